@@ -1,4 +1,4 @@
-//! Many clients at a time.
+//! Many clients at the same time.
 
 use std::{
     path::Path,
@@ -18,8 +18,8 @@ use crate::{
     race::Racer,
 };
 
-/// Asks with several clients for some seconds, each with connections of its own to one of two servers' engines.
-/// Every answer must be the one that is given when nobody else asks.
+/// Asks with several clients for some seconds. Each client has its own connections to one of two engines.
+/// Every answer must equal the answer without load.
 pub(crate) fn run(address: &Path, classes: &[Class], clients: usize, seconds: u64) -> Result<()> {
     let literals: Vec<&Literal> = classes.iter().flat_map(|class| &class.literals).collect();
     let engines = [Ours::open(address), Ours::open(address)];

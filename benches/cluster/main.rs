@@ -1,5 +1,5 @@
 //! Exact search on a cluster of OpenSearch or Elasticsearch: the load, each kind of query beside SQLite's
-//! LIKE and a `wildcard` field, and many clients at a time.
+//! LIKE and a `wildcard` field, and many clients at the same time.
 //!
 //! The cluster must run already; `tests/cluster/` shows how one is started from Maven Central.
 //! `cargo bench --bench cluster -- --hosts 127.0.0.1:9201,127.0.0.1:9202 --db chats.db`
@@ -57,10 +57,10 @@ const INDEX: &str = "verbatim-bench";
 /// How often a query is put to the cluster, after the rounds that warm it.
 const ROUNDS: usize = 5;
 
-/// Rounds of all queries before anything is measured: a virtual machine compiles what it runs often.
+/// Rounds of all queries before the measurement, because a virtual machine compiles frequent code late.
 const WARMING: usize = 3;
 
-/// How many queries of a kind are put to the slow sides.
+/// The number of queries of a kind for the slow sides.
 const FEW: usize = 6;
 
 /// Measures exact search on a cluster
@@ -161,7 +161,7 @@ fn main() -> Result<()> {
     load::run(&address, &classes, args.clients, args.seconds)
 }
 
-/// Imports a database; says how fast that is, and how large the index.
+/// Imports a database; prints the speed of the import and the size of the index.
 fn import(database: &Path, address: &Path, cluster: &ClusterRest) -> Result<()> {
     let (messages, bytes) = size_of(database)?;
     let (before, begun) = (cluster.cpu()?, Instant::now());
@@ -260,7 +260,7 @@ fn timed(side: &dyn Racer, literal: &Literal) -> Result<(f64, Vec<Hit<'static>>)
     Ok((begun.elapsed().as_secs_f64() * 1e3, answer))
 }
 
-/// Sends requests that the library does not.
+/// Sends the requests that the library does not send.
 #[derive(Clone)]
 pub(crate) struct ClusterRest {
     root: String,
@@ -292,7 +292,7 @@ impl ClusterRest {
     fn cpu(&self) -> Result<f64> {
         let stats = self.ask("GET", "_nodes/stats/process", None)?;
         let nodes = stats["nodes"].as_object().context("nodes")?;
-        // Nodes of one process all tell of all of it.
+        // Nodes in one process each report the time of the whole process.
         let millis =
             nodes.values().filter_map(|it| it["process"]["cpu"]["total_in_millis"].as_u64());
         Ok(millis.max().unwrap_or(0) as f64 / 1e3)

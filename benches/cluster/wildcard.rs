@@ -1,4 +1,4 @@
-//! The field type `wildcard` of the cluster, as a side of the race. Only texts of messages are searched.
+//! The field type `wildcard` of the cluster, as a side of the benchmark. Only texts of messages are searched.
 
 use std::{collections::HashMap, fmt::Write, path::Path};
 
@@ -19,7 +19,7 @@ pub(crate) struct Wildcard {
 }
 
 impl Wildcard {
-    /// Fills an index, unless it is there and may stay.
+    /// Fills an index, unless it exists and `keep` is set.
     pub(crate) fn open(cluster: &ClusterRest, database: &Path, keep: bool) -> Result<Wildcard> {
         let ours = Wildcard { cluster: cluster.clone() };
         let is_there = cluster.ask("GET", INDEX, None)?.get(INDEX).is_some();

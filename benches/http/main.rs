@@ -48,13 +48,13 @@ struct BenchArgs {
     bench: bool,
 }
 
-/// Messages whose first words are typed.
+/// The number of messages whose first words are typed.
 const TYPED: usize = 16;
 
-/// Keys that are pressed for each, at most.
+/// The most keys that are pressed for each message.
 const KEYS: usize = 16;
 
-/// Calls of a client that does nothing else.
+/// The number of calls of a client.
 const CALLS: usize = 1_000;
 
 const JSON: &str = "application/json, text/event-stream";
@@ -85,7 +85,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What is measured.
+/// The database, the program and the folder of a measurement.
 struct Bench {
     folder: PathBuf,
     database: PathBuf,
@@ -104,13 +104,13 @@ impl Bench {
     }
 
     fn connection(&self) -> Result<Connection> {
-        // A database that nobody writes to can be on a disk that is only read.
+        // With `immutable`, a database can be on a read-only disk.
         let address = format!("file:{}?immutable=1", self.database.display());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         Ok(Connection::open_with_flags(address, flags)?)
     }
 
-    /// Returns the first words of messages all over the database.
+    /// Returns the first words of messages from all parts of the database.
     fn typed(&self) -> Result<Vec<String>> {
         let connection = self.connection()?;
         let most: i64 =
@@ -198,7 +198,7 @@ struct ViewRow {
     bytes: Vec<usize>,
 }
 
-/// Returns what is asked for at each key: every beginning of the typed texts.
+/// Returns the text of the request after each key: every beginning of the typed texts.
 fn keys(typed: &[String]) -> Vec<String> {
     let beginnings = |text: &String| -> Vec<String> {
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
@@ -241,7 +241,7 @@ fn measure(
     paths: &[String],
 ) -> Result<ViewRow> {
     let mut client = server.client(accept)?;
-    // Files are mapped and caches filled first.
+    // The first request maps files and fills caches.
     client.get(&paths[0])?;
     let before = server.cpu();
     let (mut times, mut bytes) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! The page as somebody sees it in Chromium: how long after a key its results are painted, when the first
-//! row is there, and what the browser asks for until then.
+//! The page as a user sees it in Chromium: how long after a key its results are painted, when the first
+//! row appears, and which requests the browser sends until then.
 
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -12,11 +12,11 @@ const TYPED: usize = 6;
 /// Times that a page is opened.
 const VISITS: usize = 10;
 
-/// What was measured, with its aim.
+/// A measured value and its target.
 pub(super) struct SeenRow {
     pub(super) name: &'static str,
     pub(super) target: &'static str,
-    /// In order.
+    /// The measured values, in order.
     pub(super) values: Vec<f64>,
 }
 

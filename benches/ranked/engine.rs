@@ -12,7 +12,7 @@ use verbatim_search::{
 /// The memory that `verbatim reindex` uses unless told otherwise.
 const MEMORY: usize = 1 << 30;
 
-/// Messages asked for, as `verbatim search` does.
+/// The number of messages in an answer, as in `verbatim search`.
 const LIMIT: usize = 10;
 
 pub(crate) const MODES: [(&str, Mode); 3] =
@@ -53,7 +53,7 @@ pub(crate) fn bytes_of(folder: &Path, name: &str) -> Result<u64> {
         let entry = entry?;
         let is_named = entry.file_name().to_string_lossy().starts_with(name);
         match entry.file_type()?.is_dir() {
-            // An empty name is that of everything.
+            // An empty name matches everything.
             true => sum += bytes_of(&entry.path(), if is_named { "" } else { name })?,
             false if name.is_empty() => sum += entry.metadata()?.len(),
             false => {}

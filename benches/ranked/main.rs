@@ -35,7 +35,7 @@ use crate::{
     sqlite::{Sqlite, Table},
 };
 
-/// The best that SQLite is asked for: as many as ours weighs when it fuses words and vectors.
+/// The number of results that SQLite returns: as many as the engine fuses from words and vectors.
 const K: usize = 200;
 
 /// The longest of short messages, in bytes.
@@ -66,15 +66,15 @@ struct Args {
     bench: bool,
 }
 
-/// What was measured of one corpus.
+/// The measurements of one corpus.
 #[derive(Debug)]
 struct Figures {
     messages: usize,
-    /// Of the text, in bytes a message.
+    /// The average size of a text, in bytes.
     text: f64,
-    /// Embedded in a second of one core: messages, MB, and short messages.
+    /// The messages, MB and short messages that one core embeds in a second.
     speed: [f64; 3],
-    /// Seconds of CPU to build: ours, all together; FTS5, sqlite-vec's floats and bytes.
+    /// Seconds of CPU to build the indexes: ours in all, FTS5, sqlite-vec's floats and bytes.
     build: [f64; 4],
     /// Bytes a message: our words and vectors, FTS5, sqlite-vec's floats and bytes.
     size: [f64; 5],
@@ -84,7 +84,7 @@ struct Figures {
     recall: [f64; 2],
 }
 
-/// Who is asked: ours in each mode, and SQLite.
+/// The sides of the benchmark: our engine in each mode, and SQLite.
 const SIDES: [&str; 6] =
     ["text", "vector", "both", "FTS5's BM25", "sqlite-vec, float32", "sqlite-vec, int8"];
 
@@ -97,7 +97,7 @@ fn main() -> Result<()> {
     });
     fs::create_dir_all(&work)?;
     if !args.bench {
-        // `cargo test --benches`: see that it works.
+        // `cargo test --benches` only checks that the benchmark works.
         let figures = measure(&work, 300, 3)?;
         anyhow::ensure!(figures.recall[0] > 0.5, "{figures:?}");
         return Ok(());
@@ -148,7 +148,7 @@ fn measure(work: &std::path::Path, messages: usize, questions: usize) -> Result<
     let mut progress = |_| ();
     let encoder = model.encoder(part.path(), &source, 1, &never, &mut progress)?;
     let (name, dimensions) = (model.name(), encoder.dimensions());
-    // As the engine does for texts of this length.
+    // The engine takes the same options for texts of this length.
     let options = VectorOptions::codes((bytes / all.len().max(1)) as u64);
     let mut builder = VectorBuilder::begin(part.path(), name, dimensions, source.count, options)?;
     encoder.run(&mut |rows, scales| builder.add(rows, scales).map_err(anyhow::Error::from))?;
@@ -174,7 +174,7 @@ fn measure(work: &std::path::Path, messages: usize, questions: usize) -> Result<
     let mut times = Vec::new();
     let (mut found, mut wanted) = ([0; 2], 0);
     for (_, mode) in MODES {
-        // The first opens the index.
+        // The first question opens the index.
         ours.ask("the first question", mode)?;
     }
     for texts in questions::questions(&all, questions) {
@@ -219,7 +219,7 @@ fn floats(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// As int8 by the scale that suits every component of the built-in model.
+/// Rounds a vector to int8, by the scale that suits every component of the built-in model.
 fn rounded(vector: &[f32]) -> Vec<u8> {
     vector.iter().map(|number| (number * 381.0).round().clamp(-127.0, 127.0) as i8 as u8).collect()
 }

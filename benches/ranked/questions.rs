@@ -1,4 +1,4 @@
-//! Questions of every kind, taken from the messages that are to answer them.
+//! Questions of every kind, made of words from the messages.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ const SAMPLE: usize = 20_000;
 /// The share of messages from which on a word is frequent.
 const FREQUENT: f64 = 0.05;
 
-/// Words of a text that frequent and rare questions are made of.
+/// The kinds of question, by the words that they are made of.
 pub(crate) const KINDS: [&str; 9] = [
     "one rare word",
     "one frequent word",
@@ -25,7 +25,7 @@ pub(crate) const KINDS: [&str; 9] = [
     "eight Chinese characters",
 ];
 
-/// Returns so many questions of each kind; none where the messages have nothing to make them of.
+/// Returns `count` questions of each kind; none if the messages do not have the words for the kind.
 pub(crate) fn questions(texts: &[&str], count: usize) -> Vec<Vec<String>> {
     let mut random = Random::new(7);
     let cutter = Tokenizer::default();

@@ -1,4 +1,4 @@
-//! What was measured, as Markdown.
+//! The measurements, as Markdown.
 
 use std::fmt::Write as _;
 
@@ -66,7 +66,7 @@ fn cells(sides: &[Vec<f64>; SIDES.len()]) -> String {
     sides.iter().map(cell).collect::<Vec<_>>().join(" | ")
 }
 
-/// Writes milliseconds with two digits that count, or all before the point.
+/// Writes milliseconds with two significant digits, or all digits before the point.
 fn short(number: f64) -> String {
     let digits = match number {
         _ if number < 1.0 => 2,

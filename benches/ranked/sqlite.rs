@@ -1,4 +1,4 @@
-//! What SQLite does by itself: FTS5's BM25, and sqlite-vec.
+//! The ranking that SQLite offers: FTS5's BM25, and sqlite-vec.
 
 #![allow(unsafe_code)]
 
@@ -7,15 +7,15 @@ use std::{fs, path::Path};
 use anyhow::Result;
 use rusqlite::{Connection, ffi, params};
 
-/// A database with the same messages twice over: words in FTS5, vectors in sqlite-vec.
+/// A database that has the same messages twice: words in FTS5, vectors in sqlite-vec.
 pub(crate) struct Sqlite {
     connection: Connection,
 }
 
-/// One kind of table of it.
+/// A kind of table in the database.
 #[derive(Clone, Copy)]
 pub(crate) enum Table {
-    /// FTS5, stemmed as English, keeping no text.
+    /// FTS5 with English stemming, without the texts.
     Words,
     /// sqlite-vec, float32.
     Floats,

@@ -1,4 +1,4 @@
-//! The medians as bars on a logarithmic scale, in SVG that reads well on light and dark ground.
+//! The medians as bars on a logarithmic scale, in SVG with colours for light and dark backgrounds.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::{
 const WIDTH: f64 = 860.0;
 /// Where bars begin, after the classes' names.
 const LEFT: f64 = 200.0;
-/// What is kept free for the figure at the end of the longest bar.
+/// The space for the number at the end of the longest bar.
 const RIGHT: f64 = 64.0;
 const TOP: f64 = 64.0;
 const BAR: f64 = 9.0;

@@ -1,5 +1,5 @@
-//! The kinds of query, and literals of each, sampled from the texts by the kind's definition: first what
-//! people ask for, then what is hard for an index of grams.
+//! The kinds of query, and literals of each, sampled from the texts by the kind's definition: first frequent
+//! queries of people, then queries that are hard for an index of grams.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,16 +14,16 @@ use crate::{
     haystack::{Haystack, Source},
 };
 
-/// How many literals a class has, where there are so many.
+/// The number of literals of a class, if there are enough.
 const LITERALS: usize = 24;
 
-/// How often sampling tries before it is content with fewer.
+/// The number of tries after which sampling accepts fewer literals.
 const TRIES: usize = 100_000;
 
 /// The most hits to a query: the contract's default.
 const LIMIT: usize = 50;
 
-/// The whole texts that shares are estimated from before all are counted.
+/// The number of whole texts in the sample that estimates shares before an exact count.
 const SAMPLE: usize = 8_000;
 
 /// A trigram in this share of the texts is common.
@@ -133,7 +133,7 @@ const LITTLE: [&str; 8] = [
     "the%the%the%the",
 ];
 
-/// Texts that long messages have in tables, rules and lists of contents.
+/// Texts that long messages have in tables, rules and tables of contents.
 const RULES: [&str; 6] = [
     "............",
     "------------",
@@ -159,7 +159,7 @@ struct Words {
 }
 
 impl Sampler<'_> {
-    /// Fills a class from `candidate`, which gives a text of it now and then.
+    /// Fills a class from `candidate`, which returns a text of the class in some of its calls.
     fn collect(
         &mut self,
         wanted: usize,
@@ -260,7 +260,7 @@ impl Sampler<'_> {
         })
     }
 
-    /// Returns texts that are nowhere, though each three characters in a row of them are in many messages.
+    /// Returns texts that no message has, although each of their trigrams is in many messages.
     fn absent(&mut self) -> Vec<String> {
         let mut common: HashMap<String, bool> = HashMap::new();
         self.collect(LITERALS, |sampler| {
@@ -311,7 +311,7 @@ impl Sampler<'_> {
         characters.into_iter().step_by(step).map(|(_, text)| text).take(LITERALS).collect()
     }
 
-    /// Returns two neighbouring characters for which `wanted` holds, from any message that has such.
+    /// Returns two neighbouring characters for which `wanted` holds, from any message that has two of them.
     fn neighbours(&mut self, wanted: impl Fn(char) -> bool) -> Option<String> {
         let text = self.source.messages.any(&mut self.random);
         let letters: Vec<char> = text.chars().collect();
@@ -326,7 +326,7 @@ impl Sampler<'_> {
         })
     }
 
-    /// Returns common and rarer words, to be found in what tools said.
+    /// Returns common and rarer words, for searches in messages of tools.
     fn by_role(&mut self, common: &[String]) -> Vec<Literal> {
         let (few, many) = self.counts(0.000_05, 0.003);
         let rarer = self.collect(LITERALS / 2, |sampler| {
@@ -340,7 +340,7 @@ impl Sampler<'_> {
             .collect()
     }
 
-    /// Returns how many messages two shares of them are, at least 2 and 10.
+    /// Returns two shares of the messages as numbers, at least 2 and 10.
     fn counts(&self, few: f64, many: f64) -> (usize, usize) {
         let messages = self.source.messages.len() as f64;
         (((few * messages) as usize).max(2), ((many * messages) as usize).max(10))
@@ -456,7 +456,7 @@ impl Sampler<'_> {
         })
     }
 
-    /// Returns letters that only few old messages of a rare role may have.
+    /// Returns letters that are rare in old messages of a rare role.
     fn rare_and_old(&mut self) -> Vec<Literal> {
         let times = &self.source.times;
         let until = times.get(times.len() * 9 / 10).cloned();
@@ -471,7 +471,7 @@ impl Sampler<'_> {
             .collect()
     }
 
-    /// Returns texts that are nowhere, as long as they get of common trigrams.
+    /// Returns texts that no message has, as long as common trigrams allow.
     fn long_absent(&mut self) -> Vec<String> {
         /// The most characters of a text.
         const MOST: usize = 60;
@@ -538,7 +538,7 @@ impl Sampler<'_> {
             }
         }
         if self.random.chance(0.15) {
-            // Joined to a piece of another message.
+            // A piece of another message is appended.
             let other: Vec<char> = self.source.messages.any(&mut self.random).chars().collect();
             let piece = self.random.between(1, 8).min(other.len());
             pattern.truncate(40 - piece);

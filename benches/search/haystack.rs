@@ -1,4 +1,4 @@
-//! All text of a database in memory: what literals are sampled from and counted in, and the bare scan's speed.
+//! All text of a database in memory: for sampling and counting literals, and for the speed of a bare scan.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub(crate) struct Haystack {
     starts: Vec<usize>,
 }
 
-/// What is sampled of a database.
+/// The texts, titles and times that literals are sampled from.
 pub(crate) struct Source {
     pub(crate) messages: Haystack,
     pub(crate) titles: Haystack,
@@ -101,9 +101,9 @@ impl Haystack {
         sample
     }
 
-    /// Returns how many texts hold `literal` in any ASCII case, counting no further than `most`.
+    /// Returns how many texts hold `literal` in any ASCII case; stops counting at `most`.
     ///
-    /// The literal is taken as it is, without wildcards, and holds no line break, so that a match
+    /// The literal has no wildcards and no line break, so that a match
     /// is always within one text.
     pub(crate) fn count(&self, literal: &str, most: usize) -> usize {
         let needle = literal.to_ascii_lowercase();

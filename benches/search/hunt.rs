@@ -1,5 +1,5 @@
-//! A search for bad queries: thousands of patterns of every shape and mode, the slowest of them changed
-//! again and again, and the slowest of all.
+//! A search for slow queries: thousands of patterns of every shape and mode, changed versions of the slowest
+//! patterns, and a report of the slowest of all.
 
 use std::{hint, time::Instant};
 
@@ -15,12 +15,12 @@ use crate::{
     race::{Racer, describe},
 };
 
-/// How many of the slowest are run again, so that it was not the machine's fault, and how often.
+/// How many of the slowest patterns run again, and how often: the machine may have been slow by chance.
 const SUSPECTS: usize = 30;
 const RETRIALS: usize = 5;
 
-/// The share of all patterns that are changes of slow ones, as a divisor; they are made in generations,
-/// each from the slowest until then.
+/// The share of all patterns that are changed versions of slow ones, as a divisor. They are made in
+/// generations, each from the slowest patterns so far.
 const CHANGED: usize = 3;
 const GENERATIONS: usize = 5;
 const PARENTS: usize = 40;
@@ -28,22 +28,22 @@ const PARENTS: usize = 40;
 /// How many of the slowest are reported.
 const REPORTED: usize = 10;
 
-/// What came of the hunt, in microseconds.
+/// The results of the hunt, in microseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Hunt {
     pub(crate) patterns: usize,
     pub(crate) median: f64,
     pub(crate) percentile_99: f64,
-    /// The slowest first.
+    /// The slowest patterns, the slowest first.
     pub(crate) slowest: Vec<Suspect>,
-    /// Patterns among the slowest that LIKE answers otherwise.
+    /// Patterns among the slowest for which LIKE gives another answer.
     pub(crate) differing: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Suspect {
     pub(crate) pattern: String,
-    /// CPU of all threads.
+    /// Microseconds of CPU of all threads.
     pub(crate) cpu: f64,
     pub(crate) wall: f64,
 }
@@ -61,7 +61,7 @@ pub(crate) fn hunt(
         for literal in literals {
             let request = literal.request();
             let (hits, micros) = cpu_micros(|| ours.ask(&request));
-            // A change of an expression may be none.
+            // A changed expression may be invalid.
             if hits.is_ok() || literal.mode != Mode::Regex {
                 hits?;
                 timed.push((micros, literal));
@@ -111,7 +111,7 @@ pub(crate) fn hunt(
     })
 }
 
-/// Returns the microseconds that it takes to look for a text that is nowhere in all messages, in memory.
+/// Returns the microseconds of a search in memory for a text that no message has.
 pub(crate) fn bare_scan(source: &Source) -> f64 {
     let finder = memmem::Finder::new("the quick absent fox");
     let scan = || cpu_micros(|| hint::black_box(finder.find(source.messages.lower())));

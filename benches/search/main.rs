@@ -93,7 +93,7 @@ struct Args {
     child: Option<Child>,
 }
 
-/// What this program does in a process of its own, so that memory and time are that work's alone.
+/// The commands that run in a separate process, so that memory and time are measured for them alone.
 #[derive(Subcommand)]
 #[command(hide = true)]
 enum Child {
@@ -265,7 +265,7 @@ fn run_modes(stage: &Stage, like: &Built, classes: &[Class], seconds: f64) -> Re
     run_classes(&modes::classes(classes), &sides, seconds)
 }
 
-/// Measures ours alone, with nobody else between its queries, over these messages and a tenth as many.
+/// Measures our index alone, over these messages and over a tenth as many.
 fn growth(work: &Path, args: &Args, stage: &Stage, classes: &[Class]) -> Result<Growth> {
     say(format_args!("ours alone"));
     let many = run_classes(classes, &[stage.open_ours()], args.seconds)?;
@@ -297,7 +297,7 @@ fn run_classes(classes: &[Class], sides: &[Box<dyn Racer>], seconds: f64) -> Res
     Ok(heats)
 }
 
-/// Tells whoever waits what is being done.
+/// Prints the progress.
 fn say(what: std::fmt::Arguments<'_>) {
     eprintln!("{what}");
 }

@@ -11,10 +11,10 @@ use anyhow::Result;
 use cpu_time::ProcessTime;
 use serde::{Deserialize, Serialize};
 
-/// How often memory is looked at while something is built.
+/// The time between two measurements of memory during a build.
 const WATCH: Duration = Duration::from_millis(10);
 
-/// What a piece of work took.
+/// The time and memory of a piece of work.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Cost {
     /// Seconds by the clock on the wall.

@@ -22,13 +22,13 @@ use crate::{
 /// The sides, in the order in which figures are kept.
 pub(crate) const MODE_SIDES: [&str; 4] = ["scan", "ripgrep", "Verbatim, LIKE", "Verbatim"];
 
-/// Where among them ours stands.
+/// The place of our index among these sides.
 pub(crate) const OURS_IN_MODES: usize = 3;
 
 /// The class of whole words.
 pub(crate) const WORDS: &str = "whole word";
 
-/// Expressions whose literals name few messages: `@` stands for a word.
+/// Expressions whose literals are in few messages: `@` stands for a word.
 const WITH_LITERALS: [&str; 6] =
     [r"@\s+\w+", r"\b@s?\b", r"(@|@x)[,.]", r"[a-z]+@", r"@.{0,9}the", r"(?i)@\d*\s"];
 
@@ -75,7 +75,7 @@ pub(crate) fn classes(like: &[Class]) -> Vec<Class> {
     ]
 }
 
-/// Returns the text of a request as an expression; `None` where an expression cannot say it.
+/// Returns the text of a request as an expression; `None` if no expression means the same.
 fn expression(request: &Request) -> Option<String> {
     match request.matching {
         _ if request.ignore_accents => None,
@@ -162,12 +162,12 @@ impl Racer for Ripgrep {
         let mut lines = Lines { left: request.limit.unwrap_or(usize::MAX) };
         let mut searcher = SearcherBuilder::new().line_number(false).build();
         searcher.search_slice(&matcher, &self.text, &mut lines)?;
-        // Lines are no rows: only the time is compared.
+        // Lines are not rows, so only the time is compared.
         Ok(Vec::new())
     }
 }
 
-/// Ours, asked for the same text by LIKE.
+/// Our index with the same text in a LIKE search.
 pub(crate) struct ByLike(pub(crate) Box<dyn Racer>);
 
 impl Racer for ByLike {

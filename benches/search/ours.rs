@@ -1,4 +1,4 @@
-//! Ours: the engine that Verbatim's tools and commands ask, over an index built beforehand.
+//! Our side: the engine that Verbatim's tools and commands use, with an index built beforehand.
 
 use std::{ops::ControlFlow, path::Path};
 

@@ -1,4 +1,4 @@
-//! Puts the same queries to all, by turns, so that what else the machine does slows them alike.
+//! Runs the same queries on all sides by turns, so that other load of the machine slows all alike.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -9,22 +9,22 @@ use crate::{
     measure::{cpu_micros, median, percentile},
 };
 
-/// How often each side has its turn with a literal.
+/// The number of turns of each side with a literal.
 const TURNS: usize = 3;
 
-/// The most runs of a turn; the first of them pays for what the others' turns left in the caches.
+/// The most runs of a turn. The first run is slower, because other sides have filled the caches.
 const RUNS: usize = 5;
 
-/// A turn ends that has taken this long, in microseconds.
+/// The microseconds after which a turn ends.
 const TURN: f64 = 2_000.0;
 
-/// A literal is not put to a side again that has spent this much on it, in microseconds.
+/// The microseconds of a side for one literal, after which the side gets no further turn with it.
 const LITERAL_BUDGET: f64 = 200_000.0;
 
-/// The fewest literals of a class, however long they take.
+/// The fewest literals of a class, however long their searches take.
 const FEWEST: usize = 3;
 
-/// Whoever answers queries with rows.
+/// A side that answers queries with rows.
 pub(crate) trait Racer {
     fn ask(&self, request: &Request) -> Result<Vec<Hit<'static>>>;
 
@@ -34,12 +34,12 @@ pub(crate) trait Racer {
     }
 }
 
-/// How one side did on one class, in microseconds of CPU.
+/// The results of one side in one class, in microseconds of CPU.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Figures {
-    /// How many literals were put to it.
+    /// The number of literals that the side ran.
     pub(crate) literals: usize,
-    /// The median over the literals of each one's median.
+    /// The median of the literals' medians.
     pub(crate) median: f64,
     /// The 95th percentile of the literals' medians.
     pub(crate) percentile_95: f64,
@@ -48,7 +48,7 @@ pub(crate) struct Figures {
     pub(crate) worst_literal: String,
 }
 
-/// How all did on one class.
+/// The results of all sides in one class.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Heat {
     pub(crate) class: String,
@@ -57,7 +57,7 @@ pub(crate) struct Heat {
     pub(crate) figures: Vec<Option<Figures>>,
     /// How many answers of each side were compared with the first side's.
     pub(crate) compared: Vec<usize>,
-    /// Literals that a side answered otherwise than the first.
+    /// Literals for which a side gave another answer than the first side.
     pub(crate) differing: Vec<Vec<String>>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn heat(class: &Class, sides: &[Box<dyn Racer>], budget: f64) -> Resu
     })
 }
 
-/// What one side has done in a class so far.
+/// The state of one side in a class.
 #[derive(Default)]
 struct Lane {
     medians: Vec<(f64, String)>,

@@ -1,4 +1,4 @@
-//! What a refresh costs beside a build, and how fast the refreshed index is beside one built anew.
+//! The cost of a refresh beside that of a build, and the speed of the refreshed index beside a new one.
 
 use std::{env, fmt::Write, fs, path::Path, process::Command};
 
@@ -16,7 +16,7 @@ use crate::{
     stage::{self, Stage},
 };
 
-/// The share of the messages that is new, and of those that are changed: one in so many.
+/// The share of new messages, and of changed messages, as a divisor.
 const ONE_IN: usize = 200;
 
 /// Measures and returns the report.

@@ -16,17 +16,17 @@ use crate::{
 pub(crate) const SIDES: [&str; 5] =
     ["LIKE", "LIKE, time index", "FTS5 trigram", "FTS5 tuned", "Verbatim"];
 
-/// Where among the sides each stands.
+/// The place of each side in `SIDES`.
 pub(crate) const LIKE: usize = 0;
 pub(crate) const TIME_INDEX: usize = 1;
 pub(crate) const FTS5: usize = 2;
 pub(crate) const FTS5_TUNED: usize = 3;
 pub(crate) const OURS: usize = 4;
 
-/// The class whose target against FTS5, built for such, is lower.
+/// The class with a lower target against FTS5, which is built for such queries.
 const FTS5_FORTE: &str = "8 digits of a UUID";
 
-/// All that a run found out.
+/// All results of a run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Results {
     pub(crate) machine: Machine,
@@ -35,13 +35,13 @@ pub(crate) struct Results {
     /// Our index built with one thread, and with two.
     pub(crate) ours: Vec<Built>,
     pub(crate) heats: Vec<Heat>,
-    /// The modes beyond LIKE, with sides of their own.
+    /// The results of the modes other than LIKE, which have other sides.
     pub(crate) modes: Vec<Heat>,
     pub(crate) growth: Option<Growth>,
     /// Microseconds to look through all text in memory.
     pub(crate) bare_scan: f64,
     pub(crate) hunt: Hunt,
-    /// Seconds that a fresh process takes to answer once.
+    /// Seconds that a new process takes for its first answer.
     pub(crate) first_answer: f64,
     /// KiB of anonymous memory after all literals.
     pub(crate) serving: Option<u64>,
@@ -71,10 +71,10 @@ pub(crate) struct Corpus {
     pub(crate) bytes: usize,
 }
 
-/// Ours without the others, over fewer messages and over all.
+/// The results of our index alone, over fewer messages and over all.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Growth {
-    /// How many the fewer are.
+    /// The smaller number of messages.
     pub(crate) messages: usize,
     pub(crate) few: Vec<Heat>,
     pub(crate) many: Vec<Heat>,
@@ -109,11 +109,11 @@ impl Machine {
 }
 
 impl Results {
-    /// Returns where we answered otherwise than LIKE.
+    /// Returns the queries for which our answer differs from LIKE's.
     pub(crate) fn wrong_answers(&self) -> Vec<String> {
         let raced =
             self.heats.iter().flat_map(|heat| heat.differing.get(OURS).into_iter().flatten());
-        // A word is not quite what `\b` says it is.
+        // Our whole words differ a little from those of `\b`.
         let modes = self.modes.iter().filter(|heat| heat.class != WORDS);
         let modes = modes.flat_map(|heat| heat.differing.get(OURS_IN_MODES).into_iter().flatten());
         raced.chain(modes).chain(&self.hunt.differing).cloned().collect()
@@ -309,7 +309,7 @@ fn builds(results: &Results, page: &mut String) -> std::fmt::Result {
     writeln!(page)
 }
 
-/// A figure to be reached, and the figure there is.
+/// A target, and the measured value.
 struct Target {
     against: &'static str,
     wanted: String,
@@ -397,8 +397,8 @@ fn list_targets(results: &Results) -> Vec<Target> {
             ),
             met: speed >= 5.0,
         });
-        // With one thread to cut and sort, the one that reads still has the other core: what a
-        // single core would take is the CPU time.
+        // With one thread that splits and sorts, the reading thread still has the other core: a
+        // single core would take the CPU time.
         let gain = one.build.cpu / two.build.wall;
         targets.push(Target {
             against: "build, both cores",

@@ -1,4 +1,4 @@
-//! What SQLite does by itself: the contract's SQL as it stands, with an index on time, with FTS5's trigrams,
+//! The searches of SQLite: the contract's SQL unchanged, with an index on time, with FTS5's trigrams,
 //! and with FTS5 tuned for this question: rows in the order of time, so that no answer is sorted.
 
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(crate) enum Baseline {
 }
 
 impl Baseline {
-    /// Adds to the database at `path` what this baseline needs.
+    /// Adds the indexes of this baseline to the database at `path`.
     pub(crate) fn build(self, path: &Path) -> Result<()> {
         let connection = Connection::open(path)?;
         connection.execute_batch(
@@ -65,7 +65,7 @@ impl Baseline {
             .with_context(|| format!("adding {self:?} to {}", path.display()))
     }
 
-    /// Brings what [`Baseline::build`] added into the form that is quickest to query.
+    /// Optimizes the indexes that [`Baseline::build`] added.
     pub(crate) fn optimize(self, path: &Path) -> Result<()> {
         let sql = match self {
             Baseline::Like | Baseline::TimeIndex => return Ok(()),
@@ -176,7 +176,7 @@ impl Sqlite {
 }
 
 /// Returns the SQL for rows in the order of time: the trigrams of every run propose rows, the newest
-/// first, and `LIKE` decides where a phrase of trigrams is not the same.
+/// first, and `LIKE` decides if a phrase of trigrams does not mean the same.
 fn tuned_query(request: &Request) -> (String, Vec<String>) {
     let text = &request.text;
     let phrases: Vec<String> = text

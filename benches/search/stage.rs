@@ -22,22 +22,22 @@ use crate::{
     sqlite::Baseline,
 };
 
-/// How often a process is started to find out how long its first answer takes.
+/// The number of process starts that measure the time to the first answer.
 const STARTS: usize = 9;
 
-/// One database, and what each side makes of it.
+/// One database, with the index of each side.
 pub(crate) struct Stage {
     database: PathBuf,
 }
 
-/// What was built for one side.
+/// The index of one side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Built {
     #[serde(skip)]
     pub(crate) database: PathBuf,
     pub(crate) threads: usize,
     pub(crate) build: Cost,
-    /// What it took to make it quicker still, where a side has such a step.
+    /// The cost of optimizing the index, if the side has this step.
     pub(crate) optimize: Cost,
     /// Bytes on disk beyond the database itself.
     pub(crate) disk: u64,
@@ -46,13 +46,13 @@ pub(crate) struct Built {
 }
 
 impl Stage {
-    /// Makes the corpus of `messages` messages, unless it is there.
+    /// Makes the corpus of `messages` messages, unless it exists.
     pub(crate) fn generate(work: &Path, messages: usize) -> Result<Stage> {
         say(format_args!("generating {messages} messages"));
         Ok(Stage { database: corpus::database(work, messages)? })
     }
 
-    /// Copies the database at `path`, unless it has been copied in its present state.
+    /// Copies the database at `path`, unless there is a copy of its present state.
     pub(crate) fn copy(work: &Path, path: &Path) -> Result<Stage> {
         let state = fs::metadata(path).with_context(|| path.display().to_string())?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -73,7 +73,7 @@ impl Stage {
         &self.database
     }
 
-    /// Builds what `baseline` needs on a copy of its own, unless an earlier run did.
+    /// Builds the indexes of `baseline` on its own copy, unless an earlier run did so.
     pub(crate) fn baseline(&self, baseline: Baseline, rebuild: bool) -> Result<Built> {
         let copy = match baseline {
             Baseline::Like => self.database.clone(),

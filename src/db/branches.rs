@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::{Database, Error, rows};
 
-/// Returns the messages of a conversation that are on branches which its service does not show, by id,
-/// each with the id of the message that it follows: empty for none.
+/// Returns the messages of a conversation on branches that its service does not show. The keys are message
+/// ids; the values are the ids of the messages before them, empty for none.
 pub(crate) fn branches(
     database: &Database,
     conversation: &str,

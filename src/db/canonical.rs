@@ -60,8 +60,8 @@ impl ConversationRow<'_> {
 impl MessageRow<'_> {
     /// Adds the message; returns the id of its row.
     ///
-    /// If another message has the id, the conversation's id is put in front, and then a number
-    /// behind.
+    /// If another message has the id, the conversation's id is put before it, and if needed a number
+    /// after it.
     pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<String> {
         let mut id = self.id.to_owned();
         let mut attempt = 1;

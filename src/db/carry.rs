@@ -5,8 +5,8 @@ use rusqlite::types::ValueRef;
 use super::{Database, Error, functions, origins, provenance, rows, search, tally};
 use crate::model::{Request, StoredConversation, StoredMessage};
 
-/// Returns why the conversations of a database cannot be copied so that every answer stays the
-/// same; `None` if they can.
+/// Returns the reason why a copy of a database's conversations would give other answers; `None` if there
+/// is none.
 pub(crate) fn obstacle(database: &Database) -> Result<Option<&'static str>, Error> {
     let layout = database.layout();
     if layout.message_key.is_none() || layout.conversation_key.is_none() {
@@ -26,7 +26,7 @@ pub(crate) fn obstacle(database: &Database) -> Result<Option<&'static str>, Erro
     Ok(None)
 }
 
-/// Hands every conversation that is wanted to `each` with its messages, until that returns false.
+/// Hands every wanted conversation with its messages to `each`, until `each` returns false.
 /// One conversation is in memory at a time, and 16 bytes for each message.
 pub(crate) fn carry(
     database: &Database,
@@ -102,7 +102,7 @@ fn stored_message(
     Ok(StoredMessage {
         id: rows::text(row, 0)?,
         role: rows::text(row, 1)?,
-        // A BLOB or a number never equals a text, and neither do bytes that are none.
+        // A BLOB or a number never equals a text, and neither do bytes that are not UTF-8.
         has_text_role: row.get::<_, bool>(2)? && is_utf8,
         time: functions::instant(row.get_ref(3)?),
         position: row.get(4)?,

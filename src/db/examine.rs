@@ -11,8 +11,8 @@ const MOST_FAULTS: u32 = 5;
 /// Memory for pages of a database that is checked.
 const CHECKED_KIB: i64 = 64 << 10;
 
-/// Returns how many conversations with messages, and how many messages a database has. Other
-/// conversations are in no list.
+/// Returns the number of conversations with messages, and the number of messages. Conversations without
+/// messages are in no list.
 pub fn counts(database: &Database) -> Result<(u64, u64), Error> {
     let count = |what: &str| -> rusqlite::Result<i64> {
         let sql = format!("SELECT count(*) FROM {what}");
@@ -55,7 +55,7 @@ pub fn faults(database: &Database, full: bool) -> Result<Vec<String>, Error> {
     Ok(faults)
 }
 
-/// Keeps more pages of a database in memory: what is checked follows ids, which are in no order.
+/// Keeps more pages of a database in memory: a check follows ids, which are in no order.
 fn enlarge_cache(database: &Database) -> rusqlite::Result<()> {
     database.connection().pragma_update(None, "cache_size", -CHECKED_KIB)
 }
@@ -103,8 +103,8 @@ pub fn is_imported(database: &Database) -> Result<bool, Error> {
     found.map_err(|error| database.error(error))
 }
 
-/// Returns the titles of the imported conversations that changed last, at most `most`; not those of coding
-/// agents, which the user may have excluded.
+/// Returns the titles of at most `most` imported conversations, the last changed ones. Leaves out
+/// conversations of coding agents, which the user may have excluded.
 pub(crate) fn newest_titles(database: &Database, most: usize) -> Result<Vec<String>, Error> {
     let read = || -> rusqlite::Result<Vec<String>> {
         let sql = "SELECT title FROM conversations WHERE typeof(title) = 'text'

@@ -21,8 +21,8 @@ use crate::{
 
 /// Adds `verbatim_instant(time)` and `verbatim_text(content)` to a connection.
 ///
-/// The first returns a BLOB that sorts as instants do, the second the text of JSON parts. Both
-/// return NULL if there is none.
+/// `verbatim_instant` returns a BLOB that sorts as instants do, `verbatim_text` the text of JSON parts. Both
+/// return NULL if there is no value.
 pub(super) fn add(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_instant", 1, flags, |context| {
@@ -53,7 +53,7 @@ pub(super) fn count_instants(
 }
 
 /// Adds `verbatim_matches(number, text)` to a connection: whether the matcher with this number
-/// matches a text; NULL counts as an empty one.
+/// matches a text. NULL counts as an empty text.
 pub(super) fn add_matches(connection: &Connection, matchers: Vec<Matcher>) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_matches", 2, flags, move |context| {
@@ -81,8 +81,8 @@ pub(super) fn add_long(
     })
 }
 
-/// Adds the SQL function `verbatim_left_out(conversation)` to a connection. It returns 1 for the ids
-/// that are given here, and 0 for others.
+/// Adds the SQL function `verbatim_left_out(conversation)` to a connection. The function returns 1 for the
+/// conversations in `ids`, and 0 for others.
 pub(super) fn add_left_out(connection: &Connection, ids: HashSet<String>) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_left_out", 1, flags, move |context| {

@@ -2,7 +2,7 @@
 //!
 //! When a process closes any descriptor of a file, POSIX drops all locks that the process has on
 //! the file, also those taken through other descriptors. So a database file that we read ourselves
-//! is opened once, shared, and stays open as long as a connection of ours may hold a lock on it.
+//! is opened once, shared, and stays open as long as one of our connections may hold a lock on it.
 
 use std::{
     fs::{self, File, Metadata},
@@ -12,7 +12,7 @@ use std::{
     time::SystemTime,
 };
 
-/// From how many open files on those are closed that are unused and gone.
+/// The number of open files from which on files that are unused and gone are closed.
 const MANY: usize = 64;
 
 static OPEN_FILES: Mutex<Vec<OpenDescriptor>> = Mutex::new(Vec::new());
@@ -26,7 +26,7 @@ struct OpenDescriptor {
 }
 
 impl OpenDescriptor {
-    /// Returns whether another file, or none, is at the path now. Otherwise SQLite may have the file
+    /// Returns whether the path no longer names this file. While the path names it, SQLite may have the file
     /// open, and hold locks on it.
     fn is_gone(&self) -> bool {
         !fs::metadata(&self.path).is_ok_and(|there| identity(&there) == self.identity)

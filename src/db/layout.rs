@@ -19,7 +19,7 @@ pub(super) const LOOKED_FOR: &str = "messages(id, conversation_id, role, content
 /// How many messages are sampled to tell plain text from JSON parts.
 const SAMPLE: i64 = 500;
 
-/// The layout of one database, as far as databases differ.
+/// The properties of a database that differ from database to database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Whether `messages` has a `position`.
@@ -29,9 +29,9 @@ pub struct Layout {
     /// Whether SQLite compares roles byte for byte, and a text never equals a number: the column has
     /// the collation BINARY, and its type turns no text into a number.
     pub bytewise_roles: bool,
-    /// The name by which `messages` gives its rowid; `None` for a view or a table without one.
+    /// The name that the rowid of `messages` has; `None` for a view or a table without a rowid.
     pub message_key: Option<&'static str>,
-    /// The name by which `conversations` gives its rowid; `None` for a view or a table without one.
+    /// The name that the rowid of `conversations` has; `None` for a view or a table without a rowid.
     pub conversation_key: Option<&'static str>,
 }
 
@@ -74,7 +74,7 @@ fn rowid_name(connection: &Connection, table: &str, columns: &[String]) -> Optio
     })
 }
 
-/// Returns whether SQLite compares roles byte for byte. Of a view nothing is known.
+/// Returns whether SQLite compares roles byte for byte; false for a view, whose columns are not known.
 fn has_bytewise_roles(connection: &Connection) -> bool {
     let found = connection.column_metadata(None, "messages", "role");
     found.is_ok_and(|(kind, collation, ..)| {

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 /// Contents with more bytes are read piece by piece.
 pub(super) const LONGEST_WHOLE: usize = 4 << 20;
 
-/// Bytes of either end that are looked at.
+/// The number of bytes at either end that are checked.
 const ENDS: usize = 64;
 
 /// Returns whether SQLite can read the contents of a database piece by piece, as the bytes that its

@@ -95,7 +95,7 @@ impl<'d> LongContent<'d> {
             rest.extend_from_slice(piece);
             let text = match std::str::from_utf8(&rest) {
                 Ok(text) => text,
-                // A character goes on in the next piece.
+                // The character continues in the next piece.
                 Err(error) if error.error_len().is_none() => {
                     std::str::from_utf8(&rest[..error.valid_up_to()]).unwrap_or_default()
                 }

@@ -2,8 +2,8 @@
 //!
 //! SQLite alone would leave files behind: a read-only connection to a database in WAL mode creates
 //! `-wal` and `-shm` if there are none, and it cannot roll back the journal of a crashed writer. So
-//! the kind of access depends on the files beside the database. If it bypasses SQLite's locks, the
-//! files are compared before and after: an answer counts only if nobody wrote meanwhile.
+//! the kind of access depends on the files beside the database. If the access bypasses SQLite's locks, the
+//! files are compared before and after: an answer counts only if nobody wrote during the read.
 
 use std::{
     fs::{self, File},
@@ -63,9 +63,9 @@ enum Access {
     Wal,
     /// The database is in WAL mode with an empty log: read as a file that does not change.
     Immutable,
-    /// A log but no `-shm`: SQLite indexes the log in memory, without locks.
+    /// The database has a log but no `-shm`: SQLite indexes the log in memory, without locks.
     Log,
-    /// A private copy, because SQLite must write to recover.
+    /// The program reads a private copy, because SQLite must write to recover.
     Copy { folder: TempDir },
 }
 
@@ -88,7 +88,7 @@ struct FileState {
 
 /// Opens the database for reading and begins a read transaction.
 ///
-/// The rows that are read count only if [`Database::steady`] afterwards; [`read`] checks this.
+/// The rows count only if [`Database::steady`] is true afterwards; [`read`] checks this.
 pub fn open(path: &Path, stop: &Stop) -> Result<Database, Error> {
     attempt(path, stop, 0, None)
 }
@@ -98,7 +98,7 @@ pub fn open_again(path: &Path, layout: &Layout, stop: &Stop) -> Result<Database,
     attempt(path, stop, 0, Some(layout))
 }
 
-/// Reads from a database, again if another program wrote to it meanwhile.
+/// Reads from a database, and reads again if another program wrote to the database at the same time.
 ///
 /// `work` sees one state of the database. It runs once per attempt, so it must start over each time.
 pub fn read<T>(
@@ -136,7 +136,7 @@ impl Database {
     ///
     /// Always true if SQLite's own locks and logs separate readers from writers.
     pub fn steady(&self) -> bool {
-        // SQLite maps the index of a log.
+        // A map fault may mean wrong rows: SQLite maps the index of a log.
         if map_faults::count() != self.faults {
             return false;
         }
@@ -303,7 +303,7 @@ impl Files {
 
     /// Returns the kind of access that the current state of the files allows.
     fn access(&self) -> Access {
-        // Read again, so that little time passes before SQLite itself reads the files.
+        // The state is read again, so that little time passes before SQLite itself reads the files.
         let now = self.now();
         let state = now.as_ref().unwrap_or(&self.before);
         // SQLite removes a log or journal beside an empty file, even if it opens the file read-only.
@@ -332,7 +332,7 @@ impl Files {
         there.is_ok_and(|stamp| stamp.is_some_and(|s| s.identity == self.database.identity()))
     }
 
-    /// Waits until any later write leaves another time on the file.
+    /// Waits so long that any later write leaves another time on the file.
     fn settle(&mut self, path: &Path) -> Result<(), Error> {
         let recent = |stamp: &Stamp| {
             stamp.modified.and_then(|time| SystemTime::now().duration_since(time).ok())
@@ -508,7 +508,7 @@ mod tests {
             )
             .unwrap();
         writer.execute_batch(add).unwrap();
-        // The next commit of a copy, written to the log and not to the -shm.
+        // The log of the copy ends with one more commit, which is not in the -shm.
         let copy = home.path().join("copy.db");
         for suffix in ["", "-wal"] {
             fs::copy(beside(&path, suffix), beside(&copy, suffix)).unwrap();

@@ -54,8 +54,8 @@ pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Er
     read().map_err(|error| database.error(error))
 }
 
-/// Returns every row of `conversations`, with its own times as far as the database has them, and without
-/// its messages.
+/// Returns every row of `conversations` without its messages. The times are those of the row, if the database
+/// has them.
 pub(crate) fn conversation_rows(database: &Database) -> Result<Vec<Outline>, Error> {
     let read = || -> rusqlite::Result<Vec<Outline>> {
         let connection = database.connection();
@@ -121,8 +121,8 @@ pub fn origins(database: &Database) -> Result<HashMap<String, Origin>, Error> {
     read().map_err(|error| database.error(error))
 }
 
-/// Returns the conversations of a transcript store that are withheld: their files are known, and they
-/// are not there.
+/// Returns the conversations of a transcript store that are withheld: the store knows their files, but
+/// the files are missing.
 pub(crate) fn withheld(database: &Database) -> Result<Vec<String>, Error> {
     let read = || -> rusqlite::Result<Vec<String>> {
         let connection = database.connection();
@@ -164,8 +164,8 @@ pub(crate) fn last_changes(
     read().map_err(|error| database.error(error))
 }
 
-/// Returns which services conversations are from, by id: of some conversations, or of all. None if the
-/// database does not say so.
+/// Returns the services of some or all conversations, by conversation id; empty if the database does not
+/// name services.
 pub(crate) fn provenance(
     database: &Database,
     ids: Option<&[&str]>,

@@ -12,7 +12,7 @@ use super::{open::beside, temporary::TemporaryDatabase, writer::Error};
 use crate::private;
 
 /// Moves a database that no other program has open. The target must not exist. The database is
-/// removed from its old place only when the new file is whole and on disk.
+/// removed from its old place only after the new file is complete and on disk.
 pub(crate) fn relocate(from: &Path, to: &Path) -> Result<(), Error> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -29,7 +29,7 @@ pub(crate) fn relocate(from: &Path, to: &Path) -> Result<(), Error> {
     connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).map_err(sqlite)?;
     let temporary = TemporaryDatabase::begin(folder).map_err(failed(folder))?;
     if cfg!(windows) {
-        // There no other handle reads what the connection has locked.
+        // On Windows another handle cannot read the bytes that the connection has locked.
         copy_by_sqlite(&connection, temporary.path()).map_err(sqlite)?;
     } else {
         connection.execute_batch("BEGIN EXCLUSIVE").map_err(sqlite)?;

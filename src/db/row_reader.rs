@@ -48,7 +48,7 @@ pub struct Row<'a> {
     pub stored: Option<&'a [u8]>,
     /// The content where it is too long to be read in one piece.
     pub long: Option<LongContent<'a>>,
-    /// The text of JSON parts, if the database stores those and this content is one.
+    /// The text of JSON parts, if the database stores JSON parts and this content is in that form.
     pub decoded: Option<&'a str>,
 }
 

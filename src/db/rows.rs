@@ -11,7 +11,7 @@ use crate::{
 /// The content as text: SQLite's LIKE also reads numbers and BLOBs as this text.
 const CONTENT: &str = "CAST(m.content AS TEXT)";
 
-/// What tells a conversation from others in a list.
+/// The data that distinguishes a conversation from others in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
     /// The conversation's id, from `conversations.id`.
@@ -50,8 +50,8 @@ pub(super) fn columns(layout: &Layout) -> String {
     columns_with(layout, CONTENT)
 }
 
-/// Does as [`columns`] does; a content that is too long to be read in one piece is NULL, and its length
-/// is in one more column, if SQLite can read it piece by piece.
+/// Returns the same select list as [`columns`], but with NULL for a content that is too long to be read in
+/// one piece. If SQLite can read it piece by piece, one more column has its length.
 pub(super) fn short_columns(layout: &Layout, by_pieces: bool) -> String {
     let columns = long_column::columns(CONTENT, by_pieces).replace("(content)", "(m.content)");
     let (content, length) = columns.rsplit_once(", ").unwrap_or((CONTENT, "NULL"));

@@ -34,7 +34,7 @@ pub struct ScannedMessage<'a> {
     pub text: &'a [u8],
 }
 
-/// Where a message of a scan is.
+/// The place of a message in a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScanPlace {
     number: u64,
@@ -43,7 +43,7 @@ pub struct ScanPlace {
 }
 
 impl ScanPlace {
-    /// Returns the place with a number, of a scan of another store.
+    /// Returns a place that is a number, for scans of other stores than SQLite.
     pub(crate) fn numbered(number: u64) -> ScanPlace {
         ScanPlace { number, keys: None }
     }
@@ -85,7 +85,7 @@ pub fn scan(
 }
 
 /// Returns the messages at some places of a [`scan`] with the same filter, in the order of the places.
-/// Of a very long text, the part around what `find` returns the place of is kept.
+/// Keeps only a part of a very long text, around the place that `find` returns.
 pub fn fetch(
     database: &Database,
     filter: ScanFilter<'_>,

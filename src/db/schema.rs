@@ -118,7 +118,7 @@ const COLUMNS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Detects which tables a database has; the error says what is missing in a canonical database.
+/// Detects which tables a database has; the inner error names what is missing in a canonical database.
 pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<SchemaState, String>> {
     let tables: i64 =
         connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -185,7 +185,7 @@ pub(super) fn index(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Does as [`create`] does, but without the index.
+/// Creates the missing tables as [`create`] does, but without the index.
 pub(super) fn create_tables(connection: &Connection, found: SchemaState) -> rusqlite::Result<()> {
     if found == SchemaState::Empty {
         connection.execute_batch(CANONICAL)?;

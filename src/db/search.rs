@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// The longest content in bytes that SQLite may hold to match it; little in tests, which then take little
-/// time.
+/// The longest content in bytes that SQLite may hold in memory to match it. Tests use a small value to run
+/// faster.
 const MOST_IN_MEMORY: i32 = if cfg!(test) { 5 << 20 } else { 32 << 20 };
 
 /// Returns the messages that match, newest first.
@@ -33,7 +33,7 @@ pub fn search(database: &Database, request: &Request) -> Result<Hits, Error> {
     search_without(database, request, HashSet::new())
 }
 
-/// Does as [`search`] does, without the messages of some conversations; these do not count for the
+/// Searches as [`search`] does, but leaves out some conversations. Their messages do not count for the
 /// limit.
 pub(crate) fn search_without(
     database: &Database,
@@ -121,8 +121,8 @@ fn found(
     }
 }
 
-/// Returns for each long content which texts of a request it matches, as far as that can be told from
-/// pieces.
+/// Returns for each long content which texts of a request it matches, if pieces of the content are enough
+/// to know.
 fn matched_by_pieces(
     database: &Database,
     request: &Request,
@@ -177,9 +177,9 @@ fn pairs(
     Ok(pairs)
 }
 
-/// Returns the statement that finds the hits in order, and its values; `condition` is one more that
-/// they meet, unless it is empty; `asks_long` says whether `verbatim_long` is there to ask about contents
-/// that are too long for memory.
+/// Returns the statement that finds the hits in order, and its values. `condition` is one more condition,
+/// or empty; `asks_long` says whether the statement may call `verbatim_long` for contents that are too
+/// long for memory.
 fn statement(
     database: &Database,
     request: &Request,
@@ -239,7 +239,7 @@ fn statement(
         filters.push(format!("({})", any.join(" OR ")));
     }
     filters.extend(all.into_iter().map(&mut matching));
-    // Without `coalesce`, a NULL would leave out what does not match.
+    // Without `coalesce`, NULL would drop messages that do not match an excluded text.
     filters.extend(none.into_iter().map(|text| format!("NOT coalesce({}, 0)", matching(text))));
     filters.extend(Some(condition.to_owned()).filter(|condition| !condition.is_empty()));
     let (selected, last) = match keys {
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
     use crate::{db, model::Stop};
 
-    /// Longer than what is matched in memory.
+    /// The length of a content that is too long to be matched in memory.
     const LONG: usize = MOST_IN_MEMORY as usize + 10;
 
     #[test]

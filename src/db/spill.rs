@@ -12,7 +12,7 @@ use crate::model::{Hit, Instant};
 /// Bytes of hits held in memory; further hits are spilled to a temporary file.
 const IN_MEMORY: usize = 32 << 20;
 
-/// All hits of a search in order. They hold no lock on the database.
+/// All hits of a search in order. `Hits` holds no lock on the database.
 #[derive(Debug, Default)]
 pub struct Hits {
     first: Vec<Hit<'static>>,

@@ -6,7 +6,7 @@
 //!
 //! - of the file: device, inode, length, times, and the change counter in SQLite's header, which
 //!   every transaction in rollback mode increments (<https://www.sqlite.org/fileformat.html>);
-//! - in WAL mode, the same of the log, its header with the salts, and, if processes have the
+//! - in WAL mode, the same properties of the log, its header with the salts, and, if processes have the
 //!   database open, the head of the `-shm`, which every commit rewrites
 //!   (<https://www.sqlite.org/walformat.html>);
 //! - a rollback journal that is in use.
@@ -81,8 +81,8 @@ impl Probe {
         &self.real
     }
 
-    /// Returns the current state of the database. `None` if another file has taken its place; that
-    /// file needs another probe.
+    /// Returns the current state of the database. `None` if the path names another file now, which
+    /// needs another probe.
     pub fn state(&self) -> Result<Option<State>, Error> {
         let read = || {
             let stamp = Stamp::of(&fs::metadata(&self.path)?);
@@ -94,7 +94,7 @@ impl Probe {
         read().map_err(|source| explain(&self.path, source))
     }
 
-    /// Returns the state, and when the files were last written to.
+    /// Returns the state, and the time of the last write to the files.
     fn name(&self, stamp: &Stamp) -> io::Result<(State, Option<SystemTime>)> {
         let mut head = [0; 100];
         self.file.read_at(&mut head, 0)?;
@@ -142,7 +142,7 @@ impl Probe {
 
 /// Returns the current state of a database.
 pub fn state(path: &Path) -> Result<State, Error> {
-    // Another file may take its place between the two calls.
+    // Another file may replace the database between the two calls.
     loop {
         if let Some(state) = Probe::of(path)?.state()? {
             return Ok(state);

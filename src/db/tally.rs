@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row};
 use super::{Database, Error, functions, rows};
 use crate::model::Instant;
 
-/// What a message is counted by.
+/// The properties by which a message is counted.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageFacts<'a> {
     /// The id of its conversation.
@@ -53,7 +53,7 @@ pub fn models(database: &Database) -> Result<BTreeMap<String, u64>, Error> {
     read().map_err(|error| database.error(error))
 }
 
-/// Does as [`models`] does, for the messages that `accepts` takes.
+/// Returns the counts of [`models`] for the messages that `accepts` takes.
 pub fn models_of(
     database: &Database,
     accepts: &mut dyn FnMut(MessageFacts<'_>) -> bool,
@@ -82,9 +82,9 @@ pub fn models_of(
     read().map_err(|error| database.error(error))
 }
 
-/// Returns the models that answered in each conversation, by id, as far as the database names them.
+/// Returns the models that answered in each conversation, by conversation id, if the database names models.
 ///
-/// A conversation whose messages name no model has the one that the export names for all of it.
+/// If no message of a conversation names a model, the conversation has the model that its export names.
 pub(crate) fn models_by_conversation(
     database: &Database,
 ) -> Result<HashMap<String, Vec<String>>, Error> {

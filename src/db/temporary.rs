@@ -1,4 +1,4 @@
-//! The temporary file of a database, or of another file of ours, while it is being created.
+//! Temporary names for a database, or for another file of this program, until the file is complete.
 
 use std::{
     fs::{self, File},
@@ -24,7 +24,7 @@ pub(super) struct TemporaryDatabase {
 }
 
 impl TemporaryDatabase {
-    /// Creates an empty file in a folder, and removes those whose creators are gone.
+    /// Creates an empty file in a folder, and removes the files whose creators are gone.
     pub(super) fn begin(folder: &Path) -> io::Result<TemporaryDatabase> {
         remove_abandoned(folder);
         let mut named = tempfile::Builder::new();
@@ -35,7 +35,7 @@ impl TemporaryDatabase {
                 file.lock()?;
             }
             let ours = Stamp::of(&file.metadata()?).identity;
-            // Before it was locked, another process could remove it as abandoned.
+            // Another process could remove the file as abandoned before it was locked.
             if fs::metadata(&path).is_ok_and(|there| Stamp::of(&there).identity == ours) {
                 return Ok(TemporaryDatabase { path, file });
             }
@@ -62,7 +62,7 @@ impl TemporaryDatabase {
     }
 }
 
-/// Writes a file whole and to the disk, and only then gives it its name.
+/// Writes a complete file to the disk, and only then gives it its name.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let temporary = TemporaryDatabase::begin(folder)?;

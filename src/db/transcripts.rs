@@ -1,7 +1,7 @@
 //! The transcript store: the database of the agents' transcripts, with the reading state of their files.
 //!
-//! Invariant: of a file that is there it holds nothing that the file does not. Of a file that is gone
-//! it holds what was read; no other place has that, so a store is never removed.
+//! Invariant: of a file that exists, the store holds nothing that is not in the file. Of a file that is gone,
+//! the store holds the text that was read. No other place has that text, so a store is never removed.
 //! Invariant: the messages of a file and its reading state are committed together.
 
 use std::{
@@ -26,15 +26,15 @@ use crate::{
     private,
 };
 
-/// The version of the tables and of the texts in them. Whoever raises it has to carry over the files
-/// that are gone: nothing else has their conversations. Stores before version 3 kept none, and were in
-/// the index folder.
+/// The version of the tables and of the texts in them. A migration to a higher version has to keep the
+/// conversations of files that are gone: no other place has them. Stores before version 3 kept no such
+/// conversations, and were in the index folder.
 const VERSION: i64 = 3;
 
 /// How long to wait for a reader that holds a lock.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
-/// The ends of the names of a store's files, the store last.
+/// The suffixes of the names of a store's files; the store itself, without a suffix, comes last.
 const DATABASE_FILES: [&str; 4] = ["-wal", "-shm", "-journal", ""];
 
 /// Memory for pages of the database.
@@ -129,13 +129,13 @@ pub struct TranscriptFile {
     pub ends: String,
     /// The saved state of the reader; empty if the file is no transcript.
     pub reader: String,
-    /// The conversation, once a message has been added.
+    /// The id of the conversation, once a message has been added.
     pub conversation: Option<String>,
-    /// The transcript's own id, once a message without an id has come.
+    /// The transcript's own id, once a message without an id has been read.
     pub transcript: Option<String>,
-    /// How many messages without ids there are, repeated ones too.
+    /// The number of messages without ids, including repeated messages.
     pub unnamed: u64,
-    /// Since when the file is gone.
+    /// The time since when the file is gone.
     pub gone: Option<Instant>,
 }
 
@@ -162,8 +162,8 @@ pub struct ConversationData<'a> {
 }
 
 impl TranscriptStore {
-    /// Opens the store at `path`; creates one if it is missing. A store that is damaged is set aside;
-    /// `aside` is told where it is then.
+    /// Opens the store at `path`; creates a store if there is none. A damaged store is renamed, and
+    /// `aside` gets its new path.
     pub fn open(path: &Path, aside: &mut dyn FnMut(PathBuf)) -> Result<TranscriptStore, Error> {
         match TranscriptStore::connect(path) {
             Ok(Some(store)) => return Ok(store),
@@ -179,7 +179,7 @@ impl TranscriptStore {
         Ok(store.expect("a store that was created a moment ago is of this version"))
     }
 
-    /// Creates an empty store. It gets its name last, so that nobody sees a store without tables.
+    /// Creates an empty store. The file gets its name last, so that nobody sees a store without tables.
     fn make(path: &Path) -> Result<(), Error> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let failed = |source| Error::Io { path: folder.to_owned(), source };
@@ -198,8 +198,8 @@ impl TranscriptStore {
         file.replace(path).map_err(|error| failed(error.error))
     }
 
-    /// Gives a store and the files beside it another name: what it kept of files that are gone may
-    /// still be read from it. Returns the new path; `None` if there is no store.
+    /// Renames a store and the files beside it, because the conversations of files that are gone may
+    /// still be readable there. Returns the new path; `None` if there is no store.
     pub fn set_aside(path: &Path) -> Result<Option<PathBuf>, Error> {
         let named = |number: u32| path.with_extension(format!("damaged-{number}"));
         let free = (1..).map(named).find(|name| !name.exists());
@@ -357,16 +357,16 @@ impl TranscriptStore {
         Ok(())
     }
 
-    /// Records since when a file is gone; `None` if it is there.
+    /// Records the time since when a file is gone; `None` if the file exists.
     pub fn set_gone(&self, id: i64, gone: Option<Instant>) -> Result<(), Error> {
         let sql = "UPDATE verbatim_files SET gone = ?2 WHERE id = ?1";
         let values = params![id, gone.map(Instant::to_decimal)];
         self.done(canonical::execute(&self.connection, sql, values).map(drop))
     }
 
-    /// Removes a file and its conversation, and with them all files that left out messages of this
-    /// file, and so on; returns the paths of those other files. They are to be read again, so files
-    /// that are gone are not among them.
+    /// Removes a file and its conversation, and also every file that left out messages of a removed file.
+    /// Returns the paths of these other files, which have to be read again. Files that are gone are not
+    /// among the paths.
     pub fn forget(&self, id: i64) -> Result<Vec<String>, Error> {
         self.done((|| {
             let mut select = self.connection.prepare_cached(
@@ -426,7 +426,7 @@ impl TranscriptStore {
         self.done(read())
     }
 
-    /// Returns the files whose conversation was removed.
+    /// Returns the files whose conversations were removed.
     pub(crate) fn without_conversation(&self) -> Result<Vec<TranscriptFile>, Error> {
         let sql =
             "SELECT id FROM verbatim_files AS f WHERE conversation_id IS NOT NULL AND NOT EXISTS
@@ -446,7 +446,7 @@ impl TranscriptStore {
             .collect())
     }
 
-    /// Returns whether a file has had a conversation of an id, which may have been removed.
+    /// Returns whether a file belongs to the conversation with this id, which may have been removed.
     pub(crate) fn has_file_of(&self, id: &str) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM verbatim_files WHERE conversation_id = ?1";
         Ok(self.done(self.first(sql, [id], |_| Ok(())))?.is_some())
@@ -517,7 +517,7 @@ impl TranscriptStore {
         })())
     }
 
-    /// Records the message without an id at a place of a file.
+    /// Records the message without an id at this place in a file.
     pub fn record_at(&self, file: i64, place: u64, fingerprint: u64) -> Result<(), Error> {
         let sql = "INSERT OR REPLACE INTO verbatim_sequences VALUES (?1, ?2, ?3, NULL)";
         let values = params![file, place as i64, fingerprint as i64];
@@ -534,8 +534,8 @@ impl TranscriptStore {
     /// Returns whether an earlier file has a message without an id at a place. If so, records that
     /// `file` leaves it out.
     ///
-    /// The earlier file may be gone, and have left the message out because a third one had it. If that
-    /// one does not have it any more, `file` has the messages from this place on.
+    /// The earlier file may be gone, and may have left the message out because a third file had it. If the
+    /// third file no longer has the message, `file` has the messages from this place on.
     pub fn is_at(
         &self,
         file: i64,
@@ -590,18 +590,18 @@ impl TranscriptStore {
         self.connection.prepare_cached(sql)?.query_row(values, read).optional()
     }
 
-    /// Makes SQLite overwrite what is deleted from now on.
+    /// Makes SQLite overwrite the text that is deleted from now on.
     pub(crate) fn delete_securely(&self) -> Result<(), Error> {
         self.done(scrub::begin(&self.connection))
     }
 
-    /// Leaves no byte of what was deleted in the files; returns whether the log is clean too.
+    /// Leaves no deleted byte in the files; returns whether the log is clean too.
     pub(crate) fn scrub(&self) -> Result<bool, Error> {
         self.commit()?;
         self.done(scrub::finish(&self.connection))
     }
 
-    /// Closes the store, and leaves one file unless somebody reads it.
+    /// Closes the store, and leaves one file unless another process reads the store.
     pub fn close(self) -> Result<(), Error> {
         self.commit()?;
         let TranscriptStore { path, connection } = self;
@@ -614,7 +614,7 @@ impl TranscriptStore {
 }
 
 impl Error {
-    /// Returns whether the file is damaged; other errors may pass.
+    /// Returns whether the error means that the file is damaged; other errors may be temporary.
     pub fn is_damage(&self) -> bool {
         let Error::Sqlite { source, .. } = self else { return false };
         matches!(
@@ -627,7 +627,7 @@ impl Error {
     }
 }
 
-/// Returns the id of a message's row. An id that begins with `/` goes behind the conversation's.
+/// Returns the id of a message's row. If an id begins with `/`, the conversation's id is put before it.
 fn whole_id(conversation: &str, id: &str) -> String {
     if id.starts_with('/') { format!("{conversation}{id}") } else { id.to_owned() }
 }

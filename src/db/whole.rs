@@ -47,11 +47,11 @@ pub fn has_log(path: &Path) -> bool {
     log.and_then(|log| stamp_at(&log)).is_ok_and(|log| log.is_some_and(|log| log.size > 0))
 }
 
-/// Returns whether a file is a whole database with the canonical tables; so is one that another
-/// program keeps busy, or that is damaged.
+/// Returns whether a file is a whole database with the canonical tables. A database that another program
+/// keeps busy, or that is damaged, counts too.
 ///
-/// Opening a database takes longer than a search, so what was found is remembered: of a canonical one
-/// its identity, of any other file its stamp.
+/// Opening a database takes longer than a search, so the result is remembered: for a canonical database
+/// by its identity, for any other file by its stamp.
 pub fn is_canonical(path: &Path) -> bool {
     static KNOWN: Mutex<Vec<(PathBuf, Identity)>> = Mutex::new(Vec::new());
     static OTHERS: Mutex<Vec<(PathBuf, Stamp)>> = Mutex::new(Vec::new());
@@ -82,7 +82,7 @@ pub fn is_canonical(path: &Path) -> bool {
         }
         Err(Error::Busy { .. } | Error::Unsteady { .. } | Error::Sqlite { .. }) => true,
         Err(_) => {
-            // What is in a log does not change the stamp of the database.
+            // A write to the log does not change the stamp of the database.
             if let (Ok(stamp), false) = (stamp, has_log(path)) {
                 let mut others = others();
                 others.retain(|(other, _)| other != path);

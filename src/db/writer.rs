@@ -1,8 +1,8 @@
 //! Merges conversations into a canonical database.
 //!
-//! Invariant: nothing is deleted but what the user forgets, and no message moves to another conversation.
-//! Invariant: a reader sees whole conversations, and so does a reader after a crash.
-//! Invariant: if neither a conversation nor the export is new, not a byte is written.
+//! Invariant: deletes only what the user forgets, and moves no message to another conversation.
+//! Invariant: a reader always sees whole conversations, also after a crash.
+//! Invariant: if neither a conversation nor the export is new, nothing is written.
 
 mod changes;
 mod fresh;
@@ -114,7 +114,7 @@ pub struct Writer {
     path: PathBuf,
     /// `None` until the first conversation comes, if there is no database yet.
     connection: Option<Connection>,
-    /// The database that the connection writes to, if it has no name yet.
+    /// The database under a temporary name that the connection writes to.
     fresh: Option<FreshDatabase>,
     found: SchemaState,
     /// Whether `content` holds the JSON of ChatGPT's `parts` in this database.
@@ -132,7 +132,7 @@ pub struct Writer {
     noted: Changes,
 }
 
-/// What was read from one export.
+/// Counts of the conversations and messages that were read from one export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceCounts {
     /// Conversations that were read.
@@ -145,9 +145,9 @@ pub struct SourceCounts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriterState {
-    /// Nothing has differed so far.
+    /// No conversation has differed so far.
     Comparing,
-    /// Something has been written; each batch is one transaction.
+    /// A conversation has been written; each batch is one transaction.
     Writing,
 }
 
@@ -178,7 +178,7 @@ impl Writer {
     }
 
     /// Merges a conversation: adds new messages and updates changed ones. Returns the id of its row,
-    /// which is another than its own where two services use one id.
+    /// which differs from the conversation's id if another service uses the same id.
     pub fn put(&mut self, source: &str, conversation: &Conversation) -> Result<String, Error> {
         if self.connection.is_none() {
             self.create()?;
@@ -187,7 +187,7 @@ impl Writer {
             .map_err(|source| Error::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Adds a row to the history of imports for an export that was read whole, if something changed
+    /// Adds a row to the history of imports for an export that was read completely, if something changed
     /// since the last row, or if the export is newer than its own last row.
     pub fn note(&mut self, path: &Path, is_whole: bool, counts: SourceCounts) -> Result<(), Error> {
         let SourceCounts { conversations, messages, skipped } = counts;
@@ -220,7 +220,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns whether the history has no row of an export since it was last written to.
+    /// Returns whether an export was written to after its last row in the history, or has no row.
     fn is_new(&self, path: &Path, name: &str) -> bool {
         let ours = self.connection.as_ref().filter(|_| self.found == SchemaState::Ours);
         let Some(connection) = ours else { return false };
@@ -232,12 +232,12 @@ impl Writer {
         last.is_ok_and(|last| written.is_some_and(|written| last < written.as_secs_f64()))
     }
 
-    /// Returns what an import found that would change nothing if it were repeated.
+    /// Returns the result of an earlier import, if the same import would change nothing now.
     pub(crate) fn found_before(&self, key: &str) -> Option<&str> {
         self.ledger.found(key)
     }
 
-    /// Counts what an export holds as merged and unchanged.
+    /// Counts the conversations and messages of an export as merged and unchanged.
     pub(crate) fn take_as_unchanged(&mut self, counts: SourceCounts) {
         self.changes.unchanged_conversations += counts.conversations;
         self.changes.unchanged_messages += counts.messages;
@@ -248,16 +248,16 @@ impl Writer {
         self.finish_import(None)
     }
 
-    /// Does as [`Writer::finish`] does, and remembers the import, if it was one of everything.
+    /// Finishes as [`Writer::finish`] does, and remembers the import if it read everything.
     pub(crate) fn finish_import(
         mut self,
         import: Option<FinishedImport>,
     ) -> Result<Changes, Error> {
-        // Two versions of a conversation in one import may be merged otherwise when they come again.
+        // If the export has two versions of a conversation, the next import may merge them in another way.
         let import = import.filter(|_| !self.has_met_again);
         if let Some(fresh) = self.fresh.take() {
             self.publish(fresh, import)?;
-            // Another import was faster, and is merged with this one.
+            // Another import created the database first, and this import was merged into that database.
             return if self.connection.is_some() { self.finish() } else { Ok(self.changes) };
         }
         let failed = |source| Error::Sqlite { path: self.path.clone(), source };
@@ -289,7 +289,7 @@ impl Writer {
         let foreign =
             |reason: &str| Error::Foreign { path: path.clone(), reason: reason.to_owned() };
         let failed = |source| Error::Sqlite { path: path.clone(), source };
-        // Not a file of our own: closing it would drop the locks of our readers.
+        // The bytes are read through a shared descriptor: closing another one would drop our readers' locks.
         let mut magic = [0; 16];
         let read = header::shared_file(path)
             .and_then(|file| file.read_at(&mut magic, 0))
@@ -343,7 +343,7 @@ impl Writer {
             self.pending = 0;
             self.begin()?.execute_batch("COMMIT")?;
             failpoint::pass("batch committed");
-            // Another import can take the lock now.
+            // The pause lets another import take the lock.
             thread::sleep(Duration::from_millis(2));
         }
         Ok(id)
@@ -354,8 +354,8 @@ impl Writer {
         Merge { connection, parts: self.parts, mode, late }
     }
 
-    /// Counts the changes of one conversation. An export may hold a conversation several times: one
-    /// that this run created is new, and was not updated.
+    /// Counts the changes of one conversation. An export may hold a conversation several times: if this
+    /// run created the conversation, it counts as new and not as updated.
     fn count(&mut self, changes: Changes, id: String) {
         let met = self.met.get(&id).copied();
         self.has_met_again |= met.is_some();

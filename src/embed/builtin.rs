@@ -1,6 +1,6 @@
 //! The built-in model: a table of token vectors that is compiled into the program.
 //!
-//! `assets/model/README.md` describes it and how it was made.
+//! `assets/model/README.md` describes the model and how it was made.
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -16,10 +16,10 @@ pub(super) const NAME: &str = "built-in-256-ede10d80";
 
 pub(super) const DIMENSIONS: usize = 256;
 
-/// The model reads nothing of a text beyond so many bytes.
+/// The length in bytes from which on the model ignores the rest of a text.
 pub(super) const MOST_READ: usize = 16 << 10;
 
-/// The model, loaded at the first use. That takes about 30 ms, which an exact search does not pay.
+/// The model, loaded at the first use. Loading takes about 30 ms, which an exact search does not need.
 static MODEL: LazyLock<StaticModel> = LazyLock::new(|| {
     StaticModel::from_bytes(TOKENIZER, TABLE, CONFIG, Some(true))
         .expect("the model is compiled in, and a test loads it")
@@ -66,8 +66,8 @@ pub(super) fn known(text: &str) -> f64 {
     if all == 0 { 0.0 } else { known as f64 / all as f64 }
 }
 
-/// Returns the number of a word's letters in tokens with a meaning. Cuts like the model: the longest
-/// token first.
+/// Returns the number of a word's letters in tokens with a meaning. Splits the word as the model does: the
+/// longest token first.
 fn known_of(word: &str) -> usize {
     /// The most characters of a token.
     const LONGEST: usize = 18;
@@ -109,7 +109,8 @@ mod tests {
         assert_eq!(MODEL.dim(), DIMENSIONS);
     }
 
-    /// From Python: model2vec 0.8, `StaticModel.from_pretrained("assets/model").encode(text, max_length=512)`.
+    /// The expected vectors are from Python: model2vec 0.8,
+    /// `StaticModel.from_pretrained("assets/model").encode(text, max_length=512)`.
     #[test]
     fn vectors_equal_those_of_the_python_package() {
         let long = "the Rust borrow checker ".repeat(400);

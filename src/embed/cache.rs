@@ -8,7 +8,7 @@
 //!
 //! Work that was interrupted continues after the last whole record, and all segments share the cache.
 //! Texts that no message has any more are removed once they are more than half of the cache. The cache
-//! of another model is removed when it was not used for a month.
+//! of another model is removed after a month without use.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -70,7 +70,7 @@ impl Cache {
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
-        // If this fails, the last change counts as the last use.
+        // If setting the time fails, the last change counts as the last use.
         let _ = file.set_modified(SystemTime::now());
         let records = HashMap::new();
         let mut cache = Cache { path: path.clone(), file, dimensions: 0, records, end: 0 };
@@ -107,9 +107,9 @@ impl Cache {
         if self.records.is_empty() { self.clear() } else { self.close_gaps() }
     }
 
-    /// Moves the last records into gaps and cuts the rest of the file off.
+    /// Moves the last records into gaps and truncates the file.
     ///
-    /// If the process is killed meanwhile, one record may be damaged or stored twice.
+    /// If the process is killed during the move, one record may be damaged or stored twice.
     fn close_gaps(&mut self) -> io::Result<()> {
         let size = HEAD + self.dimensions;
         let end = (HEADER + self.records.len() * size) as u64;
@@ -131,7 +131,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes all texts but these.
+    /// Removes all texts except the given ones.
     fn retain(&mut self, some: &HashSet<u128>) -> Result<(), Error> {
         self.records.retain(|text, _| some.contains(text));
         let kept = if self.records.is_empty() { self.clear() } else { self.close_gaps() };
@@ -207,7 +207,7 @@ impl Cache {
             .and_then(|_| self.file.write_all(&bytes))
             .and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // Half a record would move all later ones.
+            // A partial record would shift all later records.
             let _ = self.file.set_len(self.end);
             return Err(self.failed(error));
         }
@@ -217,8 +217,8 @@ impl Cache {
     }
 }
 
-/// Removes the texts of a model that are not among these, if they are more than half of its cache,
-/// and the caches of other models that were not used for a month.
+/// Removes the other texts of a model from its cache, if they are more than half of the cache, and the
+/// caches of other models that were not used for a month.
 pub(super) fn tidy(
     folder: &Path,
     model: &str,
@@ -243,7 +243,7 @@ pub(super) fn tidy(
     Ok(())
 }
 
-/// Removes the texts of every model that are not among these.
+/// Removes all texts except the given ones from the caches of every model.
 pub(super) fn prune(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<(), Error> {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let models: Vec<String> =

@@ -11,14 +11,14 @@ use crate::{int8::quantise, model::Stop};
 /// Texts that a thread encodes between two checks of the stop.
 const SLICE: u32 = 2048;
 
-/// Texts that a provider is sent before their vectors are made durable.
+/// The number of texts that are sent to a provider before their vectors are made durable.
 const BATCH_TEXTS: usize = 64;
 
 /// Takes the int8 rows of some vectors, one after the other, and their scales. Scale 0 means that a text
 /// has no vector.
 pub(super) type Take<'a, E> = &'a mut dyn FnMut(&[u8], &[f32]) -> Result<(), E>;
 
-/// The number of texts that have a vector.
+/// The progress of encoding texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmbedProgress {
     /// Texts that have a vector.
@@ -48,8 +48,8 @@ impl fmt::Debug for Encoder<'_> {
 impl Model {
     /// Prepares to encode texts on some threads.
     ///
-    /// Sends a provider all texts that are not in the cache in `folder`. Their vectors are in the cache
-    /// then, also if a later text fails, so no text is sent twice.
+    /// Sends a provider all texts that are not in the cache in `folder`. Their vectors stay in the cache
+    /// even if a later text fails, so no text is sent twice.
     pub fn encoder<'a>(
         &'a self,
         folder: &Path,
@@ -135,7 +135,7 @@ fn encode_share(
 ) -> Result<(Vec<u8>, Vec<f32>), Error> {
     let (mut rows, mut scales) = (Vec::new(), Vec::new());
     for number in numbers {
-        // One at a time, because a text that is not UTF-8 is copied.
+        // Texts are encoded one at a time, because a text that is not UTF-8 is copied.
         for vector in model.encode(&[&(texts.text)(number)], stop)? {
             let start = rows.len();
             rows.resize(start + vector.len(), 0);
@@ -158,7 +158,7 @@ fn fill(
         match model.dimensions(stop) {
             Ok(now) if now != before => cache.reset()?,
             Err(Error::Stopped) => return Err(Error::Stopped),
-            // If it does not answer, the cache may already hold all texts.
+            // If the provider does not answer, the cache may already hold all texts.
             _ => {}
         }
     }

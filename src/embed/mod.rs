@@ -1,4 +1,4 @@
-//! Texts into vectors: the built-in model, and providers with a cache of what they answered.
+//! Texts into vectors: the built-in model, and providers with a cache of their answers.
 //!
 //! Invariant: vectors of different models are never mixed: a model's name is part of the name of
 //! its cache.

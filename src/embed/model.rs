@@ -57,7 +57,7 @@ impl Model {
         self.is_built_in().then_some(builtin::MOST_READ)
     }
 
-    /// Returns the number of dimensions; a provider may have to be asked.
+    /// Returns the number of dimensions; may have to ask a provider.
     pub fn dimensions(&self, stop: &Stop) -> Result<usize, Error> {
         match &self.kind {
             Kind::BuiltIn => Ok(builtin::DIMENSIONS),
@@ -100,7 +100,7 @@ impl Model {
         cache::tidy(folder, self.name(), texts, stop)
     }
 
-    /// Removes the vectors of all other texts from the caches in a folder, whatever their model.
+    /// Removes all texts except the given ones from the caches in a folder, whatever their model.
     pub(crate) fn prune(&self, folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<(), Error> {
         cache::prune(folder, texts, stop)
     }

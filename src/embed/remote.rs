@@ -27,7 +27,7 @@ const BATCH_BYTES: usize = 100_000;
 /// than one token.
 const MOST_CHARACTERS: usize = 6_000;
 
-/// A text of so many characters fits every model, so it is not split after a refusal.
+/// A text of this length fits every model, so it is not shortened after a refusal.
 const FEWEST_CHARACTERS: usize = 200;
 
 /// The most bytes of an answer.
@@ -42,7 +42,7 @@ const QUESTION_ATTEMPTS: u32 = 2;
 /// The longest time that a question waits for an answer.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time after a failure in which questions fail at once.
+/// The time after a failure during which questions fail at once.
 const PAUSE: Duration = Duration::from_secs(15);
 
 /// The longest wait that a provider may demand.
@@ -109,7 +109,7 @@ impl RemoteModel {
         &self.name
     }
 
-    /// Returns the number of dimensions; encodes a word to find out if it is not known.
+    /// Returns the number of dimensions; if it is not known, encodes a word to find out.
     pub(super) fn dimensions(&self, stop: &Stop) -> Result<usize, Error> {
         if let Some(dimensions) = self.dimensions.get() {
             return Ok(*dimensions);

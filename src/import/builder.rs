@@ -17,7 +17,7 @@ pub(super) struct ConversationBuilder<'a> {
     /// The conversation's id, once it has a message.
     id: Option<String>,
     messages: Vec<Message>,
-    /// Places in `messages`, by the ids that the transcript gives.
+    /// Positions in `messages`, by the ids that the transcript gives.
     by_id: HashMap<String, usize>,
     /// Fingerprints of the messages without ids.
     sequence: Vec<u64>,

@@ -24,7 +24,7 @@ pub(super) const FORMAT: Format = Format {
     name: "chatgpt",
     label: "ChatGPT",
     is_conversation: |fields| {
-        // The settings of many programs have a `mapping`, too.
+        // The settings of many programs have a `mapping` too, so other field names are required.
         let heading = ["title", "create_time", "current_node", "id", "conversation_id"];
         let is_headed = heading.iter().any(|name| fields.get(name).is_some());
         fields.get("mapping").is_some() && is_headed
@@ -46,7 +46,7 @@ fn conversation(
     }
     let mut messages: Vec<Message> = Vec::with_capacity(order.len());
     let mut files = Vec::new();
-    // The id of the message of each node; of a node without one, that of the node before it.
+    // The id of the message of each node. A node without a message has the id of the node before it.
     let mut read: HashMap<usize, String> = HashMap::new();
     for (place, at) in order.into_iter().enumerate() {
         let node = &tree.nodes[at];

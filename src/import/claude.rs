@@ -41,7 +41,7 @@ fn conversation(
     let parents = Parents::of(&turns);
     let (order, shown) =
         parents.order(fields.text("current_leaf_message_uuid").as_deref(), branches);
-    // The id of each turn that was read; of an empty one, that of the turn before it.
+    // The id of each turn that was read. An empty turn has the id of the turn before it.
     let mut read: HashMap<usize, String> = HashMap::new();
     for (place, at) in order.into_iter().enumerate() {
         let before = parents.parents[at].and_then(|parent| read.get(&parent)).cloned();
@@ -85,7 +85,7 @@ fn conversation(
     })
 }
 
-/// Which message of a list each one follows.
+/// The parent of each message of a list.
 struct Parents<'a> {
     by_id: HashMap<Cow<'a, str>, usize>,
     parents: Vec<Option<usize>>,
@@ -102,16 +102,16 @@ impl<'a> Parents<'a> {
         Parents { by_id, parents }
     }
 
-    /// Returns a message, the one that it follows, and so on up to the first.
+    /// Returns a message, its parent, and so on up to the first message.
     fn up(&self, turn: usize) -> impl Iterator<Item = usize> {
         let mut seen = HashSet::new();
         let up = std::iter::successors(Some(turn), |at| self.parents[*at]);
         up.take_while(move |at| seen.insert(*at))
     }
 
-    /// Returns the messages to read, and how many of them, at the beginning, the service shows: the
-    /// path to the current message, or the whole list if the messages do not name their parents. The
-    /// others come in the order of the list, but none before the message that it follows.
+    /// Returns the messages to read, and how many of the first ones the service shows. These are the path to
+    /// the current message, or the whole list if the messages do not name their parents. The other messages
+    /// keep the order of the list, but each comes after its parent.
     fn order(&self, current: Option<&str>, branches: Branches) -> (Vec<usize>, usize) {
         let leaf = current.and_then(|id| self.by_id.get(id));
         let mut path: Vec<usize> = leaf.map(|leaf| self.up(*leaf).collect()).unwrap_or_default();

@@ -1,5 +1,5 @@
 //! Transcripts of Claude Code: `~/.claude/projects/PROJECT/SESSION.jsonl`, and the transcripts of
-//! its agents, in files of their own.
+//! its agents, in separate files.
 //!
 //! It reads the messages of the user and the model; the model's thinking, below `[thinking]`; calls
 //! of tools, in the message that made them; their results, as messages of the role `tool`; and the
@@ -37,7 +37,7 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// The most messages that may continue. The model works on one at a time, its agents on some more.
+/// The most messages that may continue. The model works on one message, and its agents on a few more.
 const OPEN: usize = 32;
 
 /// The most prompts that wait for the model, and the most hashes of prompts that may be repeated.
@@ -131,7 +131,7 @@ impl RecordReader for ClaudeCodeReader {
 }
 
 impl ClaudeCodeReader {
-    /// Returns whether this prompt has been read already, and forgets it.
+    /// Returns whether this prompt has been read already, and removes it from the list of such prompts.
     fn was_queued(&mut self, text: &str) -> bool {
         let hash = derived_hash(&[text.trim()]);
         let at = self.queued.iter().position(|queued| *queued == hash);
@@ -245,7 +245,7 @@ impl SessionRecord<'_, '_> {
         }
     }
 
-    /// Follows the prompts that wait while the model works. If the model takes a prompt in between,
+    /// Follows the prompts that wait while the model works. If the model takes a prompt before it is done,
     /// some versions write no other record of it.
     fn queue(&mut self) {
         let (fields, reader) = (self.fields, &mut *self.reader);
@@ -303,7 +303,7 @@ impl SessionRecord<'_, '_> {
     fn assistant(&mut self, message: Raw<'_>, content: &Content) -> Result<(), Damage> {
         let message = message.fields()?;
         let model = message.text("model");
-        // A message of the program in the model's place, such as an error of the network.
+        // The program wrote this message in the model's place, for example an error of the network.
         if model.as_deref() == Some("<synthetic>")
             || self.fields.get("isApiErrorMessage").is_some_and(Raw::is_true)
         {
@@ -350,7 +350,7 @@ impl SessionRecord<'_, '_> {
         Ok(())
     }
 
-    /// Adds a block to an open message: one more, or the last one again and longer.
+    /// Adds a block to an open message: a new block, or a longer version of the last block.
     fn go_on(&mut self, at: usize, text: String) {
         let open = &mut self.reader.open[at];
         let (before, before_hash) = open.block;
@@ -366,7 +366,7 @@ impl SessionRecord<'_, '_> {
         }
     }
 
-    /// Reads a record of the user's, which may hold results of tools instead.
+    /// Reads a record of the user, which may hold results of tools instead of a prompt.
     fn user(&mut self, content: &Content) {
         let fields = self.fields;
         if fields.get("isMeta").is_some_and(Raw::is_true) {

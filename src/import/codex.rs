@@ -1,10 +1,10 @@
 //! Transcripts of Codex: `~/.codex/sessions/YEAR/MONTH/DAY/rollout-TIME-SESSION.jsonl`.
 //!
 //! There are three versions of the format: first a header and bare items; then every record in an
-//! envelope
-//! with its kind and time; then the same with more kinds of records. From the second generation on,
-//! each turn is recorded twice: as the item that the model saw and as the event that the user saw.
-//! It is read once. One of the two records may be missing, and they may come in any order.
+//! envelope with its kind and time; then such envelopes with more kinds of records. From the second
+//! version on, each turn is recorded twice: as the item that the model saw and as the event that the
+//! user saw.
+//! Each turn is read once. One of the two records may be missing, and they may come in any order.
 //!
 //! It reads the messages of the user and the model; summaries of reasoning, below `[thinking]`
 //! before the answer; calls of tools, as messages of the model; their outputs, as messages of the
@@ -68,8 +68,7 @@ struct CodexReader {
     /// Hashes of reasoning that has been read.
     known_reasoning: VecDeque<u64>,
     has_meta: bool,
-    /// The number of this session's first record. Earlier records belong to the session that this
-    /// one was forked from.
+    /// The number of this session's first record. Earlier records belong to the session that was forked.
     own_from: Option<u64>,
 }
 
@@ -111,7 +110,7 @@ impl RecordReader for CodexReader {
         {
             return Ok(Vec::new());
         }
-        // The record of a compaction repeats the summary.
+        // The record of a compaction has the same summary again.
         if fields.object("metadata")?.get("compaction_output").is_some_and(Raw::is_true) {
             return Ok(Vec::new());
         }
@@ -182,7 +181,7 @@ impl RolloutRecord<'_> {
         Ok(())
     }
 
-    /// Reads the header of a session. In a fork, the parent's header and records follow its own.
+    /// Reads the header of a session. In a fork, the parent's header and records come after it.
     fn meta(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         let (head, reader) = (&mut *self.head, &mut *self.reader);
         let id = fields.text("id").or_else(|| fields.text("session_id"));
@@ -300,7 +299,7 @@ impl RolloutRecord<'_> {
         }
     }
 
-    /// Sets reasoning aside for the next answer.
+    /// Keeps reasoning for the next answer.
     fn reasoning(&mut self, text: &str) {
         let (text, reader) = (text.trim(), &mut *self.reader);
         let hash = derived_hash(&[text]);
@@ -318,7 +317,7 @@ impl RolloutRecord<'_> {
         reader.reasoning.push(text.to_owned());
     }
 
-    /// Adds a message, behind the reasoning that waits for it.
+    /// Adds a message, with the reasoning that waits for it before its text.
     fn message(&mut self, role: &str, mut text: String) {
         let mut line = self.line;
         let reader = &mut *self.reader;

@@ -1,6 +1,6 @@
 //! Compressed transcripts: Codex compresses old ones to `rollout-….jsonl.zst`.
 //!
-//! Either the compressed or the plain file exists. While a file is being compressed, both do.
+//! Either the compressed or the plain file exists. During compression, both exist.
 
 use std::{
     ffi::OsStr,

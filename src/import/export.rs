@@ -14,7 +14,7 @@ use super::{
 };
 use crate::model::Conversation;
 
-/// How many bytes of a file are looked at to tell what it is.
+/// The number of bytes of a file that are read to detect its format.
 const BYTES_LOOKED_AT: u64 = 1 << 20;
 
 /// An export that can be read.
@@ -30,7 +30,7 @@ impl Export {
         Ok(Export { path: path.to_owned(), package: Package::open(path)? })
     }
 
-    /// Does as [`Export::open`] does for a quick look: what is in zips in a zip is not unpacked.
+    /// Opens an export as [`Export::open`] does, but quickly: does not unpack zips inside a zip.
     pub fn glance(path: &Path) -> Result<Export, Error> {
         Ok(Export { path: path.to_owned(), package: Package::glance(path)? })
     }
@@ -40,8 +40,8 @@ impl Export {
         self.package.files().iter().map(|file| file.size).sum()
     }
 
-    /// Returns the format of the first conversation, by a look at the beginnings of some files, at
-    /// most `most`; those that are named as vendors name them come first.
+    /// Returns the format of the first conversation, from the beginnings of at most `most` files. Files with
+    /// the names that vendors give come first.
     pub fn format(&mut self, most: usize) -> Option<&'static Format> {
         let files = self.package.files();
         let is_usual = |at: &usize| files[*at].name.contains("conversations");

@@ -19,7 +19,7 @@ pub(super) fn own_id(fields: &ObjectFields<'_>, names: [&str; 3]) -> Option<Stri
     names.into_iter().find_map(text).map(Cow::into_owned)
 }
 
-/// Returns the names of a list of files; a file without one is called `file`.
+/// Returns the names in a list of files; a file without a name is called `file`.
 pub(super) fn names(list: Raw<'_>, fields: &[&str]) -> Result<Vec<String>, Damage> {
     let mut names = Vec::new();
     for item in list.items()? {
@@ -55,13 +55,13 @@ pub(super) fn derived_id(
 }
 
 pub(super) fn derived_hash(texts: &[&str]) -> u64 {
-    // FNV-1a: ids must not change with the version of a library.
+    // FNV-1a, because the ids must not change with the version of a library.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for text in texts {
         for byte in text.as_bytes() {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        // A zero byte after each text.
+        // A zero byte ends each text.
         hash = hash.wrapping_mul(0x0100_0000_01b3);
     }
     hash

@@ -1,4 +1,4 @@
-//! One file of an export: the conversations in it, or the transcript that it is.
+//! One file of an export: its conversations, or its transcript.
 
 use std::{
     borrow::Cow,
@@ -18,10 +18,10 @@ use super::{
 };
 use crate::model::Conversation;
 
-/// A file that has held this many values and no conversation among them is no export.
+/// The number of values without a conversation after which a file counts as no export.
 const FOREIGN_AFTER_VALUES: u64 = 200;
 
-/// How many values of a file are looked at to tell what it is.
+/// The number of values of a file that are checked to detect its format.
 const VALUES_LOOKED_AT: usize = 20;
 
 pub(super) type ConversationSink<'a, E> =
@@ -32,9 +32,9 @@ pub(super) struct ExportFile<'a> {
     name: &'a str,
     branches: Branches,
     tally: &'a mut ImportTally,
-    /// Whether anything in the file was a conversation, readable or not.
+    /// Whether the file had a conversation, readable or not.
     is_recognised: bool,
-    /// Values that are no conversations. If a conversation follows, they are reported.
+    /// Values that are no conversations. They are reported only if a conversation follows.
     pending: Vec<Skipped>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> ExportFile<'a> {
         ExportFile { name, branches, tally, is_recognised: false, pending: Vec::new() }
     }
 
-    /// Reads the file; returns whether anything in it was a conversation, readable or not.
+    /// Reads the file; returns whether it had a conversation, readable or not.
     pub(super) fn read<E>(
         mut self,
         mut reader: CountingReader<'_, impl Read>,
@@ -115,7 +115,7 @@ impl<'a> ExportFile<'a> {
                 Err(reason) => reason,
             };
             let name = name_of(&fields);
-            // A conversation that seems damaged may have swallowed the next one.
+            // A conversation that seems damaged may contain the next one.
             let is_damaged = format.is_some() && matches!(reason, Reason::Damaged(_));
             let reason =
                 if is_damaged && scanner.reconsider() { Reason::Unbalanced } else { reason };
@@ -283,7 +283,7 @@ pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
             ScannedValue::Value(bytes) => {
                 formats::of_conversation(&Raw::new(bytes).fields_until_damage().0)
             }
-            // Conversations can be longer than what is looked at.
+            // Conversations can be longer than the part of the file that was read.
             ScannedValue::Broken(bytes) | ScannedValue::Cut(bytes) => formats::of_damaged(bytes),
             ScannedValue::TooLong | ScannedValue::Garbage => return None,
         };
@@ -294,8 +294,8 @@ pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
     None
 }
 
-/// Gives the messages of a conversation the time at which it began, if none of them has a time: else no
-/// range of time would have the conversation.
+/// If no message of a conversation has a time, gives all of them the start time of the conversation.
+/// Otherwise no range of dates would find the conversation.
 fn date(conversation: &mut Conversation) {
     if conversation.messages.iter().all(|message| message.create_time.is_none()) {
         for message in &mut conversation.messages {
@@ -311,7 +311,7 @@ fn name_of(fields: &ObjectFields<'_>) -> Option<String> {
     })
 }
 
-/// Counts the bytes that are read, and tells `progress` of them.
+/// Counts the bytes that are read, and reports them to `progress`.
 pub(super) struct CountingReader<'a, R> {
     pub(super) inner: R,
     pub(super) progress: &'a dyn Fn(u64),

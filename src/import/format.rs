@@ -17,7 +17,7 @@ use crate::model::Conversation;
 pub struct Format {
     /// The name of the format in databases.
     pub(super) name: &'static str,
-    /// The name of the format for people: that of the service or the program.
+    /// The name of the service or the program, for people.
     pub(super) label: &'static str,
     /// Returns whether a JSON object with these fields is a conversation in this format.
     pub(super) is_conversation: fn(&ObjectFields<'_>) -> bool,
@@ -45,11 +45,11 @@ pub(super) struct ObjectFormat {
 /// A format with a list of records for each conversation.
 #[derive(Debug)]
 pub(super) struct TranscriptFormat {
-    /// Returns whether a record is of this format; the text is its `type`.
+    /// Returns whether a record is of this format; the text is the record's `type`.
     pub(super) is_record: fn(&str, &ObjectFields<'_>) -> bool,
     /// The names of the fields that hold records, if the transcript is one object.
     pub(super) records: &'static [&'static str],
-    /// Returns the id of the conversation, for a file of that name without its ending.
+    /// Returns the id of the conversation; the text is the name of the file without its suffix.
     pub(super) id: fn(&Head, &str) -> String,
     /// Whether the folder of a file is named after the project.
     pub(super) has_project_folders: bool,

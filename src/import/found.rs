@@ -1,4 +1,4 @@
-//! Finds exports among other files, such as downloads, by a quick look at what they hold.
+//! Finds exports among other files, such as downloads, from the beginnings of the files.
 
 use std::{
     fs, io,
@@ -13,7 +13,7 @@ use super::{
     package::is_zip,
 };
 
-/// How many files of an export are looked at to find it.
+/// The number of files of an export that are checked.
 const FILES_LOOKED_AT: usize = 8;
 
 /// An export that was found.
@@ -21,17 +21,17 @@ const FILES_LOOKED_AT: usize = 8;
 pub struct FoundExport {
     /// The zip, the folder or the JSON file.
     pub path: PathBuf,
-    /// The service that it is of, such as `ChatGPT`.
+    /// The name of the service, such as `ChatGPT`.
     pub service: &'static str,
     /// The size of the zip or the JSON, in bytes.
     pub bytes: u64,
-    /// When it was last written to.
+    /// The time of the last write.
     pub modified: Option<SystemTime>,
 }
 
-/// Returns the exports of chat services that a folder holds, the newest first: zips, JSON files, and
-/// folders that an export was unpacked to. Looks no deeper than that. Returns too why zips cannot be
-/// read: an export may be among them.
+/// Returns the exports of chat services in a folder, the newest first: zips, JSON files, and unpacked
+/// exports in folders. Does not search deeper folders. Also returns the errors of zips that cannot be
+/// read, because such a zip may be an export.
 pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>)> {
     let (mut found, mut failures) = (Vec::new(), Vec::new());
     for path in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
@@ -65,9 +65,9 @@ pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>)> {
     Ok((found, failures))
 }
 
-/// Returns what an import reads of a path, and how many zips in it hold no chats. A folder of zips
-/// is a folder of exports: its zips that hold chats or cannot be read, by name, and the folder itself if
-/// it has chats too. Anything else is read as it is.
+/// Returns the paths that an import of a path reads, and the number of zips there without chats. A folder
+/// of zips gives its zips that have chats or cannot be read, by name, and the folder itself if
+/// it has chats too. Any other path is returned unchanged.
 pub fn expanded(path: &Path) -> (Vec<PathBuf>, usize) {
     let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let zips = entries.filter(|entry| is_zip(&entry.to_string_lossy()) && entry.is_file());
@@ -81,7 +81,7 @@ pub fn expanded(path: &Path) -> (Vec<PathBuf>, usize) {
     (exports, others.len())
 }
 
-/// Returns whether a zip has chats, or may have some that cannot be seen: reading it says why.
+/// Returns whether a zip has chats, or cannot be checked; an import then shows the error.
 fn may_have_chats(zip: &Path) -> bool {
     match Export::glance(zip) {
         Ok(mut export) => export.has_more() || export.format(usize::MAX).is_some(),

@@ -1,4 +1,4 @@
-//! The events of a transcript and its head, which the readers of all formats share.
+//! The events and the head of a transcript, which the readers of all formats use.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub enum TranscriptEvent {
 pub(super) struct Head {
     /// The session that is named first.
     pub(super) session: Option<String>,
-    /// The agent that the session started, if the transcript is of one.
+    /// The agent of the transcript, if a session started the agent.
     pub(super) agent: Option<String>,
     /// The session whose beginning the transcript repeats.
     pub(super) parent: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct Head {
     pub(super) made_title: Option<String>,
     /// The first line of the first prompt.
     prompt: Option<String>,
-    /// A title for want of another one; it may be of another conversation.
+    /// A title for a transcript without any other title; it may be of another conversation.
     pub(super) last_resort: Option<String>,
     /// The time of the last record that has one.
     #[serde(with = "instant")]
@@ -50,7 +50,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Takes a prompt of the user's for the title, if it is the first that says something.
+    /// Uses a prompt of the user for the title, if it is the first prompt with meaning.
     pub(super) fn prompt(&mut self, text: &str) {
         if self.prompt.is_none() {
             let words = text.split_whitespace().filter(|word| *word != "[image]");
@@ -69,7 +69,7 @@ impl Head {
     /// Forgets every title.
     pub(super) fn forget_titles(&mut self) {
         (self.given_title, self.made_title, self.last_resort) = Default::default();
-        // There was a prompt, so that no later one is taken.
+        // An empty prompt stays, so that no later prompt becomes the title.
         self.prompt = self.prompt.take().map(|_| String::new());
     }
 

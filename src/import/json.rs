@@ -1,8 +1,8 @@
 //! A JSON reader that accepts the mistakes of exports.
 //!
 //! Values are slices of the input and parsed on demand, so the large metadata of an export costs
-//! one pass and little memory: where brackets close is found once, in [`Brackets`]. Invalid UTF-8, half surrogate pairs, control characters in strings,
-//! `NaN` and trailing commas are accepted.
+//! one pass and little memory: [`Brackets`] finds once where brackets close. Invalid UTF-8, half
+//! surrogate pairs, control characters in strings, `NaN` and trailing commas are accepted.
 //!
 //! Invariant: never recurses on input, so no nesting is too deep.
 
@@ -18,13 +18,14 @@ pub(super) struct Damage {
     near: String,
 }
 
-/// The most pairs of brackets that are remembered. Texts with more of them are no exports.
+/// The most pairs of brackets that are remembered. A text with more pairs is no export.
 const MOST_PAIRS: usize = 4 << 20;
 
-/// Where the brackets of a JSON text close, so that no nested value is searched for its end twice.
+/// The places where the brackets of a JSON text close, so that the end of a nested value is searched only
+/// once.
 #[derive(Debug, Default)]
 pub(super) struct Brackets {
-    /// In the order of the opening brackets.
+    /// The pairs in the order of their opening brackets.
     pairs: Vec<Pair>,
     /// The pairs that are open while the text is read.
     open: Vec<usize>,
@@ -88,9 +89,9 @@ impl Brackets {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raw<'a> {
     bytes: &'a [u8],
-    /// The pairs of its brackets, its own first; empty if they are not known.
+    /// The pairs of brackets in the value, the outermost first; empty if they are not known.
     pairs: &'a [Pair],
-    /// The place of the value in the text that the pairs are of.
+    /// The start of the value in the text that `pairs` refer to.
     origin: usize,
 }
 
@@ -173,7 +174,7 @@ impl<'a> Raw<'a> {
         Ok(items)
     }
 
-    /// Returns a parser behind the opening bracket of the value.
+    /// Returns a parser that stands after the opening bracket of the value.
     fn inside(self) -> Parser<'a> {
         let pairs = self.pairs.get(1..).unwrap_or_default();
         Parser { bytes: self.bytes, at: 1, pairs, origin: self.origin }
@@ -189,7 +190,7 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// Returns the text of a string and nothing else.
+    /// Returns the text of a string; `None` for any other value.
     pub(super) fn string(self) -> Option<Cow<'a, str>> {
         if self.bytes.first() == Some(&b'"') { self.text() } else { None }
     }
@@ -451,7 +452,7 @@ fn decode(bytes: &[u8]) -> Cow<'_, str> {
     text.push_str(&lossy(&bytes[..first]));
     let mut at = first;
     while at < bytes.len() {
-        // At a backslash.
+        // `at` is at a backslash, so the escaped character is skipped too.
         at += 2;
         match bytes.get(at - 1) {
             Some(b'n') => text.push('\n'),

@@ -1,7 +1,7 @@
 //! The JSON files of an export: in a zip, in a folder, or a single one.
 //!
-//! A zip that holds no JSON but other zips is read as those: they are unpacked to temporary files
-//! without a name.
+//! If a zip holds no JSON but other zips, these zips are unpacked to temporary files without a name, and
+//! read.
 //!
 //! Invariant: nothing else is written, and nothing outside the given path is read.
 
@@ -25,16 +25,16 @@ const HARMLESS: u64 = 16 << 20;
 /// The most zips in a zip that are read.
 const MAX_INNER_ZIPS: usize = 16;
 
-/// The least length of an id that a file's name is looked up by: shorter ones fit names by chance.
+/// The shortest id that is searched in the names of files: shorter ids match by chance.
 const MIN_ID: usize = 8;
 
 /// How many levels of folders are read.
 const MAX_FOLDER_DEPTH: usize = 12;
 
-/// What is said of a file that holds something else.
+/// The message for a file without conversations.
 const NO_CONVERSATION: &str = "it holds no conversation";
 
-/// What is said where another file may be the export.
+/// The message for a path in which another file may be the export.
 const LOOKED_FOR: &str = "looked for conversations of ChatGPT and Claude.ai in .json files, and for \
                           transcripts of Claude Code and Codex in .jsonl files";
 
@@ -43,14 +43,14 @@ const LOOKED_FOR: &str = "looked for conversations of ChatGPT and Claude.ai in .
 pub(super) struct Package {
     zips: Vec<ZipArchive<File>>,
     files: Vec<PackagedFile>,
-    /// The other files: what messages have attached, and what the services add.
+    /// The other files: attachments of messages, and additions of the service.
     others: Vec<OtherFile>,
     refused: Vec<String>,
     /// The numbers of the zips in the first zip, if they were not opened.
     unopened: Vec<usize>,
     /// A description of the path, for errors.
     kind: &'static str,
-    /// The length of the zip, and the unpacked bytes of what is read of it; 0 if it is no zip.
+    /// The length of the zip, and the unpacked size of the files that are read; 0 if it is no zip.
     length: u64,
     unpacked: u64,
 }
@@ -94,7 +94,7 @@ impl Package {
         Package::found(path, true)
     }
 
-    /// Does as [`Package::open`] does, but opens no zip in a zip.
+    /// Lists the files as [`Package::open`] does, but opens no zip inside a zip.
     pub(super) fn glance(path: &Path) -> Result<Package, Error> {
         Package::found(path, false)
     }
@@ -162,8 +162,8 @@ impl Package {
         Ok(package)
     }
 
-    /// Adds the JSON files of the next zip, whose name, if it is in another zip, is `inside`.
-    /// Returns the zips in it, by number, name and size.
+    /// Adds the JSON files of the next zip; `inside` is its name if it is inside another zip.
+    /// Returns the zips inside this zip, by number, name and size.
     fn list(
         &mut self,
         zip: &mut ZipArchive<File>,
@@ -232,8 +232,8 @@ impl Package {
         !self.unopened.is_empty()
     }
 
-    /// Returns what `look` finds in the JSON files of zips that were not opened. It is given what the
-    /// first `most` bytes of each zip have of a file; nothing is written.
+    /// Returns what `look` finds in the JSON files of zips that were not opened. `look` gets the part of a
+    /// file that is in the first `most` bytes of its zip; nothing is written.
     pub(super) fn look_inside<T>(
         &mut self,
         most: u64,
@@ -242,7 +242,7 @@ impl Package {
         let zip = self.zips.first_mut()?;
         self.unopened.iter().take(MAX_INNER_ZIPS).find_map(|at| {
             let mut stream = zip.by_index(*at).ok()?.take(most);
-            // It ends with the first file that is cut.
+            // The loop ends at the first file that is incomplete.
             while let Ok(Some(entry)) = read_zipfile_from_stream(&mut stream) {
                 let (is_wanted, mut start) = (is_json(entry.name()), Vec::new());
                 let is_whole = entry.take(most).read_to_end(&mut start).is_ok();
@@ -329,8 +329,8 @@ impl Package {
         Some(FoundFile { name, size, location })
     }
 
-    /// Opens a file that was found; the error is a sentence about it. Zips that unpack to far more than
-    /// any export does are read no further.
+    /// Opens a file that was found; the error is a sentence about it. Stops reading a zip that unpacks to far
+    /// more than any export does.
     pub(super) fn open_found(&mut self, file: &FoundFile) -> Result<Box<dyn Read + '_>, String> {
         if let Location::Entry(..) = file.location {
             let unpacked = self.unpacked.saturating_add(file.size);
@@ -394,7 +394,7 @@ impl Package {
     }
 }
 
-/// A reader that fails if there is more than the zip announces.
+/// A reader that fails if a file is longer than the zip says.
 struct BoundedReader<R> {
     inner: R,
     left: u64,
@@ -482,7 +482,7 @@ fn is_json(name: &str) -> bool {
     let path = Path::new(name);
     let is_one = compressed::is_named_as_transcript(path)
         || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    // Metadata that macOS stores in a file of its own, with the same ending.
+    // macOS stores metadata in a separate file with the same suffix.
     let is_beside = name.split('/').any(|part| part.starts_with("._") || part == "__MACOSX");
     is_one && !is_beside
 }

@@ -40,11 +40,11 @@ pub trait History {
     /// Records the next message without an id of this transcript; returns its place, from 0.
     fn record_next(&mut self, transcript: &str, fingerprint: u64) -> Result<u64, Self::Error>;
 
-    /// Returns whether this transcript has had a new message yet.
+    /// Returns whether this transcript has already had a new message.
     fn has_begun(&self) -> bool;
 
-    /// Returns whether an earlier transcript has this message without an id at a place. The
-    /// transcript is one of the id `transcript`, or else one of the id `parent`.
+    /// Returns whether an earlier transcript has this message without an id at the same place. The
+    /// earlier transcript has the id `transcript`, or else the id `parent`.
     fn is_at(
         &mut self,
         transcript: &str,

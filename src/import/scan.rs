@@ -10,7 +10,7 @@ use std::{
 
 use memchr::{memchr2, memmem};
 
-/// How much is read at once; little while fuzzing, so that many values lie across two reads.
+/// The number of bytes that are read at once; few while fuzzing, so that many values lie across two reads.
 const CHUNK: usize = if cfg!(fuzzing) { 1 << 10 } else { 1 << 20 };
 
 /// The longest conversation that is read. Real conversations stay below 100 MB without pictures.
@@ -103,7 +103,7 @@ impl EndSearch {
                             return Some((at, None));
                         }
                     }
-                    // Beyond the end of the bytes if the escaped byte is still to come.
+                    // This place is past the end of the bytes if the escaped byte was not read yet.
                     Some(found) => at += found + 2,
                 }
                 continue;
@@ -149,7 +149,7 @@ impl<R: Read> Scanner<R> {
         self.input
     }
 
-    /// Returns why the stream could not be read to its end, if it could not.
+    /// Returns the error that stopped the stream before its end, if there was one.
     pub(super) fn failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }
@@ -250,7 +250,7 @@ impl<R: Read> Scanner<R> {
     /// Searches the last value, which turned out to be damaged, for another conversation inside it.
     /// If there is one, it is the next value.
     ///
-    /// Brackets that are missing in one place and superfluous in another still balance.
+    /// Brackets still balance if one is missing in one place and another place has one too many.
     pub(super) fn reconsider(&mut self) -> bool {
         let last = std::mem::take(&mut self.last);
         !last.is_empty() && self.rescue(last.start, last.end).is_some()
@@ -313,7 +313,7 @@ impl<R: Read> Scanner<R> {
                 }
                 self.at += 1;
             }
-            // One blank separates tokens as well as a gigabyte of them does.
+            // One blank is kept: it separates tokens as well as a gigabyte of blanks.
             self.at = self.at.min(first + 1);
             self.buffer.truncate(self.at);
             if !self.fill() {

@@ -28,7 +28,7 @@ const PATCH_PROGRAM: &str = "apply_patch";
 /// Returns the paths of the files that the calls in a message name. After an argument of several lines,
 /// which may be the content of a file, only the lines of a patch count.
 pub(crate) fn named_files(text: &str) -> impl Iterator<Item = &str> {
-    // Whether the line is in the arguments of one line, may be the first of a patch, is in a patch.
+    // Whether the line is in an argument of one line; may be the first line of a patch; is in a patch.
     let (mut is_argument, mut may_be_patch, mut is_patch) = (false, false, false);
     let lines = text.lines().skip_while(|line| called_by(line).is_none());
     lines.filter_map(move |line| {

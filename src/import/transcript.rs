@@ -1,9 +1,9 @@
-//! Transcripts of coding agents: a file a session, a record a line, read as far as they go.
+//! Transcripts of coding agents: one file for each session, one record in each line.
 //!
 //! A transcript grows while it is read, so reading may stop at any byte and continue later. The state
 //! between two readings is small; [`TranscriptReader::save`] saves it.
 //!
-//! Invariant: reading a transcript in two goes, cut at any byte, gives the events of one go.
+//! Invariant: reading a transcript in two steps, cut at any byte, gives the same events as in one step.
 //! Invariant: holds no more of a transcript than one line.
 
 use std::{
@@ -33,7 +33,7 @@ const MAX_LINE_BYTES: usize = 128 << 20;
 /// A file is no transcript if this many records are of no known format.
 const FOREIGN_AFTER_LINES: u32 = 50;
 
-/// Reads one transcript, in one go or in several.
+/// Reads one transcript, in one step or in several.
 #[derive(Debug)]
 pub struct TranscriptReader {
     position: Position,
@@ -53,7 +53,7 @@ struct Position {
     head: Head,
 }
 
-/// What kind of file is read.
+/// The kind of file that is read.
 #[derive(Debug)]
 enum TranscriptKind {
     /// No record has been recognised yet.
@@ -190,8 +190,8 @@ impl TranscriptReader {
     /// Reads the bytes that follow those read so far; returns how many were read.
     ///
     /// A last line that has no end is read if it is a complete record, and otherwise left for later.
-    /// `sink` returns whether it takes a message. If it does not, because the message is a repeat, it
-    /// gets no further text of that message either.
+    /// `sink` returns whether it takes a message. If it rejects a message as a repeat, it
+    /// gets no further text of this message either.
     pub fn read<E: From<io::Error>>(
         &mut self,
         mut input: &mut dyn Read,
@@ -200,7 +200,7 @@ impl TranscriptReader {
         let mut buffer = Vec::new();
         let mut taken = 0;
         let mut searched = 0;
-        // Bytes of a line that is too long; they count as read once its end is found.
+        // Bytes of a line that is too long; they count as read once the end of the line is found.
         let mut dropped = 0;
         loop {
             let read = (&mut input).take(CHUNK).read_to_end(&mut buffer);
@@ -244,7 +244,7 @@ impl TranscriptReader {
         self.line(record, sink)
     }
 
-    /// Reads a line that has an end, or its rest if its beginning has been read.
+    /// Reads a complete line, or the rest of a line whose beginning has been read.
     fn line<E>(
         &mut self,
         line: &[u8],

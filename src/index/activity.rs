@@ -33,7 +33,7 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// Reads the note of the process that holds the lock; its number is 0 if there is no note.
+    /// Reads the note of the process that holds the lock; its process id is 0 if there is no note.
     pub(super) fn read(folder: &Path) -> Activity {
         read(&folder.join(ACTIVITY)).unwrap_or(Activity { process: 0, since: 0 })
     }
@@ -58,7 +58,7 @@ pub struct Last {
     pub what: String,
     /// The duration of the work in seconds.
     pub took: f64,
-    /// The CPU time of the process meanwhile in seconds, if the system tells.
+    /// The CPU time of the process during the work in seconds, if the system tells.
     pub cpu: Option<f64>,
     /// Messages that were read into the index.
     pub messages: u64,
@@ -83,7 +83,7 @@ impl Begun {
         Begun { clock: Instant::now(), cpu: cpu_time() }
     }
 
-    /// Notes a refresh that began then and ends now.
+    /// Writes the note of a refresh that began at these times and ends now.
     pub(super) fn record(self, folder: &Path, what: &str, messages: u64) {
         let cpu = cpu_time().zip(self.cpu);
         let cpu = cpu.map(|(now, begun)| now.saturating_sub(begun).as_secs_f64());
@@ -95,8 +95,8 @@ impl Begun {
 /// Returns the CPU time of this process so far, if the system tells.
 fn cpu_time() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The program's name stands in parentheses and may hold spaces; user and system time are the
-    // 12th and 13th numbers after it, in hundredths of a second.
+    // In `/proc/self/stat` the program's name stands in parentheses and may hold spaces; user and system
+    // time are the 12th and 13th numbers after the name, in hundredths of a second.
     let mut numbers = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let ticks = numbers.next()?.parse::<u64>().ok()? + numbers.next()?.parse::<u64>().ok()?;
     Some(Duration::from_millis(ticks * 10))

@@ -51,15 +51,15 @@ const ABANDONED: Duration = Duration::from_secs(60);
 /// Pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long ago a file must have changed, so that a change now gives it other times. The clocks of file
-/// systems tick every few milliseconds.
+/// The age of a file's last change from which on a later change gives the file other times. The clocks
+/// of file systems tick every few milliseconds.
 const RACY: Duration = Duration::from_millis(100);
 
 /// The bytes that are written at once.
 const BUFFER: usize = 1 << 18;
 
-/// A file of an artifact under construction. It takes the checksum of what it is given, so that a change
-/// by anybody else before [`seal`] is noticed.
+/// A file of an artifact under construction. It computes the checksum of the bytes that are written, so
+/// that [`seal`] notices a change by anybody else.
 #[derive(Debug)]
 pub(super) struct ArtifactFile {
     name: String,
@@ -91,7 +91,7 @@ impl Write for ArtifactFile {
     }
 }
 
-/// A file of an artifact that is filled, with the checksum of what was written.
+/// A complete file of an artifact, with the checksum of the bytes that were written.
 #[derive(Clone, Debug)]
 pub(super) struct WrittenFile {
     name: String,
@@ -156,7 +156,7 @@ impl FileRecord {
     fn seal(name: String, path: &Path, written: Option<u32>) -> io::Result<FileRecord> {
         // Some systems let only a writer sync a file.
         let file = File::options().read(true).append(true).open(path)?;
-        // A library may have made it.
+        // A library may have made the file, with permissions for others.
         private::protect(&file)?;
         file.sync_all()?;
         let before = file.metadata()?;
@@ -172,13 +172,13 @@ impl FileRecord {
         Ok(FileRecord { name, length: metadata.len(), identity, checksum })
     }
 
-    /// Makes a file durable that lies in a folder.
+    /// Makes a file of a folder durable, and returns its record.
     pub(super) fn of(folder: &Path, file: WrittenFile) -> io::Result<FileRecord> {
         let path = folder.join(&file.name);
         FileRecord::seal(file.name, &path, Some(file.checksum))
     }
 
-    /// Reads the whole file, if it is as it was written.
+    /// Reads the whole file; fails if the file has changed since it was written.
     pub(super) fn read(&self, folder: &Path) -> Result<Vec<u8>, Error> {
         let mut file = self.open(folder)?.file;
         let mut bytes = Vec::new();
@@ -195,7 +195,7 @@ impl FileRecord {
         let failed = |error: io::Error| self.unreadable(folder, &error);
         let file = File::open(folder.join(&self.name)).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
-        // What nobody else can reach, nobody else can change.
+        // Nobody else can change a file in a folder that only its owner can enter.
         if !fs::metadata(folder).is_ok_and(|folder| private::is_private(&folder)) {
             trusted(folder, &metadata)?;
         }
@@ -245,7 +245,7 @@ impl OpenFile {
         Mapped::new(&self.file)
     }
 
-    /// Returns whether the file is as it was when it was opened; costs one system call.
+    /// Returns whether the file has not changed since it was opened; costs one system call.
     pub(super) fn is_intact(&self) -> bool {
         let Ok(metadata) = self.file.metadata() else { return false };
         // Removing a file changes its times too, but does not harm a process that has it open.
@@ -328,7 +328,7 @@ impl Drop for Lock {
 }
 
 impl Lock {
-    /// Tries to take a lock so many times; returns `None` if another process holds it.
+    /// Tries up to `attempts` times to take a lock; returns `None` if another process holds it.
     pub(super) fn take(path: &Path, attempts: u32) -> io::Result<Option<Lock>> {
         let file = private::open_file(path)?;
         for attempt in 0..attempts {
@@ -357,8 +357,8 @@ impl Lock {
 /// A folder under construction, next to its final place. Dropping it unpublished removes it.
 #[derive(Debug)]
 pub(super) struct Unfinished {
-    /// `None` on file systems without locks: then another writer may remove the folder, and this
-    /// one fails.
+    /// `None` on file systems without locks: another writer may then remove the folder, and this
+    /// writer fails.
     lock: Option<Lock>,
     folder: TempDir,
     target: PathBuf,
@@ -388,10 +388,10 @@ impl Unfinished {
         if target.exists() {
             fs::remove_dir_all(&target)?;
         }
-        // Windows does not rename a folder while a file in it is open.
+        // Windows does not rename a folder while a file in it is open, and the lock is such a file.
         let lock = lock.filter(|_| cfg!(unix));
         fs::rename(folder.path(), &target)?;
-        // The folder is no longer where `folder` would remove it.
+        // The folder has moved, so its old path must not be removed.
         let _ = folder.keep();
         drop(lock);
         drop(fs::remove_file(target.join(LOCK)));
@@ -434,7 +434,7 @@ pub(super) fn identity(metadata: &fs::Metadata) -> String {
     stamp(metadata).map(|number| number.to_string()).join(":")
 }
 
-/// Returns the same as numbers: the inode, and the times of the last changes.
+/// Returns the identity as numbers: the inode, and the times of the last changes.
 fn stamp(metadata: &fs::Metadata) -> [i64; 5] {
     #[cfg(unix)]
     {
@@ -539,7 +539,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(LOCK);
         let lock = Lock::take(&path, 1).unwrap().unwrap();
-        // As a child process has it before it runs its program.
+        // A forked child process holds such a copy of the lock until it runs its program.
         let _shared = lock.0.try_clone().unwrap();
         assert!(Lock::is_held(&path) && Lock::take(&path, 1).unwrap().is_none());
         drop(lock);

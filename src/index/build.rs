@@ -27,7 +27,7 @@ use crate::{
 pub struct BuildPlan<'a> {
     /// All conversations; documents refer to them by their place here.
     pub conversations: &'a [ConversationTitle],
-    /// Texts of some messages from all over, to find the common grams.
+    /// Texts of some messages from all parts of the database, to find the common grams.
     pub sample: &'a [String],
     /// The snapshot that the segment is added to, whose common grams it shares.
     pub beside: Option<&'a Snapshot>,
@@ -37,7 +37,7 @@ pub struct BuildPlan<'a> {
     pub text_bytes: u64,
 }
 
-/// The most bytes of the sample that are looked at: enough texts to tell what a fiftieth of them hold.
+/// The most bytes of the sample that are read: enough to find the grams that a fiftieth of the texts hold.
 const MAX_SAMPLED: usize = 8 << 20;
 
 /// A segment under construction.

@@ -31,8 +31,8 @@ impl IndexDir {
         Ok(bytes)
     }
 
-    /// Returns the files and folders that the current snapshot does not use. While a process writes,
-    /// which may be about to use them, returns nothing.
+    /// Returns the files and folders that the current snapshot does not use. Returns nothing while a process
+    /// writes, because that process may be about to use them.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let mut used = BTreeSet::new();
         if let Some(current) = self.current() {

@@ -26,7 +26,7 @@ pub(super) struct Cursor<'a> {
     candidates: u64,
     /// Whether the pattern has `_` that were not expanded yet.
     can_expand: bool,
-    /// Verifies every message, if the lists narrow nothing.
+    /// Verifies every message, if the posting lists do not narrow the candidates.
     scan: Option<Scan<'a>>,
 }
 

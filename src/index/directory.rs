@@ -34,8 +34,8 @@ const OLD_SNAPSHOT: &str = "generation-";
 /// The prefix of segments up to format 2.
 const OLD_SEGMENT: &str = "part-";
 
-/// Attempts to take the lock. A lock that was released is held a moment longer by a child process
-/// that is just being started, until that is another program.
+/// Attempts to take the lock. A child process that is being started shares a lock for a moment after its
+/// release, until the child runs its own program.
 const ATTEMPTS: u32 = 20;
 
 /// The folder with the snapshots of one database.
@@ -83,7 +83,7 @@ impl IndexDir {
         let stem = database.file_stem().unwrap_or_default().to_string_lossy();
         let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '_' };
         let stem: String = stem.chars().take(40).map(plain).collect();
-        // FNV-1a, 64 bits: tells databases of the same name apart.
+        // FNV-1a, 64 bits: databases of the same name in different folders get different hashes.
         let hash = database
             .as_os_str()
             .as_encoded_bytes()
@@ -94,7 +94,7 @@ impl IndexDir {
         IndexDir { folder: index.join(format!("{stem}-{hash:016x}")) }
     }
 
-    /// Returns whether a folder was made as an index directory: it has such a name, and a lock.
+    /// Returns whether a folder was made as an index directory: it has the name of one, and a lock.
     pub fn is_at(folder: &Path) -> bool {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let hash = name.rsplit_once('-').map_or("", |(_, hash)| hash);
@@ -174,7 +174,7 @@ pub struct Writing {
 }
 
 impl Writing {
-    /// Removes what earlier builds left unfinished, and makes an empty folder for a new segment.
+    /// Removes the files of unfinished builds, and makes an empty folder for a new segment.
     pub fn begin(&self) -> Result<PathBuf, Error> {
         self.clean();
         let folder = self.index_dir.folder.join(format!("{SEGMENT}{}", self.next_number()));
@@ -186,7 +186,7 @@ impl Writing {
         }
     }
 
-    /// Removes every snapshot and segment; returns whether nothing of them is left.
+    /// Removes every snapshot and segment; returns whether all of them are gone.
     pub fn wipe(&self) -> bool {
         drop(fs::remove_file(self.index_dir.folder.join(CURRENT)));
         self.clean();
@@ -238,8 +238,8 @@ impl Writing {
 
     /// Removes everything but the current snapshot and its segments.
     ///
-    /// A reader of an older snapshot keeps its open files. If the system forbids to remove them,
-    /// a later call does.
+    /// A reader of an older snapshot keeps its open files. If the system forbids to remove files that
+    /// are open, a later call removes them.
     pub fn clean(&self) {
         let mut used = BTreeSet::new();
         if let Some(current) = self.index_dir.current() {

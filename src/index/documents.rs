@@ -27,14 +27,15 @@ const LONGEST_CHARACTER: usize = 4;
 /// How far back a piece of text looks for white space.
 const LOOK_BACK: usize = 1 << 10;
 
-/// Returns the start of the character that a place is in; `at` itself if the bytes are no UTF-8.
+/// Returns the start of the character that the byte at `at` belongs to; `at` itself if the bytes are no
+/// UTF-8.
 fn boundary(text: &[u8], at: usize) -> usize {
     let is_start = |at: &usize| text.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
     (at.saturating_sub(LONGEST_CHARACTER)..=at).rev().find(is_start).unwrap_or(at)
 }
 
-/// Cuts a text into pieces of about `most` bytes, which end at white space where possible. No more than a
-/// piece is copied, even if the text is not UTF-8.
+/// Cuts a text into pieces of about `most` bytes, which end at white space where possible. Copies only one
+/// piece at a time, even if the text is not UTF-8.
 pub(super) fn content_pieces(text: &[u8], most: usize) -> impl Iterator<Item = Cow<'_, str>> {
     pieces(text, most).map(lossy)
 }

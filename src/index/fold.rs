@@ -19,7 +19,7 @@ use crate::{
     model::{Instant, Request, Stop},
 };
 
-/// Messages of a segment for which another thread is worth its start.
+/// The number of messages of a segment from which on a further thread is worth its start.
 const THREAD_MESSAGES: u32 = if cfg!(test) { 1 << 5 } else { 1 << 16 };
 
 /// The most threads.
@@ -41,9 +41,9 @@ pub struct TextMatch<'a> {
 
 impl Snapshot {
     /// Gives the messages whose text matches a request, whatever their title, to `add`. Each thread
-    /// adds to a value of its own, which `make` makes; returns the values with their segments.
+    /// adds to its own value, which `make` makes; returns the values with their segments.
     ///
-    /// A search that is stopped returns what was added until then.
+    /// A search that is stopped returns the values as they are then.
     pub fn fold_texts<T: Send>(
         &self,
         request: &Request,
@@ -73,7 +73,7 @@ impl Snapshot {
     }
 }
 
-/// What the threads that fold one segment share.
+/// The state that the threads share which fold one segment.
 struct SegmentFold<'a, T> {
     segment: &'a SegmentReader,
     query: &'a GramQuery<'a>,

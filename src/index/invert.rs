@@ -8,9 +8,9 @@
 //! buckets keep both the sort and the merge in the cache.
 //!
 //! Memory: a job of B bytes of text takes up to 60 B while it is sorted, and each worker has one job.
-//! Merging takes about 10 buckets per worker. The sizes of both are chosen to stay within the bound.
+//! A merge takes about 10 buckets per worker. The sizes of jobs and buckets keep both within the bound.
 //! A text that is longer than a job is cut into slices, so a document may be in several runs. A bucket
-//! that turns out too large, because the sample was not like the texts, is merged piece by piece.
+//! that turns out too large, because the sample differed from the texts, is merged piece by piece.
 
 use std::{
     cmp::Reverse,
@@ -162,7 +162,7 @@ impl Inverter {
         resources: Resources,
     ) -> io::Result<Inverter> {
         let threads = resources.threads.max(1);
-        // Many buckets fit into the memory at once.
+        // Every thread holds several buckets in memory at once.
         let bucket =
             (resources.memory / (BUCKETS_AT_ONCE * threads)).clamp(SMALLEST_BUCKET, BUCKET);
         let buckets = (total_bytes / bucket as u64).clamp(64, 4096) as usize;
@@ -302,10 +302,11 @@ const BUCKET: usize = 3_000_000;
 /// The least bytes of text for a bucket.
 const SMALLEST_BUCKET: usize = 200_000;
 
-/// The memory of a thread, in buckets: a bit more than merging takes.
+/// The memory of a thread, in buckets: a bit more than a merge takes.
 const BUCKETS_AT_ONCE: usize = 16;
 
-/// Buckets that are merged in one piece if the sample told their sizes wrongly.
+/// The number of buckets of the usual size that a bucket may hold and still be merged in one piece: the
+/// sample may have led to wrong sizes.
 const MERGED_AT_ONCE: usize = 4;
 
 /// The least number of slices of a long text in a job. The job is then at most a bit too large.
@@ -504,7 +505,7 @@ impl RunReader<'_> {
     /// The most bytes of a gram's head, or of a number.
     const LONGEST_ITEM: usize = 32;
 
-    /// Reads on if the next item may not be whole in the buffer.
+    /// Reads more of the file if the next item may not be whole in the buffer.
     #[inline]
     fn fill(&mut self) -> io::Result<()> {
         if self.rest.is_empty() || self.at + Self::LONGEST_ITEM <= self.bytes.len() {
@@ -514,7 +515,7 @@ impl RunReader<'_> {
         self.at = 0;
         let before = self.bytes.len();
         let more = (self.rest.end - self.rest.start).min(self.buffer.max(1 << 10) as u64);
-        // Exactly as much, because many runs are read at once.
+        // No spare capacity, because many runs are read at once.
         self.bytes.reserve_exact(more as usize);
         self.bytes.resize(before + more as usize, 0);
         read_exact_at(self.file, &mut self.bytes[before..], self.rest.start)?;
@@ -560,7 +561,7 @@ impl RunReader<'_> {
     }
 }
 
-/// Merges one bucket of all runs; `None` if it is too large for that.
+/// Merges one bucket of all runs; returns `None` if the bucket has more than `most` bytes.
 fn merge_whole(spill: &PostingSpill, bucket: usize, most: usize) -> io::Result<Option<Block>> {
     if spill.size(bucket) > most as u64 {
         return Ok(None);

@@ -26,8 +26,8 @@ const MAPPED: [SegmentComponent; 6] = [
     SegmentComponent::Store,
 ];
 
-/// Returns whether tantivy still reads a file after the index was opened. It reads other files when it
-/// opens the index, and not again.
+/// Returns whether tantivy still reads a file after the index was opened. It reads the other files only
+/// while it opens the index.
 pub(super) fn is_read_later(name: &str) -> bool {
     name.ends_with(".term") || name.ends_with(".idx")
 }
@@ -50,8 +50,8 @@ pub(super) fn schema(fields: &[&str], option: IndexRecordOption) -> Schema {
 
 /// Makes an index in an empty folder, and its lists with `write`.
 ///
-/// tantivy gets one empty document, whatever the lists hold: it would store five bytes for each, and
-/// lists are read without asking how many there are.
+/// tantivy gets one empty document, whatever the lists hold: it would store five bytes for each document,
+/// and lists can be read without the number of documents.
 pub(super) fn create(
     folder: &Path,
     schema: Schema,

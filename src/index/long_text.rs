@@ -12,7 +12,7 @@ use super::{Error, artifact::Mapped};
 /// Bytes that are written at once.
 const BUFFER: usize = 1 << 18;
 
-/// A text in a file without a name, which is mapped: it takes the place of other pages, not memory.
+/// A text in a mapped file without a name. The system can drop its pages from memory at any time.
 pub struct LongText(Mapped);
 
 impl std::fmt::Debug for LongText {
@@ -22,7 +22,7 @@ impl std::fmt::Debug for LongText {
 }
 
 impl LongText {
-    /// Makes a text of what `write` writes. The file is on the disk of `folder`.
+    /// Makes a text of the bytes that `write` writes. The file is on the disk of `folder`.
     pub fn write<E: From<Error>>(
         folder: &Path,
         write: impl FnOnce(&mut dyn Write) -> Result<(), E>,

@@ -67,7 +67,7 @@ pub enum Error {
         /// The system's error.
         error: io::Error,
     },
-    /// A file has another content than was written.
+    /// A file does not have the content that was written.
     #[error("{path}: the index is damaged: {reason}")]
     Damaged {
         /// The folder of the index.

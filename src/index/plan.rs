@@ -45,16 +45,16 @@ const MAX_LISTS_OF_RUN: usize = 3;
 pub(super) struct GramQuery<'a> {
     pub(super) request: &'a Request,
     pub(super) matchers: Matchers,
-    /// What lists are looked up for several texts or for regular expressions: for each of the texts
-    /// of which one is enough, and for each of those that are all needed.
+    /// The boolean queries to look up, for several texts or for regular expressions: first those of which
+    /// one must match, then those that must all match.
     runs: Option<[Vec<RunQuery>; 2]>,
-    /// What the signature of a text must have for each matcher: first those of which one is enough, then
-    /// those that are all needed, then those that leave a message out.
+    /// The signature query of each matcher: first of the matchers of which one must match, then of those that
+    /// must all match, then of those that exclude a message.
     pub(super) signatures: Vec<SignatureQuery>,
     /// Whether the only text is a gram: then a plain text that has the gram matches.
     pub(super) is_gram: bool,
-    /// Whether the title of its conversation does not make a message match, nor a text that is stored
-    /// and not shown.
+    /// Whether only shown texts count: a match in the title or in a stored text that is not shown is
+    /// ignored.
     pub(super) texts_only: bool,
     pub(super) gaps: Vec<WildcardGap>,
     pub(super) common: &'a CommonGrams,
@@ -111,9 +111,9 @@ pub(super) struct Plan<'a> {
     roles: Roles,
     in_text: Lists<'a>,
     in_title: Lists<'a>,
-    /// Whether any text may match. Then the titles propose no more candidates.
+    /// Whether any text may match. Every message is then a candidate already, so titles are not looked up.
     any_text: bool,
-    /// Whether the lists say nothing of a boolean query, so that every message is a candidate.
+    /// Whether the posting lists cannot narrow a boolean query, so that every message is a candidate.
     pub(super) is_scan: bool,
     /// Messages that are not valid UTF-8 or contain a NUL. They have no reliable grams, so each is a
     /// candidate.
@@ -150,7 +150,7 @@ impl<'a> Plan<'a> {
             Some(_) => Some(Vec::new()),
             None => rarest_lists(segment, List::Text, &mut grams.in_text, trace)?,
         };
-        // What most messages have tells little, unless it is all that is asked.
+        // A list with most of the messages hardly narrows the candidates, unless the query is one gram.
         let most = if query.is_gram { u32::MAX } else { store.messages() / MOST_SHARE };
         let of_text = of_text.map(|mut lists| {
             lists.retain(|(info, _)| info.doc_freq <= most.max(SHORT_LIST));
@@ -226,14 +226,14 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Drops the candidates whose texts are outside of a set.
+    /// Drops the candidates whose texts are not in a set of documents.
     pub(super) fn narrow(&mut self, documents: DocBits) {
         if let Some(lists) = &mut self.in_text.lists {
             lists.narrow(documents);
         }
     }
 
-    /// Proposes messages by their titles where until now every message was a candidate.
+    /// Proposes only messages with matching titles, if every message was a candidate until now.
     pub(super) fn narrow_titles(&mut self, titled: impl FnOnce() -> DocBits) {
         if self.any_text {
             let mut lists = Conjunction::new(Vec::new());
@@ -368,7 +368,7 @@ fn rarest_lists(
     Ok(Some(present.into_iter().map(|(info, _)| (info, list)).collect()))
 }
 
-/// What the lists of a segment say of a query.
+/// The result of looking up a query in the posting lists of a segment.
 enum Looked<'a> {
     /// No message may match.
     Nothing,
@@ -425,7 +425,7 @@ impl<'a, 't> Lookups<'a, 't> {
         Lookups { segment, common, trace: RefCell::new(trace) }
     }
 
-    /// Looks up the texts of a request: one of the first is enough, all of the others are needed.
+    /// Looks up the texts of a request: one of `any` must match, and every one of `all`.
     fn request(&self, [any, all]: &[Vec<RunQuery>; 2]) -> Result<Looked<'a>, Error> {
         // A text may be in the content or in the title.
         let of_message = |query| {

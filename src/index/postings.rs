@@ -1,8 +1,8 @@
 //! The posting lists of a segment, in a tantivy index whose doc ids are places in result order.
 //!
-//! Three fields, each with the documents of a term and no more: the grams of the texts, the grams of
-//! the titles, the role. [`super::invert`] makes the lists of grams. The lists of titles hold
-//! conversations, which have many messages each.
+//! Three fields, whose postings hold documents only, without frequencies: the grams of the texts, the
+//! grams of the titles, the role. [`super::invert`] makes the lists of grams. The lists of titles hold
+//! conversations and not messages.
 
 use std::{
     cmp::Reverse,
@@ -163,14 +163,14 @@ impl DocBits {
         DocBits(FixedBitSet::with_capacity(messages as usize))
     }
 
-    /// Returns the set of those documents for which there is `true`.
+    /// Returns the set of the documents for which `documents` has `true`.
     pub(super) fn of(documents: &[bool]) -> DocBits {
         let mut bits = DocBits::new(documents.len() as u32);
         (0..).zip(documents).filter(|(_, is_one)| **is_one).for_each(|(doc, _)| bits.insert(doc));
         bits
     }
 
-    /// Reads what [`DocBits::to_bytes`] returned; `None` if that was for another number of messages.
+    /// Reads the bytes of [`DocBits::to_bytes`]; `None` if they are for another number of messages.
     pub(super) fn from_bytes(bytes: &[u8], messages: u32) -> Option<DocBits> {
         let mut bits = DocBits::new(messages);
         let (words, rest) = bytes.as_chunks::<{ size_of::<usize>() }>();
@@ -200,7 +200,7 @@ impl DocBits {
         self.0.insert(doc as usize);
     }
 
-    /// Adds the documents of a list, from its present place on.
+    /// Adds the documents of a list, from its current document on.
     pub(super) fn add(&mut self, mut list: SegmentPostings) {
         let mut doc = list.doc();
         while doc != END {
@@ -238,32 +238,32 @@ enum Node<'a> {
 }
 
 impl<'a> DocTree<'a> {
-    /// The documents of a list, from its present place on.
+    /// Returns the documents of a list, from its current document on.
     pub(super) fn list(list: SegmentPostings) -> DocTree<'a> {
         DocTree(Node::List(Box::new(list)))
     }
 
-    /// The messages of the conversations in a tree.
+    /// Returns the messages of the conversations in a tree.
     pub(super) fn messages(store: &'a DocStore, mut conversations: DocTree<'a>) -> DocTree<'a> {
         let next = first_from(store, &mut conversations, 0);
         let begun = BinaryHeap::new();
         DocTree(Node::Messages(Box::new(Messages { store, conversations, next, begun })))
     }
 
-    /// The documents that are in every one of some trees.
+    /// Returns the documents that are in all of the trees.
     pub(super) fn all(trees: Vec<DocTree<'a>>) -> DocTree<'a> {
         DocTree(Node::All(trees))
     }
 
-    /// The documents that are in one of some trees.
+    /// Returns the documents that are in at least one of the trees.
     pub(super) fn one_of(mut trees: Vec<DocTree<'a>>) -> DocTree<'a> {
         let next = trees.iter_mut().enumerate().map(|(tree, docs)| Reverse((docs.seek(0), tree)));
         let heap = next.collect();
         DocTree(Node::OneOf(trees, heap))
     }
 
-    /// Returns the first document at or after `target`, which never becomes smaller; [`END`] if
-    /// there is none.
+    /// Returns the first document at or after `target`; [`END`] if there is none. `target` must not
+    /// decrease from call to call.
     fn seek(&mut self, target: u32) -> u32 {
         match &mut self.0 {
             Node::List(list) if list.doc() >= target => list.doc(),
@@ -298,13 +298,13 @@ impl<'a> DocTree<'a> {
 }
 
 /// The messages of the conversations in a tree, ascending. Conversations are numbered in the order of
-/// their first messages, so those after the next one begin later than it does.
+/// their first messages, so a conversation with a higher number begins later.
 struct Messages<'a> {
     store: &'a DocStore,
     conversations: DocTree<'a>,
     /// The next conversation and its messages; `None` after the last.
     next: Option<(u32, Members<'a>)>,
-    /// The messages of the conversations before it, the one with the smallest next message first.
+    /// The messages of the conversations before `next`, the smallest next message first.
     begun: BinaryHeap<Reverse<Members<'a>>>,
 }
 
@@ -357,12 +357,12 @@ impl<'a> Conjunction<'a> {
         Conjunction { lists, sets: Vec::new(), trees: Vec::new() }
     }
 
-    /// Intersects with a set too.
+    /// Adds a set to the intersection.
     pub(super) fn narrow(&mut self, set: DocBits) {
         self.sets.push(set);
     }
 
-    /// Intersects with a tree too.
+    /// Adds a tree to the intersection.
     pub(super) fn narrow_by(&mut self, tree: DocTree<'a>) {
         self.trees.push(tree);
     }
@@ -370,8 +370,8 @@ impl<'a> Conjunction<'a> {
     /// Returns the first document at or after `target` and before `end` that is in all lists and
     /// that `accepts` takes; [`END`] if there is none.
     ///
-    /// Calls `accepts` before it looks at the longer lists. Calls `stop` now and then, and returns
-    /// [`END`] once it returns true.
+    /// Calls `accepts` before it looks at the longer lists. Calls `stop` from time to time, and returns
+    /// [`END`] once `stop` returns true.
     pub(super) fn seek(
         &mut self,
         target: u32,

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-/// The marks of roles whose key differs from them: a text, and all others.
+/// The marks in the keys of roles that need one: for a role that is a text, and for all others.
 const TEXT_ROLE: char = 't';
 const OTHER_ROLE: char = 'o';
 
-/// Returns the key of a role: the role itself, or NUL, a mark and the role where it is no text or
-/// begins with a NUL.
+/// Returns the key of a role. The key is the role itself, or NUL, a mark and the role if the role is not
+/// stored as a text or begins with a NUL.
 pub(super) fn role_key(role: &str, is_text: bool) -> Cow<'_, str> {
     match (is_text, role.starts_with('\0')) {
         (true, false) => role.into(),

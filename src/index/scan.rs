@@ -1,6 +1,6 @@
 //! Verifies every message of a segment with several threads, in result order, batch by batch.
 //!
-//! Only for queries of which the posting lists say nothing. The first batches are small, so that a
+//! A scan is only for queries that the posting lists cannot narrow. The first batches are small, so that a
 //! search that finds its hits soon reads little.
 
 use std::{
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{map_faults, model::Stop};
 
-/// Messages of the first batch, which one thread verifies, and of the largest.
+/// The number of messages in the first batch, which one thread verifies, and in the largest batch.
 const FIRST_BATCH: usize = 256;
 const LARGEST_BATCH: usize = 1 << 16;
 
@@ -60,7 +60,7 @@ impl<'a> Scan<'a> {
             trace.candidates += candidates.len() as u64;
             self.verify(&candidates, trace);
             self.batch = LARGEST_BATCH.min(self.batch * GROWTH);
-            // The threads end early only because of the stop.
+            // The threads end early only if the search is stopped.
             if stop() {
                 return None;
             }

@@ -36,7 +36,7 @@ impl Snapshot {
             stopped = stopped || stop.requested();
             stopped
         };
-        // The next match of each segment; the first of these is the next match of all.
+        // The next match of each segment; the first of them in result order is the next hit.
         let mut heads: Vec<Option<u32>> = Vec::with_capacity(cursors.len());
         for cursor in &mut cursors {
             heads.push(cursor.next(&mut is_stopped, &mut trace)?);

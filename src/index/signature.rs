@@ -1,8 +1,8 @@
 //! Signatures of long messages: in which pieces of a long text a run of characters may be.
 //!
 //! Few messages are long, but they hold much of all text, and nearly every gram. So the posting lists
-//! propose them for queries that they do not match, and it takes long to read them. A signature is read
-//! instead. It has a table of bits: a row for each slot, a column for each piece of the text. A bit says
+//! propose long messages for queries that they do not match, and it takes long to read them. A signature is
+//! read instead. It has a table of bits: a row for each slot, a column for each piece of the text. A bit says
 //! that a trigram with this hash begins in the piece, or soon after it. All trigrams of a run begin
 //! where the run does or soon after, so a piece in which a run begins has the bits of all of them.
 //!
@@ -31,10 +31,11 @@ use super::{
 };
 use crate::text::{fold::fold, matcher::Matcher, pattern::Pattern, run_query::RunQuery};
 
-/// The bytes from which on a text has a signature. Shorter ones are read as soon as a signature is.
+/// The length in bytes from which on a text has a signature. A shorter text is read as fast as a signature.
 const LONG: usize = 4 << 10;
 
-/// The bytes of a piece: between these for most texts, and more where a text has more pieces.
+/// The bytes of a piece: from the smallest to the usual size for most texts, and more where a text would
+/// have more than the most pieces.
 const SMALLEST_PIECE: usize = 512;
 const USUAL_PIECE: usize = 1 << 10;
 const MOST_PIECES: usize = 4 << 10;
@@ -51,13 +52,13 @@ const OVERLAP: usize = 256;
 /// The bytes of the longest character.
 const LONGEST_CHARACTER: usize = 4;
 
-/// The characters of a run whose trigrams are looked up.
+/// The most characters of a run whose trigrams are looked up.
 const MOST_CHARACTERS: usize = OVERLAP / LONGEST_CHARACTER;
 
 /// The most slots that are looked up of a run.
 const MOST_SLOTS: usize = 16;
 
-/// The bytes of a table's entry, and of their number behind them.
+/// The bytes of a table's entry, and of the number of tables after the entries.
 const ENTRY: usize = 16;
 const COUNT: usize = 8;
 
@@ -89,7 +90,7 @@ impl SignatureWriter {
         Ok(SignatureWriter { file, entries: Vec::new(), length: 0, table: Vec::new() })
     }
 
-    /// Adds the text of a message, if it is long. Messages come in ascending order.
+    /// Adds the signature of a message's text, if the text is long. Messages come in ascending order.
     pub(super) fn add(&mut self, doc: u32, text: &str) -> io::Result<()> {
         if text.len() < LONG {
             return Ok(());
@@ -140,12 +141,12 @@ pub(super) struct Signatures {
     entries_at: usize,
     /// The messages that have a signature, ascending.
     docs: Vec<u32>,
-    /// A bit for each of these messages, because nearly every candidate has none.
+    /// A bit for each message, set if the message has a signature: nearly every candidate has none.
     has: Vec<u64>,
 }
 
 impl Signatures {
-    /// Takes the mapped file of a segment of so many messages; returns `None` if it cannot be theirs.
+    /// Opens the signatures of a segment with `messages` messages; `None` if the file does not fit.
     pub(super) fn open(file: Mapped, messages: u32) -> Option<Signatures> {
         let count_at = file.len().checked_sub(COUNT)?;
         let count = u64::from_le_bytes(file[count_at..].try_into().ok()?);
@@ -222,7 +223,7 @@ impl Signature<'_> {
         None
     }
 
-    /// Returns whether a text may have what a query wants.
+    /// Returns whether a text may match a query, by its signature.
     pub(super) fn may_have(&self, query: &SignatureQuery) -> bool {
         match query {
             SignatureQuery::Anything => true,
@@ -266,21 +267,21 @@ impl Signature<'_> {
     }
 }
 
-/// What a text must have, as slots of its signature.
+/// A query for signatures: the slots that the signature of a matching text has.
 #[derive(Debug)]
 pub(super) enum SignatureQuery {
-    /// Nothing that a signature knows of.
+    /// Matches every text: a signature cannot tell.
     Anything,
     /// A run of known and any characters: the slots of its trigrams, and the number of its characters.
     Run { slots: Vec<u16>, characters: usize },
-    /// All of these.
+    /// Matches if all of these queries match.
     All(Vec<SignatureQuery>),
-    /// One of these.
+    /// Matches if one of these queries matches.
     OneOf(Vec<SignatureQuery>),
 }
 
 impl SignatureQuery {
-    /// Returns what a text must have that matches.
+    /// Returns a query that every text matches which the matcher matches.
     pub(super) fn new(matcher: &Matcher, pattern: Option<&Pattern<'_>>) -> SignatureQuery {
         match (matcher, pattern) {
             (Matcher::Regex(expression), _) => SignatureQuery::of_runs(expression.runs()),
@@ -303,7 +304,7 @@ impl SignatureQuery {
         }
     }
 
-    /// Returns the slots of runs with one character, whatever it is, between each two of them.
+    /// Returns the slots of some runs with exactly one unknown character between neighbouring runs.
     fn run(runs: &[&str]) -> SignatureQuery {
         let mut characters: Vec<Option<char>> = Vec::new();
         for (place, run) in runs.iter().enumerate() {

@@ -89,8 +89,8 @@ impl SnapshotBuilder {
         self.segments.push(SegmentToName { folder, manifest_checksum, deleted: None });
     }
 
-    /// Adds a segment of another snapshot. Its documents that are deleted there stay deleted, and
-    /// so become those in `deleted`, which are doc ids of that snapshot.
+    /// Adds a segment of another snapshot. Its deleted documents stay deleted. The documents in `deleted`,
+    /// which are doc ids of that snapshot, become deleted too.
     pub fn keep(&mut self, snapshot: &Snapshot, segment: usize, deleted: &[u32]) {
         let reader = &snapshot.segments[segment];
         let messages = reader.data.store.messages();
@@ -238,7 +238,7 @@ impl Snapshot {
         self.segments.iter().map(|reader| reader.data.text_bytes).sum()
     }
 
-    /// Returns whether its files are as they were when it was opened; costs a system call per file.
+    /// Returns whether the files have not changed since they were opened; costs a system call per file.
     pub fn is_intact(&self) -> bool {
         self.segments.iter().all(|reader| reader.data.is_intact())
     }

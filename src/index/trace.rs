@@ -17,11 +17,11 @@ pub struct GramUse {
 /// The steps and counts of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// The grams with the posting lists that the search used.
+    /// The grams whose posting lists the search used.
     pub grams: Vec<GramUse>,
     /// How many `_` were expanded to narrow the candidates.
     pub gaps: u64,
-    /// How many threads read all messages, because no gram narrows them; 0 if lists proposed some.
+    /// How many threads read all messages, because no gram narrows them; 0 if posting lists gave candidates.
     pub scan_threads: usize,
     /// Messages that the lists proposed, within the dates and roles of the request.
     pub candidates: u64,

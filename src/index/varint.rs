@@ -9,7 +9,7 @@ pub(crate) fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Takes a number from the front of `bytes`. A number that is cut off ends with the bytes.
+/// Takes a number from the front of `bytes`. A number without its last byte ends with the bytes.
 #[inline]
 pub(crate) fn take_varint(bytes: &mut &[u8]) -> u64 {
     let (mut number, mut shift) = (0, 0);

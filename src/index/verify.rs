@@ -21,12 +21,12 @@ pub(super) struct Verifier<'a> {
     store: &'a DocStore,
     query: &'a GramQuery<'a>,
     matchers: &'a Matchers,
-    /// The only matcher, if there is just one and a message must have its text.
+    /// The only matcher, if the request has just one and a message must match it.
     single: Option<&'a Matcher>,
     raw_content: bool,
-    /// For each matcher.
+    /// A cache of the titles for each matcher.
     titles: Vec<Titles>,
-    /// Holds the text that is compared.
+    /// The buffer for the text that is compared.
     buffer: Vec<u8>,
     pub(super) bytes_read: u64,
 }
@@ -61,7 +61,7 @@ impl<'a> Verifier<'a> {
         if let Some(matcher) = self.single {
             return self.has(matcher, 0, candidate);
         }
-        // The lists say only for a single text whether it may be in the content or in the title.
+        // Only for a single text do the posting lists tell whether the content or the title may match.
         let candidate = Candidate { doc: candidate.doc, by_text: true, by_title: true };
         let matchers = self.matchers;
         let (any, all) = (matchers.any.len(), matchers.all.len());
@@ -73,7 +73,7 @@ impl<'a> Verifier<'a> {
                 .any(|place| self.has(&matchers.none[place], any + all + place, &candidate))
     }
 
-    /// Returns whether the text or the title of a message has what the matcher with this number finds.
+    /// Returns whether the matcher with this number matches the text or the title of a message.
     #[inline]
     fn has(&mut self, pattern: &Matcher, number: usize, candidate: &Candidate) -> bool {
         let Candidate { doc, by_text, by_title } = *candidate;
@@ -129,7 +129,7 @@ impl<'a> Verifier<'a> {
     #[inline]
     fn signature(&self, doc: u32) -> Option<Signature<'a>> {
         let signature = self.segment.signatures.of(doc)?;
-        // A signature has no loose forms.
+        // A signature cannot tell whether the loose form of a text matches.
         let is_known = !self.query.request.ignore_accents || self.segment.plain.contains(doc);
         is_known.then_some(signature)
     }

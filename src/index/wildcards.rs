@@ -1,9 +1,9 @@
 //! Expands the `_` of a pattern, to narrow the candidates if its runs alone propose too many.
 //!
-//! A character that fills the `_` makes a run with its known neighbours. Only characters count whose
-//! runs occur in some text. For each of these characters, the posting list of the run's rarest gram
-//! covers all matches; the union of these lists covers the matches of the pattern. An expansion takes
-//! half a millisecond, so a search does it only after it has read much and found little.
+//! A character that fills the `_` makes a run with its known neighbours. An expansion takes only the
+//! characters whose runs occur in some text. For each of these characters, the posting list of the run's
+//! rarest gram covers all matches; the union of these lists covers the matches of the pattern. An expansion
+//! takes half a millisecond, so a search does it only after it has read much and found little.
 
 use tantivy::postings::TermInfo;
 
@@ -18,8 +18,8 @@ use crate::text::grams::{CommonGrams, WildcardGap};
 /// 2 ms.
 const MAX_TERMS: u32 = 40_000;
 
-/// The most postings of an expansion, as a divisor of the number of messages. More would hardly narrow
-/// the candidates.
+/// The most postings of an expansion, as a divisor of the number of messages. A longer expansion would
+/// hardly narrow the candidates.
 const MAX_SHARE: u64 = 4;
 
 impl Segment {

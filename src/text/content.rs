@@ -27,7 +27,7 @@ pub fn decode_parts(stored: &str) -> Option<String> {
 }
 
 /// Writes the text that [`decode_parts`] returns to `out`; returns whether `stored` is such JSON.
-/// It holds no part in memory.
+/// Does not hold whole parts in memory.
 pub fn write_parts(stored: &str, out: &mut dyn Write) -> io::Result<bool> {
     if !stored.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('[') {
         return Ok(false);
@@ -129,7 +129,7 @@ impl<'de> Deserialize<'de> for LongPart<'de> {
                     if value.get().starts_with('"') {
                         text = Some(value);
                     } else {
-                        // As strict as `Part` is.
+                        // The check is as strict as that of `Part`.
                         serde_json::from_str::<serde_json::Value>(&mend_surrogates(value.get()))
                             .map_err(de::Error::custom)?;
                     }

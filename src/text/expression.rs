@@ -21,8 +21,8 @@ pub const MAX_PATTERN_BYTES: usize = 10_000;
 /// The largest compiled expression in bytes. `\w{100}` takes 6 MB, a thousand names take 1 MB.
 pub const MAX_PROGRAM_BYTES: usize = 12 << 20;
 
-/// The most memory of each thread for the states of an expression that were met. A thousand words take
-/// more than 1 MB; without enough of it, matching takes 50 times as long.
+/// The most memory of each thread for the states of a compiled expression. A thousand words take
+/// more than 1 MB; with too little memory, matching takes 50 times as long.
 pub const MAX_STATES_BYTES: usize = 8 << 20;
 
 /// The most classes (`[a-z]`, `\w`) in an expression. `\pL` takes 40 kB when it is parsed.
@@ -38,26 +38,26 @@ pub static COMPILING: Mutex<()> = Mutex::new(());
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(unnameable_types, reason = "programs read its message, in the errors that hold it")]
 pub enum ExpressionError {
-    /// It does not parse; shows where.
+    /// The expression does not parse; the text shows where.
     #[error("not a regular expression: {0}")]
     Syntax(String),
-    /// It is longer than any that is read.
+    /// The expression is too long.
     #[error("the regular expression is too long: {bytes} bytes, and at most {most} are read")]
     Long {
         /// The length of the expression.
         bytes: usize,
-        /// The length that is read.
+        /// The longest expression that is accepted.
         most: usize,
     },
-    /// It has more classes (`[a-z]`, `\w`) than any that is read.
+    /// The expression has too many classes (`[a-z]`, `\w`).
     #[error("the regular expression has too many classes: {classes}, and at most {most} are read")]
     Classes {
-        /// How many it has.
+        /// The number of classes in the expression.
         classes: usize,
-        /// How many are read.
+        /// The most classes that are accepted.
         most: usize,
     },
-    /// It takes too much memory.
+    /// The expression takes too much memory.
     #[error(
         "the regular expression is too large: it would take more than {most} bytes of memory; \
          repeat less in it ({{…}})"
@@ -91,7 +91,7 @@ pub fn check_size(pattern: &str) -> Result<(), ExpressionError> {
     }
 }
 
-/// Returns where a pattern is wrong.
+/// Returns an explanation of the error in a pattern.
 fn explained(pattern: &str, error: &str) -> String {
     let own = ParserBuilder::new().utf8(false).build().parse(pattern);
     let text = own.map_or_else(|own| own.to_string(), |_| error.to_owned());
@@ -184,7 +184,8 @@ impl RegexPattern {
     }
 }
 
-/// Returns whether a letter of an expression is an upper-case one; `\W` and its like have none.
+/// Returns whether an expression has an upper-case letter; the letter of an escape such as `\W` does not
+/// count.
 pub fn has_uppercase(pattern: &str) -> bool {
     struct Letters;
 

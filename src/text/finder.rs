@@ -9,7 +9,7 @@ pub(super) enum Literal {
     Exact(Box<memmem::Finder<'static>>),
     /// A single letter in both cases.
     Letter(u8),
-    /// Bytes to compare in either ASCII case; the search looks for the two that should be rarest.
+    /// Bytes to compare in either ASCII case; the search probes the two bytes that should be rarest.
     Folded { bytes: Vec<u8>, first: ByteProbe, second: ByteProbe },
 }
 
@@ -17,9 +17,9 @@ pub(super) enum Literal {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByteProbe {
     pub(super) place: usize,
-    /// What all cases of the letter have at this place, with the bits in which they differ set.
+    /// The byte at this place, with all bits set in which the cases of the letter differ.
     byte: u8,
-    /// The bits in which they differ; 0 for a letter without cases. With several such bits, the probe
+    /// The bits in which the cases differ; 0 for a letter without cases. With several such bits, the probe
     /// also finds bytes that no case has.
     bits: u8,
 }
@@ -37,9 +37,9 @@ impl ByteProbe {
         ByteProbe { place, byte, bits: bytes.iter().fold(0, |bits, other| bits | (byte ^ other)) }
     }
 
-    /// Returns how many bytes of a text it finds, as a rank: higher is more.
+    /// Returns how many bytes of a text the probe finds, as a rank: higher is more.
     pub(super) fn frequency(self) -> u32 {
-        /// A bit that may be set or not finds about twice as many bytes.
+        /// A bit that may be 0 or 1 doubles the number of bytes that the probe finds, approximately.
         const OF_BIT: u32 = 8;
 
         u32::from(frequency(self.byte)) + OF_BIT * self.bits.count_ones()

@@ -4,9 +4,9 @@
 //! `İ` and `ı` are letters of their own.
 
 /// The letters that change, of Unicode 16 (`CaseFolding.txt`, statuses C and S): the first and the
-/// last of a range, the distance between two of them, and what the first one becomes.
+/// last letter of a range, the distance between neighbours, and the folded form of the first letter.
 ///
-/// Indexed grams are folded by it: whoever changes it raises the format number of the index.
+/// Indexed grams are folded with this table: a change needs a new format number of the index.
 #[rustfmt::skip]
 const FOLDS: [[u32; 4]; 210] = [
     [0x41, 0x5A, 1, 0x61], [0xB5, 0xB5, 1, 0x3BC], [0xC0, 0xD6, 1, 0xE0], [0xD8, 0xDE, 1, 0xF8],
@@ -100,7 +100,7 @@ const fn table() -> Table {
                 last_page += 1;
                 table.pages[page] = last_page;
             }
-            // Both are on the same plane, so sixteen bits tell all that differs.
+            // Both letters are on the same plane, so they differ in the lower sixteen bits only.
             let flip = letter ^ (folded + (letter - first));
             table.flips[table.pages[page] as usize][(letter & 0xFF) as usize] = flip as u16;
             letter += step;

@@ -1,7 +1,8 @@
 //! The n-grams of a text that are indexed, and the n-grams that a query looks up.
 //!
 //! Grams are runs of 1 to 8 characters, folded as [`super::fold`] says. So one index proposes the
-//! candidates of searches that ignore the case of all letters, of ASCII letters, or of none. The index holds, once for each text:
+//! candidates of searches that ignore the case of all letters, of ASCII letters, or of none. The index
+//! holds, once for each text:
 //!
 //! 1. every trigram;
 //! 2. every 1-gram and 2-gram that is not common, and every ASCII character;
@@ -156,7 +157,7 @@ impl CommonGrams {
             }
             for at in (0..characters.len()).rev() {
                 if candidate(&level, at).is_some_and(|gram| common.contains(gram)) {
-                    // The next place has its new level already, and levels never fall.
+                    // The next place has its new level already, and levels never decrease.
                     level[at] = length as u8;
                 }
             }
@@ -230,7 +231,7 @@ pub struct GramTokenizer {
 }
 
 impl GramTokenizer {
-    /// Calls `emit` with every indexed gram of the text, in no particular order, some of them several
+    /// Calls `emit` with every indexed gram of the text, in no particular order. A gram may come several
     /// times.
     pub fn cut(&mut self, text: &str, common: &CommonGrams, mut emit: impl FnMut(Gram)) {
         let mut seen = 0;
@@ -262,7 +263,7 @@ impl GramTokenizer {
     }
 }
 
-/// Calls `emit` with the grams of ASCII characters. `seen` has a bit for each character that was there.
+/// Calls `emit` with the grams of ASCII characters. `seen` has a bit for each character that has occurred.
 #[inline]
 fn cut_ascii(folded: &[u8], common: &CommonGrams, seen: &mut u128, emit: &mut impl FnMut(Gram)) {
     // The length of the longest common gram at the last place. At the next place the longest one is
@@ -337,8 +338,8 @@ fn short_gram(run: &[char], common: &CommonGrams) -> Option<Gram> {
     (is_character || !common.contains(gram)).then_some(gram)
 }
 
-/// Returns the indexed gram that a pattern is, if it is one and folding changes only ASCII letters in
-/// it. A text that has the gram, and that folding changes no more, matches by `LIKE`.
+/// Returns the gram that is the whole pattern, if it is indexed and folding changes only its ASCII letters.
+/// If folding changes only ASCII letters of a text too, a text with the gram matches by `LIKE`.
 pub fn only_gram(pattern: &Pattern<'_>, common: &CommonGrams) -> Option<Gram> {
     let [part] = &pattern.segments[..] else { return None };
     let [run] = part.runs[..] else { return None };
@@ -404,7 +405,7 @@ impl WildcardGap {
         end.push(char::MAX);
         // ASCII before a wide character makes a wide gram: pack them as one.
         let (start, end) = (Gram::pack(&start[..start.len().min(3)]), Gram::pack(&end));
-        // Beyond the last character in the third place, whether that is the gap or what follows it.
+        // The end is after the last character in the third place, which is the gap or follows the gap.
         (start, Gram(end.0 | 0x1F_FFFF))
     }
 

@@ -84,8 +84,8 @@ impl LikePattern {
         self.segments.len()
     }
 
-    /// Returns where the first match of a segment ends that starts at `from` or later; `None` if there
-    /// is none, or no such segment.
+    /// Returns the end of the first match of a segment that starts at `from` or later; `None` if there
+    /// is no match, or no segment with this number.
     pub(super) fn find_segment(&self, number: usize, text: &[u8], from: usize) -> Option<usize> {
         let (_, end) = self.segments.get(number)?.find(text, from, self.case_sensitive)?;
         Some(end)
@@ -129,14 +129,14 @@ impl LikePattern {
         true
     }
 
-    /// Returns all of [`LikePattern::first_spans`].
+    /// Returns the byte spans of all matches in a text, as [`LikePattern::first_spans`] does.
     #[cfg(any(test, feature = "internals"))]
     pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
         self.first_spans(text, usize::MAX)
     }
 
-    /// Returns the byte spans of successive matches in a text, which do not overlap: those of matches
-    /// that begin before `most` spans are found.
+    /// Returns the byte spans of successive matches in a text, which do not overlap. Stops once there are
+    /// `most` spans, but completes the last match.
     ///
     /// Each match gives one span for each segment between the `%`. A pattern of wildcards alone has
     /// no spans.

@@ -1,6 +1,6 @@
-//! Finds a text as it is: no wildcards, and letters in any case unless their case matters.
+//! Finds a literal text: no wildcards, and letters in any case unless their case matters.
 //!
-//! A text matches if, both folded as [`super::fold`] says, it contains the one that is looked for.
+//! A text matches if it contains the needle, both folded as [`super::fold`] says.
 //! Bytes that are not UTF-8 count as U+FFFD, as they are shown, and a NUL is a character like others.
 //!
 //! Most letters take as many bytes in each case, so a match has a known length, and a search for two
@@ -21,30 +21,30 @@ use super::{
     fold::{cases, fold},
 };
 
-/// A matcher for a text that stands for itself.
+/// A matcher for a text without wildcards.
 #[derive(Debug)]
 pub struct LiteralPattern {
     quick: QuickSearch,
     /// The characters, folded.
     folded: Vec<char>,
-    /// For each number of characters that match, how many still match if the first are dropped: the
+    /// For each number of characters that match, how many still match without the first ones: the
     /// failure function of Knuth, Morris and Pratt.
     borders: Vec<usize>,
-    /// How those cases of the letters begin that take more or fewer bytes.
+    /// Finders for the beginnings of those cases of the letters that take more or fewer bytes.
     odd_cases: Vec<Finder<'static>>,
 }
 
-/// Finds the matches of which every character has its usual number of bytes.
+/// Finds the matches in which every character has its usual number of bytes.
 #[derive(Debug)]
 enum QuickSearch {
     /// No letter beyond ASCII has another case of the same length, or the case matters.
     Plain(Literal),
-    /// Others: the number of bytes, and two places to look at first.
+    /// Other texts: the number of bytes, and the two bytes to probe first.
     Probed { length: usize, first: ByteProbe, second: ByteProbe },
 }
 
 impl LiteralPattern {
-    /// Prepares a text for being searched for.
+    /// Prepares a search for a text.
     pub fn new(text: &str, case_sensitive: bool) -> LiteralPattern {
         if case_sensitive {
             let quick = QuickSearch::Plain(Literal::new(text, true));
@@ -86,7 +86,7 @@ impl LiteralPattern {
         spans
     }
 
-    /// Calls `each` with matches until it breaks off; it returns where the next one may begin.
+    /// Calls `each` with matches until it breaks off; `each` returns where the next match may begin.
     pub(super) fn find_all(
         &self,
         text: &str,
@@ -185,9 +185,9 @@ fn cases_of_same_length(folded: char) -> impl Iterator<Item = char> {
 
 /// Returns finders for the cases of letters that take more or fewer bytes than the folded letter.
 ///
-/// Such cases of one script are neighbours: one finder of what they begin with stands for several.
+/// Such cases of one script are neighbours: one finder for their common beginning serves several.
 fn odd_cases(folded: &[char]) -> Vec<Finder<'static>> {
-    /// All of these cases take two bytes at least.
+    /// The bytes at the beginning that are searched: all of these cases take two bytes at least.
     const BEGINNING: usize = 2;
 
     let mut letters = folded.to_vec();
@@ -258,7 +258,7 @@ mod tests {
         assert!(sensitive.matches("xÉ_".as_bytes()) && !sensitive.matches("xé_ Éa".as_bytes()));
     }
 
-    /// The first two places where a letter beyond ASCII can be looked for are its own.
+    /// The first two places where a letter beyond ASCII can be probed are its own bytes.
     #[test]
     fn every_letter_in_every_case() {
         for letter in ('\0'..=char::MAX).filter(|letter| fold(*letter) != *letter).map(fold) {

@@ -1,10 +1,10 @@
 //! The loose form of a text: without accents and width.
 //!
-//! It is Unicode's form NFKD without marks, in which syllables are composed again, so that one of
-//! Hangul is not found in another. `cafe` is the loose form of `café`, `テスト` that of `ﾃｽﾄ`.
+//! The loose form is Unicode's form NFKD without marks. Syllables of Hangul are composed again, so that a
+//! syllable does not match inside another. `cafe` is the loose form of `café`, `テスト` that of `ﾃｽﾄ`.
 //!
-//! Invariant: [`LoosePattern`] finds a text if, both in their loose form and folded, one contains the
-//! other. [`windows`] and the text itself hold every run of up to eight characters of that form.
+//! Invariant: [`LoosePattern`] finds a text in another if this holds for their folded loose
+//! forms. [`windows`] and the text itself hold every run of up to eight characters of the folded loose form.
 
 use std::{
     collections::VecDeque,
@@ -19,10 +19,10 @@ use super::{fold::fold, grams::LONGEST, literal::LiteralPattern};
 #[derive(Clone, Copy, Debug)]
 struct LooseChar {
     character: char,
-    /// The bytes of the text that it stands for, with the marks behind them.
+    /// The bytes of the text that the character stands for, with the marks after them.
     start: usize,
     end: usize,
-    /// Whether the text has something else in its place.
+    /// Whether the text has other characters at this place.
     is_changed: bool,
 }
 
@@ -31,7 +31,7 @@ struct Loosener<F> {
     ignore_case: bool,
     /// The last character, which the next one may join.
     last: Option<LooseChar>,
-    /// Whether a mark was left out after it.
+    /// Whether a mark was left out after the last character.
     has_dropped: bool,
     each: F,
 }
@@ -139,12 +139,12 @@ pub fn loose(text: &str, ignore_case: bool) -> String {
     loose
 }
 
-/// Calls `each` with the parts of the folded loose form that differ from the text, each with the
-/// characters around it with which it makes grams.
+/// Calls `each` with the parts of the folded loose form that differ from the text. Each part includes the
+/// characters around it that are in the same grams.
 pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
     /// The characters on either side.
     const AROUND: usize = LONGEST - 1;
-    /// The longest window in bytes. Two that follow each other share the characters of a gram.
+    /// The longest window in bytes. Neighbouring windows share the characters of a gram.
     const MOST: usize = 1 << 16;
 
     if text.is_ascii() {
@@ -153,7 +153,7 @@ pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Re
     let mut outcome = Ok(());
     let mut window = String::new();
     let mut before: VecDeque<char> = VecDeque::with_capacity(AROUND + 1);
-    // How many more characters the window gets.
+    // How many more characters are added to the window.
     let mut left = 0;
     loosen(text, true, |next| {
         if next.is_changed {
@@ -187,25 +187,25 @@ pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Re
 #[derive(Clone, Debug)]
 pub(super) struct LooseMatch {
     pub(super) span: Range<usize>,
-    /// Whether it begins and ends where characters of the text do: not within a `ﬁ`.
+    /// Whether the match begins and ends at characters of the text, and not within one such as `ﬁ`.
     pub(super) is_whole: bool,
 }
 
-/// Finds a text in any other one, whatever accents and width.
+/// Finds a text in another one, and ignores accents and width.
 #[derive(Debug)]
 pub struct LoosePattern {
     /// The loose form.
     needle: Vec<char>,
-    /// For each number of characters that match, how many still match if the first are dropped.
+    /// For each number of characters that match, how many still match if the first characters are dropped.
     borders: Vec<usize>,
     ignore_case: bool,
-    /// Finds the loose form as it is.
+    /// The matcher of the loose form itself, as a literal text.
     plain: LiteralPattern,
     is_ascii: bool,
 }
 
 impl LoosePattern {
-    /// Prepares a text for being searched for. Its loose form must not be empty.
+    /// Prepares a search for a text. Its loose form must not be empty.
     pub fn new(text: &str, case_sensitive: bool) -> LoosePattern {
         let loose = loose(text, !case_sensitive);
         let needle: Vec<char> = loose.chars().collect();
@@ -223,7 +223,7 @@ impl LoosePattern {
         if text.is_ascii() {
             return self.is_ascii && self.plain.matches(text);
         }
-        // What is ASCII stays as it is.
+        // The loose form of ASCII text is the same text.
         if self.is_ascii && self.plain.matches(text) {
             return true;
         }
@@ -259,9 +259,9 @@ impl LoosePattern {
             return;
         }
         let mut matched = 0;
-        // The last characters, with one more before them.
+        // The last characters, and the character before them.
         let mut last: VecDeque<LooseChar> = VecDeque::with_capacity(length + 2);
-        // A match is complete once the next character tells whether it ends a whole one.
+        // A match is complete once the next character shows whether it ends at a whole character.
         let mut is_pending = false;
         let mut report = |last: &VecDeque<LooseChar>, next: Option<&LooseChar>| {
             let first = last.len() - length;
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
     use crate::text::bracketed;
 
-    /// The definition, over whole texts.
+    /// Returns the loose form by its definition, over whole texts.
     fn by_definition(text: &str) -> String {
         text.nfkd().filter(|c| !is_combining_mark(*c)).nfc().map(fold).collect()
     }

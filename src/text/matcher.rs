@@ -1,4 +1,4 @@
-//! The matchers of a request: what a message must have, may have, and may not have.
+//! The matchers of a request: texts that a message must have, may have, and must not have.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub enum Matcher {
     Like(LikePattern),
     /// The text itself.
     Literal(LiteralPattern),
-    /// The text itself, whatever accents and width.
+    /// The text itself, with any accents and width.
     Loose(LoosePattern),
     /// The text as whole words.
     Word(WordPattern),
@@ -62,8 +62,8 @@ impl Matcher {
         }
     }
 
-    /// Returns whether every match has as many characters as the text of the request, whatever is around
-    /// it: then a part of a text that has the whole match matches too.
+    /// Returns whether every match has as many characters as the text of the request, whatever text is around
+    /// it. Then a part of a text that has the whole match matches too.
     pub fn is_of_one_length(&self) -> bool {
         match self {
             Matcher::Like(pattern) => pattern.is_of_one_length(),
@@ -89,7 +89,7 @@ impl Matcher {
         }
     }
 
-    /// Returns whether any bytes match. What is not UTF-8 counts as U+FFFD but for `LIKE`.
+    /// Returns whether any bytes match. Bytes that are not UTF-8 count as U+FFFD, except for `LIKE`.
     pub fn matches_irregular(&self, text: &[u8]) -> bool {
         match self {
             Matcher::Like(pattern) => pattern.matches_irregular(text),
@@ -98,15 +98,15 @@ impl Matcher {
     }
 }
 
-/// The matchers of a request. A message matches if its content or its title matches one of `any`,
-/// or there are none, and one of them matches each of `all`, and neither matches one of `none`.
+/// The matchers of a request. A message matches if its content or its title matches at least one of `any`
+/// (or `any` is empty), if one of the two matches each of `all`, and if neither matches any of `none`.
 #[derive(Debug)]
 pub struct Matchers {
-    /// The matchers of which one is enough.
+    /// The matchers of which at least one must match.
     pub any: Vec<Matcher>,
-    /// The matchers that are all needed.
+    /// The matchers that must all match.
     pub all: Vec<Matcher>,
-    /// The matchers that leave a message out.
+    /// The matchers that exclude a message.
     pub none: Vec<Matcher>,
 }
 
@@ -127,7 +127,7 @@ impl Matchers {
         self.any.is_empty() && self.all.is_empty() && self.none.is_empty()
     }
 
-    /// Returns whether a message matches of which `has` says what its content or its title matches.
+    /// Returns whether a message matches; `has` says whether its content or its title matches a matcher.
     #[inline]
     pub fn accept(&self, mut has: impl FnMut(&Matcher) -> bool) -> bool {
         (self.any.is_empty() || self.any.iter().any(&mut has))
@@ -158,8 +158,8 @@ impl Matchers {
         spans
     }
 
-    /// Returns what `with` makes of each matcher and of its pattern, which a regular expression does not
-    /// have: first of `any`, then of `all` and of `none`.
+    /// Returns the result of `with` for each matcher and its pattern; a regular expression has no
+    /// pattern. The results for `any` come first, then those for `all` and for `none`.
     pub fn each<T>(
         &self,
         request: &Request,
@@ -174,7 +174,7 @@ impl Matchers {
         texts.zip(matchers).map(of).collect()
     }
 
-    /// Returns for each of `any` and of `all` which runs a text must have that matches.
+    /// Returns the runs that a matching text must have, for each matcher of `any` and of `all`.
     pub fn runs(&self, request: &Request) -> [Vec<RunQuery>; 2] {
         let [any, all, _] = texts(request);
         let runs = |texts: Vec<&str>, matchers: &[Matcher]| -> Vec<RunQuery> {
@@ -187,8 +187,8 @@ impl Matchers {
         [runs(any, &self.any), runs(all, &self.all)]
     }
 
-    /// Calls `with` with the pattern whose runs every text has that matches, if there is one text
-    /// and it is no regular expression.
+    /// Calls `with` with the pattern whose runs every matching text has, if the request has one text
+    /// that is no regular expression.
     pub fn with_single<T>(
         &self,
         request: &Request,
@@ -203,8 +203,8 @@ impl Matchers {
     }
 }
 
-/// Returns the texts of a request that are not empty: those of which one is enough, those that are
-/// all needed, and those that leave a message out.
+/// Returns the texts of a request that are not empty: those of which one must match, those that must
+/// all match, and those that exclude a message.
 pub fn texts(request: &Request) -> [Vec<&str>; 3] {
     let is_text = |text: &&str| !text.is_empty();
     let any = std::iter::once(&request.text).chain(&request.or).map(String::as_str);

@@ -14,7 +14,7 @@ pub(super) fn normal(word: &str) -> Cow<'_, str> {
     for character in word.chars() {
         match character {
             '\u{2019}' => normal.push('\''),
-            // Writers omit the dots as often as not.
+            // Writers often omit the dots.
             'ё' | 'Ё' => normal.push('е'),
             '\u{FF01}'..='\u{FF5E}' => {
                 let ascii = u32::from(character) - 0xFF01 + 0x21;

@@ -9,7 +9,7 @@ const LONGEST_CHARACTER: usize = 4;
 #[derive(Debug)]
 pub struct PieceMatcher<'m> {
     matcher: &'m Matcher,
-    /// The end of what came, as far as a match may begin in it.
+    /// The end of the text so far, from the first place where a match may still begin.
     rest: String,
     /// The most bytes that a match takes, or a part of it between two `%`.
     longest: usize,
@@ -18,8 +18,8 @@ pub struct PieceMatcher<'m> {
 }
 
 impl<'m> PieceMatcher<'m> {
-    /// Returns a matcher of pieces; `text` is the text that `matcher` looks for. `None` if it must see
-    /// the whole text at once.
+    /// Returns a matcher of pieces; `text` is the text that `matcher` looks for. `None` if the matcher must
+    /// see the whole text at once.
     pub fn new(matcher: &'m Matcher, text: &str) -> Option<PieceMatcher<'m>> {
         let longest = text.chars().count() * LONGEST_CHARACTER;
         let is_possible = matches!(matcher, Matcher::Like(_) | Matcher::Literal(_));
@@ -50,7 +50,7 @@ impl<'m> PieceMatcher<'m> {
         self.rest.drain(..start);
     }
 
-    /// Returns whether what came so far matches.
+    /// Returns whether the text so far matches.
     pub fn matches(&self) -> bool {
         match self.matcher {
             Matcher::Like(pattern) => self.found == pattern.segments(),

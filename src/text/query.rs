@@ -25,8 +25,8 @@ impl Query {
     /// Parses a question: `"quoted"` text is required; `-"quoted"` text and a `-word` of three
     /// letters or more are excluded.
     ///
-    /// Nothing is an error: everything else is words. If the whole question would be excluded, all
-    /// of it is words.
+    /// No question is an error: all other text is words. If the whole question would be excluded, all
+    /// of its text is words.
     pub fn parse(text: &str) -> Query {
         let mut query = Query::default();
         let mut rest = text;
@@ -56,7 +56,7 @@ impl Query {
             if minus && after.starts_with(char::is_alphabetic) {
                 let end = after.find(char::is_whitespace).unwrap_or(after.len());
                 let word = after[..end].trim_end_matches(|c: char| c.is_ascii_punctuation());
-                // `-x` and `-rf` are more likely options of a command.
+                // Short words such as `-x` and `-rf` are more likely options of a command.
                 if word.len() > 2 {
                     query.excluded.push(phrase_of(word));
                     rest = &after[end..];

@@ -1,8 +1,8 @@
 //! The runs of characters that a text must have to match a regular expression: a boolean query.
 //!
 //! For each part of the expression, the analysis keeps the texts that it matches if they are few,
-//! or else how they begin and end. What is known of neighbours joins to longer runs. Russ Cox
-//! describes it ("Regular Expression Matching with a Trigram Index", 2012).
+//! or else their beginnings and ends. The results for neighbouring parts are joined to longer runs. Russ Cox
+//! describes the method ("Regular Expression Matching with a Trigram Index", 2012).
 //!
 //! Runs are folded as [`super::fold`] says.
 //!
@@ -30,25 +30,25 @@ const MAX_CLASS: u32 = 64;
 /// The most times that a repetition is written out.
 const MAX_REPEATS: u32 = 16;
 
-/// The most runs of a query. Beyond that, reading all texts is as fast.
+/// The most runs of a query. With more runs, reading all texts is as fast.
 const MAX_RUNS: usize = 2_000;
 
-/// How many of the last parts needless ones are looked for among.
+/// The number of last parts that are checked for needless ones.
 const MAX_TIDIED: usize = 32;
 
 /// The most pairs of runs that are compared to see whether some of them are needless.
 const MAX_COMPARED: usize = 10_000;
 
-/// Which runs of characters a text must have.
+/// The runs of characters that a text must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunQuery {
-    /// None: any text may match.
+    /// No run is needed: any text may match.
     Anything,
-    /// This run.
+    /// The text must have this run.
     Run(String),
-    /// All of these.
+    /// The text must have the runs of all of these queries.
     All(Vec<RunQuery>),
-    /// One of these.
+    /// The text must have the runs of at least one of these queries.
     OneOf(Vec<RunQuery>),
 }
 
@@ -73,7 +73,7 @@ impl RunQuery {
                 part => all.push(part),
             }
         }
-        // Neighbours in the expression have most of them.
+        // Most needless parts are neighbours in the expression.
         let first = all.len().saturating_sub(MAX_TIDIED);
         let mut place = first;
         while place < all.len() {
@@ -100,7 +100,7 @@ impl RunQuery {
         }
     }
 
-    /// Returns whether every text that has these runs has those too, as far as that is soon seen.
+    /// Returns whether every text that has these runs has those runs too, if a short check can tell.
     fn implies(&self, those: &RunQuery) -> bool {
         match (self, those) {
             (RunQuery::Run(this), RunQuery::Run(that)) => this.contains(that.as_str()),
@@ -121,7 +121,7 @@ impl RunQuery {
         }
     }
 
-    /// Returns the indexed grams of a run, which a text must all have.
+    /// Returns the indexed grams of a run; a text with the run has all of them.
     pub fn grams(run: &str, common: &CommonGrams) -> Vec<Gram> {
         // No gram has a NUL.
         let parts = run.split('\0').filter(|part| !part.is_empty());
@@ -152,23 +152,23 @@ fn folded(text: &str) -> String {
     text.chars().map(fold).collect()
 }
 
-/// Texts, folded.
+/// A set of folded texts.
 type Texts = BTreeSet<String>;
 
-/// What is known of the texts that a part of an expression matches.
+/// The facts about the texts that a part of an expression matches.
 #[derive(Clone, Debug)]
 struct Analysis {
     /// All of the texts, if they are few.
     exact: Option<Texts>,
-    /// How each of them begins and ends; only if `exact` is `None`.
+    /// The beginnings of the texts, and their ends; only if `exact` is `None`.
     prefixes: Texts,
     suffixes: Texts,
-    /// The runs that each of them has, beyond those of the sets.
+    /// The runs that each of the texts has, beyond those of the sets.
     query: RunQuery,
 }
 
 impl Analysis {
-    /// What is known of any text.
+    /// Returns the facts about any text.
     fn anything() -> Analysis {
         let (prefixes, suffixes) = (Texts::from([String::new()]), Texts::from([String::new()]));
         Analysis { exact: None, prefixes, suffixes, query: RunQuery::Anything }
@@ -235,12 +235,12 @@ impl Analysis {
         }
         match repetition.max == Some(copies) {
             true => all,
-            // Others may follow or, which is the same, come before.
+            // More repetitions may follow; or, which is the same, come before.
             false => all.inexact(),
         }
     }
 
-    /// Returns what is known of a text of this part that one of another part follows.
+    /// Returns the facts about a text of this part that is followed by a text of another part.
     fn then(self, next: Analysis) -> Analysis {
         if let (Some(these), Some(those)) = (&self.exact, &next.exact)
             && these.len() * those.len() <= MAX_TEXTS
@@ -267,7 +267,7 @@ impl Analysis {
         .shortened()
     }
 
-    /// Returns what is known of a text of any of several parts.
+    /// Returns the facts about a text of any of several parts.
     fn either(parts: Vec<Analysis>) -> Analysis {
         let exact: Option<Vec<&Texts>> = parts.iter().map(|part| part.exact.as_ref()).collect();
         if let Some(exact) = exact {
@@ -286,7 +286,7 @@ impl Analysis {
         Analysis { exact: None, prefixes, suffixes, query }
     }
 
-    /// Gives up exact texts that are long.
+    /// Drops the exact texts if they are long.
     fn bounded(self) -> Analysis {
         let is_long = |text: &String| text.len() > MAX_BYTES;
         match self.exact.as_ref().is_some_and(|exact| exact.iter().any(is_long)) {
@@ -295,14 +295,14 @@ impl Analysis {
         }
     }
 
-    /// Keeps of the exact texts their runs, and how they begin and end.
+    /// Replaces the exact texts by their runs, their beginnings and their ends.
     fn inexact(self) -> Analysis {
         let Some(exact) = self.exact else { return self };
         let query = RunQuery::all(vec![self.query, runs_of(&exact)]);
         Analysis { exact: None, prefixes: exact.clone(), suffixes: exact, query }.shortened()
     }
 
-    /// Cuts what is known of beginnings and ends to what still joins to longer grams.
+    /// Shortens the beginnings and ends to the characters that can still join to longer grams.
     fn shortened(mut self) -> Analysis {
         let start = |text: &String| text.chars().take(LONGEST - 1).collect();
         self.prefixes = self.prefixes.iter().map(start).collect();
@@ -320,15 +320,15 @@ impl Analysis {
     }
 }
 
-/// Returns every text of one set with every text of another behind it.
+/// Returns every text of one set followed by every text of another set.
 fn joined(these: &Texts, those: &Texts) -> Texts {
     these.iter().flat_map(|this| those.iter().map(move |that| format!("{this}{that}"))).collect()
 }
 
-/// Returns the query for one of some texts.
+/// Returns the query for at least one of some texts.
 fn runs_of(texts: &Texts) -> RunQuery {
     let is_needed = |text: &&String| {
-        // Whatever has the longer text has the shorter one.
+        // A text that contains the longer text contains the shorter text too.
         !texts.iter().any(|other| other.len() < text.len() && text.contains(other.as_str()))
     };
     match texts.contains("") {

@@ -1,7 +1,7 @@
 //! Arguments of commands that a person can paste into a shell.
 
-/// Returns an argument as the platform's shells take it: in quotes if it holds anything that they
-/// would read otherwise.
+/// Returns an argument as the platform's shells take it: in quotes if it holds characters that they
+/// would interpret.
 pub fn quoted(argument: &str) -> String {
     quoted_for(argument, cfg!(windows))
 }
@@ -12,7 +12,7 @@ fn quoted_for(argument: &str, windows: bool) -> String {
     let is_safe = !argument.is_empty() && argument.chars().all(is_plain);
     match windows {
         _ if is_safe => argument.to_owned(),
-        // Programs read \" as a quote, and backslashes before one as half as many.
+        // On Windows programs read `\"` as a quote, and backslashes before a quote as half as many.
         true => {
             let backslashes = argument.len() - argument.trim_end_matches('\\').len();
             format!("\"{}{}\"", argument.replace('"', "\\\""), "\\".repeat(backslashes))

@@ -15,7 +15,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::words::Tokenizer;
 
-/// The shortest summary, in characters, if the conversation has that much to say.
+/// The shortest summary, in characters, if the conversation has enough sentences.
 const MIN_CHARACTERS: usize = 160;
 
 /// The longest summary, in characters.
@@ -45,7 +45,7 @@ pub const TURNS: usize = 24;
 /// Bytes that are read of each message.
 pub const BYTES_READ: usize = 2_000;
 
-/// Sentences that compete. Later ones hardly ever win, and each costs as much as the first.
+/// The most sentences that compete. Later sentences are hardly ever chosen, and each takes as much time.
 const MAX_SENTENCES: usize = 64;
 
 /// The factor for sentences of the user.
@@ -136,10 +136,10 @@ pub fn summary(turns: &[SummaryTurn<'_>]) -> String {
     summary
 }
 
-/// Returns the title and the summary of a conversation by its opening messages in reading order, each a
+/// Returns the title and the summary of a conversation from its opening messages in reading order, each a
 /// role and a text. The title is empty unless `is_untitled`.
 pub(crate) fn of_messages(messages: &[(&str, &str)], is_untitled: bool) -> (String, String) {
-    // A conversation is about what people and assistants say, not about tools' output.
+    // The messages of people and assistants tell the subject of a conversation, the output of tools does not.
     let spoken = messages.iter().filter(|(role, _)| !["tool", "system"].contains(role));
     let turns: Vec<SummaryTurn<'_>> =
         spoken.map(|(role, text)| SummaryTurn { by_user: *role != "assistant", text }).collect();
@@ -178,7 +178,7 @@ fn cut(text: &str, most: usize) -> String {
     format!("{}…", head.trim_end_matches([' ', ',', ';', '，', '、']))
 }
 
-/// Returns the sentences that compete, and whether the user wrote each. Short sentences of a
+/// Returns the sentences that compete, and for each whether the user wrote it. Short sentences of a
 /// paragraph are joined.
 fn sentences(turns: &[SummaryTurn<'_>], joining: Joining) -> Vec<(String, bool)> {
     let mut all: Vec<(String, bool)> = Vec::new();
@@ -343,7 +343,7 @@ fn is_greeting(text: &str) -> bool {
         .all(|word| word.is_empty() || GREETINGS.contains(word.as_str()))
 }
 
-/// Returns whether a sentence is worth showing: long enough, mostly letters, and more than courtesy.
+/// Returns whether a sentence is worth showing: long enough, mostly letters, and not only courtesy.
 fn says_something(text: &str, words: &[String]) -> bool {
     const COURTESIES: [&str; 14] = [
         "let me know",

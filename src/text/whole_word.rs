@@ -9,7 +9,7 @@ use unicode_segmentation::{UWordBoundIndices, UnicodeSegmentation};
 
 use super::{literal::LiteralPattern, loose::LoosePattern};
 
-/// A matcher for a text that stands for itself, as whole words.
+/// A matcher for a literal text as whole words.
 #[derive(Debug)]
 pub struct WordPattern(Inner);
 
@@ -20,12 +20,12 @@ enum Inner {
 }
 
 impl WordPattern {
-    /// Prepares a text for being searched for.
+    /// Prepares a search for a text.
     pub fn new(text: &str, case_sensitive: bool) -> WordPattern {
         WordPattern(Inner::Literal(LiteralPattern::new(text, case_sensitive)))
     }
 
-    /// Prepares a text for being searched for whatever accents and width.
+    /// Prepares a search for a text that ignores accents and width.
     pub fn loose(text: &str, case_sensitive: bool) -> WordPattern {
         WordPattern(Inner::Loose(LoosePattern::new(text, case_sensitive)))
     }
@@ -65,11 +65,11 @@ impl WordPattern {
     }
 }
 
-/// The word boundaries of a text, walked once and only where they are asked for. The text may be one
-/// line of 500 MB, so it holds those between the beginning of a match and its end alone.
+/// The word boundaries of a text, found once and only where they are needed. The text may be one
+/// line of 500 MB, so only the boundaries between the beginning and the end of a match are kept.
 struct Boundaries<'t> {
     text: &'t str,
-    /// Where `words` began: there is a boundary behind every line feed.
+    /// The place where `words` began: there is a boundary after every line feed.
     start: usize,
     words: UWordBoundIndices<'t>,
     /// The boundaries from the last match's beginning to `walked`.
@@ -118,7 +118,7 @@ impl<'t> Boundaries<'t> {
         let inside =
             self.text.as_bytes()[start..].iter().take_while(|it| it.is_ascii_alphanumeric());
         match inside.count() {
-            // Up to there is no boundary.
+            // There is no boundary before this place.
             count @ 2.. => start + count,
             _ => start + self.text[start..].chars().next().map_or(0, char::len_utf8),
         }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn long_lines_and_repeated_letters_are_walked_once() {
-        // Without spaces, with letters of two bytes, and with a match at the very end.
+        // The text has no spaces, letters of one or two bytes, and a match at the very end.
         for letter in ["a", "é"] {
             let text = letter.repeat(300_000) + " " + &letter.repeat(20_000);
             let pattern = WordPattern::new(&letter.repeat(20_000), false);

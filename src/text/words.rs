@@ -14,7 +14,7 @@ use unicode_segmentation::UnicodeSegmentation;
 pub use super::normal::is_unspaced;
 use super::normal::{is_stop_word, normal};
 
-/// The longest word that becomes a term, in bytes. Longer ones are data, which exact search finds.
+/// The longest word that becomes a term, in bytes. Longer words are data, which exact search finds.
 const MAX_WORD_BYTES: usize = 128;
 
 /// The shortest text without white space that may be Base64. Its lines have 64 or 76 characters.
@@ -89,8 +89,8 @@ fn encoded_run(text: &[u8]) -> usize {
     text.iter().take_while(|byte| is_letter(byte)).count()
 }
 
-/// Returns whether letters of Base64 are Base64, as of pasted pictures, and not short, or a path or a
-/// name. Its letters are random, so there are capitals and digits enough.
+/// Returns whether a run of Base64 letters is Base64, as of pasted pictures. A short run, a path or a
+/// name is not. The letters of Base64 are random, so it has many capitals and digits.
 fn is_encoded(run: &[u8]) -> bool {
     let length = run.len();
     let share = |is_kind: fn(&u8) -> bool| 16 * run.iter().filter(|b| is_kind(b)).count();
@@ -108,7 +108,7 @@ fn ascii_words<'t>(chunk: &'t str, each: &mut impl FnMut(Token<'t>)) {
     let is_word =
         |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
     let mut at = 0;
-    // Up to here the text is known not to be Base64: each byte is looked at once.
+    // Before this place the text is known not to be Base64, so that each byte is checked once.
     let mut plain = 0;
     while at < bytes.len() {
         if !is_word(at) {
@@ -202,14 +202,14 @@ impl Tokenizer {
         length
     }
 
-    /// Returns terms that every text with the phrase has, even where the phrase is part of a name.
+    /// Returns terms that every text with the phrase has, even if the phrase is part of a name.
     pub fn required(&self, phrase: &str) -> Vec<String> {
         let mut required = Vec::new();
         tokens(phrase, |token| match token {
             Token::Word(word) => {
                 let from = required.len();
                 self.word(word, &mut |term| required.push(term.to_owned()));
-                // In the text the name may continue. Then the whole is another term, and only the
+                // In the text the name may continue. The whole name is then another term, and only the
                 // parts are the same.
                 if required.len() > from + 1 {
                     required.remove(from);
@@ -306,7 +306,7 @@ mod tests {
         terms
     }
 
-    /// Each byte of a long run is looked at once: otherwise this takes minutes.
+    /// Each byte of a long run is checked once: otherwise this test takes minutes.
     #[test]
     fn long_paths_are_cut_in_one_pass() {
         assert_eq!(terms(&"ab/".repeat(400_000)).len(), 400_000);
@@ -336,7 +336,7 @@ mod tests {
             let found: Vec<&str> = found.iter().map(String::as_str).collect();
             assert_eq!(found, *expected, "{text:?}");
         }
-        // Lines and addresses of Base64 have no words, long paths and names have.
+        // Lines and addresses of Base64 have no words; long paths and names have words.
         let line = "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXD";
         assert_eq!(
             terms(&format!("data:image/png;base64,{line} text")),
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn any_letters_have_a_stem() {
-        // Random words of up to twelve letters.
+        // The text has random words of up to twelve letters.
         let tokenizer = Tokenizer::default();
         for (letters, _) in STEMMED {
             let letters: Vec<char> = letters.collect();

@@ -15,15 +15,15 @@ use crate::{
     subjects_of,
 };
 
-/// How far the clocks of the time zone are ahead whose days are counted.
+/// The seconds by which the time zone of the counted days is ahead of UTC.
 const AHEAD: i64 = 5 * 3_600 + 1_800;
 
-/// Returns the day of a time where clocks are [`AHEAD`].
+/// Returns the day of a time in the time zone of [`AHEAD`].
 fn day(time: Instant) -> i64 {
     (time.seconds + AHEAD).div_euclid(86_400)
 }
 
-/// Returns what SQLite counts.
+/// Returns the counts of SQLite.
 fn counted(oracle: &Oracle, scope: &Scope) -> Counts {
     let mut counts = Counts::default();
     for (conversation, role, time, model) in oracle.messages(scope) {
@@ -104,7 +104,7 @@ fn messages_without_conversation_are_not_counted() {
     assert_eq!(counts.roles.values().sum::<u64>(), 3);
     assert_eq!(counts.roles.get("stray"), None);
     assert_eq!(counts.conversations.len(), 1);
-    // Without any time there is no span.
+    // Without any time there is no time span.
     let timeless = [message(0, "user", 15), message(1, "user", 0)];
     let counts = agree(&Database::of(Schema::Typed, &["Colours".into()], &timeless), &[]);
     assert_eq!((counts.first, counts.days), (None, [(None, 1)].into()));

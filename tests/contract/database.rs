@@ -1,4 +1,4 @@
-//! Databases for the tests, and what SQLite cannot know of them: the instants that stored times
+//! Databases for the tests, and the facts that SQLite cannot know: the instants that stored times
 //! denote, and the text of JSON parts.
 
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ pub(crate) fn times() -> Vec<(Cell, Option<i64>)> {
 /// A message to be stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
-    /// The number of its conversation; there is none of the highest number.
+    /// The number of its conversation; no conversation has the highest number.
     pub(crate) conversation: usize,
     pub(crate) role: Cell,
     pub(crate) content: Content,
@@ -105,10 +105,10 @@ impl Content {
     }
 }
 
-/// How the tables are made.
+/// The way to make the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Schema {
-    /// As our own importers write them.
+    /// The tables of our own importers.
     Typed,
     /// Columns without types, so that values keep theirs.
     Untyped,
@@ -118,7 +118,7 @@ pub(crate) enum Schema {
     NoCaseRoles,
     /// Roles that SQLite compares without the spaces at their ends.
     TrimmedRoles,
-    /// Roles that are numbers where they can be.
+    /// Roles that become numbers if they look like numbers.
     NumericRoles,
 }
 
@@ -157,7 +157,7 @@ impl Schema {
     }
 }
 
-/// What SQLite cannot know of a message.
+/// The facts about a message that SQLite cannot know.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) rowid: i64,
@@ -192,7 +192,7 @@ impl Database {
         connection.execute_batch("BEGIN").expect("a transaction");
         let empty = Cell::from("the other thing without messages");
         for (number, title) in titles.iter().chain([&empty]).enumerate() {
-            // The conversation without messages is c9; that of the highest number is missing.
+            // The conversation without messages is c9; the conversation of the highest number is missing.
             let id = if number == titles.len() { "c9".to_owned() } else { format!("c{number}") };
             let sql = "INSERT INTO conversations (id, title) VALUES (?1, ?2)";
             connection.execute(sql, params![id, title]).expect("a conversation");
@@ -227,7 +227,7 @@ impl Database {
         self.known.push(Known { rowid, instant, decoded });
     }
 
-    /// Contents are parts only if at least half of those that are not empty are.
+    /// Contents count as parts only if at least half of the contents that are not empty are parts.
     fn forget_parts(&mut self, messages: &[Message]) {
         let is_text = |message: &&Message| match message.content.stored() {
             Cell::Text(bytes) | Cell::Blob(bytes) => !bytes.is_empty(),

@@ -169,7 +169,7 @@ fn roles_that_are_no_texts() {
     }
 }
 
-/// The index does not tell an empty role from NULL, nor U+FFFD from bytes that are no text, so
+/// The index does not distinguish an empty role from NULL, nor U+FFFD from bytes that are no text, so
 /// `Source` asks SQLite.
 #[test]
 fn a_role_that_is_unclear_is_answered_by_like() {
@@ -310,7 +310,7 @@ fn parts_are_matched_decoded_and_stored() {
     let texts = ["\"quoted\"", "\\\"quoted", "[", "image", "line\nand", "é", "three", "text", ""];
     let both = |text| [false, true].map(|raw_content| Request { raw_content, ..asking(text) });
     agree(&database, texts.map(both).as_flattened());
-    // Half of them plain and more: nothing is decoded.
+    // More than half of the contents are plain, so nothing is decoded.
     let mostly_plain: Vec<Message> =
         messages.iter().cloned().chain((0..9).map(|_| message("[1] plain"))).collect();
     let database = Database::of(Schema::Typed, &["Parts".into()], &mostly_plain);

@@ -157,7 +157,7 @@ fn message(is_parts: bool) -> impl Strategy<Value = Message> {
     )
 }
 
-/// What a database is made of, and the texts in it.
+/// The rows of a database, and the texts in them.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     pub(crate) schema: Schema,
@@ -204,7 +204,7 @@ pub(crate) fn rows(size: usize) -> impl Strategy<Value = Rows> {
     })
 }
 
-/// How a question is made of the texts of a database.
+/// A description of a question that is made from the texts of a database.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     from: prop::sample::Index,

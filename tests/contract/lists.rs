@@ -1,4 +1,4 @@
-//! Lists of conversations: which ones, in which order, and what is known of them.
+//! Lists of conversations: the conversations, their order, and their data.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -24,7 +24,7 @@ fn list(reader: &dyn Reader, scope: &Scope) -> Box<dyn Listing> {
     reader.list(scope, &Stop::never()).expect("a list")
 }
 
-/// Returns what a list says; it must say the same in every way.
+/// Returns the content of a list; every way to list must give the same.
 #[track_caller]
 fn listed(listing: &dyn Listing, kind: SourceKind) -> Vec<Listed> {
     (0..listing.len())
@@ -59,7 +59,7 @@ fn agree(database: &Database, scopes: &[Scope]) -> Vec<Vec<String>> {
     expected.into_iter().map(ids).collect()
 }
 
-/// Returns the same ids for every kind of source.
+/// Returns these ids for every kind of source.
 pub(crate) fn ids(ids: &[&str]) -> Option<Arc<HashMap<SourceKind, HashSet<String>>>> {
     let ids: HashSet<String> = ids.iter().map(|id| (*id).to_owned()).collect();
     Some(Arc::new(SourceKind::ALL.map(|kind| (kind, ids.clone())).into()))

@@ -1,4 +1,4 @@
-//! Exact search for a text as it is: no wildcards, and letters in any case in every script.
+//! Exact search for a literal text: no wildcards, and letters in any case in every script.
 //!
 //! The oracle lists the messages, and a regular expression that ignores case tells which match.
 
@@ -48,14 +48,14 @@ const TWINS: [(char, char); 12] = [
     ('ι', '\u{1FBE}'),
 ];
 
-/// How a question is made of the texts of a database.
+/// A description of a question that is made from the texts of a database.
 #[derive(Clone, Debug)]
 struct LiteralAsk {
-    /// Its filters are used and, at times, its text.
+    /// The filters of the question and, sometimes, its text.
     ask: Ask,
-    /// A piece of a text: which, from where, how long.
+    /// A piece of a text: the number of the text, the start, the length.
     piece: Option<(Index, Index, usize)>,
-    /// Letters whose case changes, and how.
+    /// Letters whose case changes, with the number of the other case.
     changes: Vec<(Index, usize)>,
 }
 
@@ -200,7 +200,7 @@ fn letters_are_the_same_in_every_case() {
         ("đường ĐI", 1),
         ("kůň", 1),
         ("e\u{301} É É", 1),
-        // The title holds it.
+        // The title holds the text.
         ("τέλος", SENTENCES.len()),
         ("50% _", SENTENCES.len()),
         ("50%_", 0),
@@ -261,7 +261,7 @@ fn values_of_every_type() {
     }
 }
 
-/// What is shown is matched, and of JSON nothing but the text that it holds.
+/// Only the shown text is matched; of JSON, only the text that it holds.
 #[test]
 fn parts_are_matched_by_their_text() {
     let parts = |parts: &[Option<&str>]| {

@@ -69,13 +69,13 @@ const OPERATORS: &[&str] = &[
     "x?",
 ];
 
-/// How a text of a request is made of the texts of a database.
+/// A description of a text of a request that is made from the texts of a database.
 #[derive(Clone, Debug)]
 struct Piece {
     which: Index,
     start: Index,
     length: usize,
-    /// What is put into it, where.
+    /// The operators to insert, and their places.
     operators: Vec<(Index, &'static str)>,
     change: usize,
 }
@@ -113,7 +113,7 @@ impl Piece {
         text.trim().to_owned()
     }
 
-    /// Whole words of a text, or nearly.
+    /// Returns whole words of a text; sometimes a little more or less.
     fn words(&self, texts: &[String]) -> String {
         let text = self.which.get(texts).replace('\0', "");
         let words: Vec<&str> = text.split_word_bounds().collect();
@@ -127,7 +127,7 @@ impl Piece {
         words.trim().to_owned()
     }
 
-    /// An expression that matches a piece of a text, or nearly.
+    /// Returns an expression that matches a piece of a text; sometimes nearly.
     fn expression(&self, texts: &[String]) -> String {
         let mut parts: Vec<String> =
             self.characters(texts).iter().map(|c| regex::escape(&c.to_string())).collect();
@@ -179,7 +179,7 @@ fn without_accents(text: &str) -> String {
     text.nfkd().filter(|c| !is_combining_mark(*c)).nfc().collect()
 }
 
-/// Returns whether a text has another one, by definition.
+/// Returns whether a text contains another one, by definition.
 fn has(text: &str, wanted: &str, request: &Request) -> bool {
     let expression = |pattern: &str| {
         let mut builder = regex::RegexBuilder::new(pattern);
@@ -374,7 +374,7 @@ proptest! {
     }
 }
 
-/// What a text of a request is made of: a part of a long text, perhaps changed, and another one.
+/// A description of a text of a request: a part of a long text, perhaps changed, and another text.
 #[derive(Clone, Debug)]
 struct LongAsk {
     which: Index,
@@ -551,7 +551,7 @@ fn a_stop_ends_every_way_to_match() {
             let request = asking(Matching::Regex, text);
             let mut sink = Rendered::new(|_: Hit<'_>| Some(()), |()| ControlFlow::Continue(()));
             let outcome = reader.search(&request, &stop, &mut sink);
-            // A search that has nothing to read may end before it asks.
+            // A search that reads nothing may end before it checks the stop.
             let is_right = match outcome {
                 Ok(_) => text == "no such text",
                 Err(error) => error.is_stopped(),

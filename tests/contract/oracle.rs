@@ -8,7 +8,7 @@ use verbatim_search::{
 
 use crate::database::Database;
 
-/// What SQLite says of a database.
+/// The answers of SQLite for a database.
 pub(crate) struct Oracle {
     connection: Connection,
     position: &'static str,
@@ -180,14 +180,14 @@ impl Oracle {
         rows.expect("an answer").collect::<Result<_, _>>().expect("rows")
     }
 
-    /// Returns a number.
+    /// Returns the number that a query gives.
     pub(crate) fn number(&self, sql: &str) -> Option<i64> {
         let number = self.connection.query_row(sql, [], |row| row.get(0)).optional();
         number.expect("an answer").flatten()
     }
 }
 
-/// Returns a condition on a column; no values are no condition.
+/// Returns a condition on a column; without values, the condition is always true.
 fn one_of(column: &str, values: &[String]) -> String {
     if values.is_empty() {
         return "1".to_owned();

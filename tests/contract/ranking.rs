@@ -1,4 +1,4 @@
-//! Ranked search: what holds for every reader that has a scorer.
+//! Ranked search: the properties of every reader that has a scorer.
 
 use std::collections::HashMap;
 
@@ -62,7 +62,7 @@ fn messages() -> Vec<Message> {
         .collect()
 }
 
-/// Six conversations; the messages of the last one have lost theirs.
+/// Returns six conversations; the messages of the last one refer to a missing conversation.
 fn database() -> Database {
     let titles: Vec<Cell> = (0..5).map(|n| Cell::from(format!("Talk {n}").as_str())).collect();
     Database::of(Schema::Typed, &titles, &messages())
@@ -96,7 +96,7 @@ struct Ranked {
     time: Option<verbatim_search::model::Instant>,
 }
 
-/// Ranks as one source alone is ranked; checks what holds for every answer.
+/// Ranks one source alone; checks the properties that every answer has.
 fn rank(reader: &dyn Reader, scope: &Scope, text: &str, vector: Option<Vec<f32>>) -> Vec<Ranked> {
     let stop = Stop::never();
     let scorer = reader.scorer(scope, &stop).expect("an answer").expect("it can rank");

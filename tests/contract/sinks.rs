@@ -1,4 +1,4 @@
-//! What a sink is promised: no hit after it broke off, nothing shown unconfirmed, nothing twice, and
+//! The promises to a sink: no hit after it broke off, nothing shown unconfirmed, nothing twice, and
 //! an end when a stop is requested.
 
 use std::ops::ControlFlow;
@@ -34,11 +34,11 @@ fn request() -> Request {
     Request { text: "thing".to_owned(), ..Request::default() }
 }
 
-/// Notes what it is told, and fails when a promise is broken.
+/// Records the calls of a search, and fails when a promise is broken.
 struct Recorder<'a> {
     /// Called with the number of hits taken so far.
     on_take: &'a mut dyn FnMut(usize),
-    /// Breaks off when so many hits have been shown.
+    /// The number of shown hits after which the sink breaks off.
     wanted: usize,
     taken: usize,
     held: Vec<Hit<'static>>,

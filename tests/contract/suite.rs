@@ -1,4 +1,4 @@
-//! What the suite needs of a subject, and asks it with.
+//! The interface between the suite and a subject.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use verbatim_search::{
 
 use crate::{SHARE, database::Database};
 
-/// What an index may use in these tests.
+/// The memory and threads of an index in these tests.
 pub(crate) const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
 
-/// What happens to files that are being read.
+/// The damage to files that are being read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Damage {
     /// Every byte changes.
     Bytes,
-    /// The texts change, and the structure stays whole: nothing but a check of the files shows it.
+    /// The texts change and the structure stays whole, so that only a check of the files notices the damage.
     Texts,
 }
 
@@ -30,7 +30,7 @@ pub(crate) trait Subject: Sync {
     /// Returns a reader of the state that the database is in now.
     fn open(&self, database: &Database) -> Arc<dyn Reader>;
 
-    /// Does as [`Subject::open`] does, once everything that ranking needs has been made.
+    /// Opens a reader as [`Subject::open`] does, after everything that ranking needs has been made.
     fn open_to_rank(&self, database: &Database) -> Arc<dyn Reader> {
         self.open(database)
     }

@@ -56,7 +56,7 @@ fn database(journal: &str) -> Database {
     database
 }
 
-/// Returns the state that messages are of. They must all be of the same one, and be all of it.
+/// Returns the state of some messages, which must be all messages of one state.
 #[track_caller]
 fn state_of<'h>(hits: impl Iterator<Item = Hit<'h>>) -> i64 {
     let hits: Vec<_> = hits.collect();
@@ -87,7 +87,7 @@ fn read(reader: &dyn Reader) -> i64 {
     state_of((0..messages.turns()).map(|turn| messages.message(turn)))
 }
 
-/// Returns the state that a list and the counts are of.
+/// Returns the state of a list and of the counts.
 fn listed(reader: &dyn Reader) -> i64 {
     let listing = reader.list(&Scope::default(), &Stop::never()).expect("a list");
     assert_eq!(listing.len(), 1);
@@ -119,7 +119,7 @@ fn while_written(journal: &str, ask: impl Fn(&Engine, &Source) -> i64) {
                 begun.store(state, SeqCst);
                 write(&connection, state);
                 committed.store(state, SeqCst);
-                // Now and then long enough for an index of this state.
+                // Some pauses are long enough to index the state.
                 thread::sleep(Duration::from_millis(if state % 10 == 0 { 60 } else { 3 }));
             }
             is_over.store(true, SeqCst);
@@ -127,7 +127,7 @@ fn while_written(journal: &str, ask: impl Fn(&Engine, &Source) -> i64) {
         threads.spawn(|| {
             while !is_over.load(SeqCst) {
                 let options = Reindex { resources: RESOURCES, full: false };
-                // It may give up, because the database changes all the time.
+                // The refresh may fail, because the database changes all the time.
                 drop(engine.upkeep().reindex_source(&source, options, &Stop::never(), &mut |_| {}));
                 thread::sleep(Duration::from_millis(5));
             }
@@ -182,7 +182,7 @@ fn an_open_reader_answers_one_state() {
         let database = database(journal);
         let connection = database.connect();
         let readers = subjects().map(|subject| (subject.name(), subject.open(&database)));
-        // What is open already now must not change by what is written.
+        // A reader that is already open must not see later writes.
         let opened: Vec<_> = readers
             .iter()
             .map(|(_, reader)| reader.read("c", false, &Stop::never()).expect("reads").expect("c"))

@@ -87,7 +87,7 @@ impl Home {
         let request = Request { text: text.to_owned(), ..Request::default() };
         source
             .exact(&request, &Stop::never(), &mut |hit| {
-                // Its title may hold it instead.
+                // The title may hold the text instead.
                 if hit.content.to_lowercase().contains(&text.to_lowercase()) {
                     found.push(hit.content.into_owned());
                 }
@@ -214,7 +214,7 @@ fn imported_as_synchronised(home: &Home) -> Vec<String> {
     let stored = texts(&home.engine.config().archive_database());
     assert_eq!(texts(&out), stored);
     assert_eq!(report.tally.messages, stored.len() as u64);
-    // Again: nothing new.
+    // The second import finds nothing new.
     assert!(!import().changes.any());
     stored.into_iter().map(|(_, _, text)| text).collect()
 }
@@ -253,7 +253,7 @@ fn forks_of_forks_repeat_nothing() {
     home.write("rollout-3.jsonl", rollout("s-2-3", Some("s-2"), &["one", "two", "three", "four"]));
     home.write("rollout-4.jsonl", rollout("s-2-3-4", Some("s-2-3"), &["one", "two", "other"]));
     assert_eq!(imported_as_synchronised(&home), ["one", "two", "three", "four", "other"]);
-    // The first file is removed: the next one has its messages, and the others still leave them
+    // The first file is removed: the next file then has its messages, and the others still leave them
     // out.
     fs::remove_file(home.path("rollout-1.jsonl")).unwrap();
     home.sync();
@@ -282,7 +282,7 @@ fn an_id_of_several_messages() {
     home.write("b.jsonl", session(longer.clone(), "\"session-b\""));
     let resumed = longer + &line(2, "assistant", "an answer");
     home.write("c.jsonl", session(resumed, "\"session-c\""));
-    // And a shorter one, in a longer file.
+    // A longer file has a message with the same id and a shorter text.
     let shorter = line(1, "user", "the") + &line(3, "user", &"long ".repeat(200));
     home.write("d.jsonl", session(shorter, "\"session-d\""));
     let found = imported_as_synchronised(&home);
@@ -400,7 +400,7 @@ fn malformed_lines_are_counted() {
     let report = home.sync();
     assert_eq!((report.malformed, report.messages), (4, 2));
     assert_eq!(home.found("after"), ["after"]);
-    // Blank lines count for nothing, malformed ones do.
+    // Blank lines do not count, malformed lines do.
     assert!(home.held().contains("\"session\" 6 \"uuid-2\""), "{}", home.held());
     home.append("a.jsonl", "tent\":\"whole now\"}}\n");
     let report = home.sync();
@@ -415,7 +415,7 @@ fn changed_otherwise_than_by_growing() {
     home.write("a.jsonl", &both);
     home.write("b.jsonl", line(3, "user", "other").replace("\"session\"", "\"session-b\""));
     home.sync();
-    // Shorter.
+    // The file becomes shorter.
     home.write("a.jsonl", line(1, "user", "first"));
     home.sync();
     assert_eq!(home.found("second"), [""; 0]);
@@ -424,11 +424,11 @@ fn changed_otherwise_than_by_growing() {
     home.write("a.jsonl", line(1, "user", "FIRST"));
     home.sync();
     assert_eq!(home.found("first"), ["FIRST"]);
-    // Longer, with another beginning.
+    // The file becomes longer, with another beginning.
     home.write("a.jsonl", line(1, "user", "Anew") + &line(2, "assistant", "second"));
     home.sync();
     assert_eq!((home.found("first").len(), home.found("second").len()), (0, 1));
-    // Replaced by a file that goes on as it did.
+    // Another file with the same beginning replaces the file.
     let replacement = home.path("new.tmp");
     let more =
         line(1, "user", "Anew") + &line(2, "assistant", "second") + &line(4, "user", "third");
@@ -436,12 +436,12 @@ fn changed_otherwise_than_by_growing() {
     fs::rename(&replacement, home.path("a.jsonl")).unwrap();
     let report = home.sync();
     assert_eq!((report.messages, home.found("third").len()), (1, 1));
-    // Gone.
+    // The file is removed.
     fs::remove_file(home.path("a.jsonl")).unwrap();
     let report = home.sync();
     assert_eq!((report.removed, report.files), (1, 1));
     assert_eq!(home.found(""), ["other"]);
-    // And the whole archive.
+    // The whole archive is removed.
     fs::remove_dir_all(home.folder.path().join("archive")).unwrap();
     assert_eq!(home.sync().removed, 1);
     assert_eq!(home.found(""), [""; 0]);
@@ -546,12 +546,12 @@ fn made_anew_where_it_is_damaged() {
         let is_there = database.exists();
         let report = home.sync();
         assert_eq!(home.held(), expected);
-        // The damaged store may hold what nothing else does, so it stays, and is named.
+        // The damaged store may hold conversations that no other place has, so it is kept and named.
         assert_eq!(report.failed, u64::from(is_there));
         let is_named = |failure: &String| failure.contains("transcripts.damaged-");
         assert!(!is_there || report.failures.iter().any(is_named), "{:?}", report.failures);
     }
-    // A later version may have kept what this one does not know of.
+    // A later version may have stored data that this version does not know.
     Connection::open(&database).unwrap().execute_batch("PRAGMA user_version = 999").unwrap();
     let later = home.engine.upkeep().sync_transcripts(&Stop::never(), &|_| {}).unwrap_err();
     assert!(later.to_string().contains("a later version of verbatim"), "{later}");
@@ -645,7 +645,7 @@ fn indexed_from_the_terminal() {
     assert!(run(&["show", "session-b"]).1.contains("new"));
     fs::remove_file(home.path("b.jsonl")).unwrap();
     let (_, again) = run(&["reindex", "--verbose"]);
-    // What was deleted is kept.
+    // Conversations of deleted files are kept.
     let is_same = again.starts_with("the index of 3 messages is up to date")
         || again.contains("0 messages added, 0 removed");
     assert!(is_same, "{again}");
@@ -733,7 +733,7 @@ fn a_project_is_not_known_where_the_store_cannot_be_read() {
         about.project.expect("transcripts have a project")
     };
     home.engine.close();
-    // The index is current, and then its database is gone.
+    // The index is current, and then its database is removed.
     let reader = source.reader(&Stop::never());
     let listed = |scope: &Scope| reader.list(scope, &Stop::never()).map(|found| found.len());
     let of_project = Scope { project: Some(project), ..Scope::default() };

@@ -95,7 +95,7 @@ fn files_are_kept_shown_and_written_out() {
     assert!(code == Some(1) && err.contains("leads out"), "{out}{err}");
     assert!(out.contains("3 files of messages kept, "), "each content once: {out}");
     assert!(out.contains("not in the export: 1 file that messages name"), "{out}");
-    // Each content once; nobody else reads them.
+    // The store has each content once, and only the owner can read it.
     let store = home.join("v/attachments");
     assert_eq!(all(&store.join("files")).len(), 3);
     for path in all(&home.join("v")).iter().chain([&store]) {
@@ -123,11 +123,11 @@ fn files_are_kept_shown_and_written_out() {
     let text = fs::read_to_string(&note).unwrap();
     assert!(text.contains("Read this\n\n[no te s.md](<attachments/aa/no te s.md>)\n"), "{text}");
     assert!(text.contains("Look\n\n![photo.png](<attachments/aa/photo.png>)\n"), "{text}");
-    // A file that changed is written again, and only that.
+    // Only a file that changed is written again.
     fs::write(of("attachments/aa/photo.png").unwrap(), OTHER).unwrap();
     assert!(run(home, &["export", "notes"]).1.contains(": 0 written"));
     assert_eq!(fs::read(of("attachments/aa/photo.png").unwrap()).unwrap(), PNG);
-    // One that is missing in the store is named, and the rest is written.
+    // A file that is missing in the store is named, and the other files are written.
     let lost = all(&store.join("files")).into_iter().find(|it| fs::read(it).unwrap() == b"blue");
     fs::remove_file(lost.unwrap()).unwrap();
     let (code, out, err) = run(home, &["export", "other"]);
@@ -148,7 +148,7 @@ fn a_newer_export_adds_files_and_loses_none() {
     let before = all(home);
     assert!(run(home, &["import", &new]).1.contains("2 files of messages kept"));
     assert_eq!(all(home), before);
-    // One that is gone from the store comes back with the export, and a killed import leaves nothing.
+    // A file that is gone from the store comes back with the export, and a killed import leaves nothing.
     let store = home.join("v/attachments");
     let picture = all(&store.join("files")).into_iter().find(|it| fs::read(it).unwrap() == PNG);
     fs::write(picture.unwrap(), b"cut").unwrap();
@@ -235,10 +235,10 @@ fn what_others_put_there_and_damaged_lists_keep_no_forget_from_its_work() {
         err.contains(of_bb.to_str().unwrap()) && err.contains("import its export again"),
         "{err}"
     );
-    // The conversation is forgotten, and nothing of the other one is lost.
+    // The conversation is forgotten, and the other conversation loses nothing.
     assert_ne!(run(home, &["show", "aa"]).0, Some(0));
     assert_eq!((lists(), contents(home).len()), (vec![of_bb.clone()], 3));
-    // What the message says helps.
+    // The advice in the message works.
     fs::remove_file(of_bb).unwrap();
     run(home, &["import", &zip]);
     let (code, _, err) = run(home, &["forget", "aa", "--yes"]);
@@ -262,7 +262,7 @@ fn a_file_is_read_once_and_not_at_all_if_it_is_too_large() {
         "{out}{err}"
     );
     assert!(!out.contains("kept"), "{out}");
-    // The store is full.
+    // The store has no room.
     large.set_len(1_000).unwrap();
     let full = home.join("v/attachments/files").join("a".repeat(64));
     fs::File::create(&full).unwrap().set_len(7_999_999_001).unwrap();
@@ -308,7 +308,7 @@ fn a_killed_import_leaves_no_files_of_chats_that_are_not_there() {
         let killed_at = errors.lines().find_map(|line| line.strip_prefix(&mark)).map(str::to_owned);
         run(home, &["import", "--no-index", &other]);
         let lists = all(&home.join("v/attachments/chats")).len();
-        // All that is kept is in a list, and each list has its chat.
+        // Every kept content is in a list, and each list has its chat.
         assert_eq!(contents(home).len(), if lists == 2 { 3 } else { 1 }, "{killed_at:?}");
         assert!(lists == 1 || run(home, &["show", "aa"]).0 == Some(0), "{killed_at:?}");
         run(home, &["import", "--no-index", &zip]);
@@ -329,7 +329,7 @@ fn a_forget_during_an_import_says_that_it_waits() {
     let home = folder.path();
     let zip = export(home, "a.zip", &[chat("aa", &json!([]))], &[("file_00ff.png", PNG)]);
     run(home, &["import", &zip]);
-    // As an import holds it.
+    // An import holds the lock.
     let lock = fs::File::open(home.join("v/attachments/lock")).unwrap();
     lock.lock().unwrap();
     let mut command = program(home, &["forget", "aa", "--yes"]);

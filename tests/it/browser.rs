@@ -12,7 +12,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The name by which WebDriver's answers give elements.
+/// The key of element ids in WebDriver's answers.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// How long something may take to show.
@@ -43,7 +43,7 @@ impl Site {
         let _ = (self.server.kill(), self.server.wait());
     }
 
-    /// Starts the server again where it was.
+    /// Starts the server again at the same address.
     pub(crate) fn start_again(&mut self) {
         let address = self.address.trim_start_matches("http://").to_owned();
         (self.server, self.door) = serve(self.home.path(), &address);
@@ -130,7 +130,7 @@ impl Browser {
         self.post("url", &json!({ "url": address }));
     }
 
-    /// Returns what a script returns.
+    /// Returns the result of a script.
     pub(crate) fn run(&self, script: &str) -> Value {
         self.post("execute/sync", &json!({"script": script, "args": []}))
     }
@@ -153,7 +153,7 @@ impl Browser {
         self.post(&format!("element/{id}/value"), &json!({ "text": keys }));
     }
 
-    /// Returns what a script gives to the function that it is called with.
+    /// Returns the value that a script passes to its callback.
     pub(crate) fn run_until_done(&self, script: &str) -> Value {
         self.post("execute/async", &json!({"script": script, "args": []}))
     }
@@ -186,7 +186,7 @@ impl Browser {
         call("GET", &format!("{}/{path}", self.session), &Value::Null)
     }
 
-    /// Forgets what the console said: a page that the server did not answer.
+    /// Clears the console, for example the error of a request that the server did not answer.
     pub(crate) fn forget_console(&self) {
         self.post("se/log", &json!({"type": "browser"}));
     }
@@ -245,13 +245,13 @@ fn call(method: &str, address: &str, body: &Value) -> Value {
     answer["value"].clone()
 }
 
-/// Says once that tests are left out. Where they must not be, because what they need should be installed,
-/// that is a failure.
+/// Prints once that tests are left out. Fails where the tests are required, because the programs that
+/// they need should be installed.
 pub(crate) fn leave_out(what: &str) {
     static SAID: Once = Once::new();
     let must_run = std::env::var_os("VERBATIM_NEEDS_BROWSER").is_some();
     assert!(!must_run, "not tested: {what}");
-    // The macros write where only failed tests are shown.
+    // `eprintln!` would print for failed tests only.
     SAID.call_once(|| drop(writeln!(std::io::stderr(), "\nLEFT OUT: tests of {what}")));
 }
 
@@ -264,7 +264,7 @@ pub(crate) fn start(fill: impl FnOnce(&Path)) -> Option<(Browser, Site)> {
     let (browser, site) = (browser?, Site::start(fill));
     browser.open(&site.door);
     browser.wait("document.querySelector('#q')");
-    // The page that asks for the token was refused once, which the console says.
+    // The page that asks for the token was refused once, so the console has an error.
     browser.forget_console();
     Some((browser, site))
 }

@@ -370,7 +370,7 @@ fn ranked_search_synchronises_the_transcripts_once() {
     let transcripts = folder.path().join("transcripts");
     std::fs::create_dir(&transcripts).unwrap();
     std::fs::write(transcripts.join("a.jsonl"), "{}").unwrap();
-    // A folder in place of the database: every synchronisation reports it.
+    // A folder stands in place of the database, so every synchronisation reports an error.
     let archives = vec![transcripts.clone()];
     let config = Config { archives, ..place.engine().config().clone() };
     let store = config.archive_database();
@@ -428,11 +428,11 @@ fn a_terminal_gets_a_conversation_rendered() {
     // Code is in colour, and long lines are wrapped.
     assert!(shown.contains("\u{1b}[36my\u{1b}[0m is gone"), "{shown}");
     assert!(shown.contains("before before\nbefore"), "{shown}");
-    // What a tool said stays as it is.
+    // The output of a tool is not changed.
     assert!(shown.contains("\nline 1 of the Borrow Checker\nline 2"), "{shown}");
     let marked = show(&["--match", "BORROW checker"], &terminal);
     assert_eq!(marked.matches("\u{1b}[1m\u{1b}[31m").count(), 16, "{marked}");
-    // Raw, and in a pipe, it is what it was.
+    // Raw or in a pipe, the text is not changed.
     let piped = show(&[], &Environment::default());
     assert_eq!(piped, fs::read_to_string("tests/golden/cli/show/rust.md").unwrap());
     let raw = show(&["--raw"], &terminal);

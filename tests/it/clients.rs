@@ -159,7 +159,7 @@ fn a_change_is_shown_and_asked_for_and_leaves_the_rest() {
     let db = user.path("share/verbatim/db/chats.db");
     user.says(&["connect", "cursor", "--yes", "--db", db.to_str().unwrap()], 0);
     assert!(fs::read_to_string(&path).unwrap().contains(db.to_str().unwrap()));
-    // What the client cannot read stays as it is.
+    // A configuration that the client cannot read is not changed.
     user.write(CLAUDE_DESKTOP, "{\"a\": 1,}");
     let says = user.says(&["connect", "claude-desktop", "--yes"], 2);
     assert!(says.contains("nothing was changed"), "{says}");
@@ -225,7 +225,7 @@ fn the_doctor_finds_every_faulty_configuration() {
         assert!(is_found && findings.len() == 1, "{config}: {findings:?}");
     }
     assert!(faulty.len() >= 23);
-    // What is right is not found to be wrong.
+    // Correct configurations give no findings.
     for config in [
         good.clone(),
         args(&["serve", "--db", good_db.to_str().unwrap()]),
@@ -269,7 +269,7 @@ fn clients_reach_a_server_over_http() {
             assert!(says.contains("no servers over HTTP in its configuration"), "{says}");
             continue;
         }
-        // It takes the place of a server that the client starts.
+        // The connection over HTTP replaces a server that the client starts.
         user.says(&["connect", id, "--yes"], 0);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let says = user.says(&["connect", id, "--http", "http://127.0.0.1:9/mcp", "--yes"], 0);
@@ -290,7 +290,7 @@ fn clients_reach_a_server_over_http() {
         }
         let says = user.says(&["connect", id, "--http", "http://127.0.0.1:9/mcp", "--yes"], 0);
         assert!(says.contains("connected already"), "{id}: {says}");
-        // And back.
+        // The server that the client starts replaces the connection over HTTP.
         user.says(&["connect", id, "--yes"], 0);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(PROGRAM) && !text.contains("127.0.0.1:9"), "{id}: {text}");

@@ -10,7 +10,7 @@ fn program(home: &Path) -> Command {
     command
 }
 
-/// Returns what a shell is told about the words of a command line, the last of which is completed.
+/// Returns the completions that a shell gets for the last of the words of a command line.
 fn completed(home: &Path, words: &[&str]) -> Vec<String> {
     let mut command = program(home);
     command.env("VERBATIM_COMPLETE", "bash").env("_CLAP_IFS", "\n");

@@ -56,7 +56,7 @@ fn synchronised_as_plain_ones() {
     copy(&goldens("codex"), &archive);
     let files = home.sync().files;
     let plain = home.held();
-    // Compressed later; the plain file counts while both exist.
+    // The files are compressed later; the plain file counts while both exist.
     compress(&archive, false);
     assert_eq!((home.sync().files, home.held()), (files, plain.clone()));
     for file in transcripts(&archive).into_iter().filter(|file| packed(file).is_file()) {
@@ -66,7 +66,7 @@ fn synchronised_as_plain_ones() {
     assert_eq!(home.held().replace(".jsonl.zst", ".jsonl"), plain);
     let again = home.sync();
     assert_eq!((again.read, again.bytes, again.messages), (0, 0, 0), "nothing changed");
-    // Plain again, because the session continues.
+    // The files are plain again, because the session continues.
     for file in transcripts(&archive) {
         fs::remove_file(file).unwrap();
     }
@@ -156,7 +156,7 @@ fn an_unrelated_file_of_the_same_name_does_not_replace_what_was_kept() {
         assert_eq!((report.removed, report.kept), (1, 1), "{kept}");
         assert_eq!((home.found("only copy").len(), home.found("unrelated").len()), (1, 48));
     }
-    // One that begins with all that was read is the same one, wherever it is.
+    // A file that begins with all the text that was read is the same transcript, wherever the file is.
     let home = Home::new();
     home.write("a/log.jsonl", &only);
     home.sync();

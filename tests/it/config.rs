@@ -121,7 +121,7 @@ fn another_file_or_none() {
     let (code, _, errors) = told(command.output().unwrap());
     assert!(code == 2 && errors.contains("cannot read the configuration file"), "{errors}");
     assert!(errors.contains("VERBATIM_CONFIG names it"), "{errors}");
-    // Without HOME and XDG_CONFIG_HOME the file of whoever runs this is not read.
+    // Without HOME and XDG_CONFIG_HOME, the program does not read the configuration of the current user.
     let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
     command.env_clear().current_dir(user.path("work")).args(["config", "--json"]);
     let (_, out, _) = told(command.output().unwrap());

@@ -1,5 +1,5 @@
-//! Killed at every step and at any time, without room and without a folder: the next answer is
-//! exact, the next attempt succeeds, and nothing is left behind.
+//! The program is killed at every step and at any time, and runs without disk space and without a folder:
+//! the next answer is exact, the next attempt succeeds, and nothing is left behind.
 
 use std::{
     collections::BTreeSet,
@@ -27,7 +27,7 @@ use crate::{
     program::{Place, Server},
 };
 
-/// A folder in memory where there is one: all is made durable again and again here.
+/// Returns a folder in memory if the system has one, because these tests sync files very often.
 fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
@@ -46,7 +46,7 @@ pub(crate) fn ask(engine: &Engine, text: &str) -> (Vec<Hit<'static>>, SearchPlan
     (hits, answered.expect("an answer"))
 }
 
-/// What SQLite says, asked without an index.
+/// Returns SQLite's answer, without an index.
 pub(crate) fn by_like(db: &Path, text: &str) -> Vec<Hit<'static>> {
     let nowhere = db.with_extension("no-index");
     let engine = Engine::new(Config {
@@ -75,7 +75,7 @@ pub(crate) fn reindex(place: &Place, full: bool) -> Reindexed {
     let options = Reindex { resources: RESOURCES, full };
     let engine = place.engine();
     let done = engine.upkeep().reindex(options, &Stop::never(), &mut |_| {});
-    // As the command does.
+    // The command does the same.
     for source in engine.sources() {
         let made = engine.upkeep().enrich(&source, RESOURCES, &Stop::never(), &mut |_, _| {});
         made.expect("words and vectors can be made");
@@ -108,13 +108,13 @@ pub(crate) fn change(connection: &Connection, round: usize) {
     }
 }
 
-/// Lists the files below a folder, with what differs from run to run taken from their names.
+/// Lists the files below a folder, without the parts of their names that differ from run to run.
 pub(crate) fn shape(folder: &Path) -> Vec<String> {
     fn walk(folder: &Path, above: &str, names: &mut Vec<String>) {
         for entry in fs::read_dir(folder).into_iter().flatten() {
             let entry = entry.expect("an entry");
             let name = entry.file_name().to_string_lossy().into_owned();
-            // A note of what the last refresh took, which one that was killed has not left.
+            // The note of the last refresh is missing if that refresh was killed.
             if name == "last" {
                 continue;
             }
@@ -180,8 +180,8 @@ fn run(place: &Place, arguments: &[&str]) {
     assert!(output.status.success(), "{arguments:?} {output:?}");
 }
 
-/// After a kill: the answer is exact, the next refresh succeeds, and the index is that of one which
-/// was never interrupted.
+/// Asserts that after a kill the answer is exact, the next refresh succeeds, and the index equals an index
+/// that was never interrupted.
 fn assert_recovers(place: &Place, killed_at: &str, clean: &[String]) {
     compare(place);
     run(place, &["reindex"]);
@@ -254,7 +254,7 @@ fn a_whole_build_over_an_index_killed_at_any_step() {
     assert_passed(&places, &["snapshot in use", "folder removed", "older snapshots removed"]);
 }
 
-/// Where a process that folds finds its folder; set, this test binary is that process.
+/// The variable with the folder of the folding process. If it is set, this test binary is that process.
 const FOLDED: &str = "VERBATIM_FOLDED";
 
 #[test]
@@ -318,7 +318,7 @@ fn export(path: &Path, texts: &[String]) {
     fs::write(path, serde_json::to_vec(&conversations).expect("JSON")).expect("an export");
 }
 
-/// Returns every message of a database, and sees that it is sound and its conversations whole.
+/// Returns every message of a database, and checks that the database is sound and its conversations whole.
 fn contents(db: &Path) -> Vec<(String, i64)> {
     let connection = Connection::open(db).expect("the database");
     let check: String =
@@ -347,7 +347,7 @@ fn import(place: &Place) -> Command {
     place.command(&["import", "--no-index", export, "--out", db])
 }
 
-/// The names in the folder of a database, but for what the test put there.
+/// Returns the names in the folder of a database, except for the files of the test.
 fn beside(place: &Place) -> Vec<String> {
     let names = shape(place.db.parent().expect("a folder"));
     names.into_iter().filter(|name| !name.contains("export") && !name.contains("index")).collect()
@@ -426,7 +426,7 @@ fn killed_at_any_time() {
 /// Runs a command that may write no file larger than some kilobytes, as on a disk that is full.
 fn without_room(command: &Command, kilobytes: u32) -> Output {
     let mut shell = Command::new("sh");
-    // Ignored, the signal is an error of the write.
+    // If the signal is ignored, the write fails with an error instead.
     shell.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", kilobytes * 2));
     shell.arg(command.get_program()).args(command.get_args()).env_clear();
     shell.stdin(Stdio::null()).output().expect("a shell")
@@ -470,7 +470,7 @@ fn without_room_nothing_is_lost_and_nothing_left() {
     assert_eq!(contents(&other.db).len(), 4);
 }
 
-/// A file system of one megabyte, where the system lets us have one; unmounted when dropped.
+/// A file system of one megabyte, if the system allows it; unmounted when dropped.
 struct Small(PathBuf);
 
 impl Small {
@@ -525,7 +525,7 @@ fn a_folder_that_cannot_be_had() {
     let folder = folder();
     let mut place = Place::in_folder(folder.path());
     drop(make(&place.db));
-    // No folder can be made below a file, whoever tries.
+    // No user can make a folder below a file.
     place.index = folder.path().join("file/index");
     fs::write(folder.path().join("file"), "not a folder").expect("a file");
     let output = place.command(&["reindex"]).output().expect("the program");
@@ -553,7 +553,7 @@ fn an_index_deleted_while_it_is_used() {
     for round in 0..3 {
         drop(fs::remove_dir_all(&place.index));
         assert_eq!(ask("colour"), 120);
-        // Two changed, three added, three gone.
+        // The change updates two messages, adds three and removes three.
         change(&connection, round);
         assert_eq!(ask("colour"), 120);
     }
@@ -573,7 +573,7 @@ fn clocks_that_are_wrong() {
         file.set_modified(time).expect("a time can be set");
     };
     for time in [SystemTime::now() + year, SystemTime::now() - year, SystemTime::UNIX_EPOCH] {
-        // A backup brought back, or a clock set back after a write.
+        // The time goes back, as with a restored backup or a clock that was set back.
         set(&place.db, time);
         reindex(&place, false);
         assert!(compare(&place), "{time:?}");
@@ -583,7 +583,7 @@ fn clocks_that_are_wrong() {
     }
     reindex(&place, false);
     assert!(compare(&place));
-    // Another file of the same name, length and time.
+    // Another file has the same name, length and time.
     connection
         .execute("UPDATE messages SET content = replace(content, 'rare 7', 'rare 8')", [])
         .expect("a change");
@@ -607,7 +607,7 @@ fn clocks_that_are_wrong() {
     set(&next, time);
     fs::rename(&next, &place.db).expect("in its place");
     assert!(!compare(&place));
-    // The same file, its bytes changed under their time.
+    // The same file has other bytes and the same time.
     reindex(&place, false);
     assert!(compare(&place));
     let file = File::options().write(true).open(&place.db).expect("the database");

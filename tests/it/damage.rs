@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// Every file of the index but the lock, in order; what is removed meanwhile is left out.
+/// Returns every file of the index except the lock, in order; leaves out files that are removed meanwhile.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -52,7 +52,7 @@ fn is_of_exact_search(path: &Path, index: &Path) -> bool {
         .any(|name| others.iter().any(|other| name.to_string_lossy().starts_with(other)))
 }
 
-/// Changes a file where it lies, so that who has it mapped sees it; returns what was done.
+/// Changes a file in place, so that processes that have it mapped see the change; returns a description.
 fn harm(path: &Path, random: &mut Random) -> String {
     let file = File::options().read(true).write(true).open(path).expect("a file of the index");
     let length = file.metadata().expect("a file").len() as usize;
@@ -134,7 +134,7 @@ fn harmed_while_a_server_has_it_open() {
     };
     ask("at first");
     let mut random = Random(2);
-    // Those that are mapped, each once at least.
+    // The files that are mapped come first, so that each is damaged at least once.
     let mut names = vec!["rows", "columns", "signatures", ".term", ".idx"];
     for _ in 0..crate::config(16).cases {
         let wanted = names.pop().unwrap_or_default();
@@ -151,7 +151,7 @@ fn harmed_while_a_server_has_it_open() {
     assert!(!log.contains("panicked"), "{log}");
 }
 
-/// Says that something is over when dropped.
+/// Sets a flag when dropped.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -186,18 +186,18 @@ fn cut_again_and_again_while_it_is_searched() {
                 let file = File::options().read(true).write(true).open(path);
                 let Ok(whole) = fs::read(path) else { continue };
                 let Ok(file) = file else { continue };
-                // The end of a page, and one within.
+                // The file is cut at the end of a page, or within a page.
                 let end = [0, whole.len() / 2 / 4096 * 4096, whole.len() / 2][random.below(3)];
                 file.set_len(end as u64).expect("it can be cut");
                 std::thread::sleep(Duration::from_micros(random.below(300) as u64));
                 file.write_all_at(&whole, 0).expect("it can be mended");
-                // Long enough for the index to be opened again.
+                // The pause may be long enough for the index to be opened again.
                 std::thread::sleep(Duration::from_micros(random.below(9_000) as u64));
                 cuts += 1;
             }
             cuts
         });
-        // However this ends, the other thread ends too.
+        // The other thread ends too, even if this thread panics.
         let over = Over(&is_over);
         for round in 0..crate::config(200).cases as usize {
             let at = round % texts.len();
@@ -240,7 +240,7 @@ fn an_index_of_another_database() {
     assert!(compare(&place));
 }
 
-/// Overwrites or cuts a file where it lies.
+/// Overwrites or truncates a file in place.
 fn ruin(path: &Path, how: usize, random: &mut Random) {
     let mut bytes = fs::read(path).expect("a file of the index");
     let file = File::options().write(true).open(path).expect("a file of the index");

@@ -23,7 +23,7 @@ const NOT_RUN: [(&str, &str); 5] = [
 /// Lines that ask on a terminal. They are run with `--yes`.
 const ASKING: [&str; 2] = ["verbatim import", "verbatim connect claude-desktop"];
 
-/// The line that takes the whole screen; without a terminal it says what else there is.
+/// The command that takes the whole screen; without a terminal it prints a hint.
 const FULL_SCREEN: &str = "verbatim";
 
 /// Servers, which run until they are told to end.
@@ -109,10 +109,10 @@ fn run(name: &str, text: &str, scene: &Scene) -> usize {
             continue;
         }
         if SERVERS.iter().any(|start| line.starts_with(start)) {
-            // They listen on one port.
+            // These servers use the same port, so they run one at a time.
             static PORT: Mutex<()> = Mutex::new(());
             let _alone = PORT.lock().unwrap_or_else(PoisonError::into_inner);
-            // It is ended when it has printed its address, perhaps before it looks for signals.
+            // The server is ended after it has printed its address, perhaps before it handles signals.
             let script = format!(
                 "{line} >printed 2>&1 & server=$!; for tenth in $(seq 600); do
                  grep -q :// printed && break; sleep 0.1; done; cat printed; rm printed
@@ -190,7 +190,7 @@ fn parsed(line: &str) -> Result<(), clap::Error> {
 fn inline(text: &str) -> Vec<String> {
     let starts = text.match_indices("`verbatim ").map(|(at, _)| &text[at + 1..]);
     let ended = starts.filter_map(|rest| rest.split_once('`')).map(|(command, _)| command);
-    // A text of the source may go on in the next line.
+    // A text in the source may continue in the next line.
     let joined = ended.map(|text| text.replace("///", " ").replace("//!", " ").replace('\\', " "));
     joined.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
@@ -212,7 +212,7 @@ fn every_command_that_is_named_is_one() {
     let mut count = 0;
     for file in files {
         for command in inline(&fs::read_to_string(&file).unwrap()) {
-            // The words of a format, and those that stand for others.
+            // The text may be a format, with placeholders for words.
             let is_whole = !command.contains(['{', '<', '…', '|']);
             let plain = command.replace(['[', ']'], "");
             if !is_whole {
@@ -232,7 +232,7 @@ fn every_command_that_is_named_is_one() {
                     | ErrorKind::DisplayVersion
                     | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
             );
-            // No value at all, or a word in capitals.
+            // The value is missing, or is a placeholder in capitals.
             let is_placeholder = error.kind() == ErrorKind::InvalidValue
                 && given.bytes().all(|byte| byte.is_ascii_uppercase());
             assert!(is_name || is_placeholder, "{}: `{command}`: {error}", file.display());

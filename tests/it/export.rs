@@ -38,7 +38,7 @@ fn conversations_become_files_that_are_kept_up_to_date() {
     );
     let count: usize = front.split("messages: ").nth(1).unwrap().trim().parse().unwrap();
     assert_eq!(text.matches("\n## ").count(), count, "{text}");
-    // What did not change stays; a new title moves its file; a file of the user's stays.
+    // A file without changes stays; a new title renames its file; a file of the user stays.
     let modified = fs::metadata(target.join(rust)).unwrap().modified().unwrap();
     fs::write(target.join("mine.md"), "mine").unwrap();
     assert!(run(home, &["export", to]).1.contains(": 0 written"));
@@ -54,7 +54,7 @@ fn conversations_become_files_that_are_kept_up_to_date() {
     assert!(after.iter().any(|name| name.ends_with("A new title (6650a1b2).md")), "{after:?}");
     assert_eq!(after.len(), before.len());
     assert!(target.join("mine.md").is_file());
-    // Ids that differ only in what no file's name takes have files of their own, on each run.
+    // Ids that differ only in characters that file names cannot have get separate files, on each run.
     for id in ["qqqqqqqq:1", "qqqqqqqq/1", "qqqqqqqq.1"] {
         connection
             .execute("INSERT INTO conversations (id, title) VALUES (?1, 'Same')", [id])

@@ -11,7 +11,7 @@ use crate::{
     scene::{CHAT, Scene},
 };
 
-/// What a command printed.
+/// The output of a command.
 struct Answer {
     code: Option<i32>,
     lines: Vec<Value>,
@@ -48,7 +48,7 @@ fn agree(scene: &Scene, filters: &[&str]) -> usize {
     let services: u64 = services.filter_map(Value::as_u64).sum();
     assert_eq!(services, found.lines.len() as u64, "{filters:?}");
     assert_eq!(stats["last"], found.lines.first().map_or(Value::Null, |hit| hit["time"].clone()));
-    // Lists have the conversations that were going on at the time, with messages then or not.
+    // Lists have the conversations that span the time, even without messages at that time.
     let listed = ask(scene, &["list", "-n", "0"], filters);
     let listed = ids(&listed.lines, "id");
     assert!(listed.is_superset(&conversations), "{filters:?}: {listed:?}");
@@ -85,7 +85,7 @@ fn models_choose_conversations() {
     let scene = Scene::imported();
     assert_eq!(agree(&scene, &["--model", "GPT-4"]), 8);
     assert_eq!(agree(&scene, &["--model", "gpt-4o", "--role", "assistant"]), 4);
-    // Both models of a session find it; the other one's messages are in it as well.
+    // Both models of a session find it, with the messages of the other model too.
     for model in ["opus", "haiku-4"] {
         assert_eq!(agree(&scene, &["--model", model]), 4, "{model}");
     }
@@ -118,7 +118,7 @@ fn models_choose_conversations() {
 
 #[test]
 fn calls_of_tools_and_their_files_choose_conversations() {
-    // Without an index and with one.
+    // The filters are checked without an index and with an index.
     for scene in [Scene::new(), Scene::imported()] {
         let ids = |filters: &[&str]| ids(&ask(&scene, &["list"], filters).lines, "id");
         let parser = "5f0c9a52-0000-4000-8000-000000000001".to_owned();
@@ -133,7 +133,7 @@ fn calls_of_tools_and_their_files_choose_conversations() {
         }
         let cart = ids(&["--file", "src/cart.ts"]);
         assert!(cart.len() == 1 && cart == ids(&["--tool", "apply_patch"]), "{cart:?}");
-        // A command that reads a file does not name it as a file, and nor does a result.
+        // A command that reads a file does not count as naming the file, and neither does a result.
         assert!(ids(&["--file", "README.md"]).is_empty());
         assert!(ids(&["--tool", "Bash", "--source", "codex"]).is_empty());
         let unknown = ask(&scene, &["search", "the"], &["--tool", "bsh"]);

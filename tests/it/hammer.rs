@@ -1,5 +1,5 @@
-//! Exact at once: queries while other processes write to the database, replace and delete it, and
-//! index it again and again. Each answer must be that of one state that existed during the call.
+//! Answers are exact at once: queries run while other processes write to the database, replace and delete
+//! it, and index it again and again. Each answer must be that of one state that existed during the call.
 //!
 //! The writer numbers its states. The expected answer follows from the number of a state, and the
 //! numbers before and after a call say which states are possible.
@@ -295,7 +295,7 @@ fn every_answer_is_that_of_a_state_which_existed_during_the_call() {
         let _ending = Ending(&ended);
         let resources = Resources { memory: 32 << 20, threads: 1 };
         while !ended.load(Ordering::Relaxed) {
-            // It may find no database, one that changes too often, or another process that indexes.
+            // The refresh may fail: there may be no database, too many changes, or another indexing process.
             drop(place.engine().upkeep().reindex(
                 Reindex { resources, full },
                 &Stop::never(),

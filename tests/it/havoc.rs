@@ -1,6 +1,6 @@
 //! Everything at once: writers change the database while servers over HTTP and over standard input
 //! answer, are killed and start again, the index is built anew again and again, and its files are
-//! damaged where they lie. Every answer is that of a state which existed during the call.
+//! damaged in place. Every answer is that of a state which existed during the call.
 
 use std::{
     env,
@@ -27,7 +27,7 @@ use crate::{
 /// Answers that are compared, times `VERBATIM_CASES`: 100 makes it a million.
 const USUAL: u64 = 10_000;
 
-/// Damages a file where it lies, as an error of a disk or another program may.
+/// Damages a file in place, as a disk error or another program may.
 fn damage(path: &Path, number: u64) -> io::Result<()> {
     let file = File::options().read(true).write(true).open(path)?;
     let length = file.metadata()?.len();
@@ -90,7 +90,7 @@ fn ask<S>(
     run.restarts.fetch_add(restarts, Ordering::Relaxed);
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct HavocRun<'a> {
     states: &'a States,
     ended: AtomicBool,
@@ -141,7 +141,7 @@ fn every_answer_is_right_whatever_happens() {
     let indexing = || {
         let _ending = Ending(&run.ended);
         while !run.ended.load(Ordering::Relaxed) {
-            // It may find no database, or another process that indexes.
+            // The command may find no database, or another process that indexes.
             let mut command = place.command(&["reindex", "--memory", "32M", "--threads", "1"]);
             drop(command.stdout(Stdio::null()).stderr(Stdio::null()).status());
         }

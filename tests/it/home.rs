@@ -1,4 +1,4 @@
-//! The first quarter of an hour: one home, exports that are found, and an import that indexes.
+//! The first steps of a new user: one home, exports that are found, and an import that indexes.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use crate::{
 /// The user's folder, with a working folder in it.
 struct User(TempDir);
 
-/// What a command answered.
+/// The exit code and the output of a command.
 struct Answer {
     code: Option<i32>,
     out: String,
@@ -115,7 +115,7 @@ fn the_working_folder_is_read_and_not_written_to() {
     assert_eq!(user.run(&["search", "violet"]).code, Some(1), "the working folder is searched");
     assert_eq!(tree(&user.path("work")), before, "nothing is written to it");
     assert!(user.home("db/verbatim.db").is_file() && user.home("index").is_dir());
-    // What the hint says finds what was imported.
+    // The command in the hint finds the imported text.
     let home = user.home("");
     let found = user.run(&["search", "violet", "--home", home.to_str().unwrap()]);
     assert_eq!(found.code, Some(0), "{}", found.errors);
@@ -176,7 +176,7 @@ fn an_import_goes_to_the_database_that_is_named() {
     assert!(import.out.contains("Your chats are in mine.db."), "{}", import.out);
     let hint = format!("Try: verbatim search --db {}", mine.display());
     assert!(import.out.contains(&hint), "{}", import.out);
-    // Again, and by the variable.
+    // The database is named a second time, and then by the variable.
     assert_eq!(user.run(&["import", export, "--db", "mine.db"]).code, Some(0));
     let named = answer(user.command(&["import", export]).env("CONVERSATION_DB", "other.db"));
     assert!(named.code == Some(0) && user.path("work/other.db").is_file(), "{}", named.errors);
@@ -241,11 +241,11 @@ fn exports_among_the_downloads_are_found() {
     assert_eq!(again.code, Some(0), "{}", again.errors);
     assert_eq!(again.out.matches("(imported already)").count(), 3, "{}", again.out);
     assert!(again.out.contains("Nothing is new."), "{}", again.out);
-    // A newer download is asked for, and the others are not read again.
+    // The program offers only the newer download, and does not read the others again.
     user.write("Downloads/new.zip", zip_of(&[("c.json", chat("n", 1.0, &["new"]).as_bytes())]));
     let newer = user.run(&["import", "-y"]);
     assert!(newer.out.contains("Imported 1 conversation, 1 message\n"), "{}", newer.out);
-    // One that brings nothing new is not asked for again. It is found in another zip too.
+    // A download without new messages is not offered again, even inside another zip.
     user.write("Downloads/outer.zip", zip_of(&[("new.zip", &chatgpt())]));
     let same = user.run(&["import", "-y"]);
     assert!(same.out.contains("  1  outer.zip "), "{}", same.out);
@@ -274,7 +274,7 @@ fn of_a_folder_of_zips_nothing_is_passed_over_in_silence() {
     assert!(all.contains("Imported 3 conversations, 3 messages"), "{all}");
     assert!(all.contains("bad.zip: cannot read the zip"), "{all}");
     assert!(!all.contains("ignored"), "{all}");
-    // What was read and left out was read.
+    // An export whose conversations were forgotten counts as read.
     assert_eq!(user.run(&["forget", "--yes", "a"]).code, Some(0));
     let import = user.run(&["import", good.to_str().unwrap(), bad.to_str().unwrap()]);
     assert_eq!(import.code, Some(1), "{}", import.errors);
@@ -300,7 +300,7 @@ fn folders_of_zips_and_zips_in_zips_are_read() {
     assert!(read(&import), "{}{}", import.out, import.errors);
     assert!(import.out.contains("1 zip without chats ignored"), "{}", import.out);
     assert!(!import.errors.contains("photos"), "{}", import.errors);
-    // A bomb in a zip, and a zip in a zip in a zip.
+    // The folder has a zip bomb inside a zip, and zips nested three deep.
     let bomb = zip_of(&[("conversations.json", &vec![b' '; 64 << 20])]);
     let bomb = user.write("bomb.zip", zip_of(&[("b.zip", &bomb)]));
     let refused = user.run(&["import", bomb.to_str().unwrap()]);

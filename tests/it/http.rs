@@ -22,7 +22,7 @@ use crate::{
     program::{Place, Server as StdioServer},
 };
 
-/// Far longer than anything here takes, so that a test that hangs fails.
+/// Much longer than any step of these tests, so that a test that hangs fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server as a process, with a home of its own.
@@ -66,7 +66,7 @@ impl HttpServer {
         server
     }
 
-    /// Starts a server at a place that is there already.
+    /// Starts a server for a home that exists already.
     pub(crate) fn at(place: &Place, flags: &[&str]) -> HttpServer {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -95,10 +95,10 @@ impl HttpServer {
         stream
     }
 
-    /// Sends bytes as they are; returns the answer to the first request in them.
+    /// Sends bytes unchanged; returns the answer to the first request in them.
     fn raw(&self, bytes: &[u8]) -> Answered {
         let mut stream = self.connect();
-        // A server that refuses may close before it has read everything.
+        // A server that refuses a request may close the connection before it has read everything.
         let _ = stream.write_all(bytes);
         read_answer(&mut BufReader::new(stream))
     }
@@ -186,7 +186,7 @@ pub(crate) fn call(id: i64, tool: &str, arguments: &Value) -> Value {
         "params": {"name": tool, "arguments": arguments}})
 }
 
-/// Returns a request of the newest revision, which carries what older ones say once.
+/// Returns a request of the newest revision, which repeats the data that older revisions send once.
 fn newest(mut message: Value) -> Value {
     message["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": NEWEST,
@@ -362,7 +362,7 @@ fn pages_of_others_are_refused() {
         assert_eq!(get(&[&format!("Sec-Fetch-Site: {site}")]), 403, "{site}");
     }
     assert_eq!(get(&["Sec-Fetch-Site: none"]), 200);
-    // Whoever follows a link from another site gets a page with a link, and no chat.
+    // A visitor who follows a link from another site gets a page with a link, and no chat.
     let visit = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Accept: text/html"];
     let page = server.ask("GET /c/1?q=%22%3Cscript%3E", &visit, "");
     assert_eq!(page.status, 403);
@@ -487,7 +487,7 @@ fn the_answers_are_those_of_stdio_and_of_sqlite() {
     };
     let line = &lines(&found)[0];
     assert!(line["content"].as_str().unwrap().starts_with("number 7919"), "{line}");
-    // The last line says that the limit left something out, and is there only then.
+    // The last line says that the limit left out messages; without omissions it is absent.
     let words = ["search", "--json", "-n", "1", "--utc", "number 7919"];
     let printed = server.place.command(&words).output().unwrap().stdout;
     let why = json!(["these are the 1 newest messages; limit=0 gives all"]);
@@ -566,7 +566,7 @@ fn revisions_batches_and_what_is_no_message() {
         newest(json!({"jsonrpc": "2.0", "id": 5, "method": "server/discover", "params": {}}));
     let found = server.mcp(&[headers[0], "Mcp-Method: server/discover"], &discover).json();
     assert!(found["result"]["supportedVersions"].to_string().contains(NEWEST), "{found}");
-    // What that revision has no more is not found, whatever its parameters.
+    // Methods that the revision has removed are not found, whatever their parameters.
     for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe"] {
         let asked = newest(json!({"jsonrpc": "2.0", "id": 6, "method": method, "params": {}}));
         let refused = server.mcp(&[headers[0], &format!("Mcp-Method: {method}")], &asked);
@@ -641,7 +641,7 @@ fn a_client_that_is_slow_or_greedy_takes_nothing_from_others() {
         held.push(stream);
     }
     assert_eq!(server.call("conversation_search", &json!({"query": "red"})), REDS);
-    // Headers that do not come end the connection.
+    // A client that does not send its headers loses its connection.
     let mut silent = held.swap_remove(1);
     let mut rest = Vec::new();
     let _ = silent.read_to_end(&mut rest);
@@ -664,13 +664,13 @@ fn a_client_that_is_slow_or_greedy_takes_nothing_from_others() {
     let mut stream = server.connect();
     stream.write_all(declared.as_bytes()).unwrap();
     let chunk = vec![b' '; 1 << 20];
-    // It is not read to its end.
+    // The server does not read the body to its end.
     let sent = (0..64).take_while(|_| stream.write_all(&chunk).is_ok()).count();
     assert!(sent < 64, "{sent} MiB were taken");
     assert_eq!(server.call("conversation_search", &json!({"query": "red"})), REDS);
 }
 
-/// Whoever starts a server may forget its standard error.
+/// A client may start a server and never read its standard error.
 #[test]
 fn a_log_that_nobody_reads_holds_nobody_up() {
     let first = HttpServer::start(colours, &[]);
@@ -743,7 +743,7 @@ fn a_call_ends_when_its_client_goes_or_the_server_stops() {
         server.bearer(),
         message.len()
     );
-    // More calls than run at one time, each given up.
+    // The test gives up more calls than can run at the same time.
     for _ in 0..12 {
         let mut stream = server.connect();
         stream.write_all(request.as_bytes()).unwrap();
@@ -752,7 +752,7 @@ fn a_call_ends_when_its_client_goes_or_the_server_stops() {
     let begun = Instant::now();
     let found = server.call("manage_conversation", &json!({"command": "list"}));
     assert!(begun.elapsed() < PATIENCE / 2, "{found}");
-    // So do calls whose answers are streams already.
+    // Calls whose answers are already streams are given up in the same way.
     let mut told = call(2, "conversation_search", &slow());
     told["params"]["_meta"] = json!({"progressToken": 1});
     let told = told.to_string();
@@ -770,7 +770,7 @@ fn a_call_ends_when_its_client_goes_or_the_server_stops() {
     let begun = Instant::now();
     let found = server.call("manage_conversation", &json!({"command": "list"}));
     assert!(begun.elapsed() < PATIENCE / 2, "{found}");
-    // One is running when the server is asked to stop.
+    // One call is running when the server is asked to stop.
     let mut stream = server.connect();
     stream.write_all(request.as_bytes()).unwrap();
     thread::sleep(Duration::from_millis(300));
@@ -781,7 +781,7 @@ fn a_call_ends_when_its_client_goes_or_the_server_stops() {
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
 
-/// `verbatim web` and `/search` do what the configuration file and the environment say.
+/// `verbatim web` and `/search` follow the configuration file and the environment.
 #[test]
 fn the_page_is_served_with_the_settings() {
     let folder = folder();
@@ -830,7 +830,7 @@ fn the_rights_of_a_unix_socket_decide() {
     let path = folder.path().join("socket");
     let flag = path.to_str().unwrap();
     for attempt in 0..2 {
-        // What a killed server left is replaced. A program that says nothing of HTML gets JSON.
+        // The socket of a killed server is replaced. A program that does not ask for HTML gets JSON.
         let server = HttpServer::start(colours, &["--socket", flag, "--page"]);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{attempt}");
         let mut stream = UnixStream::connect(&path).unwrap();
@@ -845,7 +845,7 @@ fn the_rights_of_a_unix_socket_decide() {
         assert!(errors.contains("cannot listen on"), "{errors}");
     }
     let mut server = HttpServer::start(colours, &["--socket", flag]);
-    // It answers, so it also hears signals.
+    // The server answers, so it also handles signals.
     assert_eq!(server.ask("GET /healthz", &[], "").status, 200);
     let id = server.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -968,7 +968,7 @@ fn chatgpt_gets_the_two_tools_that_it_knows() {
     assert!(ask("fetch", json!({"id": "nowhere-at-all"})).contains("there is no conversation"));
     assert!(ask("search", json!({"query": ""})).contains("query is required"));
     assert!(ask("search", json!({"query": "x", "limit": 5})).contains("has no argument"));
-    // Others get the usual tools, and `--tools` decides for everybody.
+    // Other clients get the usual tools, and `--tools` decides for all clients.
     assert_eq!(server.mcp(&[], &list).json()["result"]["tools"].as_array().unwrap().len(), 5);
     let info = json!({"name": "openai-mcp", "version": "1.0.0"});
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize",

@@ -1,5 +1,5 @@
-//! Programs of others over HTTP: the conformance suites of the protocol, the official clients and the
-//! inspector. `.ci/run` installs them; without them these tests say that they were left out.
+//! Other programs over HTTP: the conformance suites of the protocol, the official clients and the
+//! inspector. `.ci/run` installs them; without them these tests print that they were left out.
 
 use std::{
     env,
@@ -39,7 +39,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The scenarios that do not fit, by how their names begin, and why.
+/// The scenarios that do not apply, by the beginnings of their names, and the reasons.
 const NOT_OFFERED: [(&str, &str); 13] = [
     ("tools-call-", "they call tools of the example server that the suite is made for"),
     ("json-schema-2020-12", "so does this one"),
@@ -64,7 +64,7 @@ const UNTESTABLE: [&str; 4] = [
     "sep-2575-server-no-log-without-loglevel",
 ];
 
-/// Runs a conformance suite; returns how many checks of ours it passed.
+/// Runs a conformance suite; returns how many checks our server passed.
 fn conforms(package: &str) -> Option<usize> {
     let server = HttpServer::start(colours, &["--no-token"]);
     let url = format!("http://{}/mcp", server.address);

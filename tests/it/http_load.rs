@@ -1,5 +1,5 @@
-//! Many clients at one time over HTTP: connections that say nothing, and clients that ask without a
-//! pause. Nobody is kept out, every answer is SQLite's, and memory does not grow.
+//! Many clients at the same time over HTTP: connections that send nothing, and clients that ask without a
+//! pause. Every client is served, every answer is SQLite's, and memory does not grow.
 
 use std::{
     env, fs,
@@ -33,7 +33,7 @@ fn allow_files() {
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
 }
 
-/// Connections at one time, and how many of them send a body slowly. The server has 512.
+/// The number of connections at the same time, and how many of them send a body slowly. The server has 512.
 const CONNECTIONS: usize = 1_000;
 const SLOW: usize = 100;
 
@@ -61,18 +61,18 @@ fn a_thousand_silent_connections_keep_nobody_out() {
             number if number % 2 == 0 => head.as_bytes(),
             _ => &[],
         };
-        // The server may have closed it already, to make room.
+        // The server may have closed the connection already, to make room.
         let _ = stream.write_all(start);
         held.push(stream);
     }
-    // None of them has run into a time limit: others are served all the same.
+    // No connection has run into a time limit, and other clients are still served.
     for _ in 0..10 {
         assert_eq!(ask(), REDS);
     }
     assert!(opened.elapsed() < Duration::from_secs(12), "{:?}", opened.elapsed());
     let grown = memory(&server).saturating_sub(before);
     assert!(grown < 64 << 10, "{grown} KiB more");
-    // Those with a request were not closed.
+    // Connections with a request were not closed.
     for mut stream in held.drain(..SLOW) {
         stream.write_all(rest.as_bytes()).unwrap();
         let answer = read_answer(&mut BufReader::new(stream)).json();
@@ -112,7 +112,7 @@ const MESSAGES: usize = 20_000;
 const CLIENTS: usize = 64;
 const CALLS: usize = 375;
 
-/// Messages of an answer at most.
+/// The most messages of an answer.
 const LIMIT: usize = 50;
 
 const WORDS: [&str; 12] = [

@@ -113,10 +113,10 @@ fn branches_are_known_by_what_they_follow() {
     let expected = [r#""a1" "q""#, r#""f1" "a1""#];
     let paths = branches();
     assert!(expected.iter().all(|row| paths.contains(&(*row).to_owned())), "{paths:?}");
-    // What was imported before stays when only the shown branch is read.
+    // Imported branches stay when a later import reads only the shown branch.
     import(&[&export], &database, Branches::Shown).unwrap();
     assert_eq!(branches(), paths);
-    // A branch that comes to be shown is no longer another one.
+    // A branch that becomes the shown branch no longer counts as another branch.
     let text = fs::read_to_string(&export).unwrap();
     let text = text.replace(r#""current_node": "a2""#, r#""current_node": "f1""#);
     import_text(folder.path(), text.as_bytes(), Branches::All).unwrap();
@@ -351,7 +351,7 @@ fn newer_and_older_exports() {
     let path = folder.path();
     let put = |text: String| import_text(path, text.as_bytes(), Branches::Shown).unwrap().changes;
     put(chat("c", 10.0, &["one", "two"]));
-    // Newer: one message changed, one is new.
+    // The newer export has one changed message and one new message.
     let changes = put(chat("c", 20.0, &["one", "two, edited", "three"]));
     assert_eq!(
         (changes.new_messages, changes.updated_messages, changes.unchanged_messages),
@@ -359,14 +359,14 @@ fn newer_and_older_exports() {
     );
     let newest = ["1 \"one\"", "2 \"two, edited\"", "3 \"three\""];
     assert_eq!(contents(path), newest);
-    // Older: changes nothing.
+    // An older export changes nothing.
     assert!(!put(chat("c", 10.0, &["one", "two"])).any());
     assert_eq!(contents(path), newest);
-    // Older, with a message that is new to us: it is added at the end.
+    // An older export has a message that is not in the database: it is added at the end.
     let changes = put(chat("c", 15.0, &["one", "two", "three", "four"]));
     assert_eq!((changes.new_messages, changes.updated_messages), (1, 0));
     assert_eq!(contents(path)[1..], ["2 \"two, edited\"", "3 \"three\"", "4 \"four\""]);
-    // Newer, with fewer messages: nothing is deleted.
+    // A newer export has fewer messages: nothing is deleted.
     put(chat("c", 30.0, &["one"]));
     assert_eq!(contents(path).len(), 4);
     let history =
@@ -555,7 +555,7 @@ fn zips() {
     let folder = TempDir::new().unwrap();
     let put = |zip: &[u8]| import_text(folder.path(), zip, Branches::Shown);
     let (a, b) = (chat("a", 1.0, &["in a"]), chat("b", 1.0, &["in b"]));
-    // In a folder of its own, among other files, in shards.
+    // The conversations are in a subfolder, among other files, in shards.
     let report = put(&zip_of(&[
         ("export/user.json", b"{\"id\": \"user\"}"),
         ("export/chat.html", b"<html>"),
@@ -568,7 +568,7 @@ fn zips() {
     assert!(report.tally.skipped.is_empty() && report.tally.damaged.is_empty());
     let order = rows(&folder.path().join("out.db"), "SELECT id FROM conversations ORDER BY rowid");
     assert_eq!(order, ["\"a\"", "\"b\""]);
-    // Another name, and another service.
+    // The file has another name and is of another service.
     let claude = fs::read(golden("claude.json")).unwrap();
     let report = put(&zip_of(&[("projects.json", b"[]"), ("my chats.json", &claude)])).unwrap();
     assert_eq!(report.tally.conversations, 3);
@@ -588,7 +588,7 @@ fn zips_that_attack() {
     let report =
         put(&zip_of(&[("../x.txt", b"x"), ("conversations.json", chat.as_bytes())])).unwrap();
     assert!(report.tally.damaged[0].contains("leads out"));
-    // A symbolic link.
+    // The zip has a symbolic link.
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     zip.add_symlink("conversations.json", "/etc/passwd", SimpleFileOptions::default()).unwrap();
     let error = put(&zip.finish().unwrap().into_inner()).unwrap_err().to_string();
@@ -606,7 +606,7 @@ fn zips_that_attack() {
     }
     assert_ne!(liar, bomb);
     assert!(put(&liar).is_err());
-    // Cut off, and damaged inside.
+    // The zip is cut off, and then damaged inside.
     let whole = zip_of(&[("conversations.json", chat.as_bytes())]);
     for length in (4..whole.len()).step_by(7) {
         assert!(put(&whole[..length]).is_err());
@@ -769,7 +769,7 @@ fn an_import_of_a_part_says_so() {
     let whole = format!("[{}]", list.join(","));
     put("whole.json", whole.as_bytes());
     put("trunc.json", &whole.as_bytes()[..whole.len() - 20]);
-    // Cut off between two conversations: everything in the file is sound.
+    // The file is cut off between two conversations, so everything in it is sound.
     put("between.json", format!("[{},{},", list[0], list[1]).as_bytes());
     put("nothing.txt", b"no chats");
     let mut zip = zip_of(&[("a/conv-1.json", whole.as_bytes()), ("a/conv-2.json", b"[]")]);
@@ -845,7 +845,7 @@ fn what_a_killed_import_left_goes_at_the_next_start() {
     assert!(!left.exists() && held.exists(), "another process holds one");
 }
 
-/// Whoever lacks a right is told that, and not that there is no database.
+/// A user without the right to enter a folder gets this error, and not that there is no database.
 #[cfg(unix)]
 #[test]
 fn a_folder_that_may_not_be_entered_is_named() {
@@ -910,7 +910,7 @@ fn messages_without_times_have_the_time_of_their_conversation() {
         found.iter().filter(|row| row.starts_with(&format!("{id:?}"))).collect()
     };
     assert!(of("a").iter().all(|row| row.contains("1714557600")), "{found:?}");
-    // Where some messages have a time, nobody knows that of the others.
+    // If some messages have a time, the times of the others are unknown.
     assert!(of("b")[0].ends_with("\"-\"") && of("b")[1].contains("1714644000"), "{found:?}");
     let again = import_text(folder.path(), content.as_bytes(), Branches::Shown).unwrap();
     assert!(!again.changes.any());

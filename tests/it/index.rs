@@ -44,7 +44,7 @@ fn content(is_parts: bool) -> BoxedStrategy<Value> {
         1 => Just(Value::Null),
         1 => any::<i16>().prop_map(|n| Value::Integer(n.into())),
         1 => Just(Value::Real(1.5e9)),
-        // Longer than a block of postings is wide, and than a window of the search.
+        // The text is longer than a block of postings is wide, and than a window of the search.
         1 => text().prop_map(|text| Value::Text(text.repeat(200))),
     ];
     if !is_parts {
@@ -90,7 +90,7 @@ pub(crate) fn titles() -> impl Strategy<Value = Vec<Value>> {
     vec(title, 3)
 }
 
-/// How a query is made of the messages.
+/// A description of a query that is made from the messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Query {
     from: prop::sample::Index,
@@ -447,7 +447,7 @@ fn packed_texts_and_titles_of_many_conversations_are_found() {
         let pair = Pair::of(&titles, &messages);
         let rows = std::fs::metadata(pair.index_dir().join("segment-1/rows")).expect("rows").len();
         let text_bytes: usize = texts(&messages).iter().map(String::len).sum();
-        // Of JSON parts both forms are there.
+        // With JSON parts, both the stored and the shown form exist.
         let forms = if is_parts { 2 } else { 1 };
         assert!(rows as usize * 10 < text_bytes * forms * 9, "{rows} of {text_bytes} bytes");
         for text in [
@@ -470,7 +470,7 @@ fn packed_texts_and_titles_of_many_conversations_are_found() {
                 pair.compare(&Request { raw_content: true, ..request });
             }
         }
-        // What is read from the segments is as it was written.
+        // The texts in the segments are the texts that were written.
         assert!(matches!(reindex(&pair.with, true), Reindexed::Built { .. }));
         pair.compare(&Request { text: String::new(), ..Request::default() });
     }
@@ -538,7 +538,7 @@ fn a_changed_database_is_answered_by_like_until_it_is_indexed_again() {
     }
 }
 
-/// Roles are numbered, and a byte has 256 numbers.
+/// More roles than the 256 numbers of a byte.
 #[test]
 fn more_roles_than_a_byte_can_number() {
     let messages: Vec<Message> = (0..900)

@@ -1,4 +1,4 @@
-//! `--json`: every shape in docs/json.md is what the program prints.
+//! `--json`: the output of the program has the shapes in docs/json.md.
 
 use std::{
     cell::RefCell,
@@ -143,7 +143,7 @@ fn every_command_prints_what_the_document_says() {
         let text = printed(&mut scene.command(&arguments), code);
         shapes.compare(&format!("verbatim {section} --json"), &text)
     };
-    // An import of which a part cannot be read, one without anything to import, and a whole one.
+    // The imports are: one with a part that cannot be read, one without any export, and a whole one.
     scene.write("Empty/broken.json", "[{\"mapping\": 1}]");
     let broken = scene.path("Empty/broken.json");
     let whole = scene.path("Downloads/chatgpt.zip");
@@ -163,7 +163,7 @@ fn every_command_prints_what_the_document_says() {
     older.set_modified(UNIX_EPOCH).unwrap();
     let export = crate::import::chat("new", 1.0, &["red"]);
     fs::write(db.join("new.zip"), zip_of(&[("conversations.json", export.as_bytes())])).unwrap();
-    // A file of a moment ago may still be written.
+    // A file that was written a moment ago may still be growing.
     let newer = fs::File::options().write(true).open(db.join("new.zip")).unwrap();
     newer.set_modified(SystemTime::now() + Duration::from_secs(3_600)).unwrap();
     compare("status", &["status"], 0);

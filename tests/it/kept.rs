@@ -1,4 +1,4 @@
-//! Transcripts that were imported and are followed count once; those that an agent deletes are kept.
+//! Imported transcripts that are also followed count once; transcripts that an agent deletes are kept.
 
 use std::{
     fs,
@@ -73,7 +73,7 @@ fn index(engine: &Engine) {
 #[track_caller]
 fn counts_once(home: &Home, titles: &[&str], messages: u64) {
     let stop = Stop::never();
-    // A new one: the other one's index may be out of date.
+    // A new engine is used, because the index of the old one may be out of date.
     let engine = Engine::new(home.engine.config().clone());
     let (listed, total) = engine.list(&Scope::default(), 0, 100, &stop).unwrap();
     let mut found: Vec<&str> = listed.iter().map(|about| about.title.as_str()).collect();
@@ -127,13 +127,13 @@ fn imported_and_followed_once() {
     counts_once(&home, &titles, 6);
     index(&home.engine);
     counts_once(&home, &titles, 6);
-    // It is found by its id, with what only the transcript store knows.
+    // The conversation is found by its id, with the data that only the transcript store has.
     let (code, shown) = run(&home, &["show", "session-1"]);
     assert!(
         code == Ok(0) && shown.contains("all whales") && shown.contains("claude-code"),
         "{shown}"
     );
-    // A source that is asked alone has all of its conversations.
+    // A question to one source gets all conversations of that source.
     for (source, messages) in [("export", 4), ("archive", 6)] {
         let (_, lines) = run(&home, &["search", "whales", "--json", "-n", "0", "--source", source]);
         assert_eq!(lines.lines().count(), messages, "{lines}");
@@ -141,7 +141,7 @@ fn imported_and_followed_once() {
         assert!(lines.iter().all(|line| line["number"].is_u64()), "{lines:?}");
         assert_eq!(run(&home, &["list", "--json", "--source", source]).1.lines().count(), 2);
     }
-    // Exact search of the export alone is SQLite's answer still.
+    // Exact search of the export alone still gives SQLite's answer.
     let mut hits = 0;
     let request = Request { text: "whales".to_owned(), ..Request::default() };
     let take = &mut |_| {
@@ -158,7 +158,7 @@ fn the_newer_state_wins_whichever_source_has_it() {
     let whole = session(1, ["blue whales", "whales sing"]);
     home.write("1.jsonl", &whole);
     import_archive(&home);
-    // A restored file that ends earlier.
+    // The restored file is shorter.
     home.write("1.jsonl", whole.lines().next().unwrap().to_owned() + "\n");
     home.sync();
     counts_once(&home, &["blue whales"], 2);
@@ -227,7 +227,7 @@ fn a_deleted_transcript_is_kept() {
     let expected = [("session-1", true), ("session-2", false)];
     assert_kept(&home, &expected);
     counts_once(&home, &["blue whales", "grey whales"], 4);
-    // Every command says so.
+    // Every command shows that the file is gone.
     let (_, shown) = run(&home, &["show", "session-1"]);
     assert!(
         shown.contains("the file is gone (noticed 20") && shown.contains("whales sing"),
@@ -253,7 +253,7 @@ fn a_deleted_transcript_is_kept() {
     fs::remove_dir_all(home.folder.path().join("index")).unwrap();
     home.sync();
     assert_kept(&home, &expected);
-    // The file comes back, and goes again with the whole folder.
+    // The file comes back, and is removed again with the whole folder.
     home.write("p/1.jsonl", &text);
     home.sync();
     assert_kept(&home, &[("session-1", false), ("session-2", false)]);
@@ -261,7 +261,7 @@ fn a_deleted_transcript_is_kept() {
     assert_eq!(home.sync().removed, 2);
     assert_kept(&home, &[("session-1", true), ("session-2", true)]);
     counts_once(&home, &["blue whales", "grey whales"], 4);
-    // A variable switches it off, for what was kept before too.
+    // A variable switches keeping off, also for conversations that were kept before.
     let off = |text: &str| Environment {
         verbatim_forget_deleted: Some(text.into()),
         ..Environment::default()
@@ -280,7 +280,7 @@ fn what_cannot_be_looked_at_is_not_deleted() {
     let away = home.folder.path().join("away");
     #[cfg(unix)]
     {
-        // The folder leads to itself, so that the system cannot say what is in it.
+        // The folder is a link to itself, so the system cannot list it.
         fs::rename(&archive, &away).unwrap();
         std::os::unix::fs::symlink(&archive, &archive).unwrap();
         let report = home.sync();
@@ -289,7 +289,7 @@ fn what_cannot_be_looked_at_is_not_deleted() {
         fs::remove_file(&archive).unwrap();
         fs::rename(&away, &archive).unwrap();
     }
-    // Another configuration of the same home knows nothing of it, and asks for its own files only.
+    // Another configuration of the same home has other files, and asks for those only.
     let other = home.folder.path().join("other");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("2.jsonl"), session(2, ["grey whales", "whales dive"])).unwrap();
@@ -326,7 +326,7 @@ fn a_moved_transcript_is_the_same() {
     home.write("old/1.jsonl", session(1, ["blue whales", "whales sing"]));
     home.sync();
     let moved = |from: &str, to: &str| fs::rename(home.path(from), home.path(to)).unwrap();
-    // To another folder, under another name, and while it grows.
+    // The file moves to another folder, gets another name, and grows meanwhile.
     moved("old/1.jsonl", "new/1.jsonl");
     let report = home.sync();
     assert_eq!((report.removed, report.messages), (0, 0));
@@ -336,7 +336,7 @@ fn a_moved_transcript_is_the_same() {
     let report = home.sync();
     assert_eq!((report.removed, report.messages), (0, 2));
     assert_kept(&home, &[("session-1", false)]);
-    // Moved after it was noticed to be gone.
+    // The file moves after the program noticed that it is gone.
     let away = home.folder.path().join("away.jsonl");
     fs::rename(home.path("new/other.jsonl"), &away).unwrap();
     home.sync();
@@ -357,7 +357,7 @@ fn resumed_after_it_was_deleted() {
     home.sync();
     fs::remove_file(home.path("1.jsonl")).unwrap();
     home.sync();
-    // The new file repeats the old one and goes on.
+    // The new file repeats the old one and continues it.
     let resumed = begun + &line(40, "user", "the last of the whales");
     home.write("2.jsonl", resumed.replace("\"session-1\"", "\"session-2\""));
     home.sync();
@@ -386,18 +386,18 @@ fn a_deleted_fork_leaves_its_origin_whole() {
     fs::remove_file(home.path("rollout-1.jsonl")).unwrap();
     home.sync();
     assert_eq!(texts(), ["one", "three", "two"]);
-    // A compressed file that is damaged takes the place of nothing.
+    // A damaged compressed file replaces nothing.
     home.write("rollout-9.jsonl", rollout("other", None, &["nine"]));
     home.sync();
     fs::remove_file(home.path("rollout-9.jsonl")).unwrap();
     home.write("rollout-9.jsonl.zst", "no zstd at all");
     home.sync();
     assert_eq!(texts(), ["nine", "one", "three", "two"]);
-    // A further fork repeats them all.
+    // A further fork repeats all messages.
     home.write("rollout-3.jsonl", rollout("s", None, &["one", "two", "four"]));
     home.sync();
     assert_eq!(texts(), ["four", "nine", "one", "three", "two"]);
-    // And both that are there are read anew.
+    // The two files that exist are read again.
     home.write("rollout-3.jsonl", rollout("s", None, &["one", "two", "five"]));
     home.sync();
     assert_eq!(texts(), ["five", "nine", "one", "three", "two"]);

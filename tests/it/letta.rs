@@ -1,4 +1,4 @@
-//! What the documents tell users to paste, in the clients themselves where they are installed.
+//! The texts that the documents tell users to paste, in the clients themselves if they are installed.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use crate::{
     program::Server,
 };
 
-/// Runs the lines of a file against an HTTP server of its own; prints the request that came.
+/// Runs the lines of a file against an HTTP server; prints the request that the server received.
 const CATCH: &str = r#"
 import http.server, json, sys, threading
 import letta_client
@@ -76,7 +76,7 @@ fn the_lines_for_letta_run_in_its_client() {
     assert_eq!(request["path"], "/v1/mcp-servers/");
     assert_eq!(request["body"]["server_name"], "verbatim");
     let config = &request["body"]["config"];
-    // As Letta starts it: each argument is split at spaces, the environment is not.
+    // Letta starts the program in this way: it splits each argument at spaces, and not the environment.
     let db = home.path().join("a folder with spaces/chats.db");
     fs::create_dir(db.parent().unwrap()).unwrap();
     drop(database(&db, &["red"]));

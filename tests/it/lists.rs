@@ -45,7 +45,7 @@ fn listing() {
                 .unwrap_err()
                 .contains("export, archive, threads")
         );
-        // The same with an index.
+        // The commands give the same output with an index.
         output(&["reindex", "--db", db, "--home", home.path().to_str().unwrap()]);
         assert!(index.is_dir());
     }

@@ -12,7 +12,7 @@ use verbatim_search::text::{
 
 use crate::like::bytes;
 
-/// Letters of which several are the same but for their case, some of them with another length in
+/// Letters of which several differ only by case, some of them with another length in
 /// UTF-8, and a few other characters.
 const LETTERS: &str = "aAbBkK\u{212A}sSſiIİıßẞéÉÅå\u{212B}σςΣιΙ\u{1FBE}\u{345}θΘϑϴωΩ\u{2126}вВᲀяЯԱաᲐაꭰᎠᏰᏸ𐐀𐐨𞤀𞤢ȺⱥＡａǆǅǄﬅﬆᾳᾼµμ 日%_\\.\u{301}\u{2122}😀";
 
@@ -82,7 +82,7 @@ proptest! {
         prop_assert_eq!(matcher.matches_irregular(&bytes), expected);
     }
 
-    /// The index never misses a match: with any set of common grams, a text holds those of its parts.
+    /// The index never misses a match: with any set of common grams, a text holds the grams of its parts.
     #[test]
     fn a_text_holds_the_grams_of_its_pieces(
         (text, piece) in text_and_piece(),

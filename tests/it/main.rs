@@ -1,4 +1,4 @@
-//! Every integration test in one binary: linking tantivy once is enough.
+//! Every integration test in one binary, because linking tantivy takes long.
 
 mod archives;
 mod attachments;
@@ -79,8 +79,8 @@ mod withheld;
 mod workspace;
 mod writers;
 
-/// Tries a property on `usual` cases, times `VERBATIM_CASES` (0.2, 10), the same ones each time but
-/// for another `VERBATIM_SEED`.
+/// Tries a property on `usual` cases, times `VERBATIM_CASES` (0.2, 10). The cases are the same each time,
+/// unless `VERBATIM_SEED` has another value.
 fn config(usual: u32) -> proptest::test_runner::Config {
     fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
         std::env::var(name).ok()?.parse().ok()
@@ -95,7 +95,7 @@ fn config(usual: u32) -> proptest::test_runner::Config {
     }
 }
 
-/// Holds text against a file of `tests/golden/`; with `UPDATE=1` writes it.
+/// Compares a text with a file of `tests/golden/`; with `UPDATE=1` writes the file.
 #[track_caller]
 fn golden(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);

@@ -1,6 +1,6 @@
-//! Memory is bounded by `--memory` whatever the texts are: one message may be longer than that.
+//! The memory of an index build is bounded by `--memory`, even if one message is longer than the bound.
 //!
-//! Measured is what the program allocates (`RssAnon`), not the page cache that is mapped.
+//! The tests measure the memory that the program allocates (`RssAnon`), not mapped pages of files.
 
 use std::{
     fs,

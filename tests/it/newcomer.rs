@@ -1,4 +1,4 @@
-//! What somebody meets who uses the program for the first time: helps, mistakes, and what is missing.
+//! The first contact of a new user with the program: help texts, mistakes, and missing files.
 
 use std::process::Command;
 
@@ -73,7 +73,7 @@ fn helps_leave_the_places_to_the_program() {
     }
     assert!(help(&["list", "-h"]).contains("Where the data is: --db, --home, --index"));
     assert!(help(&["-h"]).contains("--index <FOLDER>"));
-    // The flags are taken all the same, before the command and after it.
+    // The flags are accepted before the command and after it.
     let home = scene.path("elsewhere");
     let home = home.to_str().unwrap();
     for arguments in [["--home", home, "status"], ["status", "--home", home]] {

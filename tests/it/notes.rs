@@ -1,4 +1,4 @@
-//! What an answer leaves out is said: sources without an index, sources that cannot be read, unknown names.
+//! Answers say what they leave out: sources without an index, sources that cannot be read, unknown names.
 
 use std::{fs, path::PathBuf};
 
@@ -211,7 +211,7 @@ fn a_source_that_cannot_be_read_is_named_and_takes_no_other_away() {
         assert!(get["message"].as_str().unwrap().contains(reason), "{get}");
         let read = refused(&engine, "read", json!({"path": "/nowhere"}));
         assert!(read.starts_with("File not found: /nowhere") && read.contains(reason), "{read}");
-        // Where nothing can be read, that is the error.
+        // If no source can be read, the answer is an error.
         fs::remove_file(engine.config().archive_database()).unwrap();
         let alone = Engine::new(Config { archives: Vec::new(), ..engine.config().clone() });
         let error = refused(&alone, "search", json!({"query": "zeppelin"}));
@@ -357,7 +357,7 @@ mod program {
         command
     }
 
-    /// Makes the export so large that no question indexes it itself.
+    /// Makes the export so large that no question builds its index.
     fn enlarge(home: &Home) {
         let connection = Connection::open(home.db()).unwrap();
         connection
@@ -381,7 +381,7 @@ mod program {
         let answer = server.call("search", &question);
         let answer: Value = serde_json::from_str(&answer).unwrap();
         assert_eq!(answer["results"][0]["title"], "Dinner plans", "{answer}");
-        // The build is waited for, but not for long.
+        // The question waits for the build, but not for long.
         assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
         if answer["complete"] == false {
             says(&answer, "the index of the export is being built");

@@ -1,4 +1,4 @@
-//! The page in a real browser. Without one these tests say that they were left out.
+//! The page in a real browser. Without a browser these tests print that they were left out.
 
 use std::{path::Path, thread, time::Duration};
 
@@ -79,7 +79,7 @@ fn fill(connection: &Connection) {
         "[sentinel](javascript:window.hacked=4) ![a](http://evil.example/a.png)\n\n```html\n{HOSTILE}\n```\n\n{HOSTILE}"
     );
     add(HOSTILE, HOSTILE, &[("user", HOSTILE), (HOSTILE, &markdown), ("tool", HOSTILE)]);
-    // Messages 6 to 11 are the branching ones; the last three of them are on other branches.
+    // Messages 6 to 11 are in the branching conversation; the last three of them are on other branches.
     let branches = "CREATE TABLE verbatim_branches (message_id TEXT PRIMARY KEY, follows TEXT);
         CREATE TABLE verbatim_messages (message_id TEXT PRIMARY KEY, export_id TEXT, model TEXT);
         INSERT INTO verbatim_branches VALUES ('m9', 'm6'), ('m10', 'm9'), ('m11', '');";
@@ -206,7 +206,7 @@ fn views_fit_a_phone_and_ask_for_little() {
 
 #[test]
 fn no_view_has_a_barrier() {
-    // `npm pack axe-core` has it; `.ci/run` puts it there.
+    // `npm pack axe-core` gives the file; `.ci/run` puts it there.
     let axe = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/axe.min.js");
     let Ok(axe) = std::fs::read_to_string(axe) else {
         browser::leave_out("the accessibility of the page: target/tools/axe.min.js is not there");

@@ -1,4 +1,4 @@
-//! What changes while somebody looks at the page, in a real browser.
+//! Changes while a user looks at the page, in a real browser.
 
 use std::{thread, time::Duration};
 
@@ -60,7 +60,7 @@ fn an_export_is_dropped_read_copied_and_forgotten() {
     browser.wait("document.querySelector('[data-copy=address]').innerText === 'Copied'");
     let address = browser.run_until_done(copied);
     assert_eq!(address, format!("{}/c/aaaa1111", site.address));
-    // It is forgotten after a yes, and only then.
+    // The conversation is forgotten only after a yes.
     browser.run("document.querySelector('a[href$=\"/forget\"]').click()");
     browser.wait("document.querySelector('h1').innerText.startsWith('Forget')");
     browser.run("history.back()");
@@ -74,7 +74,7 @@ fn an_export_is_dropped_read_copied_and_forgotten() {
     browser.assert_sound(&site);
     browser.open(&format!("{}/c/aaaa1111", site.address));
     browser.wait("document.querySelector('h1').innerText === 'Nothing is here'");
-    // What was forgotten stays so.
+    // Forgotten conversations stay forgotten.
     browser.open(&format!("{}/import", site.address));
     browser.run(&drop_file("conversations.json", EXPORT));
     browser.wait("document.querySelector('#progress').innerText.includes('that you forgot')");

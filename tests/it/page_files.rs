@@ -1,4 +1,4 @@
-//! Pictures and files of messages on the page: what is served, as what, and what a hostile one can do.
+//! Pictures and files of messages on the page: their content types, and the limits of hostile files.
 
 use std::{fs, path::Path, process::Command};
 
@@ -116,7 +116,7 @@ fn only_pictures_are_shown_and_everything_else_is_a_download() {
     ] {
         assert_eq!(get(&wrong).status().as_u16(), 404, "{wrong}");
     }
-    // Where files cannot be, they are named.
+    // Conversations as Markdown or HTML show the names of their files.
     for address in ["/c/aa.md", "/c/aa.html"] {
         let text = get(address).body_mut().read_to_string().expect("a text");
         assert!(
@@ -137,14 +137,14 @@ fn a_picture_is_seen_and_no_file_runs() {
         browser.run("return document.querySelector('.thumb img').getBoundingClientRect().height"),
         180
     );
-    // Every file is opened as a page of its own: nothing in it runs.
+    // Every file is opened as a separate page: no script in a file runs.
     let links = browser.run("return [...document.querySelectorAll('.files a')].map(it => it.href)");
     for link in links.as_array().expect("links") {
         open_alone(&browser, link.as_str().expect("an address"));
     }
     browser.open(&format!("{}/c/aa", site.address));
     browser.wait(is_red);
-    // A polyglot is no whole picture, which is no error of the page.
+    // A polyglot is no complete picture, but the page reports no error.
     browser.assert_sound(&site);
 }
 

@@ -74,7 +74,7 @@ impl Session {
         self.input.flush().unwrap();
     }
 
-    /// Waits until the screen is as wanted; returns it.
+    /// Waits until the screen meets a condition; returns the screen.
     #[track_caller]
     fn wait(&mut self, wanted: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + PATIENCE;
@@ -222,7 +222,7 @@ fn a_closed_terminal_ends_it() {
     let mut session = Session::start_as(command, &place, 24, 80);
     session.wait(|shown| shown.contains("4 chats"));
     let Session { mut child, mut input, output, _master, .. } = session;
-    // The thread that reads has the terminal open too. It ends when nobody takes what it has read.
+    // The reading thread has the terminal open too. The thread ends when its receiver is gone.
     drop(output);
     input.write_all(b"x").unwrap();
     drop((input, _master));

@@ -88,7 +88,7 @@ fn open_to_others(path: &Path) -> Vec<(PathBuf, u32)> {
     found
 }
 
-/// Waits until something is there.
+/// Waits until a condition is true.
 #[track_caller]
 fn wait_for(what: &str, is_there: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
@@ -169,12 +169,12 @@ fn an_older_home_is_tightened_at_the_next_start() {
     for umask in [0o022, 0] {
         open_up(&home, umask);
         scene.run(&["status"]);
-        // The database has other times now.
+        // The times of the database are changed.
         scene.run(&["reindex"]);
         let plan = scene.run(&["search", "bread", "--explain"]);
         assert!(!plan.contains("LIKE"), "{plan}");
     }
-    // What the user put into the home is left as it is, and so are the folders around it.
+    // Files of the user in the home, and the folders around the home, are not changed.
     let (note, export) = (home.join("note.txt"), home.join("db/mine.db"));
     fs::copy(home.join("db/verbatim.db"), &export).unwrap();
     fs::write(&note, "mine").unwrap();

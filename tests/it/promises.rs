@@ -1,4 +1,4 @@
-//! What the contracts promise of arrays, limits, blanks, ids and keys, with an index and without.
+//! The contracts' promises about arrays, limits, blanks, ids and keys, with an index and without.
 
 use std::path::Path;
 
@@ -180,7 +180,7 @@ fn what_is_listed_is_taken_back() {
     let home = folder();
     let db = home.path().join("a.db");
     let time = Some(1_700_000_000);
-    // The keys of these two ids have one checksum.
+    // The keys of these two ids have the same checksum.
     let twins = ["001a55bc-0000-4000-8000-0000000000aa", "46e46f6b12fc0ebbcdf149a66edfbaf9"];
     let text: &[(&str, Option<i64>)] = &[("a heron", time)];
     database(

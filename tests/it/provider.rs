@@ -30,17 +30,17 @@ enum Answer {
     Good,
     /// A status, further header lines, and a body.
     Status(u16, &'static str, &'static str),
-    /// After a while.
+    /// The server answers after a pause.
     Slow(Duration),
-    /// Vectors of so many numbers.
+    /// The server answers with vectors of this many numbers.
     Numbers(usize),
-    /// One vector less than texts.
+    /// The server answers with one vector too few.
     OneLess,
-    /// The connection ends in the middle.
+    /// The server closes the connection in the middle of an answer.
     Half,
-    /// With status 200, this.
+    /// The server answers with status 200 and this body.
     Body(&'static str),
-    /// Refuses texts that are longer than this, and more than two of them.
+    /// The server refuses texts that are longer than this, and more than two of them.
     Small(usize),
 }
 
@@ -53,7 +53,7 @@ struct Seen {
 struct Server {
     address: String,
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    /// What follows when the answers are used up.
+    /// The behaviour after the listed answers are used up.
     usual: Arc<Mutex<Answer>>,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
@@ -152,7 +152,7 @@ impl Server {
         let body = if is_ollama {
             json!({"model": "m", "embeddings": vectors})
         } else {
-            // In another order than asked, which the protocol allows.
+            // The order differs from the request, which the protocol allows.
             let datum = |(index, vector)| json!({"index": index, "embedding": vector});
             let data: Vec<Value> = vectors.iter().enumerate().map(datum).rev().collect();
             json!({"object": "list", "data": data})
@@ -168,7 +168,7 @@ fn reply(stream: &mut TcpStream, status: u16, headers: &str, body: &[u8], cut: b
         body.len()
     );
     let body = if cut { &body[..body.len() / 2] } else { body };
-    // Clients that were stopped are gone.
+    // Clients that were stopped have closed their connections.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
 }
 
@@ -376,7 +376,7 @@ fn interrupted_work_goes_on_where_it_was() {
     assert!(Vectors::open(&segment, model.name(), 300).is_none());
     let before = server.texts().len();
     assert_eq!(before, 128);
-    // Another process, another time, and the power went off while a record was written.
+    // Another process continues later, after a power cut while a record was written.
     let cache = index_dir.path().join(format!("embedded-{}", model.name()));
     let whole = fs::read(&cache).unwrap();
     fs::write(&cache, &whole[..whole.len() - 3]).unwrap();
@@ -394,7 +394,7 @@ fn interrupted_work_goes_on_where_it_was() {
     let again = build(&other, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
     let doc_ids: Vec<u32> = (0..300).collect();
     assert_eq!(again.scores(&query, &doc_ids).unwrap(), vectors.scores(&query, &doc_ids).unwrap());
-    // Nothing of the key is on disk.
+    // No file on disk has any part of the key.
     let text = String::from_utf8_lossy(&fs::read(&cache).unwrap()).into_owned();
     assert!(!text.contains("sk-secret"));
 }
@@ -413,7 +413,7 @@ fn another_model_embeds_anew() {
     build(&segment, &second, &texts, &Stop::never(), &mut |_| ()).unwrap();
     assert_eq!(server.texts().len(), 40);
     assert!(Vectors::open(&segment, first.name(), 20).is_some());
-    // The same name, but vectors of another length.
+    // The provider has the same model name, but vectors of another length.
     server.always(Answer::Numbers(12));
     let changed = openai(&server);
     let query = changed.encode_query("a", &Stop::never()).unwrap();
@@ -460,7 +460,7 @@ fn what_no_message_has_any_more_is_forgotten() {
     let cache = index_dir.path().join(format!("embedded-{}", model.name()));
     let length = || fs::metadata(&cache).unwrap().len();
     let tidy = |count: usize| {
-        // The last of them, so that what stays has to move.
+        // The last texts are kept, so that their records have to move.
         let text = |doc_id: u32| Cow::Borrowed(texts[30 - count + doc_id as usize].as_str());
         let texts = Texts { count: count as u32, text: &text };
         model.tidy(index_dir.path(), &texts, &Stop::never()).unwrap();

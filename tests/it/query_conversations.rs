@@ -178,7 +178,7 @@ fn searching() {
             (&structured["totalResults"], &json!("550e8400"))
         );
         assert_eq!(text["c"][0]["turns"][0], json!({"r": "u", "c": "What about ERR_AUTH_FAILED?"}));
-        // Both are absent by default.
+        // Both fields are absent by default.
         let (text, plain) =
             ask(&engine, json!({"mode": "search", "query": "database migration decisions"}));
         let keys: Vec<&str> = plain["conversations"][0]
@@ -416,7 +416,7 @@ fn keys_of_one_hash_open_their_own_conversations() {
     connection.execute_batch("UPDATE conversations SET title = 'Same'").unwrap();
     refused(&key_of(ONE_HASH[0]));
     refused(&keys[0]);
-    // The title does not matter where only one conversation has the hash.
+    // The title is not compared if only one conversation has the hash.
     connection.execute("DELETE FROM messages WHERE id = ?1", [ONE_HASH[1]]).unwrap();
     connection.execute("DELETE FROM conversations WHERE id = ?1", [ONE_HASH[1]]).unwrap();
     assert_eq!(opened(&keys[0]).unwrap().as_deref(), Some(ONE_HASH[0]));

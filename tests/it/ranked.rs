@@ -117,7 +117,7 @@ impl Library {
         Engine::new(Config { db, home: folder.into(), ..Config::default() })
     }
 
-    /// A library of conversations about several things.
+    /// A database of conversations about several subjects.
     fn of_things() -> Library {
         let library = Library::new();
         let add = |id, title, messages| converse(&library.connection, id, title, messages);
@@ -188,7 +188,7 @@ fn words_are_found_by_stem_part_and_script() {
         first(&library.rank(mode, "メートル"), "tokyo/1");
         first(&library.rank(mode, "высота башни"), "tokyo/2");
         first(&library.rank(mode, "о высотах"), "tokyo/2");
-        // Each character occurs, but beside other ones.
+        // Each character occurs in the texts, but not beside the other one.
         first(&library.rank(mode, "何京都高"), "tokyo/0");
         assert_eq!(library.rank(mode, "").len(), 0);
     }
@@ -268,7 +268,7 @@ fn slips_of_the_keyboard_are_mended() {
         let mended = ranking("chekcer for cofnig");
         assert!(found(&mended.items)[..2].contains(&"rust/1"), "{mended:#?}");
         assert_eq!(mended.notes(), ["no message has “chekcer”; searched for “checker” instead"]);
-        // A letter is missing, one too many, wrong, or swapped with the next one: the first letter too.
+        // A letter is missing, extra, wrong, or swapped with the next letter; the first letter too.
         for wrong in
             ["borow", "borrrow", "borraw", "brorow", "orrow", "aborrow", "vorrow", "obrrow"]
         {
@@ -277,7 +277,7 @@ fn slips_of_the_keyboard_are_mended() {
             let said = format!("no message has “{wrong}”; searched for “borrow” instead");
             assert_eq!(mended.notes(), [said]);
         }
-        // A word with two slips is left alone.
+        // A word with two errors is not corrected.
         for wrong in ["boraw", "obrrwo"] {
             assert_eq!(ranking(&format!("{wrong} borrow")).notes(), [""; 0], "{wrong}");
         }

@@ -1,4 +1,4 @@
-//! Refreshing an index: whatever was done to the database in between, the answers are `LIKE`'s.
+//! Refreshes of an index: after any change to the database, the answers are those of `LIKE`.
 
 use std::{
     sync::Arc,
@@ -16,7 +16,7 @@ use verbatim_search::{
 
 use crate::index::{Message, Pair, Query, message, query, texts, titles};
 
-/// What happens to a database between two refreshes.
+/// A change to the database between two refreshes.
 #[derive(Clone, Debug)]
 enum Change {
     Add(Message),

@@ -1,4 +1,4 @@
-//! A user's folder with everything that the documents speak of: exports among the downloads, the
+//! A user's folder with everything that the documents name: exports among the downloads, the
 //! transcripts of agents, clients, notes, and programs that do nothing.
 
 use std::{
@@ -34,7 +34,7 @@ const CLAUDE: &str = r#"[{"uuid": "c1a0de00-0000-4000-8000-000000000001", "name"
         {"uuid": "b2", "sender": "assistant", "created_at": "2025-01-03T10:00:09Z",
             "text": "Four hours at 24 degrees, or a night in the fridge."}]}]"#;
 
-/// Programs that are started by ours, and do nothing here.
+/// Programs that Verbatim starts; here they do nothing.
 const PROGRAMS: [&str; 7] =
     ["xdg-open", "open", "claude", "codex", "some-browser", "some-editor", "some-pager"];
 

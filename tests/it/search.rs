@@ -368,7 +368,7 @@ proptest! {
             };
             prop_assert_eq!(ask(&padded), ask("npm"), "{} {:?}", tool, &padded);
         }
-        // What is no white space is searched for.
+        // Other characters than white space are searched for.
         let kept = json!({"query": format!("npm{other}")});
         let kept = crate::read::call(&engine, "conversation_search", kept).text;
         prop_assert_eq!(kept, "No matching messages.");
@@ -530,7 +530,7 @@ fn a_stop_ends_a_long_search_at_once() {
     drop(connection);
     let engine = crate::corpus::engine(&path);
     for (text, limit) in [("%Q%Q%", Some(50)), ("%", None)] {
-        // On a very fast or busy machine the search may end first; then it is repeated.
+        // On a very fast or busy machine the search may end before the stop; the test then repeats it.
         let mut stopped = false;
         for wait in [20, 10, 5, 2, 1, 20, 10, 5, 2, 1] {
             let stop = Stop::never();

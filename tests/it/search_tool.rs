@@ -199,7 +199,7 @@ fn texts_match_as_asked() {
             ("authentication", "word", 1),
             ("auth", "literal", 1),
         ] {
-            // A way to match is enough to say that an exact text is meant.
+            // A request that names a way to match means an exact text.
             let arguments = json!({"query": query, "match": matching, "response_format": "json"});
             let found: Value =
                 serde_json::from_str(&found(&engine, "search", arguments.clone())).unwrap();
@@ -218,7 +218,7 @@ fn text_mode_takes_the_text_as_it_is() {
     let db = home.path().join("a.db");
     let connection = Connection::open(&db).unwrap();
     connection.execute_batch(SCHEMA).unwrap();
-    // Each near miss is newer than what is looked for.
+    // Each near miss is newer than the wanted message.
     let texts = [
         ("ERR_AUTH_FAILED", "we got ERR_AUTH_FAILED"),
         ("100%", "I am 100% sure"),

@@ -21,7 +21,7 @@ use crate::{corpus::folder, watch::Running};
 const MESSAGES: i64 = 5_000;
 const MOST: usize = 8_000;
 
-/// By how many open files two moments may differ without a leak: four for each segment, one to five
+/// The difference in open files between two moments that is no leak: four for each segment, one to five
 /// segments for each index, and two indexes while one replaces the other.
 const SPREAD: u64 = 40;
 
@@ -37,7 +37,7 @@ fn program(home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// What the database holds: times and texts of its messages, oldest first.
+/// The content of the database: times and texts of its messages, oldest first.
 struct Chats {
     path: PathBuf,
     messages: Vec<(i64, String)>,

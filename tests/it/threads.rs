@@ -1,4 +1,4 @@
-//! Threads: the exact answers of the contract, and that they hold the recorded turns.
+//! Threads: the exact answers of the contract, with the recorded turns in them.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -76,7 +76,7 @@ fn the_state_machine() {
     assert_eq!((&one["thread_id"], &one["message_count"]), (thread, &json!(1)));
     assert_eq!(one["response"], "", "a turn is not its own memory");
     assert_ne!(&one["continuation_id"], first);
-    // Another session continues it.
+    // Another session continues the thread.
     let other = self::engine(home.path());
     let two = data(
         &other,
@@ -394,7 +394,7 @@ fn saved_conversations() {
     let id = text(&saved["sessionId"]).to_owned();
     assert_eq!(exact(&engine, "supabase").len(), 2);
     assert_eq!(exact(&engine, "from mysql"), ["Discussed migrating from MySQL."]);
-    // Saved again, it is updated, and no turn is there twice.
+    // A thread that is saved again is updated, and has no turn twice.
     let again = json!({"summary": "Decided on Supabase.", "sessionKey": "db-migration-2026-01",
         "recentTurns": [turns[1], {"role": "user", "content": "Done."}]});
     let again: Value = serde_json::from_str(&save(&engine, &short, &again).text).unwrap();

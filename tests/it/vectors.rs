@@ -1,4 +1,4 @@
-//! Vectors on disk: built, searched, and never trusted when they are not as they were written.
+//! Vectors on disk: built, searched, and rejected if they have changed since they were written.
 
 use std::{
     borrow::Cow,
@@ -64,7 +64,7 @@ fn query(text: &str) -> Vec<f32> {
     Model::built_in().encode_query(text, &Stop::never()).unwrap()
 }
 
-/// What a plain sort of every score gives.
+/// The expected result: a plain sort of every score.
 fn sorted(
     vectors: &Vectors,
     query: &[f32],
@@ -173,7 +173,7 @@ fn two_bits_a_dimension_find_the_best_among_a_few() {
         for (found, vectors) in found.iter_mut().zip([&coarse, &divided]) {
             let near = vectors.top_k(&query, 100, |_| true).unwrap();
             assert!(near.len() == 100 && near.is_sorted_by(|a, b| a > b));
-            // A doc with an equal score is as good.
+            // A document with an equal score is correct too.
             let is_best = |near: &&ScoredDoc| scores[near.doc_id as usize] >= best[9].score;
             *found += near.iter().filter(is_best).count().min(10);
         }
@@ -254,7 +254,7 @@ fn damaged_and_foreign_files_are_not_opened() {
     let rows = rows_file(segment.path());
     let manifest = rows.with_file_name("manifest");
     let (good, good_manifest) = (fs::read(&rows).unwrap(), fs::read(&manifest).unwrap());
-    // Copied, and so of another identity, but the same.
+    // A copy has another identity, but the same bytes.
     fs::remove_file(&rows).unwrap();
     fs::write(&rows, &good).unwrap();
     assert!(open(segment.path(), 500).is_some());
@@ -287,7 +287,7 @@ fn damaged_and_foreign_files_are_not_opened() {
         fs::write(&manifest, text.replacen(from, to, 1)).unwrap();
         assert!(open(segment.path(), 500).is_none(), "{to}");
     }
-    // Built anew in its place.
+    // The vectors are built again in the same place.
     build(segment.path(), &texts, VectorOptions::default());
     assert!(open(segment.path(), 500).is_some());
     assert_eq!(rows_file(segment.path()), rows);

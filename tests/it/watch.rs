@@ -23,7 +23,7 @@ use verbatim_search::{
 
 use crate::corpus::{add, database, files, folder};
 
-/// Long enough for a busy machine.
+/// A time limit that is long enough for a busy machine.
 const SOON: Duration = Duration::from_secs(40);
 
 /// A home folder whose indexes are kept current.
@@ -117,11 +117,11 @@ fn a_database_that_comes_goes_and_changes_is_followed() {
     add(&connection, "green");
     home.answers(&["red", "green"]);
     drop(connection);
-    // Renamed over the file that is searched.
+    // The new file is renamed over the file that is searched.
     let other = made(home.folder.path(), "other.db", &["blue", "yellow"]);
     fs::rename(&other, &first).unwrap();
     home.answers(&["blue", "yellow"]);
-    // A newer one beside it.
+    // A newer file appears beside the old one.
     let newer = made(home.folder.path(), "newer.db", &["white"]);
     fs::rename(newer, home.db().join("second.db")).unwrap();
     home.answers(&["white"]);
@@ -153,7 +153,7 @@ fn what_is_still_being_written_is_not_indexed_half() {
     let long = "green ".repeat(20_000);
     let new = made(home.folder.path(), "new.db", &[&long]);
     let bytes = fs::read(&new).unwrap();
-    // A browser's name first.
+    // First, the file has the temporary name that a browser gives.
     let partial = home.db().join("new.db.crdownload");
     for length in [0, bytes.len() / 2, bytes.len()] {
         fs::write(&partial, &bytes[..length]).unwrap();
@@ -161,7 +161,7 @@ fn what_is_still_being_written_is_not_indexed_half() {
     }
     fs::rename(&partial, home.db().join("downloaded.db")).unwrap();
     home.answers(&[&long]);
-    // A copy that is written under its final name.
+    // The copy is written under its final name from the start.
     made(home.folder.path(), "copied.db", &[&long, "blue"]);
     let bytes = fs::read(home.folder.path().join("copied.db")).unwrap();
     let mut copy = fs::File::create(home.db().join("copied.db")).unwrap();

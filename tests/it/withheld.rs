@@ -1,4 +1,4 @@
-//! What is excluded, and what is forgotten.
+//! Excluded and forgotten conversations.
 
 use std::{
     fs,
@@ -137,7 +137,7 @@ fn excluded_projects_and_folders_are_in_no_answer() {
     assert_eq!(user.found("apple"), 3);
     user.done(&["reindex"]);
     user.set("exclude = ['SECR*', '/home/ann/private']\n");
-    // Nobody has synchronised or indexed since: the filter alone keeps them out.
+    // There was no synchronisation or indexing since then: only the filter excludes the messages.
     let mut server = Server::start(&mut user.command(&["serve", "--no-watch"]));
     let answer = server.call("search", &json!({"query": "apple", "mode": "text"})).to_string();
     assert!(answer.contains("apple open"), "{answer}");
@@ -197,11 +197,11 @@ fn a_server_notices_what_is_excluded_while_it_runs() {
         assert_eq!(found("text"), 2);
         user.set("exclude = ['secret']\n");
         assert_eq!((found("text"), found("both")), (1, 1));
-        // Two changes within one tick of the clock, of the same length.
+        // Both changes are within one tick of the clock and have the same length.
         user.set("exclude = ['parser']\n");
         user.set("exclude = ['secre*']\n");
         assert_eq!(found("text"), 1);
-        // While the file is wrong or gone, what was excluded stays so.
+        // While the file is wrong or gone, excluded conversations stay excluded.
         user.set("exclude = [");
         assert_eq!(found("text"), 1);
         fs::remove_file(user.path("config.toml")).unwrap();
@@ -231,7 +231,7 @@ fn excluded_transcripts_are_not_imported_and_imported_ones_are_hidden() {
     user.set("exclude = ['secret']\n");
     for _ in 0..2 {
         assert_eq!(user.found("apple"), 3);
-        // The limit counts what is shown.
+        // The limit counts only the messages that are shown.
         let shown = user.done(&["search", "apple", "--json", "-n", "2"]);
         assert_eq!(shown.lines().count(), 2, "{shown}");
         assert_eq!(user.done(&["list", "--json"]).lines().count(), 2);
@@ -243,7 +243,7 @@ fn excluded_transcripts_are_not_imported_and_imported_ones_are_hidden() {
             "{stats}"
         );
         assert_eq!(user.run(&["show", "s1"]).0, 2);
-        // Without an index too.
+        // The result is the same without an index.
         fs::remove_dir_all(user.path("home/index")).unwrap();
     }
     let other = user.path("other.db").to_string_lossy().into_owned();
@@ -310,7 +310,7 @@ fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
     drop(server);
     assert_eq!((user.found("zanzibarish"), user.found("common"), user.found("another")), (0, 1, 1));
 
-    // Neither an import nor a transcript that goes on brings them back.
+    // Neither an import nor a transcript that continues brings the messages back.
     let report = user.done(&["import", &export]);
     assert!(report.contains("1 conversation that you forgot left out"), "{report}");
     user.transcript(
@@ -378,7 +378,7 @@ fn a_broken_off_command_is_finished_by_the_next_one() {
     let user = User::new();
     let chats = json!([chat("c1", "Fruit", &["zanzibarish"]), chat("c2", "Kept", &["kept"])]);
     user.done(&["import", &user.export("a.json", &chats)]);
-    // As if the process was killed when the id was in the list, or when the rows were removed.
+    // The process may be killed after the id was put into the list, or after the rows were removed.
     let line = json!({"id": "c1", "service": "claude", "at": 1});
     fs::write(user.path("home/forgotten.jsonl"), format!("{line}\n")).unwrap();
     user.done(&["forget", "--yes", "c1"]);

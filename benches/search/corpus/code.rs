@@ -106,7 +106,7 @@ const LANGUAGES: [Language; 10] = [
     },
 ];
 
-/// What tools return beside code.
+/// Lines of tools' output other than code.
 const OUTPUT: [&str; 8] = [
     "~dZ INFO  [~v-~n] ~T: ~s request_id=~u\n",
     "~dZ WARN  [~v-~n] ~T.~c took ~nms: ~s\n",
@@ -128,7 +128,7 @@ pub(crate) fn block(prose: &Prose, bytes: usize, random: &mut Random, out: &mut 
     out.push_str("```\n");
 }
 
-/// Appends what a tool returned, about `bytes` bytes of it: a log, a listing, a file.
+/// Appends about `bytes` bytes of a tool's output: a log, a listing, a file.
 pub(crate) fn output(prose: &Prose, bytes: usize, random: &mut Random, out: &mut String) {
     let one = OUTPUT[random.below(OUTPUT.len())];
     let snippets =
@@ -143,7 +143,7 @@ fn fill_from(
     random: &mut Random,
     out: &mut String,
 ) {
-    // A block speaks of few things: its names recur.
+    // A block uses few names, which recur.
     let mut names = [""; 6];
     for name in &mut names {
         *name = prose.topic(random);
@@ -225,7 +225,7 @@ pub(crate) fn uuid(random: &mut Random, out: &mut String) {
     );
 }
 
-/// Appends one of the things that make a message like no other: an id, an address, a version.
+/// Appends a rare text, as most messages have: an id, an address, a version.
 pub(crate) fn particular(prose: &Prose, random: &mut Random, out: &mut String) {
     match random.below(10) {
         0 => uuid(random, out),

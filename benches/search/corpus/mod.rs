@@ -1,6 +1,6 @@
 //! A made-up export in the canonical schema, the same for the same size on every machine.
 //!
-//! What makes a search fast or slow is kept as it is in real chats: words follow Zipf's law and
+//! The properties that make a search fast or slow are those of real chats: words follow Zipf's law and
 //! recur in phrases, lengths and pauses are log-normal, code repeats its keywords and never its
 //! ids, and some conversations are not in Latin letters.
 
@@ -23,7 +23,7 @@ use self::{
     scripts::{Script, Scripts},
 };
 
-/// Counts the changes of the generator: databases of another one are not used again.
+/// The version of the generator: databases of another version are not used again.
 const GENERATOR: u32 = 1;
 
 const SCHEMA: &str = "
@@ -39,7 +39,7 @@ const SCHEMA: &str = "
 const START: f64 = 1_672_531_200.0; // 2023-01-01
 const SPAN: f64 = 3.0 * 365.0 * 86_400.0;
 
-/// Returns the database of `messages` messages in `folder`, generating it unless it is there.
+/// Returns the database of `messages` messages in `folder`; generates it if there is none.
 pub(crate) fn database(folder: &Path, messages: usize) -> Result<PathBuf> {
     let path = folder.join(format!("corpus-{GENERATOR}-{messages}.db"));
     if !path.exists() {
@@ -107,7 +107,7 @@ fn plan(messages: usize, random: &mut Random) -> Vec<Planned> {
     while left > 0 {
         let length = (random.log_normal(18.0, 0.8) as usize).clamp(1, 400).min(left);
         left -= length;
-        // More was said of late.
+        // Recent times have more messages.
         let start = START + random.unit().powf(0.8) * SPAN;
         planned.push(Planned { start, messages: length });
     }

@@ -10,7 +10,7 @@ const FREQUENT: &str = include_str!("words.txt");
 /// How many words the language has; the rest after [`FREQUENT`] are made up.
 const WORDS: usize = 60_000;
 
-/// How often a word is followed by one of its usual successors rather than by any word.
+/// The probability that a word is followed by one of its usual successors.
 const HABIT: f64 = 0.6;
 
 const ACCENTED: [&str; 16] = [
@@ -171,7 +171,7 @@ impl Prose {
                 _ => ", ",
             });
         }
-        // A word's first letter may be an accented one, but a capital by itself never changes length here.
+        // The first letter may be an accented letter; here upper case never changes its length.
         if out.is_char_boundary(start + 1) {
             out[start..=start].make_ascii_uppercase();
         }
@@ -191,7 +191,7 @@ pub(crate) fn capitalized(word: &str) -> String {
     })
 }
 
-/// Returns `word` as hasty fingers type it.
+/// Returns `word` with a typing error.
 fn misspelt(word: &str, random: &mut Random) -> String {
     let mut letters: Vec<char> = word.chars().collect();
     let at = random.below(letters.len());

@@ -1,8 +1,8 @@
-//! Chance that repeats: the same seed, the same numbers, on every machine.
+//! Random numbers that repeat: the same seed gives the same numbers on every machine.
 
 use std::f64::consts::TAU;
 
-/// A splitmix64 generator, of ample quality for text and the quickest to write down.
+/// A splitmix64 generator, which is good enough for texts and has little code.
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -58,7 +58,7 @@ const EMOJI: [&str; 40] = [
     "👋",
 ];
 
-/// What a conversation is written in.
+/// The script of a conversation.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Script {
     Latin,

@@ -110,8 +110,7 @@ pub struct Threads {
     _files: [Option<SharedFile>; 2],
 }
 
-/// How long to wait for other writers. A writer works for a millisecond, and there may be
-/// thousands.
+/// How long to wait for other writers. Each writer takes a millisecond, and thousands may be waiting.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
 
 impl Threads {
@@ -262,7 +261,7 @@ fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
         if tries == 0 {
             waited = 0;
         }
-        // Pauses of different lengths, so that no writer is always the last.
+        // The pause depends on the process, so that no process is always the last to try.
         let pause = 1 + u64::from(std::process::id().wrapping_add(tries.unsigned_abs()) % 5);
         waited += u128::from(pause);
         thread::sleep(Duration::from_millis(pause));

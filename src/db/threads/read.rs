@@ -42,7 +42,7 @@ pub struct Analytics {
 }
 
 impl Threads {
-    /// Returns the summary that a conversation was saved with.
+    /// Returns the summary that was saved with a conversation.
     pub fn summary(&self, id: &str) -> Result<Option<String>, Error> {
         let sql =
             format!("SELECT content FROM messages WHERE conversation_id = ?1 AND NOT ({IS_TURN})");

@@ -33,12 +33,12 @@ pub struct Thread {
     pub begun: Option<Instant>,
     /// The time when the thread's last message was recorded.
     pub last: Option<Instant>,
-    /// The number of messages of the thread, without the summary that it was saved with.
+    /// The number of messages of the thread, without a saved summary.
     pub messages: u64,
 }
 
-/// Whether a row of `messages` is a turn. The summary that a conversation was saved with is its
-/// first message, and no turn.
+/// An SQL condition: a row of `messages` is a turn. A saved summary is the first message of its
+/// conversation, and no turn.
 pub(super) const IS_TURN: &str = "NOT (position = 1 AND role = 'system')";
 
 /// The data of a new thread.
@@ -118,10 +118,10 @@ impl Threads {
 }
 
 impl Threads {
-    /// Removes threads so that no byte of them is left in the database's files. `None` if it has none
-    /// of them, and nothing was written; `always` cleans the files all the same.
+    /// Removes threads so that no byte of them is left in the database's files. Returns `None` and writes
+    /// nothing if the database has none of them; with `always`, it cleans the files all the same.
     ///
-    /// Otherwise returns whether the log is clean too: somebody may still read an older state.
+    /// Otherwise returns whether the log is clean too: a reader may still use an older state.
     pub(crate) fn purge(&mut self, ids: &[String], always: bool) -> Result<Option<bool>, Error> {
         scrub::begin(&self.connection).map_err(|error| self.error(error))?;
         let mut is_there = always;

@@ -11,7 +11,7 @@ use crate::{
     model::Instant,
 };
 
-/// The user of conversations that are saved and not recorded.
+/// The user of conversations that are saved as a whole and not recorded turn by turn.
 const USER: &str = "default";
 
 /// A conversation to save.
@@ -105,7 +105,7 @@ fn ends(connection: &Connection, id: &str, most: usize) -> rusqlite::Result<Vec<
     Ok(turns)
 }
 
-/// Returns how many of the first turns of `new` are the last turns of `old`.
+/// Returns how many turns at the beginning of `new` are also the end of `old`.
 fn overlap(old: &[(String, String)], new: &[(String, String)]) -> usize {
     (0..=new.len().min(old.len())).rev().find(|n| old.ends_with(&new[..*n])).unwrap_or(0)
 }

@@ -32,7 +32,7 @@ impl Changes {
         self.unchanged_messages += other.unchanged_messages;
     }
 
-    /// Returns the changes after earlier ones.
+    /// Returns the changes since the state of `earlier`.
     pub(super) fn since(&self, earlier: Changes) -> Changes {
         Changes {
             new_conversations: self.new_conversations - earlier.new_conversations,

@@ -1,4 +1,4 @@
-//! A database that has no name yet, and the rows of it that are written late.
+//! A database under a temporary name, and its rows that are written late.
 
 use std::cell::RefCell;
 
@@ -9,17 +9,17 @@ use crate::db::{schema, temporary::TemporaryDatabase};
 /// How many rows of details are sorted at once.
 const ROWS: usize = 100_000;
 
-/// A database that has no name yet.
+/// A database that is under a temporary name until it is complete.
 #[derive(Debug)]
 pub(super) struct FreshDatabase {
     pub(super) file: TemporaryDatabase,
-    /// Whether conversations can be looked up: the index of `messages` is there, and all details.
+    /// Whether conversations can be looked up: the index of `messages` and all details are there.
     is_complete: bool,
     details: LateDetails,
 }
 
-/// Rows of `verbatim_messages` that are still to be written. Written in the order of their keys, they
-/// take a fraction of the time.
+/// Rows of `verbatim_messages` that are written later, in the order of their keys: this takes a fraction
+/// of the time.
 #[derive(Debug, Default)]
 pub(super) struct LateDetails(RefCell<Vec<DetailRow>>);
 
@@ -50,12 +50,12 @@ impl FreshDatabase {
         FreshDatabase { file, is_complete: false, details: LateDetails::default() }
     }
 
-    /// Returns where details are to go; `None` if they are to be written at once.
+    /// Returns the list for details that are written later; `None` if details are written at once.
     pub(super) fn details(&self) -> Option<&LateDetails> {
         (!self.is_complete).then_some(&self.details)
     }
 
-    /// Adds what lookups of conversations need.
+    /// Adds the index and the rows that lookups of conversations need.
     pub(super) fn complete(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         if !self.is_complete {
             self.details.write(connection)?;

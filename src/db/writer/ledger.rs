@@ -1,4 +1,4 @@
-//! The imports that a database holds the result of, so that the same import need not be repeated.
+//! The list of imports whose results the database holds, so that the same import need not be repeated.
 //!
 //! The list is a value in `verbatim_meta`. It counts only while nobody else has written to the
 //! database since: it names the value that SQLite's change counter has after it was written, and
@@ -14,17 +14,19 @@ use crate::db::header::shared_file;
 /// The name of the list in `verbatim_meta`.
 const NAME: &str = "imports";
 
-/// The most imports of a list; the oldest ones leave it.
+/// The most imports of a list; a new import removes the oldest one.
 const MOST: usize = 32;
 
-/// The parts of a header that are read: the ways to write and to read, and the change counter.
+/// The bytes of a database header that are read: the versions for writing and reading, and the change
+/// counter.
 const WAYS: std::ops::Range<usize> = 18..20;
 const COUNTER: std::ops::Range<usize> = 24..28;
 
-/// The way to write with a rollback journal. Each transaction raises the change counter by one.
+/// The write version of a database with a rollback journal. Each transaction raises the change counter by
+/// one.
 const ROLLBACK: u8 = 1;
 
-/// The way to write with a log.
+/// The write version of a database with a write-ahead log.
 const LOG: u8 = 2;
 
 /// An import that would change nothing if it were repeated.
@@ -32,7 +34,7 @@ const LOG: u8 = 2;
 pub(crate) struct FinishedImport {
     /// Identifies the content of the exports, and how they were imported.
     pub(crate) key: String,
-    /// What the import found, in the words of the caller.
+    /// The result of the import, as the caller describes it.
     pub(crate) found: String,
 }
 
@@ -49,7 +51,7 @@ pub(super) struct Ledger {
     imports: Vec<FinishedImport>,
     /// The change counter when the list was read.
     counter: Option<u32>,
-    /// What SQLite's `data_version` was when this connection last read.
+    /// The value of SQLite's `data_version` when this connection last read.
     seen: Option<i64>,
     /// Whether another connection wrote during this import.
     is_disturbed: bool,
@@ -62,7 +64,7 @@ impl Ledger {
         let stored: Option<String> =
             connection.query_row(sql, [NAME], |row| row.get(0)).optional().unwrap_or_default();
         let stored: Option<StoredLedger> = stored.and_then(|json| serde_json::from_str(&json).ok());
-        // Before the counter is read: who writes in between is noticed one way or the other.
+        // This value is read before the change counter, so a write between the two reads is noticed.
         let seen = Some(data_version(connection)?);
         let counter = counter(path, ROLLBACK);
         let valid = stored.filter(|stored| counter == Some(stored.counter));
@@ -70,7 +72,7 @@ impl Ledger {
         Ok(Ledger { imports, counter, seen, is_disturbed: false })
     }
 
-    /// Returns what an import found that the database still holds the result of.
+    /// Returns the result of an earlier import, if the database still holds this result.
     pub(super) fn found(&self, key: &str) -> Option<&str> {
         self.imports.iter().find(|import| import.key == key).map(|import| import.found.as_str())
     }
@@ -83,8 +85,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Goes on after this connection has changed the database to use a log, which raises the change
-    /// counter once and may change what `data_version` is.
+    /// Updates the counters after this connection has switched the database to WAL mode, which raises the
+    /// change counter once and may change `data_version`.
     pub(super) fn go_on_with_log(
         &mut self,
         connection: &Connection,
@@ -102,10 +104,10 @@ impl Ledger {
         connection.execute("DELETE FROM verbatim_meta WHERE name = ?1", [NAME]).map(drop)
     }
 
-    /// Adds an import that was just committed, and writes the list. Earlier imports stay if this one
-    /// left the conversations alone that were there.
+    /// Adds an import that was just committed, and writes the list. Earlier imports stay if this import
+    /// did not change conversations that were already there.
     ///
-    /// Nothing is written if another connection wrote meanwhile: an import is then repeated in full.
+    /// Writes nothing if another connection wrote during the import; the next import then runs in full.
     pub(super) fn write(
         mut self,
         connection: &Connection,
@@ -144,8 +146,8 @@ fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA data_version", [], |row| row.get(0))
 }
 
-/// Returns the change counter of a database that is written to in this way; `None` if it is written
-/// to in another.
+/// Returns the change counter of a database with this write version; `None` if it has another write
+/// version.
 fn counter(path: &Path, way: u8) -> Option<u32> {
     let mut header = [0; 100];
     let read = shared_file(path).and_then(|file| file.read_at(&mut header, 0)).ok()?;

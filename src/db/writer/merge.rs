@@ -30,8 +30,8 @@ pub(super) struct Merge<'a> {
     /// Whether content is stored as the JSON of parts.
     pub(super) parts: bool,
     pub(super) mode: MergeMode,
-    /// Where rows of `verbatim_messages` go that can be written later. The database is new then, and
-    /// has no conversation that is merged.
+    /// The list for rows of `verbatim_messages` that are written later. The database is new then, and does
+    /// not have the conversation yet.
     pub(super) late: Option<&'a LateDetails>,
 }
 
@@ -176,8 +176,8 @@ impl Merge<'_> {
 
     /// Updates a stored conversation.
     ///
-    /// A conversation that is older than the stored one only adds messages that are missing. So does
-    /// the same conversation a second time in one run: otherwise two versions in one export would
+    /// A conversation that is older than the stored one only adds missing messages. The same
+    /// conversation a second time in one run does so too: otherwise two versions in one export would
     /// replace each other at every import.
     fn update(
         &self,
@@ -244,7 +244,7 @@ impl Merge<'_> {
             }
         }
         if !is_older {
-            // Messages that an earlier export had and this one lacks come after the others.
+            // Messages that only an earlier export had come after the messages of this export.
             for (row, _) in rows.iter().zip(&is_exported).filter(|(_, exported)| !**exported) {
                 position += 1;
                 has_moved |= self.place(row, position)?;

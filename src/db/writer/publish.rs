@@ -1,5 +1,5 @@
-//! Makes a database under a temporary name, without the care that a database with readers needs. It gets
-//! its name when everything is in it.
+//! Makes a database under a temporary name, without the protection that readers need. The database gets
+//! its name when it is complete.
 
 #[cfg(unix)]
 use std::fs::File;
@@ -52,8 +52,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the new database and gives it its name. If another import was faster, merges it into the
-    /// database that has the name now.
+    /// Finishes the new database and gives it its name. If another import created the database first, merges
+    /// the new database into that one.
     pub(super) fn publish(
         &mut self,
         mut fresh: FreshDatabase,
@@ -73,7 +73,7 @@ impl Writer {
         match fresh.file.take_place(&self.path) {
             Ok(()) => {
                 failpoint::pass("database in its place");
-                // The name is on the disk when its folder is.
+                // A new name is on the disk only after its folder is.
                 #[cfg(unix)]
                 drop(File::open(self.folder()).and_then(|folder| folder.sync_all()));
                 Ok(())
@@ -88,7 +88,7 @@ impl Writer {
         }
     }
 
-    /// Merges a database that an import made, with its history.
+    /// Merges a database that an import made, and its history.
     fn take_in(&mut self, path: &Path) -> rusqlite::Result<()> {
         self.changes = Changes::default();
         let made = Connection::open(path)?;

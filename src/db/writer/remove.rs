@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::{Error, Writer, ledger::Ledger};
 use crate::db::{canonical, scrub};
 
-/// How long to wait for readers of an older state, whose log still has the text.
+/// How long to wait for readers of an older state: the log has the removed text until they are done.
 const READER_WAIT: Duration = Duration::from_secs(10);
 
 impl Writer {
-    /// Removes conversations so that no byte of them is left in the database's files. `None` if it
-    /// has none of them, and nothing was written; `always` cleans the files all the same.
+    /// Removes conversations so that no byte of them is left in the database's files. Returns `None` and
+    /// writes nothing if the database has none of them; with `always`, it cleans the files all the same.
     ///
-    /// Otherwise returns whether the log is clean too: somebody may still read an older state.
+    /// Otherwise returns whether the log is clean too: a reader may still use an older state.
     pub(crate) fn remove(mut self, ids: &[String], always: bool) -> Result<Option<bool>, Error> {
         let path = self.path.clone();
         let removed = self.remove_rows(ids, always);
@@ -37,7 +37,7 @@ impl Writer {
         }
         scrub::begin(connection)?;
         connection.execute_batch("PRAGMA foreign_keys = ON")?;
-        // An import of what is removed here would add it again.
+        // A later import of the removed conversations must not be skipped as already done.
         self.ledger = Ledger::default();
         let connection = self.begin()?;
         Ledger::remove(connection)?;

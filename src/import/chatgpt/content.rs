@@ -22,8 +22,8 @@ const PLAIN: [&str; 10] = [
 /// The beginning of the names of the tools that write documents.
 pub(super) const CANVAS: &str = "canmore.";
 
-/// Returns the text of a `content` that is a list of texts and nothing else, as [`text`] does; `None` for
-/// any other one.
+/// Returns the text of a `content` that is only a list of texts, as [`text`] does; `None` for any other
+/// content.
 pub(super) fn only_text(content: Raw<'_>) -> Option<String> {
     let (mut is_text, mut parts) = (false, None);
     for (name, value) in content.fields().ok()? {
@@ -109,8 +109,8 @@ fn parts(list: &Value) -> String {
     parts.join("\n")
 }
 
-/// Returns the text of one part, or a placeholder for an image, sound or file; `None` if there is
-/// nothing.
+/// Returns the text of one part, or a placeholder for an image, sound or file; `None` for an empty
+/// part.
 fn part(part: &Value) -> Option<String> {
     match part {
         Value::String(text) | Value::Scalar(text) => return Some(text.clone()),

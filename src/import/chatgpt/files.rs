@@ -11,7 +11,7 @@ use crate::{
 const POINTERS: [&str; 3] =
     ["asset_pointer", "audio_asset_pointer", "video_container_asset_pointer"];
 
-/// The content types that are texts only, and long.
+/// The content types that hold only text, and no files.
 const TEXTS: [&str; 4] = ["text", "code", "thoughts", "execution_output"];
 
 /// Returns the files of a message, each once: those of its list of attachments, then those that its

@@ -58,7 +58,8 @@ pub(super) fn result(block: &Value) -> String {
     if plain.len() == text.trim_end().len() { text } else { plain.to_owned() }
 }
 
-/// Returns the role and the text of what the user typed; the output of a command is a tool's.
+/// Returns the role and the text of a prompt that the user typed; the output of a command has the role
+/// `tool`.
 pub(super) fn typed(text: &str) -> (&'static str, String) {
     let start = text.trim_start();
     if start.starts_with("<command-name>") || start.starts_with("<command-message>") {
@@ -117,7 +118,7 @@ const INJECTED: [&str; 7] = [
     "new-diagnostics",
 ];
 
-/// Returns whether a text is the program's from its beginning to its end.
+/// Returns whether the program wrote the whole text.
 pub(super) fn is_injected(text: &str) -> bool {
     let text = text.trim_start();
     text.starts_with("[Request interrupted by user")

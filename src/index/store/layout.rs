@@ -12,7 +12,8 @@ pub(super) const IS_UUID: u8 = 4;
 pub(super) const IS_IRREGULAR: u8 = 8;
 /// Flag: the text and the title are both NULL, so no pattern matches.
 pub(super) const IS_NOTHING: u8 = 16;
-/// The flags above are below the number of the table that the texts are packed with; 0 if they are not.
+/// The shift of the table's number, which is stored above the flags; number 0 means that the texts are not
+/// packed.
 pub(super) const TABLE_SHIFT: u32 = 5;
 
 /// Zeros after the fields, so that eight bytes can be read at each of them.
@@ -25,7 +26,7 @@ pub(super) const NO_TITLE: u64 = 1 << 63;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::index) struct RowLayout {
     pub(super) messages: u32,
-    /// The number of messages with a time; they are the first ones.
+    /// The number of messages with a time; they come before the messages without one.
     pub(super) dated: u32,
     /// The keys of the roles, by number.
     pub(super) roles: Vec<String>,
@@ -40,7 +41,7 @@ pub(in crate::index) struct RowLayout {
     pub(super) start: Field,
     pub(super) seconds: Field,
     pub(super) nanos: Field,
-    /// All nanoseconds are multiples of this, and are divided by it.
+    /// The divisor of all nanoseconds, which are multiples of it.
     pub(super) nano_step: u32,
     pub(super) conversation: Field,
     pub(super) fields_at: u64,

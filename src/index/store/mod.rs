@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Each of these numbers takes as many bytes as the largest of its kind needs ([`Field`]). The messages
-//! with a time come first. Nanoseconds are divided by what they all are multiples of. One more such entry
+//! with a time come first. Nanoseconds are divided by a common divisor. One more such entry
 //! follows the last message, for the end of its record, and [`layout::PADDING`]. Then follow:
 //!
 //! - the role of each message as a number: one byte each, or as many as the number of distinct roles
@@ -32,8 +32,8 @@
 //!
 //! Conversations are numbered in the order of their first messages.
 //!
-//! The manifest holds the start of each array and the keys of the roles. A key is the role itself, but
-//! for roles that are no texts and for those that begin with a NUL: see [`role_key`].
+//! The manifest holds the start of each array and the keys of the roles. A key is the role itself, except
+//! for roles that are no texts and for roles that begin with a NUL: see [`role_key`].
 
 mod document;
 mod layout;
@@ -166,7 +166,7 @@ impl DocStore {
         field.get(&self.columns[at..])
     }
 
-    /// Returns the start of a message's record, which is the end of the previous record.
+    /// Returns the start of a message's record, which is the end of the record before.
     fn start(&self, doc: u32) -> u64 {
         self.field(self.layout.start, doc)
     }
@@ -298,7 +298,7 @@ impl DocStore {
             is_text_role,
             time: self.time(doc),
             position: rest.position,
-            // Only where the title is NULL too does a NULL text differ from an empty one.
+            // A NULL text differs from an empty text only if the title is NULL too.
             shown: (head.flags & IS_NOTHING == 0).then_some(shown),
             stored: head.shown_length.is_some().then_some(stored),
         }

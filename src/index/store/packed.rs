@@ -20,7 +20,7 @@ use crate::index::varint::{push_varint, take_varint};
 /// The most tables of a segment.
 const MOST_TABLES: usize = 7;
 
-/// The bytes of a sample for which a table pays.
+/// The bytes of the sample for each table; a smaller sample does not make a table worth its space.
 const BYTES_PER_TABLE: usize = 16 << 10;
 
 /// The most texts that tables are made from, and the most bytes of each.
@@ -36,7 +36,7 @@ const TRIED: usize = 96;
 /// The bytes of a part of a text.
 const PART: usize = 1 << 10;
 
-/// The longest text that is packed: a longer one is read where it lies, without memory for it.
+/// The longest text that is packed: a longer text is read in place, without memory for a copy.
 const LONGEST: usize = 1 << 20;
 
 /// The longest symbol.
@@ -45,7 +45,7 @@ const SYMBOL: usize = 8;
 /// The code that says that the next byte stands for itself.
 const ESCAPE: u8 = 255;
 
-/// The codes of a table: all but that one.
+/// The number of codes of a table: all bytes except the escape code.
 const CODES: usize = ESCAPE as usize;
 
 /// The bytes of a table in a file: the symbols, then their lengths.

@@ -25,7 +25,7 @@ use crate::{
     model::Instant,
 };
 
-/// What all times of a segment may be multiples of, in nanoseconds.
+/// Possible common divisors of all times of a segment, in nanoseconds.
 const NANO_STEPS: [u32; 2] = [1_000_000, 1_000];
 
 /// Writes the document store, message by message.
@@ -70,7 +70,7 @@ impl Numbers {
 }
 
 impl DocStoreWriter {
-    /// Begins a store of so many messages of so many conversations, with texts like those of a sample.
+    /// Begins a store for these numbers of messages and conversations, with texts like those of a sample.
     pub(in crate::index) fn create(
         folder: &Path,
         rows: &str,

@@ -107,7 +107,7 @@ pub fn build_terms(
 struct Inversion<'a> {
     snapshot: &'a Snapshot,
     doc_ids: Range<u32>,
-    /// Takes the runs, as files without a name.
+    /// The folder for the files of the runs, which have no names.
     folder: &'a Path,
     stop: &'a Stop,
 }

@@ -7,8 +7,8 @@
 //!     lengths     the length of each message, a byte each
 //! ```
 //!
-//! It is built once the segment is in use. An index that is damaged, of another segment or of another
-//! format is built again.
+//! The term index is built after its segment is in use. A term index that is damaged, of another segment
+//! or of another format is built again.
 //!
 //! Invariant: a term index that opens has the terms of the segment's messages.
 
@@ -150,7 +150,7 @@ fn schema() -> Schema {
     lists::schema(&["words"], IndexRecordOption::WithFreqs)
 }
 
-/// Shorter lengths have a code each. Beyond, codes are 4 % apart.
+/// The length from which on several lengths share a code. These codes are 4 % apart.
 const EXACT: u32 = 64;
 
 fn code_of(length: u32) -> u8 {

@@ -30,9 +30,9 @@ pub struct WeightedTerm {
 /// The parameters of BM25.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Norms {
-    /// How much further occurrences of a term count.
+    /// The weight of further occurrences of a term.
     pub k1: f32,
-    /// How much the length of a message counts, from 0 to 1.
+    /// The weight of the length of a message, from 0 to 1.
     pub b: f32,
     /// The average length of a message.
     pub average: f32,
@@ -273,7 +273,7 @@ impl ListScorer<'_> {
         documents: Range<u32>,
         best: &mut TopScores,
     ) -> Result<(), Error> {
-        // Ascending: the terms of the least weight become inessential first.
+        // Ascending by weight, because the terms of the least weight become inessential first.
         cursors.sort_by(|a, b| a.weight.total_cmp(&b.weight));
         let mut sums = vec![0f32; WINDOW as usize];
         let mut touched: Vec<u32> = Vec::new();

@@ -31,25 +31,25 @@ impl Default for VectorOptions {
 }
 
 impl VectorOptions {
-    /// Returns the options for the built-in model, which makes a vector again in microseconds, and for
-    /// texts of an average length.
+    /// Returns the options for the built-in model and texts of an average length. That model makes a vector
+    /// again in microseconds.
     ///
-    /// To score many long texts again takes too long, and they have room for more bits.
+    /// Long texts get more bits: to score many of them again takes too long.
     pub fn codes(average: u64) -> VectorOptions {
         let bits = if average > SHORT_TEXTS { FOUR_BITS } else { TWO_BITS };
         VectorOptions { threads: 1, exact_most: EXACT_MOST_CODES, bits }
     }
 }
 
-/// The vectors of a segment under construction. Nothing is left behind if it is dropped.
+/// The vectors of a segment under construction. Dropping the builder removes its files.
 #[derive(Debug)]
 pub struct VectorBuilder {
     segment: PathBuf,
     shape: Shape,
     options: VectorOptions,
     scales: Vec<f32>,
-    /// The rows that cannot be written before all are known: they will be divided into clusters, or their
-    /// mean is needed. They are in the order of their doc ids.
+    /// The rows that cannot be written before all are known, because they will be divided into clusters or
+    /// their mean is needed. They are in the order of their doc ids.
     spill: Option<VectorSpill>,
     mean: Mean,
     writer: FileWriter,
@@ -94,7 +94,7 @@ impl VectorBuilder {
     }
 
     /// Puts the vectors in place and opens them; `progress` gets the share of the clustering that is
-    /// done. Readers of vectors that stood there keep them.
+    /// done. Readers of older vectors keep their open files.
     pub fn finish(self, stop: &Stop, progress: &mut dyn FnMut(f64)) -> Result<Vectors, Error> {
         let VectorBuilder { segment, shape, options, mut scales, spill, mean, mut writer } = self;
         let mean = mean.finish();

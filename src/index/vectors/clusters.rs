@@ -47,7 +47,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Returns a good number of clusters for so many vectors: the square root.
+/// Returns a good number of clusters for `count` vectors: the square root.
 pub(super) fn number(count: u32) -> u32 {
     f64::from(count).sqrt().ceil() as u32
 }
@@ -149,8 +149,8 @@ struct Assignment<'a> {
 }
 
 impl Assignment<'_> {
-    /// Returns the nearest centre of each of some rows; `tell` gets the number of rows as they are
-    /// done.
+    /// Returns the nearest centre of each of some rows; `tell` gets the number of rows that are done, from
+    /// time to time.
     fn nearest(
         &self,
         wanted: &[u32],

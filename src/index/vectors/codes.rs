@@ -1,8 +1,8 @@
 //! Vectors in two or four bits per dimension, for a model whose vectors fill their space evenly.
 //!
-//! What the vectors of a segment have in common, their mean, is stored once. What is left of a vector is
-//! rounded to odd multiples of a scale of its own: to -3, -1, 1 or 3 of it with two bits. The scale makes
-//! the estimate of a product unbiased (as in RaBitQ: Gao and Long, 2024).
+//! The mean of the vectors of a segment is stored once. The difference of a vector from the mean is
+//! rounded to odd multiples of its own scale: with two bits to -3, -1, 1 or 3 times the scale. The scale
+//! makes the estimate of a product unbiased (as in RaBitQ: Gao and Long, 2024).
 
 use super::{kernel, query::QueryVector};
 
@@ -32,7 +32,7 @@ impl CodeForm {
         (1 << self.bits) - 1
     }
 
-    /// Makes a query fill all planes of a row.
+    /// Pads a query with zeros to the length of a row with all planes.
     pub(super) fn fill(self, query: &mut QueryVector) {
         query.numbers.resize(self.planes() * self.bytes(), 0);
     }

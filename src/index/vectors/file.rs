@@ -60,7 +60,8 @@ pub(super) const BYTE: u32 = 8;
 /// The bits of a component in a code: the error of a cosine is about 0.003.
 pub(super) const FOUR_BITS: u32 = 4;
 
-/// The same with an error of about 0.01: the best have to be scored again by their texts.
+/// The bits of a component in a smaller code: the error of a cosine is about 0.01, so the best messages
+/// have to be scored again by their texts.
 pub(super) const TWO_BITS: u32 = 2;
 
 /// The sections of the file, as ranges of bytes.
@@ -118,7 +119,7 @@ impl Shape {
     }
 }
 
-/// Opens a segment's vectors of a model; `None` unless they are there and as they were written.
+/// Opens a segment's vectors of a model; `None` if they are missing or have changed since they were written.
 pub(super) fn open(segment: &Path, model: &str, count: u32) -> Option<(Shape, Mapped)> {
     let folder = segment.join(Shape::folder(model));
     let manifest: VectorManifest = read_manifest(&folder, FORMAT, None).ok()?;

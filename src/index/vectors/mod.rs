@@ -2,16 +2,17 @@
 //!
 //! A vector takes one byte per dimension and four bytes for its scale: a component is its int8 times
 //! the scale. Vectors of the built-in model take four bits per dimension, or two if texts are short
-//! ([`codes`]); the caller then scores the best again. Up to [`EXACT_MOST`] vectors, or
+//! ([`codes`]); the caller then scores the best messages again. Up to [`EXACT_MOST`] vectors, or
 //! [`EXACT_MOST_CODES`], a search compares all of them. More vectors are divided into clusters
 //! ([`clusters`]), which takes twelve bytes more per vector, and a search reads the clusters that are
 //! nearest to the query.
 //!
-//! Models are not known here: [`VectorBuilder`] takes the rows that a model gives.
+//! This module does not know models: [`VectorBuilder`] takes the rows that a model gives.
 //!
 //! Invariant: vectors of different models are never compared: the folder and the manifest name the
 //! model.
-//! Invariant: vectors that open are as they were written; others count as absent and are built again.
+//! Invariant: vectors that open have not changed since they were written; others count as absent and are
+//! built again.
 
 mod build;
 mod clusters;
@@ -33,10 +34,11 @@ pub use table::VectorTable;
 use file::{Sections, Shape};
 use query::QueryVector;
 
-/// Most vectors that are all compared. A million takes about 30 ms with AVX-512 and 50 ms with AVX2.
+/// The most vectors that a search compares one by one. A million takes about 30 ms with AVX-512 and 50 ms
+/// with AVX2.
 const EXACT_MOST: u32 = 1 << 20;
 
-/// The same for vectors of two or four bits per dimension.
+/// The most vectors of two or four bits per dimension that a search compares one by one.
 const EXACT_MOST_CODES: u32 = 1 << 22;
 
 /// Rows compared at once, so that their products stay in the fastest cache.
@@ -77,12 +79,12 @@ impl Vectors {
         self.shape.dimensions
     }
 
-    /// Returns how many of the best should be scored again, because the scores are estimates; 0 if
-    /// they are good enough.
+    /// Returns how many of the best messages should be scored again, because the scores are estimates; 0 if
+    /// the scores are good enough.
     pub fn scored_again(&self) -> usize {
         match self.shape.bits {
             file::TWO_BITS => 100,
-            // Their errors are smaller, and their texts are longer.
+            // Vectors of four bits have smaller errors, and their messages have longer texts.
             file::FOUR_BITS => 30,
             _ => 0,
         }
@@ -119,7 +121,7 @@ impl Vectors {
             self.search(0..self.count() as usize, &query, is_wide, &accepts, &mut best);
             return Ok(best.sorted());
         }
-        // The fewer vectors are accepted, the more clusters are searched: all of them for a very
+        // The fewer vectors the filter accepts, the more clusters are searched: all of them for a very
         // narrow filter.
         let least = (self.shape.clusters as usize / 16).max(32);
         let mut compared = 0;

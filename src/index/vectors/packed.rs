@@ -1,4 +1,4 @@
-//! Single vectors, packed for a store that is no segment: four bytes of scale, and four bits per dimension.
+//! Single packed vectors, for a store that has no segments: four bytes of scale, and four bits per dimension.
 
 use super::{
     codes::{CodeForm, CodeWriter},
@@ -16,7 +16,7 @@ fn form(dimensions: usize) -> CodeForm {
     CodeForm { bits: BITS, dimensions }
 }
 
-/// Returns a unit vector packed; nothing for the vector of a text without one.
+/// Returns a packed unit vector; nothing if the text has no vector.
 pub(crate) fn pack(vector: &[f32]) -> Vec<u8> {
     let mut row = vec![0; vector.len()];
     let scale = quantise(vector, &mut row);
@@ -43,7 +43,7 @@ impl PackedQuery {
         PackedQuery { form, query }
     }
 
-    /// Returns an estimate of the cosine with a packed vector; `None` if that is no such vector.
+    /// Returns an estimate of the cosine with a packed vector; `None` if the bytes are no packed vector.
     pub(crate) fn cosine(&self, packed: &[u8]) -> Option<f32> {
         let (scale, code) = packed.split_first_chunk::<SCALE>()?;
         if code.len() != self.form.bytes() {

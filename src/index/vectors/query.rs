@@ -8,7 +8,7 @@ pub(super) struct QueryVector {
     pub(super) scale: f32,
     /// The sum of the numbers.
     pub(super) sum: i32,
-    /// The product with the mean of the vectors, if they are stored around it.
+    /// The product of the query with the mean of the vectors, if they are stored as differences from it.
     pub(super) of_mean: f32,
 }
 

@@ -13,7 +13,7 @@ pub struct VectorTable {
 }
 
 impl VectorTable {
-    /// Returns an empty table of vectors with so many dimensions.
+    /// Returns an empty table of vectors with this number of dimensions.
     pub fn new(dimensions: usize) -> VectorTable {
         VectorTable { dimensions, ..VectorTable::default() }
     }
@@ -30,7 +30,7 @@ impl VectorTable {
         self.set(self.scales.len() - 1, vector);
     }
 
-    /// Replaces a vector; with an empty row if its dimension differs.
+    /// Replaces a vector, or makes its row empty if the dimension of the new vector differs.
     pub fn set(&mut self, at: usize, vector: &[f32]) {
         let row = &mut self.rows[at * self.dimensions..][..self.dimensions];
         let fits = vector.len() == self.dimensions;

@@ -39,7 +39,7 @@ struct UsedPath {
     is_public: bool,
 }
 
-/// The files of `src/` but `main.rs`, which is another crate.
+/// The files of `src/` except `main.rs`, which is another crate.
 pub(super) struct Tree {
     pub(super) files: Vec<SourceFile>,
     modules: BTreeMap<Names, usize>,
@@ -71,8 +71,8 @@ impl Tree {
         Tree { modules: modules.collect(), files }
     }
 
-    /// Returns for each file the files that it uses. A module that re-exports its children does not
-    /// use them by that.
+    /// Returns for each file the files that it uses. A re-export of a child module does not count as a
+    /// use.
     pub(super) fn uses(&self) -> Vec<BTreeSet<usize>> {
         let uses = self.files.iter().enumerate().map(|(at, file)| {
             let mut used = BTreeSet::new();
@@ -88,7 +88,7 @@ impl Tree {
         uses.collect()
     }
 
-    /// Returns the file that defines what a path names; `None` for other crates.
+    /// Returns the file that defines the item of a path; `None` for other crates.
     fn resolve(&self, module: &[String], path: &[String], depth: usize) -> Option<usize> {
         let (first, rest) = path.split_first()?;
         let (mut at, rest) = match &**first {
@@ -108,7 +108,7 @@ impl Tree {
                 at = inner;
                 continue;
             }
-            // An item of the module, or one that the module brings in from elsewhere.
+            // The path names an item of the module, or an item that the module imports.
             let brought = self.modules.get(&at).and_then(|file| {
                 let paths = &self.files[*file].paths;
                 paths.iter().find(|path| path.module == at && path.name.as_ref() == Some(name))
@@ -430,7 +430,7 @@ fn parameters(code: &str) -> Option<(usize, &str)> {
     Some((count, &list[end..]))
 }
 
-/// Returns the length from a bracket to after the one that closes it.
+/// Returns the length from an opening bracket to the end of its closing bracket.
 fn closing(code: &str) -> usize {
     let mut depth = 0;
     for (at, character) in code.char_indices() {
