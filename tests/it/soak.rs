@@ -25,6 +25,10 @@ const MOST: usize = 8_000;
 /// segments for each index, and two indexes while one replaces the other.
 const SPREAD: u64 = 40;
 
+/// KiB that the first whole build in a server may add for good, whenever it comes: the allocator keeps the
+/// memory in which the tables of packed texts were made.
+const STEP: u64 = 24 << 10;
+
 const WORDS: &[&str] =
     &["amber", "azure", "beige", "coral", "ebony", "ivory", "lilac", "ochre", "pearl", "sepia"];
 
@@ -251,7 +255,7 @@ fn servers_hold_no_more_in_the_end() {
             files(before),
             files(after)
         );
-        assert!(memory(after) < memory(before) * 5 / 4 + 8_192, "memory grows: {samples:?}");
+        assert!(memory(after) < memory(before) * 5 / 4 + STEP, "memory grows: {samples:?}");
         assert!(files(after) <= files(before) + SPREAD, "files stay open: {samples:?}");
     }
     // After the last change, the index becomes current, and no leftover files remain.
