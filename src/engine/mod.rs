@@ -122,6 +122,11 @@ pub struct Engine {
 /// Lists the conversations of a source that are in a scope.
 type List = fn(&Source, &Scope, &Stop) -> Result<Box<dyn Listing>, Error>;
 
+/// Lists the conversations with messages, by the best reader of the source.
+fn conversations(source: &Source, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
+    source.reader(stop).list(scope, stop)
+}
+
 impl Engine {
     /// Returns an engine; nothing is opened before the first question.
     pub fn new(config: Config) -> Engine {
@@ -293,9 +298,8 @@ impl Engine {
         limit: usize,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
-        let list: List = |source, scope, stop| source.reader(stop).list(scope, stop);
         let wanted = offset..offset.saturating_add(limit);
-        self.page(scope, wanted, list, false, stop)
+        self.page(scope, wanted, conversations, false, stop)
     }
 
     /// Does as [`Engine::listed`] does, without summaries.
@@ -306,9 +310,8 @@ impl Engine {
         limit: usize,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
-        let list: List = |source, scope, stop| source.reader(stop).list(scope, stop);
         let wanted = offset..offset.saturating_add(limit);
-        self.page(scope, wanted, list, true, stop)
+        self.page(scope, wanted, conversations, true, stop)
     }
 
     /// Does as [`Engine::listed_briefly`] does, with the conversations of an export that have no
