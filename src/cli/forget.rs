@@ -131,10 +131,17 @@ pub(super) fn run(
             path.display()
         ));
     }
+    for path in &left.not_indexed {
+        complain(&format!(
+            "{}: not indexed, because another program keeps writing to it; searches are complete but \
+             slow, until `verbatim reindex` or a server makes the index",
+            path.display()
+        ));
+    }
     write(args, &found, out)?;
     out.flush()?;
     let is_all = delete_damaged(args, &found, engine, environment)?;
-    Ok(if left.is_empty() && is_all { FOUND } else { NOTHING })
+    Ok(if left.is_clean() && is_all { FOUND } else { NOTHING })
 }
 
 /// Names the damaged transcript stores that were set aside, and deletes them after a yes. Returns

@@ -227,6 +227,11 @@ impl Error {
         )
     }
 
+    /// Returns whether other programs wrote to the database, so that a later attempt may succeed.
+    pub(crate) fn is_contention(&self) -> bool {
+        matches!(self, Error::Db(db::Error::Unsteady { .. } | db::Error::Busy { .. }))
+    }
+
     /// Returns whether the question was cancelled.
     pub fn is_stopped(&self) -> bool {
         matches!(

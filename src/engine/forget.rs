@@ -60,10 +60,13 @@ pub(crate) struct Remains {
     pub(crate) logs: Vec<PathBuf>,
     /// The damaged lists of files of messages. While there is one, these files stay.
     pub(crate) lists: Vec<PathBuf>,
+    /// The clean databases without an index, because other programs kept writing to them.
+    pub(crate) not_indexed: Vec<PathBuf>,
 }
 
 impl Remains {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether no text is left.
+    pub(crate) fn is_clean(&self) -> bool {
         self.logs.is_empty() && self.lists.is_empty()
     }
 }
@@ -140,16 +143,22 @@ impl Forgetter<'_> {
         let in_cluster = self.remove_from_cluster(found, stop);
         let lists = files?;
         outcome?;
+        let mut not_indexed = Vec::new();
         let is_removed = |path: &Path| removed.iter().any(|(removed, _)| removed == path);
         for source in self.sources.present().iter().filter(|source| is_removed(&source.path)) {
             let upkeep = Upkeep { sources: self.sources };
-            upkeep.complete(source, resources, stop, &mut |step| {
+            let done = upkeep.complete(source, resources, stop, &mut |step| {
                 progress(ForgetProgress::Indexing(step.share()));
-            })?;
+            });
+            match done {
+                // The text is gone. An index is made when the database is quiet.
+                Err(error) if error.is_contention() => not_indexed.push(source.path.clone()),
+                done => done?,
+            }
             enrich::prune_caches(source, stop)?;
         }
         let logs = removed.into_iter().filter(|(_, is_clean)| !is_clean).map(|(path, _)| path);
-        Ok(Remains { logs: logs.chain(in_cluster?).collect(), lists })
+        Ok(Remains { logs: logs.chain(in_cluster?).collect(), lists, not_indexed })
     }
 
     /// Removes conversations from the index of a cluster, if that is the source. Returns its address if

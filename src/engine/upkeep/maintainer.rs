@@ -412,7 +412,7 @@ impl SourceState {
                 Some(ELSEWHERE)
             }
             // A busy database is no failure, so it is not reported.
-            Err(Error::Db(db::Error::Unsteady { .. } | db::Error::Busy { .. })) => {
+            Err(error) if error.is_contention() => {
                 source.set_task(Task::Failed);
                 Some(self.back_off())
             }

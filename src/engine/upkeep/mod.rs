@@ -9,7 +9,12 @@ pub(crate) mod merge;
 pub(crate) mod refresh;
 pub(crate) mod transcripts;
 
-use std::{path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use self::{
     enrich::{EnrichProgress, Enriched},
@@ -28,6 +33,9 @@ const INDEX_SHARE: f64 = 0.5;
 
 /// How often to check whether another process has finished its build.
 const ELSEWHERE: Duration = Duration::from_millis(100);
+
+/// How long to try again while other programs write to the database.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How far the completion of a source is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -119,11 +127,15 @@ impl Upkeep<'_> {
         }
         let options = Reindex { resources, full: false };
         let mut indexed = |step: Progress| progress(Completing::Index(step));
+        let begun = Instant::now();
         while let Err(error) = refresh::refresh(source, options, stop, &mut indexed) {
             match error {
-                Error::Indexing { .. } => thread::sleep(ELSEWHERE),
+                Error::Indexing { .. } => {}
+                error if !error.is_contention() => return Err(error),
+                _ if begun.elapsed() < PATIENCE && !stop.requested() => {}
                 error => return Err(error),
             }
+            thread::sleep(ELSEWHERE);
         }
         let is_built_in = source.model().is_built_in();
         while enrich::is_lacking_for(source, is_built_in, stop) {
