@@ -146,7 +146,11 @@ async fn with_progress<T>(
                 let note = ProgressNotificationParam::new(token.clone(), f64::from(seconds))
                     .with_message(message);
                 // If the notification is lost, the client still gets its answer.
-                let _ = context.peer.notify_progress(note).await;
+                tokio::select! {
+                    biased;
+                    done = &mut work => return done,
+                    _ = context.peer.notify_progress(note) => {}
+                }
             }
         }
     }

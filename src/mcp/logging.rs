@@ -5,7 +5,10 @@
 
 #![expect(deprecated, reason = "clients of older revisions know no other way")]
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::{
+    sync::atomic::{AtomicU8, Ordering},
+    time::Duration,
+};
 
 use rmcp::{
     RoleServer,
@@ -13,8 +16,12 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::log::log;
+
+/// How long an answer waits for a message before it. Once the input has ended, messages are not sent.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The log level of a client. The first level is above all levels, because some clients take the
 /// first line of output for their answer.
@@ -54,8 +61,9 @@ impl ClientLog {
         };
         if level as u8 >= threshold {
             let note = LoggingMessageNotificationParam::new(level, json!(message));
+            let sent = context.peer.notify_logging_message(note.with_logger("verbatim"));
             // If the message is lost, the client still gets its answer.
-            let _ = context.peer.notify_logging_message(note.with_logger("verbatim")).await;
+            let _ = timeout(PATIENCE, sent).await;
         }
     }
 }

@@ -278,6 +278,9 @@ fn contents_and_titles_of_every_type() {
         Cell::Text(b"\xC3red\xE6\x97".to_vec()),
         "red".into(),
         "".into(),
+        "\u{FFFD}red".into(),
+        "\u{FFFE}red".into(),
+        "\u{FFFF}red".into(),
     ];
     let messages: Vec<Message> = cells
         .iter()
@@ -289,6 +292,8 @@ fn contents_and_titles_of_every_type() {
     for schema in [Schema::Typed, Schema::Untyped, Schema::WithoutPositions] {
         let database = Database::of(schema, &titles, &messages);
         let texts = ["red", "42", "1.5", "hidden", "\u{FFFD}", "title", "d", ""];
+        let noncharacters = ["\u{FFFE}", "\u{FFFF}red", "%\u{FFFE}_e"];
+        agree(&database, noncharacters.map(both_cases).as_flattened());
         agree(&database, texts.map(both_cases).as_flattened());
     }
 }
