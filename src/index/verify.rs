@@ -24,6 +24,8 @@ pub(super) struct Verifier<'a> {
     /// The only matcher, if the request has just one and a message must match it.
     single: Option<&'a Matcher>,
     raw_content: bool,
+    /// The messages in whose text a character follows the only run of the query, if they are known.
+    followed: Option<&'a DocBits>,
     /// A cache of the titles for each matcher.
     titles: Vec<Titles>,
     /// The buffer for the text that is compared.
@@ -46,15 +48,29 @@ impl<'a> Verifier<'a> {
             matchers,
             single,
             raw_content: query.request.raw_content,
+            followed: None,
             titles: vec![[(u32::MAX, false); CACHED_TITLES]; count],
             buffer: Vec::new(),
             bytes_read: 0,
         }
     }
 
+    /// Returns a verifier that reads only the end of a plain text. `followed` has the messages in whose text
+    /// a character follows the query's run ([`Segment::followed`]). Titles do not count.
+    pub(super) fn with_followed(self, followed: Option<&'a DocBits>) -> Verifier<'a> {
+        Verifier { followed, ..self }
+    }
+
     /// Returns whether a message matches by its text or its title.
     #[inline]
     pub(super) fn matches(&mut self, candidate: &Candidate) -> bool {
+        if let (Some(followed), Some(matcher)) = (self.followed, self.single)
+            && self.segment.plain.contains(candidate.doc)
+        {
+            let shown = || self.store.texts(candidate.doc).shown;
+            return followed.contains(candidate.doc)
+                || matcher.matches(shown().tail(&mut self.buffer));
+        }
         if self.query.is_gram && candidate.by_text && self.segment.plain.contains(candidate.doc) {
             return true;
         }
