@@ -2,7 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::{ask::encoded, card::counted, talk::title};
+use super::{
+    ask::encoded,
+    card::{counted, title_of},
+};
 use crate::{
     engine::{About, Engine, Error, Scope, Session},
     model::Stop,
@@ -50,19 +53,20 @@ impl Family {
                 let call = call_of(&parent, &prompt_of(talk));
                 let call = call.map(|turn| parent.line(turn));
                 let call = call.map_or(String::new(), |number| format!("/{number}#m{number}"));
-                (title(&parent), format!("/c/{}{call}", encoded(&session)))
+                (title_of(&parent), format!("/c/{}{call}", encoded(&session)))
             });
             return Ok(Family { parent, ..Family::default() });
         }
         let scope = Scope { sources: vec![kind], session: Some(session), ..Scope::default() };
         let page = engine.listed_briefly(&scope, 0, MOST_AGENTS + 1, stop)?;
+        let mut abouts: Vec<&About> = page.abouts.iter().filter(|about| about.id != *id).collect();
+        abouts.truncate(MOST_AGENTS);
+        abouts.sort_by_key(|about| (about.begun, &about.id));
         let mut agents = Vec::new();
-        for about in page.abouts.iter().filter(|about| about.id != *id).take(MOST_AGENTS) {
+        for about in abouts {
             let Some(agent) = engine.session(kind, &about.id, false, stop)? else { continue };
             agents.push(Agent::of(about, &agent));
         }
-        // The list is of the latest first.
-        agents.reverse();
         let more = page.total.saturating_sub(1 + agents.len());
         Ok(Family { parent: None, agents, more })
     }
@@ -102,7 +106,7 @@ impl Family {
 impl Agent {
     fn of(about: &About, agent: &Session) -> Agent {
         Agent {
-            title: title(agent),
+            title: title_of(agent),
             address: format!("/c/{}", encoded(&about.id)),
             turns: about.turns,
             prompt: prompt_of(agent),

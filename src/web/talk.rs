@@ -9,7 +9,7 @@ use super::{
     ask::{Ask, Way, encoded, fields},
     assets::STYLE,
     branches::Path,
-    card::{Card, cards, counted, moment},
+    card::{Card, cards, counted, moment, title_of},
     code::Highlighter,
     excerpt::{Marker, few_words, marked, whole},
     family::Family,
@@ -161,7 +161,7 @@ pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
 pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, Problem> {
     let (session, card) = find(site, id, stop)?;
     let clock = site.clock();
-    let mut text = format!("# {}\n\n`{}` · {}\n", title(&session), card.id, card.service);
+    let mut text = format!("# {}\n\n`{}` · {}\n", title_of(&session), card.id, card.service);
     if let Some(link) = &card.link {
         let _ = write!(text, "\n<{link}>\n");
     }
@@ -196,7 +196,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
     let (session, card) = find(site, id, stop)?;
-    let title = title(&session);
+    let title = title_of(&session);
     let path = Path::of(&session, &follows(site, &session, stop)?, None);
     let is_other = |turn: &usize| path.place(*turn).is_none();
     let others: Vec<usize> = (0..session.turns()).filter(is_other).collect();
@@ -365,13 +365,6 @@ fn open(site: &Site, view: &View, marker: &Marker, stop: &Stop) -> Result<Talk, 
     Ok(Talk { session, card, ask, hits, turn, path, family, is_whole })
 }
 
-pub(super) fn title(session: &Session) -> String {
-    match snippet::trim(&session.about.title) {
-        "" => "Untitled".to_owned(),
-        title => title.split_whitespace().collect::<Vec<_>>().join(" "),
-    }
-}
-
 /// Returns the address of a message, with the marked text.
 fn address(card: &Card, ask: &Ask, number: u32) -> String {
     format!("{}/{number}{}#m{number}", card.address(), ask.marks())
@@ -379,7 +372,7 @@ fn address(card: &Card, ask: &Ask, number: u32) -> String {
 
 impl Talk {
     fn title(&self) -> String {
-        title(&self.session)
+        title_of(&self.session)
     }
 
     fn link(&self, turn: usize) -> String {
