@@ -427,6 +427,7 @@ mod tests {
                 let time = (n % 9 > 0).then_some(1_600_000_000 + n * 700_000);
                 let text = match n % 5 {
                     0 => r#"[{"type": "text", "text": "a fox"}]"#.to_owned(),
+                    3 if n % 3 == 0 => format!("é {} red {n}", "日".repeat(400 + n as usize)),
                     1 => format!("nul \0 red {n}"),
                     2 => {
                         ["日re", "re", "語日本", "red fred re", "ss"][n as usize % 7 % 5].to_owned()

@@ -107,7 +107,8 @@ impl Snapshot {
 
 impl Segment {
     /// Returns the messages in whose text a character follows a run: those in a list of a trigram that
-    /// begins with the run. For plain texts that is exact.
+    /// begins with the run. For plain texts that is exact; a text that only folding makes equal may be among
+    /// them too.
     fn followed(&self, run: CommonRun) -> Result<DocBits, Error> {
         let mut lists = Vec::new();
         for gram in run.narrow() {

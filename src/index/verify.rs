@@ -12,6 +12,9 @@ use crate::text::matcher::{Matcher, Matchers};
 /// The most conversations for which the result of comparing the title is remembered.
 const CACHED_TITLES: usize = 64;
 
+/// The bytes at the beginning of a text that are likely to hold a common run.
+const BEGINNING: usize = 1 << 10;
+
 /// A cache of conversation numbers, and whether each conversation's title matches.
 type Titles = [(u32, bool); CACHED_TITLES];
 
@@ -55,21 +58,38 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Returns a verifier that reads only the end of a plain text. `followed` has the messages in whose text
-    /// a character follows the query's run ([`Segment::followed`]). Titles do not count.
+    /// Returns a verifier that reads little of most texts. `followed` has the messages in whose text a
+    /// character follows the query's run ([`Segment::followed`]). Titles do not count.
     pub(super) fn with_followed(self, followed: Option<&'a DocBits>) -> Verifier<'a> {
         Verifier { followed, ..self }
+    }
+
+    /// Returns whether a message with one text has the common run, as far as little of the text tells.
+    #[inline]
+    fn has_run(&mut self, doc: u32) -> Option<bool> {
+        let (followed, matcher) = (self.followed?, self.single?);
+        let is_followed = followed.contains(doc);
+        if is_followed && self.segment.plain.contains(doc) {
+            return Some(true);
+        }
+        let texts = self.store.texts(doc);
+        if !texts.regular || texts.differ {
+            return None;
+        }
+        if !is_followed {
+            // Nothing follows the run, so the text ends with it.
+            return Some(matcher.matches(texts.shown.tail(&mut self.buffer)));
+        }
+        let beginning = texts.shown.part(0..texts.shown.len().min(BEGINNING), &mut self.buffer);
+        let whole = beginning.iter().rposition(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
+        matcher.matches(&beginning[..whole]).then_some(true)
     }
 
     /// Returns whether a message matches by its text or its title.
     #[inline]
     pub(super) fn matches(&mut self, candidate: &Candidate) -> bool {
-        if let (Some(followed), Some(matcher)) = (self.followed, self.single)
-            && self.segment.plain.contains(candidate.doc)
-        {
-            let shown = || self.store.texts(candidate.doc).shown;
-            return followed.contains(candidate.doc)
-                || matcher.matches(shown().tail(&mut self.buffer));
+        if let Some(has_run) = self.has_run(candidate.doc) {
+            return has_run;
         }
         if self.query.is_gram && candidate.by_text && self.segment.plain.contains(candidate.doc) {
             return true;
