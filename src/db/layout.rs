@@ -20,7 +20,7 @@ pub(super) const LOOKED_FOR: &str = "messages(id, conversation_id, role, content
 const SAMPLE: i64 = 500;
 
 /// The properties of a database that differ from database to database.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// Whether `messages` has a `position`.
     pub position: bool,

@@ -42,7 +42,7 @@ pub(crate) use examine::newest_titles;
 pub use examine::{counts, faults, imports, is_imported, sample_keys, span, strays};
 pub use layout::Layout;
 pub use long_content::LongContent;
-pub use open::{Database, open, open_again, read};
+pub use open::{Database, open, open_again, read, read_tables};
 pub use outline::{Outline, origins, outline};
 pub(crate) use outline::{conversation_rows, last_changes, provenance, withheld};
 pub(crate) use relocate::relocate;

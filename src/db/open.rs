@@ -104,10 +104,29 @@ pub fn open_again(path: &Path, layout: &Layout, stop: &Stop) -> Result<Database,
 pub fn read<T>(
     path: &Path,
     stop: &Stop,
+    work: impl FnMut(&Database) -> Result<T, Error>,
+) -> Result<T, Error> {
+    read_in(path, None, stop, work)
+}
+
+/// Does as [`read`] does, for work that needs neither conversations nor messages. Their layout is not
+/// detected, which would read hundreds of messages.
+pub fn read_tables<T>(
+    path: &Path,
+    stop: &Stop,
+    work: impl FnMut(&Database) -> Result<T, Error>,
+) -> Result<T, Error> {
+    read_in(path, Some(&Layout::default()), stop, work)
+}
+
+fn read_in<T>(
+    path: &Path,
+    known: Option<&Layout>,
+    stop: &Stop,
     mut work: impl FnMut(&Database) -> Result<T, Error>,
 ) -> Result<T, Error> {
     for number in 0..ATTEMPTS {
-        match attempt(path, stop, number, None) {
+        match attempt(path, stop, number, known) {
             Ok(database) => match work(&database) {
                 Err(Error::Stopped) => return Err(Error::Stopped),
                 answer if database.steady() => return answer,

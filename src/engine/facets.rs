@@ -1,17 +1,20 @@
 //! Counts of the messages that match, by what a person narrows a search with.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    borrow::Cow,
+    collections::{BTreeMap, HashMap, HashSet},
     ops::ControlFlow,
     sync::Arc,
 };
 
 use super::{
     error::Error,
-    source::{Note, Places, Scope, Source, SourceKind, Sources, request::checked, sink::Rendered},
+    source::{
+        Ids, Note, Places, Scope, Source, SourceKind, Sources, request::checked, sink::Rendered,
+    },
 };
 use crate::{
-    index::{self, TextMatch},
+    index::{self, Snapshot, TextMatch},
     model::{Hit, Instant, Request, Stop},
     text::matcher::Matchers,
 };
@@ -54,26 +57,6 @@ pub(crate) struct Facets {
 /// Seconds of a day.
 const DAY: i64 = 24 * 60 * 60;
 
-/// What messages of a conversation that are counted together have in common. Role and month are
-/// places in a list of names.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct MessageClass {
-    role: usize,
-    month: usize,
-    is_in_time: bool,
-}
-
-/// Numbers of messages by class.
-type ClassCounts = Vec<(MessageClass, u64)>;
-
-fn add_to(counts: &mut ClassCounts, class: MessageClass, number: u64) {
-    // Messages come ordered by time, so the next message probably has the class of the last one.
-    match counts.iter_mut().rev().find(|(known, _)| *known == class) {
-        Some((_, count)) => *count += number,
-        None => counts.push((class, number)),
-    }
-}
-
 /// Names the month of a time.
 type MonthOf<'a> = &'a (dyn Fn(Instant) -> Option<String> + Sync);
 
@@ -115,7 +98,7 @@ fn place_of<T: PartialEq>(names: &mut Vec<T>, name: T) -> usize {
 }
 
 /// What conversations that are counted together have in common.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct CommonOrigin<'a> {
     service: &'a str,
     /// Empty for none.
@@ -123,15 +106,20 @@ struct CommonOrigin<'a> {
     models: &'a [Arc<str>],
 }
 
+/// Returns whether nothing is chosen, or this name.
+fn is_of(chosen: &[String], name: &str) -> bool {
+    chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
+}
+
 impl Choice {
+    fn has_model(&self, origin: &CommonOrigin<'_>) -> bool {
+        self.models.is_empty() || origin.models.iter().any(|model| is_of(&self.models, model))
+    }
+
     fn has_origin(&self, origin: &CommonOrigin<'_>) -> bool {
-        let is_of = |chosen: &[String], name: &str| {
-            chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
-        };
         is_of(&self.services, origin.service)
             && is_of(&self.projects, origin.project)
-            && (self.models.is_empty()
-                || origin.models.iter().any(|model| is_of(&self.models, model)))
+            && self.has_model(origin)
     }
 
     /// Returns whether a time is between the dates.
@@ -141,107 +129,151 @@ impl Choice {
     }
 }
 
-/// What a message is counted by.
-struct MessageNames<'a> {
-    service: &'a str,
-    project: &'a str,
-    /// The models of its conversation.
-    models: &'a [Arc<str>],
-    role: &'a str,
-    /// The month; empty for a message without a time.
-    month: &'a str,
-}
-
-impl Facets {
-    /// Counts messages of one class, each kind of name within the choices among the others.
-    fn add(&mut self, count: u64, choice: &Choice, is_in_time: bool, names: &MessageNames<'_>) {
-        let is_of = |chosen: &[String], name: &str| {
-            chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
-        };
-        let of_service = is_of(&choice.services, names.service);
-        let of_project = is_of(&choice.projects, names.project);
-        let of_model = choice.models.is_empty()
-            || names.models.iter().any(|model| is_of(&choice.models, model));
-        let of_role = is_of(&choice.roles, names.role);
-        if of_project && of_model && of_role && is_in_time {
-            add(&mut self.services, names.service, count);
-        }
-        if of_service && of_model && of_role && is_in_time {
-            add(&mut self.projects, names.project, count);
-        }
-        if of_service && of_project && of_role && is_in_time {
-            names.models.iter().for_each(|model| add(&mut self.models, model, count));
-        }
-        if of_service && of_project && of_model && is_in_time {
-            add(&mut self.roles, names.role, count);
-        }
-        if of_service && of_project && of_model && of_role {
-            if !names.month.is_empty() {
-                add(&mut self.months, names.month, count);
-            }
-            self.messages += if is_in_time { count } else { 0 };
-        }
-    }
-}
-
-/// Counts messages by conversation and class.
-struct ClassCounter<'a> {
+/// The question of a count of one source.
+struct Counting<'a> {
+    kind: SourceKind,
     choice: &'a Choice,
+    places: &'a Places,
+    month: MonthOf<'a>,
+    /// The conversations that answers leave out.
+    left_out: Ids,
+}
+
+/// Counts messages by the origin of their conversation, by role and by month.
+struct ClassCounter<'a> {
+    counting: &'a Counting<'a>,
     months: Months<'a>,
-    roles: Vec<String>,
-    /// By the number of the conversation.
-    conversations: Vec<ClassCounts>,
+    /// The roles by number, and whether each is chosen.
+    roles: Vec<Option<(String, bool)>>,
+    /// The origins, and whether each is chosen.
+    origins: Vec<(CommonOrigin<'a>, bool)>,
+    places_of_origins: HashMap<CommonOrigin<'a>, usize>,
+    /// For each conversation by number its origin, once it is known: `None` if it does not count.
+    origin_of: Vec<Option<Option<usize>>>,
+    /// Whether each conversation has a message that fits all choices, by number.
+    has_message: Vec<bool>,
+    /// Numbers of messages by origin, by role, and by twice the month, plus one for messages in time.
+    counts: Vec<Vec<Vec<u64>>>,
+    /// The source and the id of a conversation to look up.
+    key: (SourceKind, String),
 }
 
 impl<'a> ClassCounter<'a> {
-    fn new(choice: &'a Choice, month: MonthOf<'a>) -> ClassCounter<'a> {
-        let months = Months { month, names: Vec::new(), days: HashMap::new(), last: None };
-        ClassCounter { choice, months, roles: Vec::new(), conversations: Vec::new() }
-    }
-
-    fn add(&mut self, conversation: usize, role: &str, time: Option<Instant>) {
-        let known = self.roles.iter().position(|known| known == role);
-        let role = known.unwrap_or_else(|| place_of(&mut self.roles, role.to_owned()));
-        let is_in_time = self.choice.has_time(time);
-        let class = MessageClass { role, month: self.months.of(time), is_in_time };
-        if self.conversations.len() <= conversation {
-            self.conversations.resize(conversation + 1, Vec::new());
+    fn new(counting: &'a Counting<'a>) -> ClassCounter<'a> {
+        let month = counting.month;
+        ClassCounter {
+            counting,
+            months: Months { month, names: Vec::new(), days: HashMap::new(), last: None },
+            roles: Vec::new(),
+            origins: Vec::new(),
+            places_of_origins: HashMap::new(),
+            origin_of: Vec::new(),
+            has_message: Vec::new(),
+            counts: Vec::new(),
+            key: (counting.kind, String::new()),
         }
-        add_to(&mut self.conversations[conversation], class, 1);
     }
-}
 
-/// The counts of every source, and the names of their classes.
-#[derive(Default)]
-struct Collected {
-    roles: Vec<String>,
-    months: Vec<Option<String>>,
-    counts: HashMap<(SourceKind, String), ClassCounts>,
-}
-
-impl Collected {
-    /// Takes the counts of conversations, of which `id` returns the ids; `None` leaves one out.
-    fn take(
+    /// Counts a message. Conversation and role are numbers; their names are asked for once.
+    #[inline]
+    fn add<'n>(
         &mut self,
-        kind: SourceKind,
-        counter: ClassCounter<'_>,
-        id: impl Fn(usize) -> Option<String>,
+        (conversation, id): (usize, impl FnOnce() -> Cow<'n, str>),
+        (role, name): (usize, impl FnOnce() -> &'n str),
+        time: Option<Instant>,
     ) {
-        let roles = counter.roles.into_iter().map(|name| place_of(&mut self.roles, name));
-        let roles: Vec<usize> = roles.collect();
-        let months = counter.months.names.into_iter().map(|name| place_of(&mut self.months, name));
-        let months: Vec<usize> = months.collect();
-        for (number, classes) in counter.conversations.into_iter().enumerate() {
-            if classes.is_empty() {
-                continue;
-            }
-            let Some(id) = id(number) else { continue };
-            let of_conversation = self.counts.entry((kind, id)).or_default();
-            for (class, count) in classes {
-                let (role, month) = (roles[class.role], months[class.month]);
-                add_to(of_conversation, MessageClass { role, month, ..class }, count);
-            }
+        if self.origin_of.len() <= conversation {
+            self.origin_of.resize(conversation + 1, None);
+            self.has_message.resize(conversation + 1, false);
         }
+        let known = self.origin_of[conversation];
+        let Some(origin) = known.unwrap_or_else(|| self.find_origin(conversation, &id())) else {
+            return;
+        };
+        let choice = self.counting.choice;
+        if self.roles.len() <= role {
+            self.roles.resize(role + 1, None);
+        }
+        let named = |name: &str| (name.to_owned(), is_of(&choice.roles, name));
+        let (_, is_chosen) = self.roles[role].get_or_insert_with(|| named(name()));
+        let is_in_time = choice.has_time(time);
+        if is_in_time && *is_chosen && self.origins[origin].1 {
+            self.has_message[conversation] = true;
+        }
+        let class = 2 * self.months.of(time) + usize::from(is_in_time);
+        let of_origin = &mut self.counts[origin];
+        if of_origin.len() <= role {
+            of_origin.resize(role + 1, Vec::new());
+        }
+        let of_role = &mut of_origin[role];
+        if of_role.len() <= class {
+            of_role.resize(class + 1, 0);
+        }
+        of_role[class] += 1;
+    }
+
+    fn find_origin(&mut self, conversation: usize, id: &str) -> Option<usize> {
+        let Counting { kind, choice, places, left_out, .. } = self.counting;
+        self.key.1.clear();
+        self.key.1.push_str(id);
+        let counts = !left_out.contains(id) && choice.within.accepts_id(*kind, id);
+        let origin = counts.then(|| {
+            let place = places.get(&self.key);
+            let origin = CommonOrigin {
+                service: place.map_or(kind.name(), |place| &*place.service),
+                project: place.and_then(|place| place.project.as_deref()).unwrap_or(""),
+                models: place.map(|place| place.models.as_slice()).unwrap_or_default(),
+            };
+            *self.places_of_origins.entry(origin).or_insert_with(|| {
+                self.origins.push((origin, choice.has_origin(&origin)));
+                self.counts.push(Vec::new());
+                self.origins.len() - 1
+            })
+        });
+        self.origin_of[conversation] = Some(origin);
+        origin
+    }
+
+    /// Adds the numbers of messages to the facets, each kind of name within the choices among the others.
+    fn add_to(&self, facets: &mut Facets) {
+        let choice = self.counting.choice;
+        for ((origin, is_chosen), roles) in self.origins.iter().zip(&self.counts) {
+            let mut of_origin = 0;
+            for (role, classes) in self.roles.iter().zip(roles) {
+                let Some((role, is_chosen_role)) = role else { continue };
+                let in_time: u64 = classes.iter().skip(1).step_by(2).sum();
+                if *is_chosen {
+                    add(&mut facets.roles, role, in_time);
+                }
+                if !is_chosen_role {
+                    continue;
+                }
+                of_origin += in_time;
+                for (month, counts) in self.months.names.iter().zip(classes.chunks(2)) {
+                    if let (Some(month), true) = (month, *is_chosen) {
+                        add(&mut facets.months, month, counts.iter().sum());
+                    }
+                }
+            }
+            let of_service = is_of(&choice.services, origin.service);
+            let of_project = is_of(&choice.projects, origin.project);
+            let of_model = choice.has_model(origin);
+            if of_project && of_model {
+                add(&mut facets.services, origin.service, of_origin);
+            }
+            if of_service && of_model {
+                add(&mut facets.projects, origin.project, of_origin);
+            }
+            if of_service && of_project {
+                origin.models.iter().for_each(|model| add(&mut facets.models, model, of_origin));
+            }
+            facets.messages += if *is_chosen { of_origin } else { 0 };
+        }
+    }
+
+    /// Returns the numbers of the conversations with a message that fits all choices.
+    fn conversations(&self) -> impl Iterator<Item = usize> {
+        self.has_message.iter().enumerate().filter(|(_, has)| **has).map(|(number, _)| number)
     }
 }
 
@@ -258,43 +290,16 @@ impl Sources {
     ) -> Result<Facets, Error> {
         let request = Request { roles: Vec::new(), since: None, until: None, ..request.clone() };
         let request = checked(&request)?;
-        let mut collected = Collected::default();
+        let mut facets = Facets::default();
         let (_, notes) = self.each(&Scope::default(), |source| {
-            match count(&source, &request, (choice, month), &mut collected, stop) {
+            let kind = source.kind;
+            let counting = Counting { kind, choice, places, month, left_out: Ids::default() };
+            match count(&source, &request, counting, &mut facets, stop) {
                 Err(error) if error.is_stopped() => Ok(()),
                 done => done,
             }
         })?;
-        let Collected { roles, months, counts } = collected;
-        let mut facets = Facets { is_complete: !stop.requested(), notes, ..Facets::default() };
-        let is_chosen = |role: &String| choice.roles.is_empty() || choice.roles.contains(role);
-        let chosen: Vec<bool> = roles.iter().map(is_chosen).collect();
-        // Conversations of one origin are counted together.
-        let mut by_origin: HashMap<CommonOrigin<'_>, ClassCounts> = HashMap::new();
-        let is_within = |key: &(SourceKind, String)| choice.within.accepts_id(key.0, &key.1);
-        for (key, classes) in counts.iter().filter(|(key, _)| is_within(key)) {
-            let place = places.get(key);
-            let origin = CommonOrigin {
-                service: place.map_or(key.0.name(), |place| &*place.service),
-                project: place.and_then(|place| place.project.as_deref()).unwrap_or(""),
-                models: place.map(|place| place.models.as_slice()).unwrap_or_default(),
-            };
-            let has_any = |(class, _): &(MessageClass, u64)| class.is_in_time && chosen[class.role];
-            facets.conversations +=
-                usize::from(choice.has_origin(&origin) && classes.iter().any(has_any));
-            let of_origin = by_origin.entry(origin).or_default();
-            for (class, count) in classes {
-                add_to(of_origin, *class, *count);
-            }
-        }
-        for (CommonOrigin { service, project, models }, classes) in by_origin {
-            for (MessageClass { role, month, is_in_time }, count) in classes {
-                let month = months[month].as_deref().unwrap_or("");
-                let names = MessageNames { service, project, models, role: &roles[role], month };
-                facets.add(count, choice, is_in_time, &names);
-            }
-        }
-        Ok(facets)
+        Ok(Facets { is_complete: !stop.requested(), notes, ..facets })
     }
 }
 
@@ -302,23 +307,19 @@ impl Sources {
 fn count(
     source: &Source,
     request: &Request,
-    (choice, month): (&Choice, MonthOf<'_>),
-    collected: &mut Collected,
+    counting: Counting<'_>,
+    facets: &mut Facets,
     stop: &Stop,
 ) -> Result<(), Error> {
-    let make = || ClassCounter::new(choice, month);
+    let counting = Counting { left_out: source.left_out(stop)?, ..counting };
+    let make = || ClassCounter::new(&counting);
     let add = |counter: &mut ClassCounter<'_>, it: TextMatch<'_>| {
-        counter.add(it.conversation as usize, it.role, it.time);
+        let id = || it.conversation_id();
+        counter.add((it.conversation(), id), (it.role(), || it.role_name()), it.time());
     };
     if let Some((snapshot, counters)) = source.fold_texts(request, stop, &make, &add) {
-        let left_out = source.left_out(stop)?;
-        for (segment, counter) in counters {
-            collected.take(source.kind, counter, |number| {
-                let id =
-                    String::from_utf8_lossy(snapshot.conversation_in(segment, number as u32).0);
-                (!left_out.contains(&*id)).then(|| id.into_owned())
-            });
-        }
+        counters.iter().for_each(|(_, counter)| counter.add_to(facets));
+        facets.conversations += distinct(&snapshot, &counters);
         return Ok(());
     }
     let matchers = Matchers::of(request).map_err(index::Error::from)?;
@@ -327,26 +328,50 @@ fn count(
         let is_counted = matchers.accept_text(&hit.content);
         is_counted.then(|| (hit.conversation_id.into_owned(), hit.role.into_owned(), hit.time))
     };
-    let (mut counter, mut numbers) = (make(), HashMap::new());
+    let (mut counter, mut numbers, mut roles) = (make(), HashMap::new(), Vec::new());
     let show = |(id, role, time): (String, String, Option<Instant>)| {
         let next = numbers.len();
-        counter.add(*numbers.entry(id).or_insert(next), &role, time);
+        let conversation = *numbers.entry(id.clone()).or_insert(next);
+        let number = place_of(&mut roles, role.clone());
+        counter.add((conversation, || id.as_str().into()), (number, || role.as_str()), time);
         match stop.requested() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     };
     let found = source.search_visible(request, stop, &mut Rendered::new(render, show));
-    let mut ids = vec![String::new(); numbers.len()];
-    numbers.into_iter().for_each(|(id, number)| ids[number] = id);
-    collected.take(source.kind, counter, |number| Some(ids[number].clone()));
+    counter.add_to(facets);
+    facets.conversations += counter.conversations().count();
     found.map(drop)
+}
+
+/// Returns the number of conversations that counters found, of which each is counted once.
+fn distinct(snapshot: &Snapshot, counters: &[(usize, ClassCounter<'_>)]) -> usize {
+    let mut found: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
+    for (segment, counter) in counters {
+        let found = found.entry(*segment).or_default();
+        found.resize(found.len().max(counter.has_message.len()), false);
+        counter.conversations().for_each(|number| found[number] = true);
+    }
+    let ids = |segment: usize, found: Vec<bool>| {
+        let numbers = (0..).zip(found).filter(|(_, has)| *has);
+        numbers.map(move |(number, _)| snapshot.conversation_in(segment, number).0)
+    };
+    // The first segment is the largest: its ids are only compared with those of the others.
+    let Some((first, in_first)) = found.pop_first() else { return 0 };
+    let others: HashSet<&[u8]> = found.into_iter().flat_map(|(it, found)| ids(it, found)).collect();
+    let of_first = match others.is_empty() {
+        true => in_first.iter().filter(|has| **has).count(),
+        false => ids(first, in_first).filter(|id| !others.contains(id)).count(),
+    };
+    of_first + others.len()
 }
 
 fn add(counts: &mut BTreeMap<String, u64>, name: &str, number: u64) {
     match counts.get_mut(name) {
         Some(count) => *count += number,
-        None => drop(counts.insert(name.to_owned(), number)),
+        None if number > 0 => drop(counts.insert(name.to_owned(), number)),
+        None => {}
     }
 }
 
@@ -402,7 +427,11 @@ mod tests {
                 let time = (n % 9 > 0).then_some(1_600_000_000 + n * 700_000);
                 let text = match n % 5 {
                     0 => r#"[{"type": "text", "text": "a fox"}]"#.to_owned(),
+                    3 if n % 3 == 0 => format!("é {} red {n}", "日".repeat(400 + n as usize)),
                     1 => format!("nul \0 red {n}"),
+                    2 => {
+                        ["日re", "re", "語日本", "red fred re", "ss"][n as usize % 7 % 5].to_owned()
+                    }
                     _ => format!("{} {n}", words[n as usize % 10]),
                 };
                 export.connection.execute(sql, (n, role, text, time)).unwrap();
@@ -435,8 +464,8 @@ mod tests {
         ];
         // "title" is in every title, and in no text.
         for text in [
-            "e", "r", "re", "red", "red fox", "É", "ß", "日", "0", "title", "zz", "fox\"",
-            "\u{fffd}",
+            "e", "r", "re", "Ed", "d ", "日本", "ss", "red", "red fox", "É", "ß", "日", "0",
+            "title", "zz", "fox\"", "\u{fffd}",
         ] {
             for choice in &choices {
                 let stop = Stop::never();
@@ -454,7 +483,7 @@ mod tests {
     #[test]
     fn counts_are_those_of_sql() {
         let (export, _, _folder) = both();
-        for text in ["e", "re", "red", "red fox", "0", "title"] {
+        for text in ["e", "re", "ed", "d ", "red", "red fox", "0", "title"] {
             let sql =
                 "SELECT count(*), count(DISTINCT conversation_id), ifnull(sum(role = 'user'), 0)
                 FROM messages WHERE instr(lower(CAST(content AS TEXT)), ?1) > 0";

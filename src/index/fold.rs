@@ -2,6 +2,7 @@
 //! which need neither the texts of the messages nor their order.
 
 use std::{
+    borrow::Cow,
     ops::Range,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
@@ -10,13 +11,17 @@ use std::{
 use super::{
     Error, Snapshot,
     plan::{GramQuery, Plan, QueryGrams},
+    postings::{DocBits, List},
+    segment::Segment,
     snapshot::SegmentReader,
+    store::{DocStore, lossy},
     trace::Trace,
     verify::Verifier,
 };
 use crate::{
     map_faults,
     model::{Instant, Request, Stop},
+    text::grams::CommonRun,
 };
 
 /// The number of messages of a segment from which on a further thread is worth its start.
@@ -31,12 +36,35 @@ const PARTS: usize = 4;
 /// A message whose text matches.
 #[derive(Clone, Copy, Debug)]
 pub struct TextMatch<'a> {
-    /// The number of the conversation, which is valid within its segment only.
-    pub conversation: u32,
-    /// The role; empty for NULL.
-    pub role: &'a str,
-    /// When the message was written.
-    pub time: Option<Instant>,
+    store: &'a DocStore,
+    doc: u32,
+}
+
+impl<'a> TextMatch<'a> {
+    /// Returns the number of the conversation, which is valid within its segment only.
+    pub fn conversation(&self) -> usize {
+        self.store.conversation(self.doc) as usize
+    }
+
+    /// Returns the id of the conversation.
+    pub fn conversation_id(&self) -> Cow<'a, str> {
+        lossy(self.store.conversation_id(self.store.conversation(self.doc)))
+    }
+
+    /// Returns the number of the role, which is valid within its segment only.
+    pub fn role(&self) -> usize {
+        self.store.role(self.doc)
+    }
+
+    /// Returns the role; empty for NULL.
+    pub fn role_name(&self) -> &'a str {
+        self.store.role_name(self.doc)
+    }
+
+    /// Returns when the message was written.
+    pub fn time(&self) -> Option<Instant> {
+        self.store.time(self.doc)
+    }
 }
 
 impl Snapshot {
@@ -58,7 +86,11 @@ impl Snapshot {
             let before = grams.clone();
             let plan = Plan::new(segment, &query, &mut grams, &mut Trace::default())?;
             let Some(plan) = plan else { continue };
-            let fold = SegmentFold { segment, query: &query, stop, add };
+            let followed = match query.common_run {
+                Some(run) => Some(segment.data.followed(run)?),
+                None => None,
+            };
+            let fold = SegmentFold { segment, query: &query, followed, stop, add };
             let made = match fold.threads() {
                 1 => {
                     let mut value = make();
@@ -73,10 +105,33 @@ impl Snapshot {
     }
 }
 
+impl Segment {
+    /// Returns the messages in whose text a character follows a run: those in a list of a trigram that
+    /// begins with the run. For plain texts that is exact; a text that only folding makes equal may be among
+    /// them too.
+    fn followed(&self, run: CommonRun) -> Result<DocBits, Error> {
+        let mut lists = Vec::new();
+        for gram in run.narrow() {
+            lists.extend(self.postings.find(List::Text, gram.term(&mut [0; 8]))?);
+        }
+        self.postings.grams_between(List::Text, run.wide(), |_, info| {
+            lists.push(info.clone());
+            true
+        })?;
+        let mut followed = DocBits::new(self.store.messages());
+        for info in &lists {
+            followed.add(self.postings.read(List::Text, info)?);
+        }
+        Ok(followed)
+    }
+}
+
 /// The state that the threads share which fold one segment.
 struct SegmentFold<'a, T> {
     segment: &'a SegmentReader,
     query: &'a GramQuery<'a>,
+    /// The messages in whose text a character follows the only run of the query.
+    followed: Option<DocBits>,
     stop: &'a Stop,
     add: &'a (dyn Fn(&mut T, TextMatch<'_>) + Sync),
 }
@@ -91,13 +146,12 @@ impl<T: Send> SegmentFold<'_, T> {
     /// Adds the messages of a plan to a value.
     fn run(&self, mut plan: Plan<'_>, value: &mut T) {
         let store = &self.segment.data.store;
-        let mut verifier = Verifier::new(&self.segment.data, self.query);
+        let verifier = Verifier::new(&self.segment.data, self.query);
+        let mut verifier = verifier.with_followed(self.followed.as_ref());
         let mut is_stopped = || self.stop.requested();
         while let Some(candidate) = plan.next(&mut is_stopped) {
             if verifier.matches(&candidate) {
-                let doc = candidate.doc;
-                let (role, time) = (store.role_name(doc), store.time(doc));
-                (self.add)(value, TextMatch { conversation: store.conversation(doc), role, time });
+                (self.add)(value, TextMatch { store, doc: candidate.doc });
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::{
     model::Request,
     text::{
         expression::ExpressionError,
-        grams::{CommonGrams, Gram, WildcardGap, only_gram, query_grams, wildcard_gaps},
+        grams::{CommonGrams, CommonRun, Gram, WildcardGap, only_gram, query_grams, wildcard_gaps},
         matcher::{Matcher, Matchers},
         run_query::RunQuery,
     },
@@ -53,6 +53,8 @@ pub(super) struct GramQuery<'a> {
     pub(super) signatures: Vec<SignatureQuery>,
     /// Whether the only text is a gram: then a plain text that has the gram matches.
     pub(super) is_gram: bool,
+    /// The only text, if it is a run that is too common to have a list.
+    pub(super) common_run: Option<CommonRun>,
     /// Whether only shown texts count: a match in the title or in a stored text that is not shown is
     /// ignored.
     pub(super) texts_only: bool,
@@ -77,9 +79,13 @@ impl<'a> GramQuery<'a> {
         common: &'a CommonGrams,
     ) -> Result<(GramQuery<'a>, QueryGrams), ExpressionError> {
         let matchers = Matchers::of(request)?;
+        let is_text = matches!(&matchers.any[..], [Matcher::Like(_) | Matcher::Literal(_)])
+            && matchers.none.is_empty()
+            && !request.case_sensitive;
         let only = matchers.with_single(request, |pattern| only_gram(pattern, common)).flatten();
-        let is_text = matches!(&matchers.any[..], [Matcher::Like(_) | Matcher::Literal(_)]);
-        let only = only.filter(|_| is_text && matchers.none.is_empty() && !request.case_sensitive);
+        let only = only.filter(|_| is_text);
+        let run = matchers.with_single(request, |pattern| CommonRun::of(pattern, common));
+        let common_run = run.flatten().filter(|_| is_text);
         let single = matchers.with_single(request, |pattern| match only {
             Some(gram) => (vec![gram], Vec::new()),
             None => (query_grams(pattern, common), wildcard_gaps(pattern)),
@@ -89,8 +95,17 @@ impl<'a> GramQuery<'a> {
         let (grams, gaps) = single.unwrap_or_default();
         let is_gram = only.is_some();
         let texts_only = false;
-        let query =
-            GramQuery { request, matchers, runs, signatures, is_gram, texts_only, gaps, common };
+        let query = GramQuery {
+            request,
+            matchers,
+            runs,
+            signatures,
+            is_gram,
+            common_run,
+            texts_only,
+            gaps,
+            common,
+        };
         Ok((query, QueryGrams { in_title: grams.clone(), in_text: grams }))
     }
 }

@@ -132,20 +132,20 @@ impl Postings {
         self.lists[list as usize].read_postings_from_terminfo(info, IndexRecordOption::Basic)
     }
 
-    /// Calls `each` with the terms of eight bytes, as packed grams, from `start` to before `end`,
-    /// until it returns false.
+    /// Calls `each` with the terms of eight bytes, as packed grams, and their lists, from `start` to before
+    /// `end`, until it returns false.
     pub(super) fn grams_between(
         &self,
         list: List,
         (start, end): (Gram, Gram),
-        mut each: impl FnMut(Gram) -> bool,
+        mut each: impl FnMut(Gram, &TermInfo) -> bool,
     ) -> io::Result<()> {
         let (start, end) = (start.0.to_be_bytes(), end.0.to_be_bytes());
         let mut terms =
             self.lists[list as usize].terms().range().ge(start).lt(end).into_stream()?;
         while terms.advance() {
             let packed = <[u8; 8]>::try_from(terms.key()).map(u64::from_be_bytes);
-            if packed.is_ok_and(|packed| !each(Gram(packed))) {
+            if packed.is_ok_and(|packed| !each(Gram(packed), terms.value())) {
                 break;
             }
         }

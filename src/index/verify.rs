@@ -12,6 +12,9 @@ use crate::text::matcher::{Matcher, Matchers};
 /// The most conversations for which the result of comparing the title is remembered.
 const CACHED_TITLES: usize = 64;
 
+/// The bytes at the beginning of a text that are likely to hold a common run.
+const BEGINNING: usize = 1 << 10;
+
 /// A cache of conversation numbers, and whether each conversation's title matches.
 type Titles = [(u32, bool); CACHED_TITLES];
 
@@ -24,6 +27,8 @@ pub(super) struct Verifier<'a> {
     /// The only matcher, if the request has just one and a message must match it.
     single: Option<&'a Matcher>,
     raw_content: bool,
+    /// The messages in whose text a character follows the only run of the query, if they are known.
+    followed: Option<&'a DocBits>,
     /// A cache of the titles for each matcher.
     titles: Vec<Titles>,
     /// The buffer for the text that is compared.
@@ -46,15 +51,46 @@ impl<'a> Verifier<'a> {
             matchers,
             single,
             raw_content: query.request.raw_content,
+            followed: None,
             titles: vec![[(u32::MAX, false); CACHED_TITLES]; count],
             buffer: Vec::new(),
             bytes_read: 0,
         }
     }
 
+    /// Returns a verifier that reads little of most texts. `followed` has the messages in whose text a
+    /// character follows the query's run ([`Segment::followed`]). Titles do not count.
+    pub(super) fn with_followed(self, followed: Option<&'a DocBits>) -> Verifier<'a> {
+        Verifier { followed, ..self }
+    }
+
+    /// Returns whether a message with one text has the common run, as far as little of the text tells.
+    #[inline]
+    fn has_run(&mut self, doc: u32) -> Option<bool> {
+        let (followed, matcher) = (self.followed?, self.single?);
+        let is_followed = followed.contains(doc);
+        if is_followed && self.segment.plain.contains(doc) {
+            return Some(true);
+        }
+        let texts = self.store.texts(doc);
+        if !texts.regular || texts.differ {
+            return None;
+        }
+        if !is_followed {
+            // Nothing follows the run, so the text ends with it.
+            return Some(matcher.matches(texts.shown.tail(&mut self.buffer)));
+        }
+        let beginning = texts.shown.part(0..texts.shown.len().min(BEGINNING), &mut self.buffer);
+        let whole = beginning.iter().rposition(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
+        matcher.matches(&beginning[..whole]).then_some(true)
+    }
+
     /// Returns whether a message matches by its text or its title.
     #[inline]
     pub(super) fn matches(&mut self, candidate: &Candidate) -> bool {
+        if let Some(has_run) = self.has_run(candidate.doc) {
+            return has_run;
+        }
         if self.query.is_gram && candidate.by_text && self.segment.plain.contains(candidate.doc) {
             return true;
         }

@@ -52,7 +52,7 @@ impl Segment {
         }
         let mut wide = Vec::new();
         let mut terms = 0;
-        self.postings.grams_between(List::Text, gap.wide_range(), |gram| {
+        self.postings.grams_between(List::Text, gap.wide_range(), |gram, _| {
             terms += 1;
             if let Some(character) = gap.filling(gram)
                 && wide.last() != Some(&character)

@@ -338,22 +338,56 @@ fn short_gram(run: &[char], common: &CommonGrams) -> Option<Gram> {
     (is_character || !common.contains(gram)).then_some(gram)
 }
 
-/// Returns the gram that is the whole pattern, if it is indexed and folding changes only its ASCII letters.
-/// If folding changes only ASCII letters of a text too, a text with the gram matches by `LIKE`.
-pub fn only_gram(pattern: &Pattern<'_>, common: &CommonGrams) -> Option<Gram> {
+/// Returns the first characters of the run that is the whole pattern, folded; `None` if folding changes
+/// more than its ASCII letters.
+fn only_run(pattern: &Pattern<'_>) -> Option<Vec<char>> {
     let [part] = &pattern.segments[..] else { return None };
     let [run] = part.runs[..] else { return None };
     let is_folded = run.chars().all(|c| fold(c) == c.to_ascii_lowercase());
-    let characters: Vec<char> = run.chars().take(LONGEST + 1).map(fold).collect();
-    let gram = match characters.len() {
-        0 => return None,
+    is_folded.then(|| run.chars().take(LONGEST + 1).map(fold).collect())
+}
+
+/// Returns the gram that is the whole pattern, if it is indexed and folding changes only its ASCII letters.
+/// If folding changes only ASCII letters of a text too, a text with the gram matches by `LIKE`.
+pub fn only_gram(pattern: &Pattern<'_>, common: &CommonGrams) -> Option<Gram> {
+    let characters = only_run(pattern)?;
+    match characters.len() {
         1 | 2 => short_gram(&characters, common),
-        3..=LONGEST if characters.len() == 3 || run.is_ascii() => {
+        3..=LONGEST if characters.len() == 3 || characters.iter().all(char::is_ascii) => {
             Some(Gram::pack(&characters)).filter(|gram| longest_at(&characters, common) == *gram)
         }
         _ => None,
-    };
-    gram.filter(|_| is_folded)
+    }
+}
+
+/// A run of two characters that is a whole pattern and too common to have a posting list.
+///
+/// A text holds the run if it holds a trigram that begins with it, or if it ends with the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommonRun([char; 2]);
+
+impl CommonRun {
+    /// Returns the run that is the whole pattern, as [`only_gram`] does for grams that are indexed.
+    pub fn of(pattern: &Pattern<'_>, common: &CommonGrams) -> Option<CommonRun> {
+        let run = only_run(pattern)?;
+        let two = <[char; 2]>::try_from(&run[..]).ok()?;
+        short_gram(&run, common).is_none().then_some(CommonRun(two))
+    }
+
+    /// Returns the trigrams of ASCII characters that begin with the run.
+    pub fn narrow(self) -> impl Iterator<Item = Gram> {
+        let [first, second] = self.0;
+        let third = (1..0x80u8).map(char::from).filter(|c| !c.is_ascii_uppercase());
+        let is_ascii = first.is_ascii() && second.is_ascii();
+        third.filter(move |_| is_ascii).map(move |third| Gram::pack(&[first, second, third]))
+    }
+
+    /// Returns the range of all other packed trigrams that begin with the run. The end is exclusive.
+    pub fn wide(self) -> (Gram, Gram) {
+        let [first, second] = self.0.map(|c| u64::from(u32::from(c)));
+        let start = WIDE | first << 42 | second << 21;
+        (Gram(start + 1), Gram(start + (1 << 21)))
+    }
 }
 
 /// A single `_` of a pattern with its neighbouring characters, folded.
@@ -484,6 +518,25 @@ mod tests {
         assert!(terms.is_sorted());
         assert_eq!(gram("abc").term(&mut [0; 8]), b"abc");
         assert_eq!(gram("abcdefgh").term(&mut [0; 8]), b"abcdefgh");
+    }
+
+    #[test]
+    fn trigrams_tell_what_holds_a_common_run() {
+        let set = common(&["t", "th", "語", "語é"]);
+        let of = |text| CommonRun::of(&Pattern::literal(text), &set);
+        for text in ["he", "t", "the", "tK", "语", ""] {
+            assert_eq!(of(text), None, "{text}");
+        }
+        for (run, text) in
+            [("TH", "xth"), ("th", "日th語"), ("th", "the"), ("語é", "語éa"), ("語é", "a語É語")]
+        {
+            let run = of(run).expect("a common run");
+            let (start, end) = run.wide();
+            let narrow: Vec<Gram> = run.narrow().collect();
+            let found = cut(text, &set).into_iter();
+            let found = found.filter(|it| narrow.contains(it) || (start..end).contains(it)).count();
+            assert_eq!(found, usize::from(text != "xth"), "{text}");
+        }
     }
 
     #[test]

@@ -6,9 +6,10 @@ use maud::{Markup, html};
 
 use super::ask::encoded;
 use crate::{
-    engine::{ConversationKey, Engine, Error, Sketch, SourceKind},
+    engine::{ConversationKey, Engine, Error, Session, Sketch, SourceKind},
     model::{Hit, Instant, Origin, Stop},
-    tools::{clock::Clock, notes::grouped, session::Session},
+    text::snippet,
+    tools::{clock::Clock, notes::grouped, session::Session as Resumed},
 };
 
 /// The details of a conversation.
@@ -43,7 +44,7 @@ impl Card {
 
     /// Returns the command that resumes the session of a coding agent.
     pub(super) fn resume(&self) -> Option<String> {
-        Session::of(&self.service, &self.origin).map(|session| session.to_string())
+        Resumed::of(&self.service, &self.origin).map(|session| session.to_string())
     }
 
     /// Returns the project with the branch; `None` without a project.
@@ -96,6 +97,14 @@ pub(super) fn role_name(role: &str) -> &str {
         "system" => "System",
         "" => "Unknown",
         other => other,
+    }
+}
+
+/// Returns the title of a conversation, on one line.
+pub(super) fn title_of(session: &Session) -> String {
+    match snippet::trim(&session.about.title) {
+        "" => "Untitled".to_owned(),
+        title => title.split_whitespace().collect::<Vec<_>>().join(" "),
     }
 }
 

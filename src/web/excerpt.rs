@@ -1,9 +1,10 @@
 //! Parts of texts with their matches.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use maud::{Markup, html};
 
+use super::ansi;
 use crate::{
     text::{literal::LiteralPattern, snippet},
     tools::words::Words,
@@ -43,6 +44,19 @@ impl Marker {
     /// Returns the first matches in a part of a text.
     pub(super) fn spans(&self, text: &str) -> Vec<Range<usize>> {
         self.first_spans(text, FIRST_SPANS)
+    }
+
+    /// Returns a text with its first matches: without control sequences, unless matches are in them.
+    pub(super) fn readable<'t>(&self, text: &'t str) -> (Cow<'t, str>, Vec<Range<usize>>) {
+        let spans = self.spans(text);
+        let plain = ansi::plain(text);
+        if let Cow::Borrowed(_) = plain {
+            return (plain, spans);
+        }
+        match self.spans(&plain) {
+            of_plain if of_plain.is_empty() && !spans.is_empty() => (Cow::Borrowed(text), spans),
+            of_plain => (plain, of_plain),
+        }
     }
 
     /// Returns the first `most` matches.

@@ -115,19 +115,17 @@ pub(super) fn filters(
     (counted, flags): (Option<&Facets>, &Flags),
     stop: &Stop,
 ) -> Result<Markup, Problem> {
-    let mut services = BTreeMap::new();
-    let mut projects = BTreeMap::new();
-    let mut models: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut services, mut projects, mut models) = <[BTreeMap<&str, u64>; 3]>::default().into();
     // The models come with the counts, so that results do not wait for them.
-    for place in site.places(counted.is_some(), stop)?.values() {
+    let places = site.places(counted.is_some(), stop)?;
+    for place in places.values() {
         for model in &place.models {
-            *models.entry(model.to_string()).or_default() += 1;
+            *models.entry(model).or_default() += 1;
         }
-        *services.entry(place.service.to_string()).or_default() += 1;
-        let project = place.project.as_deref().unwrap_or(NO_PROJECT).to_owned();
-        *projects.entry(project).or_default() += 1;
+        *services.entry(&place.service).or_default() += 1;
+        *projects.entry(place.project.as_deref().unwrap_or(NO_PROJECT)).or_default() += 1;
     }
-    let roles = ROLES.iter().rev().zip(1..).map(|(role, rank)| ((*role).to_owned(), rank));
+    let roles = ROLES.into_iter().rev().zip(1..);
     let named = |name: &str| if name == NO_PROJECT { String::new() } else { name.to_owned() };
     let of = |counts: Option<&BTreeMap<String, u64>>, name: &str| -> Option<u64> {
         // If counting ended early, a name without a count is unknown, not 0.
@@ -208,18 +206,15 @@ struct Facet<'a> {
     legend: &'static str,
     chosen: &'a [String],
     /// The names with their number of conversations.
-    known: BTreeMap<String, u64>,
+    known: BTreeMap<&'a str, u64>,
     count: &'a dyn Fn(&str) -> Option<u64>,
 }
 
 impl Facet<'_> {
     fn show(&self, at_least: bool) -> Markup {
-        let mut names: Vec<(&str, u64, Option<u64>)> = self
-            .known
-            .iter()
-            .map(|(name, weight)| (&**name, *weight, (self.count)(name)))
-            .collect();
-        for name in self.chosen.iter().filter(|name| !self.known.contains_key(*name)) {
+        let mut names: Vec<(&str, u64, Option<u64>)> =
+            self.known.iter().map(|(name, weight)| (*name, *weight, (self.count)(name))).collect();
+        for name in self.chosen.iter().filter(|name| !self.known.contains_key(name.as_str())) {
             names.push((name, 0, (self.count)(name)));
         }
         let is_chosen = |name: &str| self.chosen.iter().any(|chosen| chosen == name);

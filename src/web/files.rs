@@ -24,7 +24,7 @@ use super::{
     ask::encoded,
     card::Card,
     message::size,
-    site::{Problem, Site, refused, run},
+    site::{Problem, Site, SiteState, refused, run},
     upload::plain_name,
 };
 use crate::{
@@ -136,7 +136,7 @@ fn is_picture(file: &Attachment) -> bool {
 }
 
 /// Answers with a file of a conversation. The hash of the content names the file.
-pub(super) async fn answer(site: &Arc<Site>, id: String, hash: String) -> Response {
+pub(super) async fn answer(site: &Arc<SiteState>, id: String, hash: String) -> Response {
     match run(site, move |site, stop| find(site, &id, &hash, stop)).await {
         Ok((content, file)) => {
             let is_picture = is_picture(&file);

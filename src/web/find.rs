@@ -22,7 +22,7 @@ use crate::{
         ConversationIds, ConversationKey, Flags, Match, Mode, Note, Question, Scope, SourceKind,
     },
     model::{Hit, Instant, Stop},
-    text::{literal::LiteralPattern, snippet},
+    text::{hash::fnv1a, literal::LiteralPattern, snippet},
     tools::words::Words,
 };
 
@@ -31,6 +31,9 @@ pub(super) const GROUPS: usize = 20;
 
 /// The maximum number of shown messages of a conversation; the others are on the conversation's page.
 const MOST_LINES: usize = 13;
+
+/// The maximum number of messages of a conversation that are read, with those of the same text.
+const MOST_READ: usize = 60;
 
 /// The time limit of counting messages beyond a full page. The request for the filters counts all messages.
 const MOST_COUNTING: Duration = Duration::from_millis(2);
@@ -72,6 +75,8 @@ pub(super) struct FoundLine {
     pub(super) text: Vec<TextPiece>,
     /// The number of messages with the same text, including this message.
     pub(super) copies: u32,
+    /// The numbers of the other messages with the same text, as far as they are known.
+    pub(super) same: Vec<u32>,
 }
 
 /// Finds what is asked for.
@@ -119,8 +124,16 @@ struct StreamedHit {
     title: Vec<TextPiece>,
     /// Whether the message matches, and not only the title.
     is_in_text: bool,
-    /// The text around the first matches; `None` if the text is not needed.
-    text: Option<Vec<TextPiece>>,
+    /// The text around the first matches, and a hash of the whole text; `None` if the text is not needed.
+    text: Option<(Vec<TextPiece>, u64)>,
+}
+
+/// A message to show, and those with the same text.
+struct ShownHit {
+    hit: Hit<'static>,
+    text: Vec<TextPiece>,
+    hash: u64,
+    same: Vec<Hit<'static>>,
 }
 
 /// The conversations of an exact search, in the order of their first hit.
@@ -135,7 +148,9 @@ struct SeenConversation {
     key: ConversationKey,
     title: Vec<TextPiece>,
     time: Option<Instant>,
-    found: Vec<(Hit<'static>, Vec<TextPiece>)>,
+    found: Vec<ShownHit>,
+    /// The number of messages among `found`, with those of the same text.
+    read: usize,
     messages: usize,
 }
 
@@ -146,7 +161,8 @@ impl Grouping {
         let key = (kind, hit.conversation_id.clone().into_owned());
         let place = *self.places.entry(key).or_insert_with_key(|key| {
             let (key, time) = (key.clone(), hit.time);
-            self.seen.push(SeenConversation { key, title, time, found: Vec::new(), messages: 0 });
+            let (found, read, messages) = (Vec::new(), 0, 0);
+            self.seen.push(SeenConversation { key, title, time, found, read, messages });
             self.seen.len() - 1
         });
         if !is_in_text {
@@ -156,13 +172,20 @@ impl Grouping {
         let seen = &mut self.seen[place];
         self.messages += 1;
         seen.messages += 1;
-        if let Some(text) = text
+        if let Some((text, hash)) = text
             && is_shown
             && seen.found.len() < MOST_LINES
+            && seen.read < MOST_READ
         {
-            seen.found.push((hit, text));
+            seen.read += 1;
+            let is_same = |it: &ShownHit| it.hash == hash && it.hit.role == hit.role;
+            match seen.found.iter().position(is_same) {
+                Some(place) => seen.found[place].same.push(hit),
+                None => seen.found.push(ShownHit { hit, text, hash, same: Vec::new() }),
+            }
         }
-        (!is_shown || seen.found.len() == MOST_LINES).then_some(&seen.key)
+        let is_done = seen.found.len() == MOST_LINES || seen.read == MOST_READ;
+        (!is_shown || is_done).then_some(&seen.key)
     }
 }
 
@@ -184,8 +207,10 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         let is_in_text = !spans(&hit.content, 1).is_empty();
         let is_light = is_full.load(Ordering::Relaxed) || is_done(kind, &hit);
         let title = if is_light { Vec::new() } else { title_of(&hit.title, &marker) };
-        let text =
-            (is_in_text && !is_light).then(|| around(&hit.content, &marker.spans(&hit.content)));
+        let text = (is_in_text && !is_light).then(|| {
+            let (text, spans) = marker.readable(&hit.content);
+            (around(&text, &spans), fnv1a(hit.content.as_bytes()))
+        });
         let hit = Hit { content: "".into(), title: "".into(), ..hit }.into_owned();
         Some(StreamedHit { kind, hit, title, is_in_text, text })
     };
@@ -270,6 +295,7 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
             role: one.hit.role.clone().into_owned(),
             text: whole(passage, &marker.spans(passage)),
             copies: one.copies,
+            same: Vec::new(),
         });
     }
     let conversations = groups.len();
@@ -309,15 +335,18 @@ fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRe
 impl SeenConversation {
     fn group(self, card: Card) -> FoundGroup {
         let SeenConversation { title, time, found, messages, .. } = self;
-        let mut lines: Vec<FoundLine> = found
-            .into_iter()
-            .map(|(hit, text)| {
-                let (number, place) = card.place(&hit);
-                FoundLine { number, place, role: hit.role.into_owned(), text, copies: 1 }
-            })
-            .collect();
+        let line = |ShownHit { hit, text, same, .. }: ShownHit| {
+            let mut places: Vec<(u32, f64)> =
+                same.iter().chain([&hit]).map(|hit| card.place(hit)).collect();
+            places.sort_unstable_by_key(|(number, _)| *number);
+            let (number, place) = places[0];
+            let same: Vec<u32> = places[1..].iter().map(|(number, _)| *number).collect();
+            let copies = places.len() as u32;
+            FoundLine { number, place, role: hit.role.into_owned(), text, copies, same }
+        };
+        let mut lines: Vec<FoundLine> = found.into_iter().map(line).collect();
         lines.sort_by_key(|line| line.number);
-        let more = messages - lines.len();
+        let more = messages - lines.iter().map(|line| line.copies as usize).sum::<usize>();
         FoundGroup { card, title, time, summary: String::new(), lines, more }
     }
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{
     ask::Ask,
-    card::{Card, counted},
+    card::{Card, counted, title_of},
     frame::{Frame, Tab},
     site::{Problem, Site},
     talk,
@@ -92,7 +92,7 @@ fn find(site: &Site, id: &str, stop: &Stop) -> Result<FoundToForget, Problem> {
         Err(error @ Error::ReadOnly { .. }) => Err(error.to_string()),
         Err(error) => return Err(error.into()),
     };
-    Ok((card, talk::title(&session), found))
+    Ok((card, title_of(&session), found))
 }
 
 fn way_back(found: &Forgettable) -> Markup {

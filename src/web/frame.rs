@@ -28,7 +28,7 @@ pub(super) struct Frame<'a> {
     /// The time zone of the times on the page, if there are any.
     pub(super) zone: Option<String>,
     /// The stamp by which the script sees whether something changed.
-    pub(super) stamp: String,
+    pub(super) stamp: &'a str,
 }
 
 impl Frame<'_> {
@@ -158,7 +158,7 @@ fn keys() -> Markup {
 /// Returns the page of a problem.
 pub(super) fn problem(heading: &str, what: &str) -> Markup {
     let ask = Ask::default();
-    let (title, tab, stamp) = (heading, Tab::Elsewhere, String::new());
+    let (title, tab, stamp) = (heading, Tab::Elsewhere, "");
     let frame = Frame { title, tab, ask: &ask, messages: None, zone: None, stamp };
     frame.around(html! {
         div.page.plain {

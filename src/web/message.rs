@@ -5,11 +5,12 @@ use std::ops::Range;
 use maud::{Markup, PreEscaped, html};
 
 use super::{
+    ansi,
     card::{counted, moment, role_name},
     code::Highlighter,
     diff::change,
     excerpt::{Marker, around, marked},
-    mark::{escaped, mark_html},
+    mark::mark_html,
     markdown::render,
 };
 use crate::{
@@ -169,13 +170,13 @@ impl Reading<'_> {
         let plain = |text: &str, label: &str| {
             format!(
                 "<pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{}</code></pre>",
-                escaped(text)
+                ansi::html(text)
             )
         };
         let (summary, html) = match part {
             Part::Text(text) | Part::Answer(text) => {
                 let html = match is_markdown {
-                    true => render(text, is_typed, &mut self.highlighter),
+                    true => render(&ansi::plain(text), is_typed, &mut self.highlighter),
                     false => plain(text, "The message as it was written"),
                 };
                 let (html, count) = mark(&html);
@@ -191,14 +192,14 @@ impl Reading<'_> {
             Part::Thinking(text) => {
                 let html = match is_markdown {
                     true => {
-                        let html = render(text, false, &mut self.highlighter);
+                        let html = render(&ansi::plain(text), false, &mut self.highlighter);
                         format!("<div class=\"md\" dir=\"auto\">{html}</div>")
                     }
                     false => plain(text, "Thinking as it was written"),
                 };
                 (html! { "Thinking" }, html)
             }
-            Part::Call(name, arguments) => match change(arguments) {
+            Part::Call(name, arguments) => match change(&ansi::plain(arguments)) {
                 Some(change) => {
                     let summary =
                         html! { code { (name) } " " bdi { (change.file) } " " (change.size()) };
@@ -210,7 +211,7 @@ impl Reading<'_> {
                 }
             },
             Part::Output(text) => {
-                let html = change(text).map(|change| change.html());
+                let html = change(&ansi::plain(text)).map(|change| change.html());
                 (
                     html! { (first_line(text)) },
                     html.unwrap_or_else(|| plain(text, "Output of the tool")),
@@ -304,6 +305,7 @@ pub(super) fn has_text(role: &str, content: &str, joins_thinking: bool) -> bool 
 }
 
 fn first_line(text: &str) -> String {
+    let text = ansi::plain(text);
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
     match snippet::cut(line, SUMMARY) {
         Some(cut) => format!("{cut}…"),

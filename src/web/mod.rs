@@ -5,6 +5,7 @@
 //!
 //! The router has no authorisation: the server that uses the router checks who may ask.
 
+mod ansi;
 mod ask;
 mod assets;
 mod branches;
@@ -14,6 +15,7 @@ mod code;
 mod diff;
 mod excerpt;
 mod facets;
+mod family;
 mod files;
 mod find;
 mod flag;
@@ -46,15 +48,15 @@ use tower_http::compression::CompressionLayer;
 
 use crate::engine::{Engine, Resources};
 use ask::Ask;
-use site::{Site, change, file, html, text};
+use site::{SiteState, change, file, html, text};
 
-type Shared = State<Arc<Site>>;
+type Shared = State<Arc<SiteState>>;
 
 /// Returns the routes of the page. `local_time` shows times in the time zone of this computer;
 /// `resources` are the limits of indexing.
 pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Router {
     upload::remove_abandoned(&engine.config().home);
-    let site = Arc::new(Site::new(engine, local_time, resources));
+    let site = Arc::new(SiteState::new(engine, local_time, resources));
     Router::new()
         .route("/", get(search))
         .route("/search", get(search))
@@ -154,7 +156,7 @@ async fn forget_for_good(State(site): Shared, Path(id): Path<String>) -> Respons
 
 /// Answers with a stamp that changes when another page may be shown.
 async fn pulse(State(site): Shared) -> Response {
-    text(&site, |site, _| Ok(site.stamp())).await
+    text(&site, |site, _| Ok(site.stamp().to_owned())).await
 }
 
 async fn statistics(State(site): Shared, RawQuery(query): RawQuery) -> Response {
@@ -441,6 +443,88 @@ mod tests {
         assert_eq!(status, StatusCode::NOT_FOUND);
         let (_, markdown) = get_of(&router, "/c/0.md").await;
         assert!(markdown.starts_with("# Title 0\n") && markdown.contains("a **needle** here"));
+    }
+
+    #[tokio::test]
+    async fn identical_messages_are_one_line_that_opens() {
+        let export = TestExport::of(&["red start"]);
+        let insert = "INSERT INTO messages VALUES ('s' || ?1, 0, ?2, ?3, 1700000100 + ?1)";
+        for n in 0..30 {
+            let text = if n % 10 == 5 { format!("a red line {n}") } else { "red again".to_owned() };
+            export.connection.execute(insert, (n, "tool", text)).unwrap();
+        }
+        export.connection.execute(insert, (30, "user", "red again")).unwrap();
+        let (_, page) = get_of(&router_of(&export), "/search?q=red").await;
+        let words = words_of(&page);
+        assert!(words.contains("32 messages in 1 conversation"), "{words}");
+        assert!(words.contains("and 26 identical messages"), "{words}");
+        // The first of them is the line, and each of the others has its link.
+        assert!(page.contains("href=\"/c/0/2?q=red#m2\" aria-label=\"Message 2, Tool\""), "{page}");
+        assert!(page.contains("<a href=\"/c/0/31?q=red#m31\">31</a>"), "{page}");
+        assert_eq!(page.matches("<mark>red</mark> again").count(), 2, "{page}");
+        assert!(!words.contains("in the conversation itself"), "{words}");
+    }
+
+    #[tokio::test]
+    async fn colours_of_a_terminal_are_shown_and_not_copied() {
+        let export = TestExport::of(&["Run the tests"]);
+        let insert = "INSERT INTO messages VALUES ('t', 0, 'tool', ?1, 1700000100)";
+        let text = "\x1b[1mrunning\x1b[0m 1 test\x1b[2K\n\x1b[32mpas\x1b[1msed\x1b[0m <b>";
+        export.connection.execute(insert, [text]).unwrap();
+        let router = router_of(&export);
+        let (_, page) = get_of(&router, "/c/0").await;
+        assert!(page.contains("<span class=\"t-bold\">running</span> 1 test\n"), "{page}");
+        assert!(page.contains("<span class=\"t-green\">pas</span>"), "{page}");
+        assert!(page.contains("&lt;b&gt;") && !page.contains('\x1b') && !page.contains("[2K"));
+        let (_, found) = get_of(&router, "/results?q=running").await;
+        assert!(found.contains("<mark>running</mark> 1 test"), "{found}");
+        let (_, markdown) = get_of(&router, "/c/0.md").await;
+        assert!(markdown.contains("running 1 test\npassed <b>"), "{markdown}");
+    }
+
+    #[tokio::test]
+    async fn an_agent_and_the_call_that_started_it_are_linked() {
+        const SESSION: &str = "11111111-2222-4333-8444-555555555555";
+        let export = TestExport::of(&[]);
+        let folder = tempfile::tempdir().unwrap();
+        let prompt = "Find where prices are rounded.\nSay the line.";
+        let record = |role: &str, id: &str, agent: Option<&str>, content: serde_json::Value| {
+            let record = serde_json::json!({
+                "type": role, "uuid": id, "sessionId": SESSION, "cwd": "/shop", "agentId": agent,
+                "isSidechain": agent.is_some(), "timestamp": "2025-10-30T11:00:00Z",
+                "message": {"id": id, "role": role, "content": content},
+            });
+            format!("{record}\n")
+        };
+        let input = serde_json::json!({"description": "Look", "prompt": prompt});
+        let call =
+            serde_json::json!([{"type": "tool_use", "id": "t", "name": "Task", "input": input}]);
+        let own = record("user", "u1", None, "Fix the cart".into())
+            + &record("assistant", "a1", None, call);
+        let agent = record("user", "u2", Some("x1"), prompt.into())
+            + &record("assistant", "a2", Some("x1"), "In cart.rs".into());
+        let transcripts = folder.path().join("shop");
+        std::fs::create_dir(&transcripts).unwrap();
+        std::fs::write(transcripts.join(format!("{SESSION}.jsonl")), own).unwrap();
+        std::fs::write(transcripts.join("agent-x1.jsonl"), agent).unwrap();
+        let config = export.engine.config().clone();
+        let archives = vec![folder.path().to_owned()];
+        let engine = Arc::new(Engine::new(crate::engine::Config { archives, ..config }));
+        engine.upkeep().sync_transcripts(&Default::default(), &|_| {}).unwrap();
+        let router = router(engine, false, RESOURCES);
+        let of_agent = format!("/c/{SESSION}%2Fagent-x1");
+        let (_, page) = get_of(&router, &format!("/c/{SESSION}")).await;
+        let link = format!("<a href=\"{of_agent}\" dir=\"auto\">");
+        // One link is below the call, the other one among the facts.
+        assert_eq!(page.matches(&link).count(), 2, "{page}");
+        assert!(page[page.find("id=\"m2\"").unwrap()..].contains(&link), "{page}");
+        assert!(words_of(&page).contains("agent, 2 messages"), "{page}");
+        let (status, page) = get_of(&router, &of_agent).await;
+        assert_eq!(status, StatusCode::OK);
+        assert!(
+            page.contains(&format!("<a href=\"/c/{SESSION}/2#m2\">Fix the cart</a>")),
+            "{page}"
+        );
     }
 
     #[tokio::test]

@@ -27,7 +27,7 @@ const OPEN_LINES: usize = 3;
 pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let results = match find(site, ask, stop) {
-        Err(Problem::Engine(error)) if error.is_not_found() => return Ok(begin(site, ask, stamp)),
+        Err(Problem::Engine(error)) if error.is_not_found() => return Ok(begin(site, ask)),
         results => results?,
     };
     let messages = site.messages(stop);
@@ -179,15 +179,21 @@ fn conversation(site: &Site, ask: &Ask, group: &FoundGroup, flags: &Flags) -> Ma
 
 fn hit(ask: &Ask, group: &FoundGroup, line: &FoundLine) -> Markup {
     let number = line.number;
-    let address = format!("{}/{number}{}#m{number}", group.card.address(), ask.marks());
+    let to = |number: u32| format!("{}/{number}{}#m{number}", group.card.address(), ask.marks());
     let label = format!("Message {number}, {}", role_name(&line.role));
     html! {
         li {
-            a.no href=(address) aria-label=(label) { (number) }
+            a.no href=(to(number)) aria-label=(label) { (number) }
             " " span.who aria-hidden="true" { (role_name(&line.role).to_lowercase()) }
             p.text dir="auto" {
                 (marked(&line.text))
-                @if line.copies > 1 { " " span.note { "(" (line.copies) " times)" } }
+                @if line.copies > 1 && line.same.is_empty() { " " span.note { "(" (line.copies) " times)" } }
+            }
+            @if !line.same.is_empty() {
+                details.same {
+                    summary { "and " (counted(line.same.len(), "identical message")) }
+                    @for number in &line.same { a href=(to(*number)) { (number) } " " }
+                }
             }
         }
     }
@@ -284,8 +290,8 @@ fn none(ask: &Ask, messages: Option<u64>) -> Markup {
 }
 
 /// Returns the page of a home without chats.
-fn begin(site: &Site, ask: &Ask, stamp: String) -> Markup {
-    let (title, tab) = ("Bring your chats", Tab::Search);
+fn begin(site: &Site, ask: &Ask) -> Markup {
+    let (title, tab, stamp) = ("Bring your chats", Tab::Search, site.stamp());
     let frame = Frame { title, tab, ask, messages: None, zone: None, stamp };
     frame.around(html! {
         div.page.plain {

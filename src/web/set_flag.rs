@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use super::{
     ask::{Ask, fields},
     flag::{HIDE, STAR},
-    site::{Problem, Site, changed, refused},
+    site::{Problem, Site, SiteState, changed, refused},
     talk,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Sets the flag of a conversation in the address, and redirects back to the conversation.
-pub(super) async fn set(site: &Arc<Site>, id: String, query: String) -> Response {
+pub(super) async fn set(site: &Arc<SiteState>, id: String, query: String) -> Response {
     let work = move |site: &Site| {
         let wanted = fields(&query).find_map(|(name, value)| {
             let flag = match &*name {

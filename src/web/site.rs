@@ -1,7 +1,8 @@
 //! The state that all pages share, and the code that runs their work.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    ops::Deref,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -28,8 +29,15 @@ const MOST_TIME: Duration = Duration::from_secs(30);
 /// How long the number of all messages is cached.
 const COUNTED_FOR: Duration = Duration::from_secs(10);
 
-/// The state that all pages share.
+/// What the parts of one answer share: the state of all pages, and the stamp of the sources.
 pub(super) struct Site {
+    state: Arc<SiteState>,
+    /// The stamp, once it was needed. To make it takes system calls, or a request to a cluster.
+    stamp: OnceLock<String>,
+}
+
+/// The state that all pages share.
+pub(super) struct SiteState {
     pub(super) engine: Arc<Engine>,
     local_time: bool,
     /// The number of all messages, the time of counting, and the stamp of the counted state.
@@ -57,11 +65,31 @@ struct KnownPlaces {
     places: Arc<Places>,
 }
 
-impl Site {
-    pub(super) fn new(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Site {
+impl SiteState {
+    pub(super) fn new(engine: Arc<Engine>, local_time: bool, resources: Resources) -> SiteState {
         let (counted, places, totals) = Default::default();
         let imports = Imports::default();
-        Site { engine, local_time, counted, places, totals, imports, resources }
+        SiteState { engine, local_time, counted, places, totals, imports, resources }
+    }
+
+    /// Lets the number of all messages be counted again.
+    pub(super) fn forget_counts(&self) {
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Deref for Site {
+    type Target = SiteState;
+
+    fn deref(&self) -> &SiteState {
+        &self.state
+    }
+}
+
+impl Site {
+    /// Begins an answer.
+    fn of(state: &Arc<SiteState>) -> Site {
+        Site { state: Arc::clone(state), stamp: OnceLock::new() }
     }
 
     pub(super) fn clock(&self) -> Clock {
@@ -72,20 +100,21 @@ impl Site {
     /// counted.
     pub(super) fn messages(&self, stop: &Stop) -> Option<u64> {
         let known = self.counted.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let is_good = |at: Instant, of: &str| at.elapsed() < COUNTED_FOR || *of == self.stamp();
+        let is_good = |at: Instant, of: &str| at.elapsed() < COUNTED_FOR || of == self.stamp();
         if let Some((_, _, count)) = known.filter(|(at, of, _)| is_good(*at, of)) {
             return Some(count);
         }
-        let stamp = self.stamp();
+        let stamp = self.stamp().to_owned();
         let count = self.engine.tally(&[], stop).ok()?.messages;
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         *counted = Some((Instant::now(), stamp, count));
         Some(count)
     }
 
-    /// Returns a stamp that changes when an answer may change.
-    pub(super) fn stamp(&self) -> String {
-        self.engine.stamp()
+    /// Returns a stamp that changes when an answer may change. Within an answer it stays as it was when it
+    /// was first asked for: what is read after that is as new or newer.
+    pub(super) fn stamp(&self) -> &str {
+        self.stamp.get_or_init(|| self.engine.stamp())
     }
 
     /// Returns the stars and the hidden conversations.
@@ -99,7 +128,7 @@ impl Site {
         with_models: bool,
         stop: &Stop,
     ) -> Result<Arc<Places>, engine::Error> {
-        let stamp = self.stamp();
+        let stamp = self.stamp().to_owned();
         let known = self.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(known) = known.filter(|it| it.stamp == stamp && it.has_models >= with_models) {
             return Ok(known.places);
@@ -116,7 +145,7 @@ impl Site {
         scope: &Scope,
         count: impl FnOnce() -> Result<Facets, engine::Error>,
     ) -> Result<Arc<Facets>, engine::Error> {
-        let of = (self.stamp(), scope.clone());
+        let of = (self.stamp().to_owned(), scope.clone());
         let mut known = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.as_ref().filter(|known| known.of == of) {
             return Ok(Arc::clone(&known.counts));
@@ -125,11 +154,6 @@ impl Site {
         let counts = Arc::new(count()?);
         *known = Some(KnownTotals { of, counts: Arc::clone(&counts) });
         Ok(counts)
-    }
-
-    /// Lets the number of all messages be counted again.
-    pub(super) fn forget_counts(&self) {
-        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -205,7 +229,7 @@ impl Drop for StopOnDrop {
 /// Runs work off the async threads. The work stops when the client disconnects, and runs again if
 /// an index changed during the work.
 pub(super) async fn run<T: Send + 'static>(
-    site: &Arc<Site>,
+    site: &Arc<SiteState>,
     work: impl Fn(&Site, &Stop) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let stop = Stop::after(MOST_TIME);
@@ -214,7 +238,7 @@ pub(super) async fn run<T: Send + 'static>(
     let attempts = move || {
         for _ in 1..ATTEMPTS {
             let before = map_faults::count();
-            let done = map_faults::caught(|| work(&site, &stop));
+            let done = map_faults::caught(|| work(&Site::of(&site), &stop));
             let is_sound = matches!(&done, Ok(done) if !is_torn(done));
             match done {
                 Ok(done) if is_sound && map_faults::count() == before => return done,
@@ -222,7 +246,7 @@ pub(super) async fn run<T: Send + 'static>(
                 _ => site.engine.close(),
             }
         }
-        map_faults::caught(|| work(&site, &stop)).unwrap_or_else(|panic| {
+        map_faults::caught(|| work(&Site::of(&site), &stop)).unwrap_or_else(|panic| {
             site.engine.close();
             Err(Problem::Panicked(panic))
         })
@@ -238,7 +262,7 @@ fn is_torn<T>(done: &Result<T, Problem>) -> bool {
 }
 
 /// Returns whether a text is the id of a conversation.
-pub(super) async fn is_id(site: &Arc<Site>, id: &str) -> bool {
+pub(super) async fn is_id(site: &Arc<SiteState>, id: &str) -> bool {
     let id = id.to_owned();
     let work = move |site: &Site, stop: &Stop| {
         let is_of = |kind| matches!(site.engine.about(kind, &id, stop), Ok(Some(_)));
@@ -249,7 +273,7 @@ pub(super) async fn is_id(site: &Arc<Site>, id: &str) -> bool {
 
 /// Answers with HTML; an error is a page too.
 pub(super) async fn html(
-    site: &Arc<Site>,
+    site: &Arc<SiteState>,
     work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
     match run(site, work).await {
@@ -260,7 +284,7 @@ pub(super) async fn html(
 
 /// Answers with a file to download.
 pub(super) async fn file(
-    site: &Arc<Site>,
+    site: &Arc<SiteState>,
     work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
     match run(site, work).await {
@@ -274,7 +298,7 @@ pub(super) async fn file(
 
 /// Changes something, and answers with HTML. The change is completed even if the client disconnects.
 pub(super) async fn change(
-    site: &Arc<Site>,
+    site: &Arc<SiteState>,
     work: impl FnOnce(&Site) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
     match changed(site, work).await {
@@ -285,19 +309,21 @@ pub(super) async fn change(
 
 /// Changes something off the async threads. The change is completed even if the client disconnects.
 pub(super) async fn changed<T: Send + 'static>(
-    site: &Arc<Site>,
+    site: &Arc<SiteState>,
     work: impl FnOnce(&Site) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let site = Arc::clone(site);
-    let work =
-        move || map_faults::caught(|| work(&site)).unwrap_or_else(|it| Err(Problem::Panicked(it)));
+    let work = move || {
+        map_faults::caught(|| work(&Site::of(&site)))
+            .unwrap_or_else(|it| Err(Problem::Panicked(it)))
+    };
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(Problem::Panicked(error.to_string())))
 }
 
 /// Answers with plain text; an error is an HTML page.
 pub(super) async fn text(
-    site: &Arc<Site>,
+    site: &Arc<SiteState>,
     work: impl Fn(&Site, &Stop) -> Result<String, Problem> + Send + 'static,
 ) -> Response {
     match run(site, work).await {
@@ -317,4 +343,27 @@ fn answer(status: StatusCode, kind: &'static str, body: String) -> Response {
     // Chats change and are private, so the browser must not cache them.
     let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-store")];
     (status, headers, body).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::TestExport;
+
+    #[test]
+    fn an_answer_makes_the_stamp_once() {
+        let export = TestExport::of(&["red"]);
+        let engine = Arc::new(Engine::new(export.engine.config().clone()));
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        let state = Arc::new(SiteState::new(engine, false, resources));
+        let site = Site::of(&state);
+        let before = site.stamp().to_owned();
+        export.add(1, "red fox");
+        assert_eq!(site.stamp(), before);
+        // What the next answer reads is as new as its stamp.
+        assert_eq!(site.places(false, &Stop::never()).unwrap().len(), 2);
+        let next = Site::of(&state);
+        assert_ne!(next.stamp(), before);
+        assert_eq!(next.messages(&Stop::never()), Some(2));
+    }
 }

@@ -5,12 +5,14 @@ use std::{collections::HashMap, fmt::Write as _, ops::Range, time::Duration};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
+    ansi,
     ask::{Ask, Way, encoded, fields},
     assets::STYLE,
     branches::Path,
-    card::{Card, cards, counted, moment},
+    card::{Card, cards, counted, moment, title_of},
     code::Highlighter,
     excerpt::{Marker, few_words, marked, whole},
+    family::Family,
     files::MessageFiles,
     find::marker,
     flag,
@@ -74,6 +76,7 @@ struct Talk {
     turn: Option<usize>,
     /// The path that is shown: the branch of the chosen turn.
     path: Path,
+    family: Family,
     is_whole: bool,
 }
 
@@ -121,7 +124,8 @@ pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
     let place = path.place(turn).unwrap_or(0);
     let number = session.line(turn);
     let near = |turn: usize| {
-        let text = session.message(turn).content.into_owned();
+        let text = session.message(turn).content;
+        let text = ansi::plain(&text);
         let text = text.split_whitespace().take(NEAR).collect::<Vec<_>>().join(" ");
         let cut = snippet::cut(&text, NEAR).map(|cut| format!("{cut}…"));
         let role = super::card::role_name(session.role(turn)).to_owned();
@@ -157,7 +161,7 @@ pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
 pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, Problem> {
     let (session, card) = find(site, id, stop)?;
     let clock = site.clock();
-    let mut text = format!("# {}\n\n`{}` · {}\n", title(&session), card.id, card.service);
+    let mut text = format!("# {}\n\n`{}` · {}\n", title_of(&session), card.id, card.service);
     if let Some(link) = &card.link {
         let _ = write!(text, "\n<{link}>\n");
     }
@@ -177,7 +181,7 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
         let role = if message.role.is_empty() { "unknown" } else { &message.role };
         let time = message.time.and_then(|time| clock.minute(time));
         let time = time.map_or_else(String::new, |time| format!(" · {time}"));
-        let content = snippet::trim(&message.content);
+        let content = ansi::plain(snippet::trim(&message.content));
         let _ = write!(text, "\n## {} · {role}{time}{other}\n\n{content}\n", session.line(turn));
         for line in files.lines(&message) {
             let _ = write!(text, "\n{line}\n");
@@ -192,7 +196,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
     let (session, card) = find(site, id, stop)?;
-    let title = title(&session);
+    let title = title_of(&session);
     let path = Path::of(&session, &follows(site, &session, stop)?, None);
     let is_other = |turn: &usize| path.place(*turn).is_none();
     let others: Vec<usize> = (0..session.turns()).filter(is_other).collect();
@@ -356,14 +360,9 @@ fn open(site: &Site, view: &View, marker: &Marker, stop: &Stop) -> Result<Talk, 
     if view.ask.is_focused {
         path.retain(|at| Some(at) == turn || is_kept(at));
     }
-    Ok(Talk { session, card, ask: view.ask.clone(), hits, turn, path, is_whole: view.is_whole })
-}
-
-pub(super) fn title(session: &Session) -> String {
-    match snippet::trim(&session.about.title) {
-        "" => "Untitled".to_owned(),
-        title => title.split_whitespace().collect::<Vec<_>>().join(" "),
-    }
+    let family = Family::of(&site.engine, &session, stop)?;
+    let (ask, is_whole) = (view.ask.clone(), view.is_whole);
+    Ok(Talk { session, card, ask, hits, turn, path, family, is_whole })
 }
 
 /// Returns the address of a message, with the marked text.
@@ -373,7 +372,7 @@ fn address(card: &Card, ask: &Ask, number: u32) -> String {
 
 impl Talk {
     fn title(&self) -> String {
-        title(&self.session)
+        title_of(&self.session)
     }
 
     fn link(&self, turn: usize) -> String {
@@ -446,7 +445,10 @@ impl Talk {
                     is_whole: self.is_whole,
                     is_open: self.is_whole,
                     versions: self.versions(*turn),
-                    files: files.shown(&hit),
+                    files: html! {
+                        (self.family.of_message(self.session.role(*turn), &hit.content))
+                        (files.shown(&hit))
+                    },
                 }))
             }
             @if shown.end < all {
@@ -561,14 +563,14 @@ impl Talk {
                 ol {
                     @for turn in rows {
                         @let hit = self.session.message(*turn);
-                        @let spans = marker.spans(&hit.content);
+                        @let (content, spans) = marker.readable(&hit.content);
                         li {
                             a href=(self.link(*turn))
                                 aria-current=[(self.turn == Some(*turn)).then_some("true")] {
                                 b { (self.session.line(*turn)) }
                                 " " span dir="auto" {
                                     @if self.path.place(*turn).is_none() { i { "other version " } }
-                                    (marked(&few_words(&hit.content, &spans)))
+                                    (marked(&few_words(&content, &spans)))
                                 }
                             }
                         }
@@ -622,6 +624,7 @@ impl Talk {
                     @if let Some(project) = self.card.project() {
                         div { dt { "Project" } " " dd dir="auto" { (project) } }
                     }
+                    (self.family.facts())
                     div { dt { "Id" } " " dd { code { (self.card.id) } } }
                 }
             }

@@ -22,7 +22,7 @@ use super::{
     card::counted,
     imports::{Outcome, ReadSoFar, Stage},
     message::size,
-    site::Site,
+    site::SiteState,
 };
 use crate::{
     engine::{
@@ -47,7 +47,7 @@ const IN_USE: &str = "lock";
 
 /// Receives a file as the body of a request, and begins its import. The page shows how far it is.
 pub(super) async fn receive(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<SiteState>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
@@ -89,7 +89,7 @@ pub(super) async fn receive(
 
 /// Ends an import if its file did not arrive completely.
 struct Unfinished {
-    site: Arc<Site>,
+    site: Arc<SiteState>,
     is_received: bool,
 }
 
@@ -122,7 +122,7 @@ pub(super) fn remove_abandoned(home: &Path) {
 
 /// Writes a body to a file that only its owner can read.
 async fn store(
-    site: &Site,
+    site: &SiteState,
     name: &str,
     length: Option<u64>,
     body: Body,
@@ -165,7 +165,7 @@ async fn store(
 }
 
 /// Imports a file into the database for imports.
-fn import(site: &Site, path: &Path, branches: Branches) -> Result<Outcome, String> {
+fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, String> {
     let config = site.engine.config();
     let target = config.db.clone().unwrap_or_else(|| config.db_folder().join("verbatim.db"));
     if let Some(folder) = config.local_folder() {

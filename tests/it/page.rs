@@ -12,12 +12,14 @@ const HOSTILE: &str = "<script>window.hacked=1</script><img src=x onerror=\"wind
     <svg onload=\"window.hacked=3\"></svg> sentinel";
 
 /// Every view.
-const VIEWS: [&str; 12] = [
+const VIEWS: [&str; 14] = [
     "/",
     "/?q=bread",
     "/?q=nothing+at+all",
     "/c/c1/2?q=bread",
     "/c/c1",
+    "/?q=running",
+    "/c/terminal?q=running",
     "/c/branching",
     "/c/branching/forget",
     "/c/c1?find=bread&view=text",
@@ -79,6 +81,9 @@ fn fill(connection: &Connection) {
         "[sentinel](javascript:window.hacked=4) ![a](http://evil.example/a.png)\n\n```html\n{HOSTILE}\n```\n\n{HOSTILE}"
     );
     add(HOSTILE, HOSTILE, &[("user", HOSTILE), (HOSTILE, &markdown), ("tool", HOSTILE)]);
+    let output = "\x1b[1mrunning\x1b[0m 2 checks\n\x1b[32mgreen\x1b[0m \x1b[33myellow\x1b[0m \x1b[2mdim\x1b[0m";
+    let repeated = [("user", "Check it"), ("tool", output), ("tool", output), ("tool", output)];
+    add("terminal", "Terminal", &repeated);
     // Messages 6 to 11 are in the branching conversation; the last three of them are on other branches.
     let branches = "CREATE TABLE verbatim_branches (message_id TEXT PRIMARY KEY, follows TEXT);
         CREATE TABLE verbatim_messages (message_id TEXT PRIMARY KEY, export_id TEXT, model TEXT);
@@ -121,6 +126,31 @@ fn from_the_first_letter_to_the_message_and_back() {
         .wait("location.search === '?q=bread' && document.querySelector('#q').value === 'bread'");
     browser.run("history.back()");
     browser.wait("location.pathname === '/c/c1/3' && document.querySelector('#m3 mark.now')");
+    browser.assert_sound(&site);
+}
+
+#[test]
+fn identical_messages_open_and_a_terminal_has_its_colours() {
+    let Some((browser, site)) = start() else { return };
+    browser.open(&format!("{}/?q=running", site.address));
+    browser.wait("document.querySelectorAll('#list .hits > li').length === 1");
+    assert_eq!(browser.run("return document.querySelector('.same a').checkVisibility()"), false);
+    browser.click(".same summary");
+    browser.wait("document.querySelectorAll('.same a').length === 2 && location.pathname === '/'");
+    browser.click(".same a");
+    browser.wait(
+        "location.pathname === '/c/terminal/3' && document.querySelector('#m3 details').open",
+    );
+    let colour = |selector: &str| {
+        browser.run(&format!(
+            "return getComputedStyle(document.querySelector('#m3 {selector}')).color"
+        ))
+    };
+    assert_ne!(colour(".t-green"), colour("pre"));
+    // What is selected and copied has no control characters.
+    let script = "getSelection().selectAllChildren(document.querySelector('#m3 pre'));
+        return getSelection().toString()";
+    assert_eq!(browser.run(script), "running 2 checks\ngreen yellow dim");
     browser.assert_sound(&site);
 }
 

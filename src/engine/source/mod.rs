@@ -35,6 +35,7 @@ mod work;
 
 pub(crate) use clustered::ClusterScan;
 pub use handle::FallbackReason;
+pub(crate) use hidden::Ids;
 pub use kind::SourceKind;
 #[cfg(feature = "internals")]
 pub use live::LiveReader;

@@ -349,7 +349,9 @@ impl Source {
         if let Some(cluster) = self.cluster() {
             return clustered::provenance(&cluster, ids, stop);
         }
-        self.on_database(|path| db::read(path, stop, |database| db::provenance(database, ids)))
+        self.on_database(|path| {
+            db::read_tables(path, stop, |database| db::provenance(database, ids))
+        })
     }
 }
 

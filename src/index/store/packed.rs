@@ -42,6 +42,9 @@ const LONGEST: usize = 1 << 20;
 /// The longest symbol.
 const SYMBOL: usize = 8;
 
+/// The bytes of two characters, and of the rest of a character before them.
+const TAIL: usize = 2 * 4 + 3;
+
 /// The code that says that the next byte stands for itself.
 const ESCAPE: u8 = 255;
 
@@ -249,6 +252,20 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Returns the last bytes of a text that is valid UTF-8, from the beginning of a character: the last
+    /// two characters at least. `buffer` holds them if the text was packed.
+    pub(in crate::index) fn tail<'b>(&self, buffer: &'b mut Vec<u8>) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        let tail = match &self.body {
+            Body::Packed(packed) if self.range == (0, packed.length) => packed.tail(buffer),
+            _ => self.part(self.len().saturating_sub(TAIL)..self.len(), buffer),
+        };
+        let begin = tail.iter().position(|byte| byte & 0xC0 != 0x80);
+        &tail[begin.unwrap_or(tail.len())..]
+    }
+
     /// Returns the text up to a place.
     pub(in crate::index) fn until(&self, end: usize) -> Cow<'a, [u8]> {
         let range = self.range.0..(self.range.0 + end).min(self.range.1);
@@ -298,6 +315,31 @@ impl Packed<'_> {
             buffer.resize(length + SYMBOL, 0);
         }
         let codes = self.codes.get(self.start(first)..self.start(last)).unwrap_or_default();
+        self.table.decode(codes, buffer);
+        range.start - start..range.end - start
+    }
+
+    /// Unpacks the last bytes of a text without the byte 255, which UTF-8 does not have: then a code 255
+    /// always says that the next byte stands for itself.
+    fn tail<'b>(&self, buffer: &'b mut Vec<u8>) -> &'b [u8] {
+        let (mut at, mut length) = (self.codes.len(), 0);
+        while at > 0 && length < TAIL {
+            let is_itself = at >= 2 && self.codes[at - 2] == ESCAPE;
+            let symbol = usize::from(self.table.lengths[usize::from(self.codes[at - 1])]);
+            (at, length) = if is_itself { (at - 2, length + 1) } else { (at - 1, length + symbol) };
+        }
+        if buffer.len() < length + SYMBOL {
+            buffer.resize(length + SYMBOL, 0);
+        }
+        self.table.decode(&self.codes[at..], buffer);
+        &buffer[..length]
+    }
+}
+
+impl Table {
+    /// Writes the symbols of codes to a buffer, which has room for one more symbol.
+    #[inline]
+    fn decode(&self, codes: &[u8], buffer: &mut [u8]) {
         let (mut codes, mut at) = (codes.iter(), 0);
         while let Some(code) = codes.next() {
             let Some(out) = buffer[at..].first_chunk_mut::<SYMBOL>() else { break };
@@ -305,11 +347,10 @@ impl Packed<'_> {
                 out[0] = codes.next().copied().unwrap_or_default();
                 at += 1;
             } else {
-                *out = self.table.symbols[usize::from(*code)];
-                at += usize::from(self.table.lengths[usize::from(*code)]);
+                *out = self.symbols[usize::from(*code)];
+                at += usize::from(self.lengths[usize::from(*code)]);
             }
         }
-        range.start - start..range.end - start
     }
 }
 
@@ -351,6 +392,12 @@ mod tests {
             let packed = symbols.text(number, bytes);
             assert_eq!((packed.len(), &*packed.whole()), (text.len(), text));
             assert_eq!(packed.read(&mut buffer), text);
+            if let Ok(text) = str::from_utf8(text) {
+                let tail = str::from_utf8(packed.tail(&mut buffer)).expect("whole characters");
+                assert!(
+                    text.ends_with(tail) && tail.chars().count() >= text.chars().count().min(2)
+                );
+            }
             let places = [0, 1, text.len() / 3, PART - 1, PART, PART + 1, 2 * PART, text.len()];
             for start in places.into_iter().filter(|place| *place <= text.len()) {
                 for end in places.into_iter().filter(|end| (start..=text.len()).contains(end)) {
@@ -392,6 +439,7 @@ mod tests {
                 let text = symbols.text(number, bytes);
                 assert_eq!(text.whole().len(), text.len());
                 text.part(text.len() / 2..text.len(), &mut Vec::new());
+                text.tail(&mut Vec::new());
             }
         }
     }
