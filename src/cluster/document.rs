@@ -18,8 +18,10 @@ pub(super) const MESSAGE: &str = "m";
 /// The kind of a conversation's document.
 pub(super) const CONVERSATION: &str = "c";
 
-/// The most bytes of a text without grams of five characters, unless they are of one letter.
+/// The most bytes of a text without grams of five characters, unless they are of one letter; and the
+/// most of one with them, because it is sent twice and a request has a limit.
 const SHORT_TEXT: usize = 1_000;
+const MOST_LONG_TEXT: usize = 4 << 20;
 
 /// A message as a document.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -120,7 +122,8 @@ impl MessageDocument {
                 Ok(())
             });
         }
-        one.long = texts.iter().flatten().map(|text| text.len()).sum::<usize>() > SHORT_TEXT;
+        let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
+        one.long = bytes > SHORT_TEXT && bytes <= MOST_LONG_TEXT;
         let all = texts.into_iter().flatten().chain(one.g.iter().map(String::as_str));
         one.h = match one.long {
             true => all.map(str::to_owned).collect(),
