@@ -1,14 +1,15 @@
 //! Messages and conversations as documents of an index.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::layout::LONG_GRAM;
 use crate::{
     model::{Instant, Origin, Provenance, StoredConversation, StoredMessage},
-    text::{like::is_regular, loose},
+    text::{fold::fold, like::is_regular, loose},
 };
 
 /// The kind of a message's document.
@@ -16,6 +17,11 @@ pub(super) const MESSAGE: &str = "m";
 
 /// The kind of a conversation's document.
 pub(super) const CONVERSATION: &str = "c";
+
+/// The most bytes of a text without grams of five characters, unless they are of one letter; and the
+/// most of one with them, because it is sent twice and a request has a limit.
+const SHORT_TEXT: usize = 1_000;
+const MOST_LONG_TEXT: usize = 4 << 20;
 
 /// A message as a document.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -55,6 +61,13 @@ pub(super) struct MessageDocument {
     /// Further text for the grams: the parts of the texts that change when accents are removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     g: Vec<String>,
+    /// Whether the text is long, so that all its grams of five characters are in `h`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    long: bool,
+    /// Text for the grams of five characters: all of it if it is long, and otherwise the runs of one
+    /// character. Not in `_source`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    h: Vec<String>,
     /// The place in the reading order of the conversation, from 0.
     #[serde(default)]
     pub(super) i: u32,
@@ -109,6 +122,13 @@ impl MessageDocument {
                 Ok(())
             });
         }
+        let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
+        one.long = bytes > SHORT_TEXT && bytes <= MOST_LONG_TEXT;
+        let all = texts.into_iter().flatten().chain(one.g.iter().map(String::as_str));
+        one.h = match one.long {
+            true => all.map(str::to_owned).collect(),
+            false => all.flat_map(same_letters).collect::<BTreeSet<_>>().into_iter().collect(),
+        };
         one
     }
 
@@ -132,6 +152,16 @@ impl MessageDocument {
             model: self.model,
         }
     }
+}
+
+/// Returns what stands [`LONG_GRAM`] times in a row in a text.
+fn same_letters(text: &str) -> impl Iterator<Item = String> {
+    let (mut last, mut count) = (None, 0);
+    text.chars().map(fold).filter_map(move |letter| {
+        count = if last == Some(letter) { count + 1 } else { 1 };
+        last = Some(letter);
+        (count == LONG_GRAM).then(|| letter.to_string().repeat(LONG_GRAM))
+    })
 }
 
 /// A conversation as a document, with the facts about its messages that lists and counts need.

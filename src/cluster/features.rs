@@ -9,7 +9,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use super::document::{ConversationDocument, MessageDocument};
 use crate::{
     embed::Model,
-    index::pack,
+    index::{pack, speaker},
     model::{Stop, StoredConversation, StoredMessage},
     text::{
         summary::{self, term_hashes},
@@ -48,10 +48,12 @@ impl FeatureMaker {
     pub(super) fn add(&self, document: &mut MessageDocument, place: u32, message: &StoredMessage) {
         let text = shown(message);
         document.i = place;
-        document.l = self.tokenizer.cut(&text, |term| {
-            document.w.push_str(term);
-            document.w.push(' ');
-        });
+        for text in [speaker(&message.role), &text] {
+            document.l += self.tokenizer.cut(text, |term| {
+                document.w.push_str(term);
+                document.w.push(' ');
+            });
+        }
         (document.vt, document.v) = self.vector(&text);
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::text::fold::fold;
 
 /// The version of the layout, which every index stores. It must rise when the stored data change.
-pub(super) const FORMAT: u64 = 2;
+pub(super) const FORMAT: u64 = 3;
 
 /// The name of our entry in the metadata of an index.
 pub(super) const META: &str = "verbatim";
@@ -23,6 +23,10 @@ const LENGTH_WEIGHT: f32 = 0.5;
 
 /// The longest gram, in characters.
 pub(super) const LONGEST_GRAM: usize = 3;
+
+/// The length of the grams of `h`, in characters. A long text has nearly every three characters of a
+/// language somewhere, and few of its five.
+pub(super) const LONG_GRAM: usize = 5;
 
 /// The settings that a copy of an index needs too.
 pub(super) fn copied_settings() -> Value {
@@ -62,10 +66,16 @@ pub(super) fn new_index(meta: &Value) -> Value {
                     "grams": {
                         "type": "ngram", "min_gram": 1, "max_gram": LONGEST_GRAM, "token_chars": [],
                     },
+                    "long_grams": {
+                        "type": "ngram", "min_gram": LONG_GRAM, "max_gram": LONG_GRAM, "token_chars": [],
+                    },
                     "words": { "type": "whitespace", "max_token_length": LONGEST_TERM },
                 },
                 "analyzer": {
                     "grams": { "type": "custom", "tokenizer": "grams", "char_filter": ["fold"] },
+                    "long_grams": {
+                        "type": "custom", "tokenizer": "long_grams", "char_filter": ["fold"],
+                    },
                     "words": { "type": "custom", "tokenizer": "words" },
                 },
             },
@@ -82,9 +92,11 @@ pub(super) const ORDER: [&str; 5] = ["s", "n", "p", "r", "k"];
 /// Returns the fields of an index.
 fn mapping(meta: &Value) -> Value {
     // No frequencies and positions: the client compares the texts itself.
-    let grams = json!({
-        "type": "text", "analyzer": "grams", "norms": false, "index_options": "docs",
-    });
+    let grams = |analyzer: &str| {
+        json!({
+            "type": "text", "analyzer": analyzer, "norms": false, "index_options": "docs",
+        })
+    };
     // The score of a document is the sum of the boosts of the words that a query has.
     let words = json!({
         "type": "text", "analyzer": "words", "norms": false, "index_options": "docs",
@@ -96,7 +108,7 @@ fn mapping(meta: &Value) -> Value {
         // Fields without a mapping are only stored.
         "dynamic": false,
         "_meta": { META: meta },
-        "_source": { "excludes": ["g", "w", "vt", "v", "tw", "sw"] },
+        "_source": { "excludes": ["g", "h", "w", "vt", "v", "tw", "sw"] },
         "properties": {
             "kind": { "type": "keyword" },
             "c": { "type": "long" },
@@ -109,7 +121,9 @@ fn mapping(meta: &Value) -> Value {
             "odd": { "type": "boolean" },
             "t": text,
             "d": text,
-            "g": grams,
+            "g": grams("grams"),
+            "h": grams("long_grams"),
+            "long": { "type": "boolean" },
             "i": { "type": "integer", "index": false },
             "l": { "type": "integer", "index": false },
             "w": {

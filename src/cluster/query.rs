@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     document::{self, MESSAGE},
-    layout::LONGEST_GRAM,
+    layout::{LONG_GRAM, LONGEST_GRAM},
 };
 use crate::{
     model::Request,
@@ -15,6 +15,9 @@ use crate::{
 
 /// The most grams of a run that are looked up.
 const MOST_GRAMS: usize = 64;
+
+/// The most grams of a run that are looked up in long texts.
+const MOST_LONG_GRAMS: usize = 16;
 
 /// The most grams of a whole request. A cluster takes some 1,000 clauses.
 const MOST_CLAUSES: usize = 800;
@@ -89,27 +92,61 @@ fn of_runs(runs: &RunQuery, left: &mut usize) -> Option<Value> {
 fn of_run(run: &str, left: &mut usize) -> Option<Value> {
     // A text with a NUL is always looked at, and no other has one.
     let parts = run.split('\0').filter(|part| !part.is_empty());
-    let mut grams: BTreeSet<String> = BTreeSet::new();
+    let (mut grams, mut long): (BTreeSet<String>, BTreeSet<String>) = Default::default();
     for part in parts {
         let letters: Vec<char> = part.chars().collect();
         // A run that is shorter than a gram is a gram itself.
         let length = letters.len().min(LONGEST_GRAM);
         grams.extend(letters.windows(length).map(|gram| gram.iter().collect::<String>()));
+        long.extend(letters.windows(LONG_GRAM).map(|gram| gram.iter().collect::<String>()));
     }
-    let step = grams.len().div_ceil(MOST_GRAMS).max(1);
-    let grams: Vec<Value> =
-        grams.into_iter().step_by(step).map(|gram| json!({ "term": { "g": gram } })).collect();
-    if grams.is_empty() || grams.len() > *left {
+    let is_of_one = |gram: &&String| gram.chars().all(|letter| gram.starts_with(letter));
+    let mut of_short = some_terms("g", &grams, MOST_GRAMS);
+    of_short.extend(long.iter().filter(is_of_one).map(|gram| json!({ "term": { "h": gram } })));
+    let of_long = some_terms("h", &long, MOST_LONG_GRAMS);
+    let count = of_short.len() + of_long.len();
+    if grams.is_empty() || count > *left {
         return None;
     }
-    *left -= grams.len();
-    Some(json!({ "bool": { "filter": grams } }))
+    *left -= count;
+    if of_long.is_empty() {
+        return Some(json!({ "bool": { "filter": of_short } }));
+    }
+    let is_long = json!({ "term": { "long": true } });
+    let short = json!({ "bool": { "filter": of_short, "must_not": is_long } });
+    let long = json!({ "bool": { "filter": of_long } });
+    Some(json!({ "bool": { "should": [short, long], "minimum_should_match": 1 } }))
+}
+
+/// Returns the clauses of some of the grams of a run, evenly spread.
+fn some_terms(field: &str, grams: &BTreeSet<String>, most: usize) -> Vec<Value> {
+    let step = grams.len().div_ceil(most).max(1);
+    grams.iter().step_by(step).map(|gram| json!({ "term": { field: gram } })).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::Matching;
+
+    /// Long texts are found by grams of five characters, and every text by one letter five times in a row.
+    #[test]
+    fn longer_grams_narrow_what_common_ones_propose() {
+        let of = |run: &str| {
+            let mut left = MOST_CLAUSES;
+            of_run(run, &mut left).expect("grams").to_string()
+        };
+        assert!(!of("ther").contains("long"));
+        let query = of("there a");
+        for part in [r#"{"g":"her"}"#, r#"{"h":"there"}"#, r#"{"h":"ere a"}"#, r#"{"long":true}"#] {
+            assert!(query.contains(part), "{query}");
+        }
+        let of_one = r#"{"bool":{"filter":[{"term":{"g":"..."}},{"term":{"h":"....."}}]"#;
+        assert!(of(".......").contains(of_one), "{}", of("......."));
+        let mut left = 10;
+        assert_eq!(of_run("much longer than that", &mut left), None);
+        assert_eq!(left, 10);
+    }
 
     /// The titles of a needed text propose messages, whether or not the texts before it have runs.
     #[test]

@@ -16,7 +16,7 @@ use super::{
     view::{Shards, View, hit},
 };
 use crate::{
-    index::PackedQuery,
+    index::{PackedQuery, rounded_length},
     model::{Hit, Instant, Stop},
 };
 
@@ -30,7 +30,13 @@ const MOST_COUNTS: usize = 500;
 const MOST_DOCUMENTS: usize = 1_000;
 
 /// The number of candidates whose packed vectors are compared, for each message that is wanted.
-const COMPARED: usize = 4;
+///
+/// Of the 200 nearest of LoCoMo's 5,882 messages, .85 are among four times as many candidates, and .99
+/// among ten times as many.
+const COMPARED: usize = 8;
+
+/// The most candidates whose packed vectors are compared: a cluster gives 10,000 at once.
+const MOST_COMPARED: usize = 10_000;
 
 /// The most terms that are considered as corrections of a misspelt term.
 const MOST_SLIPS: usize = 50;
@@ -268,7 +274,7 @@ impl<'a> Ranked<'a> {
         if let Some(after) = after {
             body["search_after"] = after.clone();
         }
-        let mut found = self.search(body)?.hits.hits;
+        let mut found = self.search_by("dfs_query_then_fetch", body)?.hits.hits;
         let next = match found.len() == size {
             true => found.last_mut().map(|last| last.sort.take()),
             false => None,
@@ -285,7 +291,7 @@ impl<'a> Ranked<'a> {
         vector: &[f32],
         count: usize,
     ) -> Result<Vec<(MessagePlace, f32)>, Error> {
-        let size = (COMPARED * count).min(MOST_DOCUMENTS.max(count));
+        let size = (COMPARED * count).min(MOST_COMPARED);
         let query = any_of(near_words(vector), filters_with(filter, required));
         let found = self.search(json!({
             "size": size, "track_total_hits": false, "query": query, "stored_fields": "_none_",
@@ -393,7 +399,8 @@ impl<'a> Ranked<'a> {
             let Some(place) = self.view.place(document.c) else {
                 return Err(self.client.failed(WHAT, "a message has no conversation in the index"));
             };
-            let (turn, length, order) = (document.i, document.l, document.order());
+            let (turn, length) = (document.i, rounded_length(document.l));
+            let order = document.order();
             let conversation = &self.view.conversations()[place];
             messages.push(RankedMessage {
                 at: (place, turn),
@@ -406,11 +413,17 @@ impl<'a> Ranked<'a> {
         Ok(messages)
     }
 
-    /// Sends a search. The weights of terms are computed over all shards together.
-    fn search(&self, mut body: Value) -> Result<Answer, Error> {
+    /// Sends a search whose scores do not depend on how frequent terms are.
+    fn search(&self, body: Value) -> Result<Answer, Error> {
+        self.search_by("query_then_fetch", body)
+    }
+
+    /// Sends a search. With `dfs_query_then_fetch`, the weights of terms are computed over all shards
+    /// together, which takes one more step.
+    fn search_by(&self, kind: &str, mut body: Value) -> Result<Answer, Error> {
         body["track_scores"] = true.into();
         let path = format!(
-            "/{}/_search?allow_partial_search_results=false&search_type=dfs_query_then_fetch",
+            "/{}/_search?allow_partial_search_results=false&search_type={kind}",
             self.view.index()
         );
         let call = Call { is_import: false, ..Call::import(WHAT, "POST", path) };

@@ -34,7 +34,11 @@ const TOPICS: [(&str, &str); 6] = [
     ("Training for a marathon", "running shoes knee pace interval rest stretch race coach breath"),
 ];
 
-/// Makes a database of conversations about topics, some of them without a title.
+/// The people who write in a part of the conversations, and address each other.
+const PEOPLE: [&str; 2] = ["Melanie", "Caroline"];
+
+/// Makes a database of conversations about topics, some of them without a title, some of them between
+/// people whose names are their roles.
 fn database(path: &Path) {
     let connection = Connection::open(path).expect("a database");
     connection
@@ -62,7 +66,11 @@ fn database(path: &Path) {
             for _ in 0..3 + next(12) {
                 let _ = write!(text, " about the {}", words[next(words.len())]);
             }
-            let role = if turn % 2 == 0 { "user" } else { "assistant" };
+            let mut role = if turn % 2 == 0 { "user" } else { "assistant" };
+            if conversation % 4 == 3 {
+                role = PEOPLE[turn % 2];
+                let _ = write!(text, ", {}", PEOPLE[(turn + 1) % 2]);
+            }
             let time = 1_700_000_000 + (conversation * TURNS + turn) * 3_600;
             let sql = "INSERT INTO messages VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
             let message = format!("m{conversation}-{turn}");
@@ -128,6 +136,8 @@ fn messages_and_conversations_rank_as_in_a_local_index() {
         "tomato -compost",
         "\"the invoice about the refund\" deadline",
         "money back from the authorities",
+        "When did Melanie race?",
+        "What does Caroline like about the rope that Melanie bought?",
     ] {
         for (mode, tolerance) in [(Mode::Text, 0.001), (Mode::Vector, 0.1), (Mode::Both, 0.05)] {
             for scope in &scopes {

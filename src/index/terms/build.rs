@@ -59,6 +59,12 @@ const LOCK: &str = "words.lock";
 /// Roles that do not name a speaker.
 const PLAIN_ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 
+/// Returns the name of the speaker if a role is one, and nothing otherwise. A message has the terms of
+/// this name and those of its text.
+pub(crate) fn speaker(role: &str) -> &str {
+    if PLAIN_ROLES.contains(&role) { "" } else { role }
+}
+
 /// Builds the term index of a segment; returns `false` if another process builds it.
 ///
 /// `progress` gets the number of messages that are done.
@@ -151,12 +157,11 @@ impl Inversion<'_> {
         let mut seen: Vec<u32> = Vec::new();
         for (count, doc_id) in share.enumerate() {
             let document = doc_id - self.doc_ids.start;
-            let role = self.snapshot.role(doc_id);
-            let role = if PLAIN_ROLES.contains(&role) { "" } else { role };
+            let speaker = speaker(self.snapshot.role(doc_id));
             let content = self.snapshot.content_bytes(doc_id);
             let texts = content_pieces(&content, PIECE);
             let mut length = 0;
-            for text in std::iter::once(role.into()).chain(texts) {
+            for text in std::iter::once(speaker.into()).chain(texts) {
                 let mut spilled = Ok(());
                 tokens(&text, |token| {
                     match token {

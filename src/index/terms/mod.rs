@@ -32,6 +32,7 @@ use super::{
 };
 
 pub use build::build_terms;
+pub(crate) use build::speaker;
 pub use score::{Bm25, DocSet, Norms, WeightedTerm, frequencies, holding};
 
 /// The version of the folder and of the tokenizer. Other versions are built again.
@@ -152,6 +153,11 @@ fn schema() -> Schema {
 
 /// The length from which on several lengths share a code. These codes are 4 % apart.
 const EXACT: u32 = 64;
+
+/// Returns a length as term indexes keep it.
+pub(crate) fn rounded_length(length: u32) -> u32 {
+    length_of(code_of(length))
+}
 
 fn code_of(length: u32) -> u8 {
     if length < EXACT {

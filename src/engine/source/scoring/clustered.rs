@@ -33,7 +33,7 @@ use crate::{
             scope::{About, Scope},
         },
     },
-    index::{Norms, PackedQuery},
+    index::{self, Norms, PackedQuery, WeightedTerm},
     model::{Hit, Stop},
     text::words::Tokenizer,
 };
@@ -449,13 +449,15 @@ impl ClusterConceptScorer<'_> {
     fn bm25(&self, message: &RankedMessage) -> f32 {
         let terms = &self.concept.terms;
         let mut frequencies = vec![0; terms.len()];
-        self.tokenizer.cut(&message.hit.content, |cut| {
-            if let Some(at) = terms.iter().position(|term| term.term == cut) {
-                frequencies[at] += 1;
-            }
-        });
+        for text in [index::speaker(&message.hit.role), &message.hit.content] {
+            self.tokenizer.cut(text, |cut| {
+                if let Some(at) = terms.iter().position(|term| term.term == cut) {
+                    frequencies[at] += 1;
+                }
+            });
+        }
         let weighted = terms.iter().zip(frequencies).filter(|(_, frequency)| *frequency > 0);
-        let score = |(term, frequency): (&crate::index::WeightedTerm, u32)| {
+        let score = |(term, frequency): (&WeightedTerm, u32)| {
             term.weight * self.norms.score(frequency, message.length)
         };
         weighted.map(score).sum()
