@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rusqlite::{Connection, Params, params};
+use rusqlite::{Connection, Params, Statement, params};
 
 use crate::model::Instant;
 
@@ -57,7 +57,20 @@ impl ConversationRow<'_> {
     }
 }
 
+/// Adds a message whose id no other message has; see [`MessageRow::insert_new`].
+pub(super) const NEW_MESSAGE: &str = "INSERT INTO messages (id, conversation_id, role, content,
+        create_time, update_time, position)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+
 impl MessageRow<'_> {
+    /// Adds the message with the statement [`NEW_MESSAGE`].
+    pub(super) fn insert_new(&self, statement: &mut Statement<'_>) -> rusqlite::Result<()> {
+        let (created, updated) = (decimal(self.create_time), decimal(self.update_time));
+        let MessageRow { id, conversation, role, content, position, .. } = self;
+        let values = params![id, conversation, role, content, created, updated, position];
+        statement.execute(values).map(drop)
+    }
+
     /// Adds the message; returns the id of its row.
     ///
     /// If another message has the id, the conversation's id is put before it, and if needed a number
@@ -65,10 +78,8 @@ impl MessageRow<'_> {
     pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<String> {
         let mut id = self.id.to_owned();
         let mut attempt = 1;
-        let sql = "INSERT INTO messages (id, conversation_id, role, content, create_time,
-                       update_time, position)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING";
-        let mut statement = connection.prepare_cached(sql)?;
+        let sql = format!("{NEW_MESSAGE} ON CONFLICT (id) DO NOTHING");
+        let mut statement = connection.prepare_cached(&sql)?;
         let (created, updated) = (decimal(self.create_time), decimal(self.update_time));
         let MessageRow { conversation, role, content, position, .. } = self;
         while statement.execute(params![

@@ -11,15 +11,16 @@ use crate::model::Origin;
 /// Version 2 added `verbatim_transcripts`, version 3 `verbatim_branches`.
 pub(super) const VERSION: i64 = 3;
 
-/// The canonical tables, as ChatGPT Browser defines them.
-const CANONICAL: &str = "
-CREATE TABLE conversations (
+/// The canonical table of conversations, as ChatGPT Browser defines it.
+const CONVERSATIONS: &str = "CREATE TABLE conversations (
     id TEXT PRIMARY KEY,
     create_time TEXT,
     update_time TEXT,
     title TEXT
-);
-CREATE TABLE messages (
+)";
+
+/// The canonical table of messages, as ChatGPT Browser defines it.
+const MESSAGES: &str = "CREATE TABLE messages (
     id TEXT PRIMARY KEY,
     conversation_id TEXT NOT NULL,
     role TEXT,
@@ -28,8 +29,7 @@ CREATE TABLE messages (
     update_time TEXT,
     position INTEGER NOT NULL,
     FOREIGN KEY (conversation_id) REFERENCES conversations(id)
-);
-";
+)";
 
 const BY_CONVERSATION: &str =
     "CREATE INDEX idx_messages_conversation_id ON messages(conversation_id);";
@@ -165,10 +165,37 @@ pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<SchemaSta
     }))
 }
 
-/// Creates the missing tables, inside the transaction of the caller.
+/// Creates the missing tables and the index of the messages, inside the transaction of the caller.
 pub(super) fn create(connection: &Connection, found: SchemaState) -> rusqlite::Result<()> {
-    create_tables(connection, found)?;
+    if found == SchemaState::Empty {
+        connection.execute_batch(CONVERSATIONS)?;
+        connection.execute_batch(MESSAGES)?;
+    }
+    create_ours(connection, found)?;
     index(connection)
+}
+
+/// Creates all tables of an empty database, but the messages have no primary key and no index yet. Ids have
+/// no order, so SQLite adds rows without a key several times faster, and sorts all ids once at the end.
+pub(super) fn create_without_key(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(CONVERSATIONS)?;
+    connection.execute_batch(&MESSAGES.replacen("id TEXT PRIMARY KEY", "id TEXT", 1))?;
+    create_ours(connection, SchemaState::Empty)
+}
+
+/// Adds the primary key that [`create_without_key`] left out; no id may be there twice.
+///
+/// The index of a primary key is a unique index with a reserved name and without a text of its own. SQLite
+/// makes it a key when it reads the changed schema.
+pub(super) fn add_key(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "CREATE UNIQUE INDEX new_key ON messages(id);
+         PRAGMA writable_schema = ON;
+         UPDATE sqlite_schema SET name = 'sqlite_autoindex_messages_1', sql = NULL
+             WHERE name = 'new_key';",
+    )?;
+    connection.execute("UPDATE sqlite_schema SET sql = ?1 WHERE name = 'messages'", [MESSAGES])?;
+    connection.execute_batch("PRAGMA writable_schema = RESET")
 }
 
 /// Creates the index of the messages by conversation, unless there is one.
@@ -185,11 +212,8 @@ pub(super) fn index(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Creates the missing tables as [`create`] does, but without the index.
-pub(super) fn create_tables(connection: &Connection, found: SchemaState) -> rusqlite::Result<()> {
-    if found == SchemaState::Empty {
-        connection.execute_batch(CANONICAL)?;
-    }
+/// Creates the missing tables of ours.
+fn create_ours(connection: &Connection, found: SchemaState) -> rusqlite::Result<()> {
     if matches!(found, SchemaState::Empty | SchemaState::Canonical) {
         connection.execute_batch(OURS)?;
     }

@@ -350,7 +350,7 @@ impl Writer {
     }
 
     fn merger<'a>(&'a self, connection: &'a Connection, mode: MergeMode) -> Merge<'a> {
-        let late = self.fresh.as_ref().and_then(FreshDatabase::details);
+        let late = self.fresh.as_ref().and_then(FreshDatabase::late);
         Merge { connection, parts: self.parts, mode, late }
     }
 

@@ -46,28 +46,23 @@ fn conversation(
     }
     let mut messages: Vec<Message> = Vec::with_capacity(order.len());
     let mut files = Vec::new();
-    // The id of the message of each node. A node without a message has the id of the node before it.
-    let mut read: HashMap<usize, String> = HashMap::new();
+    // The place of the message of each node. A node without a message has that of the node before it.
+    let mut read: Vec<Option<usize>> = vec![None; tree.nodes.len()];
     for (place, at) in order.into_iter().enumerate() {
         let node = &tree.nodes[at];
-        let before = node.parent.and_then(|parent| read.get(&parent)).cloned().unwrap_or_default();
-        let Some(raw) = node.message else {
-            read.insert(at, before);
+        let before = node.parent.and_then(|parent| read[parent]);
+        read[at] = before;
+        let Some(raw) = node.message else { continue };
+        let Some((mut message, own)) = message(raw, &node.id, tally)? else {
+            tally.empty += 1;
             continue;
         };
-        match message(raw, &node.id, tally)? {
-            Some((mut message, own)) => {
-                read.insert(at, message.id.clone());
-                message.follows = (place >= shown.len()).then_some(before);
-                let at = messages.len();
-                files.extend(own.into_iter().map(|file| AttachedFile { message: at, ..file }));
-                messages.push(message);
-            }
-            None => {
-                read.insert(at, before);
-                tally.empty += 1;
-            }
+        if place >= shown.len() {
+            message.follows = Some(before.map_or(String::new(), |at| messages[at].id.clone()));
         }
+        read[at] = Some(messages.len());
+        files.extend(own.into_iter().map(|file| AttachedFile { message: messages.len(), ..file }));
+        messages.push(message);
     }
     let own_id = own_id(fields, ["id", "conversation_id", "uuid"]);
     let create_time = fields.get("create_time").and_then(time);
@@ -93,29 +88,37 @@ fn message(
     node: &str,
     tally: &mut ImportTally,
 ) -> Result<Option<(Message, Vec<AttachedFile>)>, Damage> {
-    let fields = raw.fields()?;
-    let role = match fields.get("author") {
-        Some(author) if author.is_object() => author.fields()?.text("role").map(Cow::into_owned),
-        Some(author) => author.text().map(Cow::into_owned),
-        None => fields.text("role").map(Cow::into_owned),
-    }
-    .unwrap_or_default();
-    let metadata = fields.object("metadata")?;
-    let list = metadata.get("attachments");
+    let [author, own_role, metadata, recipient, content, id, created, updated] = raw.pick([
+        "author",
+        "role",
+        "metadata",
+        "recipient",
+        "content",
+        "id",
+        "create_time",
+        "update_time",
+    ])?;
+    let role = match author {
+        Some(author) if author.is_object() => author.pick(["role"])?[0],
+        Some(author) => Some(author),
+        None => own_role,
+    };
+    let role = role.and_then(Raw::text).unwrap_or_default().into_owned();
+    let metadata = metadata.map(|it| it.pick(["attachments", "model_slug"])).transpose()?;
+    let [list, model] = metadata.unwrap_or_default();
     let attachments = match list {
         Some(list) => names(list, &["name", "file_name"])?,
         None => Vec::new(),
     };
-    let recipient = fields.text("recipient").unwrap_or_default();
+    let recipient = recipient.and_then(Raw::text).unwrap_or_default();
     let list = list.map(Raw::value).transpose()?;
-    let raw = fields.get("content");
     // Most messages are texts without anything else.
     let plain =
-        raw.filter(|_| !recipient.starts_with(content::CANVAS)).and_then(content::only_text);
+        content.filter(|_| !recipient.starts_with(content::CANVAS)).and_then(content::only_text);
     let (content, files) = match plain {
         Some(text) => (text, files::of_message(list, None)),
         None => {
-            let content = raw.map(Raw::value).transpose()?;
+            let content = content.map(Raw::value).transpose()?;
             let files = files::of_message(list, content.as_ref());
             let text = content.map(|content| content::text(&content, &recipient, tally));
             (text.unwrap_or_default(), files)
@@ -136,14 +139,14 @@ fn message(
         }
         content = only_files(&attachments);
     }
-    let id = fields.text("id").filter(|id| !id.is_empty()).unwrap_or(Cow::Borrowed(node));
+    let id = id.and_then(Raw::text).filter(|id| !id.is_empty()).unwrap_or(Cow::Borrowed(node));
     let message = Message {
         id: id.into_owned(),
         role,
         content,
-        create_time: fields.get("create_time").and_then(time),
-        update_time: fields.get("update_time").and_then(time),
-        model: metadata.text("model_slug").map(Cow::into_owned),
+        create_time: created.and_then(time),
+        update_time: updated.and_then(time),
+        model: model.and_then(Raw::text).map(Cow::into_owned),
         attachments,
         line: None,
         follows: None,
@@ -155,52 +158,53 @@ fn message(
 struct Tree<'a> {
     nodes: Vec<Node<'a>>,
     by_id: HashMap<Cow<'a, str>, usize>,
+    /// Pairs of a parent and a child; the children of one parent are in their order.
+    links: Vec<[usize; 2]>,
 }
 
 struct Node<'a> {
     id: Cow<'a, str>,
     parent: Option<usize>,
-    children: Vec<usize>,
     message: Option<Raw<'a>>,
 }
 
 impl<'a> Tree<'a> {
     fn read(mapping: Raw<'a>) -> Result<Tree<'a>, Damage> {
-        let mut entries: Vec<(Cow<'a, str>, ObjectFields<'a>)> = Vec::new();
+        let mut entries: Vec<(Cow<'a, str>, Raw<'a>)> = Vec::new();
         if mapping.is_array() {
             for item in mapping.items()? {
-                let node = item.fields()?;
-                let id = node.text("id").unwrap_or_else(|| Cow::Owned(entries.len().to_string()));
-                entries.push((id, node));
+                let id = item.pick(["id"])?[0].and_then(Raw::text);
+                let id = id.unwrap_or_else(|| Cow::Owned(entries.len().to_string()));
+                entries.push((id, item));
             }
         } else {
-            for (id, node) in mapping.fields()?.into_iter() {
-                entries.push((id, node.fields()?));
-            }
+            entries.extend(mapping.fields()?);
         }
-        let mut tree = Tree { nodes: Vec::with_capacity(entries.len()), by_id: HashMap::new() };
-        for (at, (id, fields)) in entries.iter().enumerate() {
+        let count = entries.len();
+        let (nodes, by_id) = (Vec::with_capacity(count), HashMap::with_capacity(count));
+        let mut tree = Tree { nodes, by_id, links: Vec::with_capacity(count) };
+        let mut named = Vec::with_capacity(count);
+        for (at, (id, node)) in entries.into_iter().enumerate() {
+            let [message, parent, children] = node.pick(["message", "parent", "children"])?;
+            named.push((parent.and_then(Raw::string), children));
             tree.by_id.insert(id.clone(), at);
-            tree.nodes.push(Node {
-                id: id.clone(),
-                parent: None,
-                children: Vec::new(),
-                message: fields.get("message").filter(|message| message.is_object()),
-            });
+            let message = message.filter(|message| message.is_object());
+            tree.nodes.push(Node { id, parent: None, message });
         }
-        for (at, (_, fields)) in entries.iter().enumerate() {
-            let parent = fields.get("parent").and_then(Raw::string);
-            tree.nodes[at].parent = parent.and_then(|id| tree.by_id.get(&id).copied());
+        for (at, (parent, _)) in named.iter().enumerate() {
+            // Most parents come just before their children.
+            let parent = parent.as_deref().and_then(|id| tree.find(id, at.wrapping_sub(1)));
+            tree.nodes[at].parent = parent;
         }
         let mut is_listed = vec![false; tree.nodes.len()];
-        for (at, (_, fields)) in entries.iter().enumerate() {
-            let Some(list) = fields.get("children") else { continue };
+        for (at, (_, children)) in named.into_iter().enumerate() {
+            let Some(list) = children else { continue };
             for child in list.items()?.into_iter().filter_map(Raw::string) {
-                let Some(&child) = tree.by_id.get(&child) else { continue };
+                let Some(child) = tree.find(&child, at + 1) else { continue };
                 // If a node does not name its parent, the parent's list decides.
                 let parent = *tree.nodes[child].parent.get_or_insert(at);
                 if parent == at && !std::mem::replace(&mut is_listed[child], true) {
-                    tree.nodes[at].children.push(child);
+                    tree.links.push([at, child]);
                 }
             }
         }
@@ -209,10 +213,26 @@ impl<'a> Tree<'a> {
         unlisted.sort_by(|a, b| tree.nodes[*a].id.cmp(&tree.nodes[*b].id));
         for at in unlisted {
             if let Some(parent) = tree.nodes[at].parent {
-                tree.nodes[parent].children.push(at);
+                tree.links.push([parent, at]);
             }
         }
         Ok(tree)
+    }
+
+    /// Returns the node of an id, which is probably at `guess`.
+    fn find(&self, id: &str, guess: usize) -> Option<usize> {
+        let is_unique = self.by_id.len() == self.nodes.len();
+        let is_there = is_unique && self.nodes.get(guess).is_some_and(|node| node.id == id);
+        if is_there { Some(guess) } else { self.by_id.get(id).copied() }
+    }
+
+    /// Returns the children of each node.
+    fn children(&self) -> Vec<Vec<usize>> {
+        let mut children = vec![Vec::new(); self.nodes.len()];
+        for [parent, child] in &self.links {
+            children[*parent].push(*child);
+        }
+        children
     }
 
     /// Returns the nodes that the service shows, first to last.
@@ -243,8 +263,8 @@ impl<'a> Tree<'a> {
     fn newest(&self) -> Result<Option<usize>, Damage> {
         let mut times = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
-            let fields = node.message.map(Raw::fields).transpose()?;
-            times.push(fields.and_then(|fields| fields.get("create_time").and_then(time)));
+            let picked = node.message.map(|message| message.pick(["create_time"])).transpose()?;
+            times.push(picked.and_then(|[created]| created).and_then(time));
         }
         // A leaf without a time gets the time of its parent.
         let mut ages: Vec<(Option<Instant>, usize)> = times.into_iter().map(|t| (t, 0)).collect();
@@ -254,8 +274,9 @@ impl<'a> Tree<'a> {
                 ages[at] = (ages[at].0.or(time), depth + 1);
             }
         }
+        let children = self.children();
         let leaves: Vec<usize> =
-            (0..self.nodes.len()).filter(|at| self.nodes[*at].children.is_empty()).collect();
+            (0..self.nodes.len()).filter(|at| children[*at].is_empty()).collect();
         let candidates = if leaves.is_empty() { (0..self.nodes.len()).collect() } else { leaves };
         Ok(candidates.into_iter().max_by_key(|at| (ages[*at], &self.nodes[*at].id)))
     }
@@ -271,6 +292,7 @@ impl<'a> Tree<'a> {
         let mut starts: Vec<usize> = (0..self.nodes.len()).collect();
         // Roots come before the nodes that are only in a circle.
         starts.sort_by_key(|at| (self.nodes[*at].parent.is_some(), &self.nodes[*at].id));
+        let children = self.children();
         let mut all = Vec::with_capacity(self.nodes.len());
         let mut seen = HashSet::new();
         for start in starts {
@@ -278,7 +300,7 @@ impl<'a> Tree<'a> {
             while let Some(at) = waiting.pop() {
                 if seen.insert(at) {
                     all.push(at);
-                    waiting.extend(self.nodes[at].children.iter().rev());
+                    waiting.extend(children[at].iter().rev());
                 }
             }
         }

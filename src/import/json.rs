@@ -143,18 +143,38 @@ impl<'a> Raw<'a> {
         }
         let mut cursor = self.inside();
         let damage = loop {
-            match cursor.next_token() {
-                Some(b'}') => break None,
-                Some(b',') => cursor.at += 1,
-                Some(b'"') => match cursor.field() {
-                    Ok(field) => fields.push(field),
-                    Err(damage) => break Some(damage),
-                },
-                Some(_) => break Some(cursor.damage("no name where one should be")),
-                None => break Some(cursor.damage("an object without an end")),
+            match cursor.next_field() {
+                Ok(Some((name, value))) => fields.push((decode(name), value)),
+                Ok(None) => break None,
+                Err(damage) => break Some(damage),
             }
         };
         (ObjectFields(fields), damage)
+    }
+
+    /// Returns the last field of each of these names; none for any other value than an object. This is
+    /// faster than [`Raw::fields`].
+    pub(super) fn pick<const N: usize>(
+        self,
+        names: [&str; N],
+    ) -> Result<[Option<Raw<'a>>; N], Damage> {
+        let mut picked = [None; N];
+        if !self.is_object() {
+            return Ok(picked);
+        }
+        let mut cursor = self.inside();
+        while let Some((name, value)) = cursor.next_field()? {
+            let is_plain = !name.contains(&b'\\');
+            let name = if is_plain {
+                Cow::Borrowed(name)
+            } else {
+                decode(name).into_owned().into_bytes().into()
+            };
+            if let Some(at) = names.iter().position(|wanted| wanted.as_bytes() == &*name) {
+                picked[at] = Some(value);
+            }
+        }
+        Ok(picked)
     }
 
     /// Returns the items of an array in order; none for any other value.
@@ -326,14 +346,24 @@ impl<'a> Parser<'a> {
         None
     }
 
-    /// Reads the field at the cursor: its name and its value.
-    fn field(&mut self) -> Result<(Cow<'a, str>, Raw<'a>), Damage> {
-        let name = decode(self.string()?);
+    /// Reads the next field of an object: the bytes of its name, and its value; `None` at the end of the
+    /// object.
+    fn next_field(&mut self) -> Result<Option<(&'a [u8], Raw<'a>)>, Damage> {
+        loop {
+            match self.next_token() {
+                Some(b'}') => return Ok(None),
+                Some(b',') => self.at += 1,
+                Some(b'"') => break,
+                Some(_) => return Err(self.damage("no name where one should be")),
+                None => return Err(self.damage("an object without an end")),
+            }
+        }
+        let name = self.string()?;
         if self.next_token() != Some(b':') {
             return Err(self.damage("a name without a value"));
         }
         self.at += 1;
-        Ok((name, self.value()?))
+        Ok(Some((name, self.value()?)))
     }
 
     /// Reads the string that begins here; returns the bytes between its quotes.
@@ -556,6 +586,10 @@ mod tests {
         assert_eq!(fields.get("b").unwrap().items().unwrap().len(), 3);
         assert!(fields.get("n").unwrap().is_null());
         assert!(fields.get("c").is_none());
+        let picked = raw.pick(["n", "c", "a"]).unwrap().map(|raw| raw.map(Raw::bytes));
+        assert_eq!(picked, [Some(&b"NaN"[..]), None, Some(&b"2"[..])]);
+        let escaped = Raw::new(br#"{"\u0061": 3}"#).pick(["a"]).unwrap();
+        assert_eq!(escaped[0].map(Raw::bytes), Some(&b"3"[..]));
         assert_eq!(Raw::new(b"7").fields().unwrap().into_iter().count(), 0);
     }
 
@@ -602,6 +636,7 @@ mod tests {
             r#"{"a": 1"#,
         ] {
             assert!(Raw::new(json.as_bytes()).fields().is_err(), "{json}");
+            assert!(Raw::new(json.as_bytes()).pick(["b"]).is_err(), "{json}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use rusqlite::{Connection, OptionalExtension, Row, params, types::ValueRef};
 
-use super::{changes::Changes, fresh::LateDetails};
+use super::{changes::Changes, fresh::LateParts};
 use crate::{
     db::{
         canonical::{self, ConversationRow, MessageRow},
@@ -30,9 +30,8 @@ pub(super) struct Merge<'a> {
     /// Whether content is stored as the JSON of parts.
     pub(super) parts: bool,
     pub(super) mode: MergeMode,
-    /// The list for rows of `verbatim_messages` that are written later. The database is new then, and does
-    /// not have the conversation yet.
-    pub(super) late: Option<&'a LateDetails>,
+    /// What is written later, if the database is new. It does not have the conversation yet then.
+    pub(super) late: Option<&'a LateParts>,
 }
 
 struct StoredConversation {
@@ -168,8 +167,19 @@ impl Merge<'_> {
         }
         conversation_row(id, new).insert(self.connection)?;
         self.own_row(source, id, new)?;
+        let mut new_message = match self.late {
+            Some(late) => Some((late, self.prepare(canonical::NEW_MESSAGE)?)),
+            None => None,
+        };
         for (at, (key, message)) in keyed(&new.messages).into_iter().enumerate() {
-            self.insert_message(id, &key, message, at as i64 + 1)?;
+            let position = at as i64 + 1;
+            match &mut new_message {
+                Some((late, statement)) if late.is_new(self.connection, &key)? => {
+                    self.row(&key, id, message, position).insert_new(statement)?;
+                    self.details(&key, &key, message)?;
+                }
+                _ => self.insert_message(id, &key, message, position)?,
+            }
         }
         Ok(changes)
     }
@@ -384,8 +394,7 @@ impl Merge<'_> {
     fn details(&self, id: &str, key: &str, new: &Message) -> rusqlite::Result<()> {
         let export_id = (id != key).then_some(key);
         if let Some(late) = self.late.filter(|_| export_id.is_some() || new.model.is_some()) {
-            let row = (id.to_owned(), export_id.map(str::to_owned), new.model.clone());
-            late.push(self.connection, row)?;
+            late.add_details(self.connection, id, export_id, new.model.as_deref())?;
         } else if export_id.is_some() || new.model.is_some() {
             self.prepare(
                 "INSERT INTO verbatim_messages (message_id, export_id, model) VALUES (?1, ?2, ?3)

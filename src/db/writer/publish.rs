@@ -42,7 +42,7 @@ impl Writer {
             configure(&mut connection)?;
             connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
             connection.execute_batch("PRAGMA synchronous = OFF; BEGIN")?;
-            schema::create_tables(&connection, SchemaState::Empty)?;
+            schema::create_without_key(&connection)?;
             Ok(connection)
         })();
         self.connection = Some(made.map_err(|error| self.failed(error))?);
