@@ -3,9 +3,10 @@
 //! Where a maintainer works in the background, a question makes no whole index: it waits for the
 //! maintainer's, but not for long. Otherwise that work would be done twice, or thrown away.
 
-use std::{thread, time::Duration};
+use std::{cell::RefCell, thread, time::Duration};
 
 use super::{
+    older::Checked,
     question::Mode,
     ranker::{MAX_WAIT, Ranker, SMALL},
 };
@@ -35,6 +36,8 @@ pub(super) struct RankedSource {
     pub(super) kind: SourceKind,
     pub(super) scorer: Box<dyn Scorer>,
     pub(super) source: Source,
+    /// What is known of the messages of an index that is out of date; `None` for a current one.
+    pub(super) checked: Option<RefCell<Checked>>,
 }
 
 /// The sources of a question.
@@ -104,6 +107,12 @@ impl Ranker<'_> {
         let (terms, vectors) = scorer.missing();
         let messages = source.latest_index(self.stop).map_or(vectors, |index| index.max_doc());
         let is_without_vectors = self.question.mode == Mode::Vector && vectors >= messages.max(1);
+        // Only plain rows can be compared with an index that is out of date.
+        let is_comparable = scorer.snapshot().is_none_or(|it| it.reading().plain);
+        if !is_current && !is_comparable {
+            self.note_unindexed(source);
+            return Ok(None);
+        }
         if terms > 0 || is_without_vectors {
             let what = if terms > 0 { Lacking::Words } else { Lacking::Vectors };
             self.note_lacking(source, terms.max(vectors), what);
@@ -115,7 +124,8 @@ impl Ranker<'_> {
         if !is_current {
             self.note(Note::OlderIndex { source: source.kind });
         }
-        Ok(Some(RankedSource { kind: source.kind, scorer, source: source.clone() }))
+        let checked = (!is_current).then(RefCell::default);
+        Ok(Some(RankedSource { kind: source.kind, scorer, source: source.clone(), checked }))
     }
 
     /// Brings the index of a source up to date where that is quick.
