@@ -1,6 +1,6 @@
 //! Ranking by an index that is older than its database: what the database no longer has is not shown.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::{
     answer::ConversationKey, fuse::Scored, prepare::RankedSource, question::Match, ranker::Ranker,
@@ -9,27 +9,6 @@ use crate::engine::{
     error::Error,
     source::{Note, Sketch},
 };
-
-/// The messages of an older index that were compared with the database.
-#[derive(Debug, Default)]
-pub(super) struct Checked {
-    seen: HashSet<u32>,
-    /// Those that were deleted or changed.
-    gone: HashSet<u32>,
-}
-
-impl RankedSource {
-    /// Returns whether a message is known to be deleted or changed.
-    pub(super) fn is_gone(&self, doc_id: u32) -> bool {
-        self.checked.as_ref().is_some_and(|checked| checked.borrow().gone.contains(&doc_id))
-    }
-
-    /// Returns how many more candidates are needed, so that enough of them are left: twice as many as
-    /// are gone, so that a few rounds are enough where much was deleted.
-    pub(super) fn to_replace(&self) -> usize {
-        self.checked.as_ref().map_or(0, |checked| 2 * checked.borrow().gone.len())
-    }
-}
 
 impl Ranker<'_> {
     /// Compares messages of older indexes with their databases; returns whether some are gone that

@@ -3,10 +3,9 @@
 //! Where a maintainer works in the background, a question makes no whole index: it waits for the
 //! maintainer's, but not for long. Otherwise that work would be done twice, or thrown away.
 
-use std::{cell::RefCell, thread, time::Duration};
+use std::{cell::RefCell, collections::HashSet, thread, time::Duration};
 
 use super::{
-    older::Checked,
     question::Mode,
     ranker::{MAX_WAIT, Ranker, SMALL},
 };
@@ -38,6 +37,27 @@ pub(super) struct RankedSource {
     pub(super) source: Source,
     /// What is known of the messages of an index that is out of date; `None` for a current one.
     pub(super) checked: Option<RefCell<Checked>>,
+}
+
+/// The messages of an older index that were compared with the database.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    pub(super) seen: HashSet<u32>,
+    /// Those that were deleted or changed.
+    pub(super) gone: HashSet<u32>,
+}
+
+impl RankedSource {
+    /// Returns whether a message is known to be deleted or changed.
+    pub(super) fn is_gone(&self, doc_id: u32) -> bool {
+        self.checked.as_ref().is_some_and(|checked| checked.borrow().gone.contains(&doc_id))
+    }
+
+    /// Returns how many more candidates are needed, so that enough of them are left: twice as many as
+    /// are gone, so that a few rounds are enough where much was deleted.
+    pub(super) fn to_replace(&self) -> usize {
+        self.checked.as_ref().map_or(0, |checked| 2 * checked.borrow().gone.len())
+    }
 }
 
 /// The sources of a question.
