@@ -314,8 +314,8 @@ impl Engine {
         self.page(scope, wanted, conversations, true, stop)
     }
 
-    /// Does as [`Engine::listed_briefly`] does, with the conversations of an export that have no
-    /// messages.
+    /// Does as [`Engine::listed_briefly`] does, with the conversations of an export and the threads
+    /// that have no messages.
     pub(crate) fn sessions_listed(
         &self,
         scope: &Scope,

@@ -79,7 +79,9 @@ fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
     let has = |name| fields.get(name).is_some();
     match kind {
         "user" | "assistant" => {
-            has("message") && (has("timestamp") || has("uuid") || has("sessionId"))
+            // Of a long message, with a picture in it, only the fields before it may have been read.
+            let is_message = has("timestamp") || has("uuid") || has("sessionId");
+            has("message") && is_message || has("sessionId") && has("parentUuid")
         }
         "summary" => has("summary"),
         "file-history-snapshot" => has("snapshot"),

@@ -236,3 +236,20 @@ fn an_id_of_two_sources_is_told_apart_by_a_key() {
     assert_eq!(run(home, &["show", SHOP]).0, Some(2));
     assert!(contents(home, STORE).is_empty());
 }
+
+#[test]
+fn an_import_knows_a_transcript_that_begins_with_a_large_picture() {
+    let folder = folder();
+    let home = folder.path();
+    let large = [RED, &[7; 400_000]].concat();
+    // The fields as Claude Code writes them.
+    let text = line(SHOP, 1, &json!([picture(&large)])).to_string();
+    let message = text.find("\"message\":").unwrap();
+    let (id, rest) = (format!("\"sessionId\":\"{SHOP}\","), &text[message..]);
+    let text = format!("{{\"parentUuid\":null,{id}\"type\":\"user\",{rest}\n");
+    fs::create_dir(home.join("elsewhere")).unwrap();
+    fs::write(home.join("elsewhere").join(format!("{SHOP}.jsonl")), text).unwrap();
+    let (code, out, err) = run(home, &["import", "elsewhere"]);
+    assert!(code == Some(0) && out.contains("1 file of messages kept"), "{out}{err}");
+    assert_eq!(contents(home, "attachments"), [large]);
+}
