@@ -16,14 +16,11 @@ impl Ranker<'_> {
     pub(super) fn check(&mut self, sources: &[RankedSource], scored: &[Scored]) -> bool {
         let mut has_found = false;
         for (place, source) in sources.iter().enumerate() {
-            let Some((checked, snapshot)) = source.checked.as_ref().zip(source.scorer.snapshot())
-            else {
-                continue;
-            };
+            let Some(checked) = &source.checked else { continue };
             let mut checked = checked.borrow_mut();
             let here = scored.iter().filter(|it| it.source == place).map(|it| it.doc_id);
             let new: Vec<u32> = here.filter(|doc_id| checked.seen.insert(*doc_id)).collect();
-            let gone = source.source.gone(snapshot, &new, self.stop);
+            let gone = source.source.gone(&checked.snapshot, &new, self.stop);
             // Of a database that cannot be read nothing is shown.
             let gone = gone.unwrap_or_else(|error| {
                 self.note_unreadable(source, &error);

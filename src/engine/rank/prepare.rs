@@ -3,7 +3,7 @@
 //! Where a maintainer works in the background, a question makes no whole index: it waits for the
 //! maintainer's, but not for long. Otherwise that work would be done twice, or thrown away.
 
-use std::{cell::RefCell, collections::HashSet, thread, time::Duration};
+use std::{cell::RefCell, collections::HashSet, sync::Arc, thread, time::Duration};
 
 use super::{
     question::Mode,
@@ -18,7 +18,7 @@ use crate::{
             refresh::{self, Reindex},
         },
     },
-    index::Resources,
+    index::{Resources, Snapshot},
     model::Stop,
 };
 
@@ -40,11 +40,18 @@ pub(super) struct RankedSource {
 }
 
 /// The messages of an older index that were compared with the database.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Checked {
+    pub(super) snapshot: Arc<Snapshot>,
     pub(super) seen: HashSet<u32>,
     /// Those that were deleted or changed.
     pub(super) gone: HashSet<u32>,
+}
+
+impl Checked {
+    fn of(snapshot: Arc<Snapshot>) -> Checked {
+        Checked { snapshot, seen: HashSet::new(), gone: HashSet::new() }
+    }
 }
 
 impl RankedSource {
@@ -110,6 +117,7 @@ impl Ranker<'_> {
         }
         self.check_stop()?;
         let is_current = !is_here || source.current_index(self.stop).is_ok();
+        let older = if is_current { None } else { source.latest_index(self.stop) };
         let reader = source.latest_reader(self.stop);
         let scorer = match reader.map(|reader| reader.scorer(&self.narrowed_scope(), self.stop)) {
             None => None,
@@ -127,9 +135,14 @@ impl Ranker<'_> {
         let (terms, vectors) = scorer.missing();
         let messages = source.latest_index(self.stop).map_or(vectors, |index| index.max_doc());
         let is_without_vectors = self.question.mode == Mode::Vector && vectors >= messages.max(1);
-        // Only plain rows can be compared with an index that is out of date.
-        let is_comparable = scorer.snapshot().is_none_or(|it| it.reading().plain);
-        if !is_current && !is_comparable {
+        // Only plain rows can be compared with an index that is out of date, and only with the index
+        // that the scorer has.
+        let is_ranked = |it: &Arc<Snapshot>| {
+            it.reading().plain
+                && source.latest_index(self.stop).is_some_and(|now| Arc::ptr_eq(it, &now))
+        };
+        let older = older.filter(is_ranked);
+        if !is_current && older.is_none() {
             self.note_unindexed(source);
             return Ok(None);
         }
@@ -144,7 +157,7 @@ impl Ranker<'_> {
         if !is_current {
             self.note(Note::OlderIndex { source: source.kind });
         }
-        let checked = (!is_current).then(RefCell::default);
+        let checked = older.map(|snapshot| RefCell::new(Checked::of(snapshot)));
         Ok(Some(RankedSource { kind: source.kind, scorer, source: source.clone(), checked }))
     }
 

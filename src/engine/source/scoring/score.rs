@@ -25,7 +25,7 @@ use crate::{
             scope::{About, Scope},
         },
     },
-    index::{self, Bm25, DocSet, Norms, Snapshot, TermIndex},
+    index::{self, Bm25, DocSet, Norms, TermIndex},
     model::{Hit, Stop},
 };
 
@@ -67,10 +67,6 @@ impl IndexedScorer {
 impl Scorer for IndexedScorer {
     fn missing(&self) -> (u32, u32) {
         self.searcher.missing()
-    }
-
-    fn snapshot(&self) -> Option<&Snapshot> {
-        Some(self.searcher.snapshot())
     }
 
     fn authors(&self) -> Vec<&str> {

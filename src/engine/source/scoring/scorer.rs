@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::{
     engine::{error::Error, source::scope::About},
-    index::{Snapshot, WeightedTerm},
+    index::WeightedTerm,
     model::{Hit, Stop},
     text::query::Query,
 };
@@ -92,11 +92,6 @@ impl Nearness {
 pub trait Scorer: Send + Sync {
     /// How many messages have no term index yet, and how many have no vector.
     fn missing(&self) -> (u32, u32);
-
-    /// Returns the snapshot whose messages are ranked; `None` for those of a cluster.
-    fn snapshot(&self) -> Option<&Snapshot> {
-        None
-    }
 
     /// Returns the names of the people who wrote messages, where roles are names.
     fn authors(&self) -> Vec<&str>;
