@@ -3,6 +3,8 @@
 use std::{
     borrow::Cow,
     fmt,
+    fs::File,
+    io::{self, Read, Seek, SeekFrom},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -103,6 +105,44 @@ pub(crate) enum AttachedContent {
     Id(String),
     /// In the message: the text of the file.
     Text(String),
+    /// In a transcript, as base64.
+    Base64(Base64Text),
+}
+
+/// Base64 in memory, or in a temporary file, so that the pictures of a long transcript take no memory.
+#[derive(Clone, Debug)]
+pub(crate) enum Base64Text {
+    Memory(String),
+    Spilled { file: Arc<File>, start: u64, length: u64 },
+}
+
+impl PartialEq for Base64Text {
+    fn eq(&self, other: &Base64Text) -> bool {
+        match (self, other) {
+            (Base64Text::Memory(one), Base64Text::Memory(other)) => one == other,
+            (
+                Base64Text::Spilled { file, start, length },
+                Base64Text::Spilled { file: of_other, start: from, length: long },
+            ) => Arc::ptr_eq(file, of_other) && (start, length) == (from, long),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Base64Text {}
+
+impl Base64Text {
+    /// Returns a reader of the text.
+    pub(crate) fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
+        match self {
+            Base64Text::Memory(text) => Ok(Box::new(text.as_bytes())),
+            Base64Text::Spilled { file, start, length } => {
+                let mut file: &File = file;
+                file.seek(SeekFrom::Start(*start))?;
+                Ok(Box::new(file.take(*length)))
+            }
+        }
+    }
 }
 
 /// The origin of a coding agent's conversation, as far as it is known.

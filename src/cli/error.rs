@@ -21,6 +21,10 @@ fn explained(error: &engine::Error) -> String {
             "there are no chats yet; `verbatim import` finds the exports in your downloads, \
              `verbatim demo` shows a sample\n{says}"
         ),
+        engine::Error::SameId { keys, .. } => {
+            let commands = keys.iter().map(|(_, key)| format!("`verbatim show {key}`"));
+            format!("{says}, as in {}", commands.collect::<Vec<_>>().join(" or "))
+        }
         _ if error.is_not_found() => error.reason(),
         _ => says.to_string(),
     }

@@ -181,21 +181,7 @@ fn name_of(attachment: &Attachment) -> (String, String) {
     let is_plain = !given.is_empty()
         && given.len() <= MAX_ENDING
         && given.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let by_type = match attachment.media_type.as_str() {
-        "image/png" => "png",
-        "image/jpeg" => "jpg",
-        "image/gif" => "gif",
-        "image/webp" => "webp",
-        "audio/wav" => "wav",
-        "audio/mpeg" => "mp3",
-        "audio/ogg" => "ogg",
-        "audio/mp4" => "m4a",
-        "video/mp4" => "mp4",
-        "application/pdf" => "pdf",
-        "application/zip" => "zip",
-        "text/plain" => "txt",
-        _ => "bin",
-    };
+    let by_type = attachment.extension();
     match &*given {
         // Claude.ai exports only the text of a document.
         "pdf" | "docx" | "xlsx" | "pptx" if by_type == "txt" => {

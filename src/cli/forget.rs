@@ -176,12 +176,7 @@ fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettab
         let id = match all.find(stop).by_word(word) {
             Ok(about) => about.id,
             // The same conversation may be in several sources.
-            Err(EngineError::Ambiguous { candidates, total, .. })
-                if total == candidates.len()
-                    && candidates.iter().all(|it| it.id == candidates[0].id) =>
-            {
-                candidates[0].id.clone()
-            }
+            Err(EngineError::SameId { id, .. }) => id,
             Err(EngineError::NoConversation { .. } | EngineError::NoDatabase { .. })
                 if all.forgetter().find(word, stop)?.is_some() =>
             {

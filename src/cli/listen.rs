@@ -193,6 +193,7 @@ pub(super) fn search_by(engine: &Arc<Engine>, environment: &Environment) -> Arc<
             Error::Engine(
                 error @ (E::NoConversation { .. }
                 | E::Ambiguous { .. }
+                | E::SameId { .. }
                 | E::NulInQuery
                 | E::QueryTooLong { .. }
                 | E::TextTooLong { .. }

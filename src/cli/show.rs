@@ -246,7 +246,8 @@ impl ConversationPage<'_> {
         }
         if !self.attachments.is_empty() {
             let files = counted_of(self.attachments.len(), "attachment");
-            facts += &format!("\n{files}: `verbatim export` writes them to a folder\n");
+            let them = if self.attachments.len() == 1 { "it" } else { "them" };
+            facts += &format!("\n{files}: `verbatim export` writes {them} to a folder\n");
         }
         if let Some(session) = open::session(conversation) {
             facts += &format!("\nresume: `{session}`\n");

@@ -46,6 +46,7 @@ pub use open::{Database, open, open_again, read, read_tables};
 pub use outline::{Outline, origins, outline};
 pub(crate) use outline::{conversation_rows, last_changes, provenance, withheld};
 pub(crate) use relocate::relocate;
+pub(crate) use row_reader::Scanned as ScannedRow;
 pub use row_reader::{ConversationEntry, Row, RowReader};
 pub use rows::{Heading, conversation};
 pub use scan::{ScanFilter, ScanPlace, ScannedMessage, Skeleton, fetch, scan, skeletons, titles};

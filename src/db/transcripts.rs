@@ -139,6 +139,15 @@ pub struct TranscriptFile {
     pub gone: Option<Instant>,
 }
 
+/// What [`TranscriptStore::forget`] removed.
+#[derive(Debug, Default)]
+pub struct RemovedFiles {
+    /// The ids of the conversations.
+    pub conversations: Vec<String>,
+    /// The paths of the other files, which have to be read again. Files that are gone are not among them.
+    pub again: Vec<String>,
+}
+
 /// The transcript store, open for writing.
 #[derive(Debug)]
 pub struct TranscriptStore {
@@ -365,9 +374,7 @@ impl TranscriptStore {
     }
 
     /// Removes a file and its conversation, and also every file that left out messages of a removed file.
-    /// Returns the paths of these other files, which have to be read again. Files that are gone are not
-    /// among the paths.
-    pub fn forget(&self, id: i64) -> Result<Vec<String>, Error> {
+    pub fn forget(&self, id: i64) -> Result<RemovedFiles, Error> {
         self.done((|| {
             let mut select = self.connection.prepare_cached(
                 "SELECT file FROM verbatim_repeats JOIN verbatim_files ON id = file
@@ -377,7 +384,7 @@ impl TranscriptStore {
                 "DELETE FROM verbatim_files WHERE id = ?1 RETURNING path, conversation_id",
             )?;
             let mut waiting = vec![id];
-            let mut paths = Vec::new();
+            let mut removed = RemovedFiles::default();
             while let Some(file) = waiting.pop() {
                 for repeating in select.query_map([file], |row| row.get(0))? {
                     waiting.push(repeating?);
@@ -387,12 +394,13 @@ impl TranscriptStore {
                 let Some((path, conversation)) = deleted else { continue };
                 if let Some(conversation) = conversation {
                     canonical::delete_conversation(&self.connection, &conversation)?;
+                    removed.conversations.push(conversation);
                 }
                 if file != id {
-                    paths.push(path);
+                    removed.again.push(path);
                 }
             }
-            Ok(paths)
+            Ok(removed)
         })())
     }
 
@@ -628,6 +636,6 @@ impl Error {
 }
 
 /// Returns the id of a message's row. If an id begins with `/`, the conversation's id is put before it.
-fn whole_id(conversation: &str, id: &str) -> String {
+pub(crate) fn whole_id(conversation: &str, id: &str) -> String {
     if id.starts_with('/') { format!("{conversation}{id}") } else { id.to_owned() }
 }

@@ -79,6 +79,14 @@ pub enum Error {
         /// How many conversations it could mean.
         total: usize,
     },
+    /// Several sources have a conversation of that id.
+    #[error("the id {id:?} is in several sources: use {} in its place", either(keys))]
+    SameId {
+        /// The id.
+        id: String,
+        /// The name of each source with the key of its conversation.
+        keys: Vec<(&'static str, String)>,
+    },
     /// Another process is building the index.
     #[error("{}: another process is building this index; wait for it to finish", folder.display())]
     Indexing {
@@ -241,6 +249,11 @@ impl Error {
                 | Error::Workspace(crate::workspace::Error::Stopped)
         )
     }
+}
+
+fn either(keys: &[(&'static str, String)]) -> String {
+    let of = |(source, key): &(&str, String)| format!("{key} (of the {source})");
+    keys.iter().map(of).collect::<Vec<_>>().join(" or ")
 }
 
 fn list(candidates: &[Heading], total: usize) -> String {

@@ -103,6 +103,10 @@ impl Forgetter<'_> {
             found.messages += u64::from(about.turns);
             found.sources.push(source.kind);
         }
+        // One service may be only that of one of the sources.
+        if found.sources.len() > 1 {
+            found.service = None;
+        }
         let is_known = !found.sources.is_empty()
             || Forgotten::of(config)?.0.iter().any(|known| known.id == id);
         Ok(is_known.then_some(found))
@@ -133,15 +137,19 @@ impl Forgetter<'_> {
         };
         let mut removed = Vec::new();
         let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
-        let files = AttachmentStore::of(self.sources.config()).forget(&ids, &mut wait);
+        let config = self.sources.config();
+        let files = AttachmentStore::of(config).forget(&ids, &mut wait);
         let mut outcome = self.remove(found, stop, &mut wait, &mut removed);
+        // A process that reads transcripts may have kept more files until the removal.
+        let of_transcripts = AttachmentStore::of_transcripts(config).forget(&ids, &mut wait);
         // The index of a cleaned database must not keep the text because another database failed.
         for (path, _) in &removed {
             outcome = outcome.and(self.wipe_index(path, &mut wait));
         }
         self.sources.close();
         let in_cluster = self.remove_from_cluster(found, stop);
-        let lists = files?;
+        let mut lists = files?;
+        lists.extend(of_transcripts?);
         outcome?;
         let mut not_indexed = Vec::new();
         let is_removed = |path: &Path| removed.iter().any(|(removed, _)| removed == path);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    attachments::{ATTACHMENTS, AttachmentStore, is_in_store},
+    attachments::{ATTACHMENTS, AttachmentStore, TRANSCRIPT_FILES, is_in_store},
     config::{Config, TRANSCRIPTS},
     error::Error,
     flags::FLAGS,
@@ -106,7 +106,9 @@ impl OldHome {
         // The list comes before the chats, so that no import into the other home brings forgotten chats
         // back.
         Forgotten::adopt(&new, &old)?;
-        AttachmentStore::of(&new).adopt(&AttachmentStore::of(&old))?;
+        for store in [AttachmentStore::of, AttachmentStore::of_transcripts] {
+            store(&new).adopt(&store(&old))?;
+        }
         // The chats come last: while they are there, the home is found again, and the rest is moved.
         for path in self.databases.iter().rev() {
             // A store of transcripts that the other home has already stays where it is.
@@ -136,6 +138,7 @@ fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
         (config.index_folder(), is_in_index),
         (config.home.join(DEMO_EXPORTS), is_in_exports),
         (config.home.join(ATTACHMENTS), is_in_store),
+        (config.home.join(TRANSCRIPT_FILES), is_in_store),
     ] {
         if tighten(&folder, is_ours) {
             ours.push(folder);

@@ -84,8 +84,21 @@ impl Lookup<'_> {
             },
             (0, None) => Ok(None),
             (1, _) => Ok(found.first.pop()),
-            _ => Err(found.ambiguous(handle)),
+            _ => Err(self.several(found, handle)?),
         }
+    }
+
+    /// Returns the error that a word means several conversations, with what tells them apart.
+    fn several(&self, found: Meant, word: &str) -> Result<Error, Error> {
+        let Some(id) = found.first.first().map(|about| about.id.clone()) else {
+            return Ok(found.ambiguous(word));
+        };
+        if found.total > found.first.len() || found.first.iter().any(|about| about.id != id) {
+            return Ok(found.ambiguous(word));
+        }
+        let key = |about: &About| Ok((about.source.name(), self.key_of(about)?));
+        let keys = found.first.iter().map(key).collect::<Result<_, Error>>()?;
+        Ok(Error::SameId { id, keys })
     }
 
     /// Returns the conversation at a path, else those with an id or an address.
@@ -168,7 +181,7 @@ impl Lookup<'_> {
         let mut found = self.matching(&|_, _, title| title.to_lowercase().contains(&part))?;
         match found.total {
             0 | 1 => Ok(found.first.pop()),
-            _ => Err(found.ambiguous(word)),
+            _ => Err(self.several(found, word)?),
         }
     }
 

@@ -314,8 +314,8 @@ impl Engine {
         self.page(scope, wanted, conversations, true, stop)
     }
 
-    /// Does as [`Engine::listed_briefly`] does, with the conversations of an export that have no
-    /// messages.
+    /// Does as [`Engine::listed_briefly`] does, with the conversations of an export and the threads
+    /// that have no messages.
     pub(crate) fn sessions_listed(
         &self,
         scope: &Scope,
@@ -398,18 +398,30 @@ impl Engine {
     ) -> Result<Vec<Attachment>, Error> {
         match source {
             SourceKind::Export => AttachmentStore::of(self.config()).list(conversation),
-            SourceKind::Archive | SourceKind::Threads => Ok(Vec::new()),
+            SourceKind::Archive => {
+                AttachmentStore::of_transcripts(self.config()).list(conversation)
+            }
+            SourceKind::Threads => Ok(Vec::new()),
         }
     }
 
     /// Returns whether the copy of a file of a message is there.
     pub(crate) fn has_attachment(&self, attachment: &Attachment) -> bool {
-        AttachmentStore::of(self.config()).has(attachment)
+        self.attachment_stores().iter().any(|store| store.has(attachment))
     }
 
     /// Opens a file of a message.
     pub(crate) fn open_attachment(&self, attachment: &Attachment) -> Result<File, Error> {
-        AttachmentStore::of(self.config()).open(attachment)
+        // A content is the same in both stores: its hash names it.
+        let [imported, of_transcripts] = self.attachment_stores();
+        match of_transcripts.has(attachment) {
+            true => of_transcripts.open(attachment),
+            false => imported.open(attachment),
+        }
+    }
+
+    fn attachment_stores(&self) -> [AttachmentStore; 2] {
+        [AttachmentStore::of(self.config()), AttachmentStore::of_transcripts(self.config())]
     }
 
     /// Returns what is known of a conversation; `None` if the source has none of that id that has

@@ -1,13 +1,20 @@
 //! Builds the conversations of transcripts that are imported.
 
-use std::{collections::HashMap, convert::Infallible, path::Path};
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    fs::File,
+    io::{self, Seek, SeekFrom, Write},
+    path::Path,
+    sync::Arc,
+};
 
 use super::{
     repeats::{History, conversation_id, is_repeat},
     tally::ImportHistory,
     transcript::{TranscriptEvent, TranscriptReader},
 };
-use crate::model::{Conversation, Message};
+use crate::model::{AttachedContent, AttachedFile, Base64Text, Conversation, Message};
 
 /// Builds the conversation of one transcript.
 #[derive(Debug)]
@@ -21,12 +28,15 @@ pub(super) struct ConversationBuilder<'a> {
     by_id: HashMap<String, usize>,
     /// Fingerprints of the messages without ids.
     sequence: Vec<u64>,
+    files: Vec<AttachedFile>,
+    /// The contents of the files.
+    spill: Option<Arc<File>>,
 }
 
 impl<'a> ConversationBuilder<'a> {
     pub(super) fn new(history: &'a mut ImportHistory, file: &'a Path) -> ConversationBuilder<'a> {
-        let (id, messages, by_id, sequence) = Default::default();
-        ConversationBuilder { history, file, id, messages, by_id, sequence }
+        let (id, messages, by_id, sequence, files, spill) = Default::default();
+        ConversationBuilder { history, file, id, messages, by_id, sequence, files, spill }
     }
 
     /// Adds an event; returns false if the event is left out.
@@ -52,13 +62,36 @@ impl<'a> ConversationBuilder<'a> {
                     self.messages[*at].content.push_str(&text);
                 }
             }
+            TranscriptEvent::File { message, name, base64 } => {
+                if let Some(message) = self.by_id.get(&message).copied() {
+                    let content = AttachedContent::Base64(self.spilled(base64));
+                    self.files.push(AttachedFile { message, name, content });
+                }
+            }
         }
         true
     }
 
+    /// Moves a text to the temporary file. Where there is no room, it stays in memory.
+    fn spilled(&mut self, text: String) -> Base64Text {
+        let spill = &mut self.spill;
+        let written = (|| {
+            let file = match spill {
+                Some(file) => file,
+                None => spill.insert(Arc::new(tempfile::tempfile()?)),
+            };
+            let mut end: &File = file;
+            let start = end.seek(SeekFrom::End(0))?;
+            end.write_all(text.as_bytes())?;
+            let (file, length) = (Arc::clone(file), text.len() as u64);
+            io::Result::Ok(Base64Text::Spilled { file, start, length })
+        })();
+        written.unwrap_or(Base64Text::Memory(text))
+    }
+
     /// Returns the conversation; `None` if all messages are repeats.
     pub(super) fn build(self, reader: &TranscriptReader) -> Option<Conversation> {
-        let ConversationBuilder { history, file, id, messages, sequence, .. } = self;
+        let ConversationBuilder { history, file, id, messages, sequence, files, .. } = self;
         if !sequence.is_empty() {
             history.sequences.entry(reader.id()).or_insert(sequence);
         }
@@ -75,6 +108,7 @@ impl<'a> ConversationBuilder<'a> {
             model: reader.model().map(str::to_owned),
             origin: Some(reader.origin(file)),
             messages,
+            files,
             ..Conversation::default()
         })
     }

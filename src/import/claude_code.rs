@@ -18,6 +18,7 @@ use super::{
     fields::{derived_hash, time},
     format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
     head::{Head, TranscriptEvent, ending_uuid, set_first, set_last},
+    inline::{self, InlineFile},
     json::{Damage, ObjectFields, Raw, Value},
 };
 use crate::model::Message;
@@ -78,7 +79,9 @@ fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
     let has = |name| fields.get(name).is_some();
     match kind {
         "user" | "assistant" => {
-            has("message") && (has("timestamp") || has("uuid") || has("sessionId"))
+            // Of a long message, with a picture in it, only the fields before it may have been read.
+            let is_message = has("timestamp") || has("uuid") || has("sessionId");
+            has("message") && is_message || has("sessionId") && has("parentUuid")
         }
         "summary" => has("summary"),
         "file-history-snapshot" => has("snapshot"),
@@ -325,8 +328,11 @@ impl SessionRecord<'_, '_> {
             if text.trim().is_empty() {
                 continue;
             }
+            let files = inline::files(block);
             if let Some(at) = at {
                 self.go_on(at, text);
+                let id = &self.reader.open[at].id;
+                self.events.extend(TranscriptEvent::files(id, files));
                 continue;
             }
             let open = &mut self.reader.open;
@@ -342,6 +348,7 @@ impl SessionRecord<'_, '_> {
             });
             at = Some(open.len() - 1);
             self.add(content.id.clone(), "assistant", text, model.as_deref().map(str::to_owned));
+            self.events.extend(TranscriptEvent::files(&content.id, files));
         }
         // If the model gave no id, no other record belongs to this message.
         if model_id.is_empty() {
@@ -375,7 +382,7 @@ impl SessionRecord<'_, '_> {
         let is_summary = fields.get("isCompactSummary").is_some_and(Raw::is_true);
         let is_queued = fields.text("type").as_deref() == Some("attachment");
         let texts = texts_of(&content.blocks, is_summary);
-        for (number, (role, mut text)) in texts.into_iter().enumerate() {
+        for (number, (role, mut text, files)) in texts.into_iter().enumerate() {
             if role == "system" {
                 text.insert_str(0, "[summary of the conversation so far]\n");
             }
@@ -398,14 +405,19 @@ impl SessionRecord<'_, '_> {
                 0 => content.id.clone(),
                 _ => format!("{}#{}", content.id, number + 1),
             };
+            let files: Vec<_> = TranscriptEvent::files(&id, files).collect();
             self.add(id, role, text, None);
+            self.events.extend(files);
         }
     }
 }
 
+/// A text of a record, with its role and its files.
+type TextOfBlocks = (&'static str, String, Vec<InlineFile>);
+
 /// Returns the texts of blocks with their roles; neighbours of one role are one text.
-fn texts_of(blocks: &[Value], is_summary: bool) -> Vec<(&'static str, String)> {
-    let mut texts: Vec<(&str, String)> = Vec::new();
+fn texts_of(blocks: &[Value], is_summary: bool) -> Vec<TextOfBlocks> {
+    let mut texts: Vec<TextOfBlocks> = Vec::new();
     for block in blocks {
         let (role, text) = if block.str("type") == "tool_result" {
             ("tool", result(block))
@@ -416,12 +428,14 @@ fn texts_of(blocks: &[Value], is_summary: bool) -> Vec<(&'static str, String)> {
         if text.trim().is_empty() {
             continue;
         }
+        let files = inline::files(block);
         match texts.last_mut() {
-            Some((last, before)) if *last == role => {
+            Some((last, before, files_before)) if *last == role => {
                 before.push_str(if role == "tool" { "\n\n" } else { "\n" });
                 before.push_str(&text);
+                files_before.extend(files);
             }
-            _ => texts.push((role, text)),
+            _ => texts.push((role, text, files)),
         }
     }
     texts

@@ -25,6 +25,7 @@ use super::{
     fields::{derived_hash, time},
     format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
     head::{Head, TranscriptEvent, ending_uuid, set_first, set_last},
+    inline::{self, InlineFile},
     json::{Damage, ObjectFields, Raw, Value},
     tool::{self, joined},
 };
@@ -77,6 +78,11 @@ struct CodexReader {
 struct RecentMessage {
     hash: u64,
     is_event: bool,
+    #[serde(default)]
+    id: String,
+    /// Whether its files were read, or it has none that are wanted.
+    #[serde(default)]
+    has_files: bool,
 }
 
 /// Returns whether a record is of any version of this format.
@@ -119,28 +125,38 @@ impl RecordReader for CodexReader {
         Ok(record.events)
     }
 
+    fn skip(&mut self, id: &str) {
+        for recent in self.recent.iter_mut().filter(|recent| recent.id == id) {
+            recent.has_files = true;
+        }
+    }
+
     fn save(&self) -> String {
         serde_json::to_string(self).expect("it holds nothing but text, numbers and lists")
     }
 }
 
 impl CodexReader {
-    /// Returns whether a record repeats a message of the other kind.
-    fn is_second(&mut self, role: &str, text: &str, is_event: bool) -> bool {
+    /// Returns the message of the other kind that a record repeats; else notes the record's message.
+    fn first_of(&mut self, role: &str, text: &str, is_event: bool) -> Option<RecentMessage> {
         // The two records differ in blanks, and only one has placeholders of images.
         let words = text.replace("[image]", "");
         let words: String = words.split_whitespace().collect();
         let hash = derived_hash(&[role, &words]);
         let other = |it: &RecentMessage| it.hash == hash && it.is_event != is_event;
         if let Some(at) = self.recent.iter().position(other) {
-            self.recent.remove(at);
-            return true;
+            return self.recent.remove(at);
         }
-        self.recent.push_back(RecentMessage { hash, is_event });
+        self.recent.push_back(RecentMessage {
+            hash,
+            is_event,
+            id: String::new(),
+            has_files: false,
+        });
         if self.recent.len() > RECENT {
             self.recent.pop_front();
         }
-        false
+        None
     }
 }
 
@@ -170,7 +186,7 @@ impl RolloutRecord<'_> {
                 let summary = without_preamble(&message).trim();
                 if !summary.is_empty() {
                     let text = format!("[summary of the conversation so far]\n{summary}");
-                    self.message("system", text);
+                    self.message("system", text, Vec::new());
                 }
             }
             "" if fields.get("record_type").is_some() => {}
@@ -214,7 +230,7 @@ impl RolloutRecord<'_> {
             // A message of one agent to another.
             "agent_message" => {
                 let content = value_of(fields, "content")?;
-                self.answer(&all(content.items(), shown), false);
+                self.answer(&all(content.items(), shown), false, inline::files(&content));
             }
             "reasoning" => {
                 for name in ["summary", "content"] {
@@ -224,14 +240,18 @@ impl RolloutRecord<'_> {
                 }
             }
             "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
-                let text = text::output(&parsed(value_of(fields, "output")?)?);
+                let output = parsed(value_of(fields, "output")?)?;
+                let text = text::output(&output);
                 if !text.trim().is_empty() {
-                    self.message("tool", text);
+                    self.message("tool", text, inline::files(&output));
                 }
             }
             _ => {
                 if let Some(text) = call(&kind, fields)? {
-                    self.message("assistant", text);
+                    let picture = fields.text("result").filter(|_| kind == "image_generation_call");
+                    let picture = picture
+                        .map(|it| InlineFile { name: String::new(), base64: it.into_owned() });
+                    self.message("assistant", text, picture.into_iter().collect());
                 }
             }
         }
@@ -247,9 +267,9 @@ impl RolloutRecord<'_> {
                 for block in blocks {
                     environment(block.str("text"), self.head);
                 }
-                self.prompt(&all(blocks, typed), false);
+                self.prompt(&all(blocks, typed), false, inline::files(&content));
             }
-            "assistant" => self.answer(&all(blocks, shown), false),
+            "assistant" => self.answer(&all(blocks, shown), false, inline::files(&content)),
             // `developer` and `system`: instructions.
             _ => {}
         }
@@ -261,17 +281,20 @@ impl RolloutRecord<'_> {
         match &*fields.text("type").unwrap_or_default() {
             "user_message" => {
                 let text = fields.text("message").unwrap_or_default();
-                self.prompt(&without_injections(&text), true);
+                let images = value_of(fields, "images")?;
+                let images = images.items().iter().filter_map(Value::as_str);
+                let files = images.filter_map(InlineFile::of_url).collect();
+                self.prompt(&without_injections(&text), true, files);
             }
             "agent_message" => {
                 let text = fields.text("message").unwrap_or_default();
-                self.answer(&text, true);
+                self.answer(&text, true, Vec::new());
             }
             "agent_reasoning" => self.reasoning(&fields.text("text").unwrap_or_default()),
             "item_completed" => {
                 let item = fields.object("item")?;
                 if item.text("type").is_some_and(|kind| kind.eq_ignore_ascii_case("plan")) {
-                    self.answer(&item.text("text").unwrap_or_default(), true);
+                    self.answer(&item.text("text").unwrap_or_default(), true, Vec::new());
                 }
             }
             "thread_name_updated" | "session_name_updated" => {
@@ -284,18 +307,32 @@ impl RolloutRecord<'_> {
         Ok(())
     }
 
-    fn prompt(&mut self, text: &str, is_event: bool) {
-        let text = text.trim();
-        if !text.is_empty() && !self.reader.is_second("user", text, is_event) {
-            self.head.prompt(text);
-            self.message("user", text.to_owned());
-        }
+    fn prompt(&mut self, text: &str, is_event: bool, files: Vec<InlineFile>) {
+        self.spoken("user", text.trim(), is_event, files);
     }
 
-    fn answer(&mut self, text: &str, is_event: bool) {
-        let text = text.trim();
-        if !text.is_empty() && !self.reader.is_second("assistant", text, is_event) {
-            self.message("assistant", text.to_owned());
+    fn answer(&mut self, text: &str, is_event: bool, files: Vec<InlineFile>) {
+        self.spoken("assistant", text.trim(), is_event, files);
+    }
+
+    /// Adds a message that two records may have. Its files may be in either of them.
+    fn spoken(&mut self, role: &str, text: &str, is_event: bool, files: Vec<InlineFile>) {
+        if text.is_empty() {
+            return;
+        }
+        if let Some(first) = self.reader.first_of(role, text, is_event) {
+            if !first.has_files {
+                self.events.extend(TranscriptEvent::files(&first.id, files));
+            }
+            return;
+        }
+        if role == "user" {
+            self.head.prompt(text);
+        }
+        let has_files = !files.is_empty();
+        let id = self.message(role, text.to_owned(), files);
+        if let Some(recent) = self.reader.recent.back_mut() {
+            (recent.id, recent.has_files) = (id, has_files);
         }
     }
 
@@ -318,7 +355,8 @@ impl RolloutRecord<'_> {
     }
 
     /// Adds a message, with the reasoning that waits for it before its text.
-    fn message(&mut self, role: &str, mut text: String) {
+    /// Returns its id.
+    fn message(&mut self, role: &str, mut text: String, files: Vec<InlineFile>) -> String {
         let mut line = self.line;
         let reader = &mut *self.reader;
         if role == "assistant" && !reader.reasoning.is_empty() {
@@ -329,16 +367,18 @@ impl RolloutRecord<'_> {
             // No answer came after the reasoning.
             let reasoning = std::mem::take(&mut reader.reasoning).join("\n\n");
             self.line = reader.reasoning_line.min(line);
-            self.message("assistant", format!("[thinking]\n{reasoning}"));
+            self.message("assistant", format!("[thinking]\n{reasoning}"), Vec::new());
             self.line = line;
         } else {
             // A message does not begin before an earlier message.
             reader.reasoning_line = u32::MAX;
         }
-        let number = self.events.len() + 1;
+        let is_message = |event: &&TranscriptEvent| matches!(event, TranscriptEvent::Message(_));
+        let number = self.events.iter().filter(is_message).count() + 1;
         let suffix = if number == 1 { String::new() } else { format!("#{number}") };
+        let id = format!("/{}{suffix}", self.line);
         self.events.push(TranscriptEvent::Message(Message {
-            id: format!("/{}{suffix}", self.line),
+            id: id.clone(),
             content: text,
             create_time: self.head.time,
             model: self.head.model.clone().filter(|_| role == "assistant"),
@@ -346,6 +386,8 @@ impl RolloutRecord<'_> {
             line: Some(line),
             ..Message::default()
         }));
+        self.events.extend(TranscriptEvent::files(&id, files));
+        id
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::inline::InlineFile;
 use crate::model::{Instant, Message};
 
 /// The longest title that is made of a prompt, in characters.
@@ -19,6 +20,29 @@ pub enum TranscriptEvent {
         /// The text to append to the message.
         text: String,
     },
+    /// A file of an earlier message.
+    File {
+        /// The id of the message.
+        message: String,
+        /// The name that the transcript gives; may be empty.
+        name: String,
+        /// The content.
+        base64: String,
+    },
+}
+
+impl TranscriptEvent {
+    /// Returns the events of files of a message.
+    pub(super) fn files(
+        message: &str,
+        files: Vec<InlineFile>,
+    ) -> impl Iterator<Item = TranscriptEvent> {
+        files.into_iter().map(move |InlineFile { name, base64 }| TranscriptEvent::File {
+            message: message.to_owned(),
+            name,
+            base64,
+        })
+    }
 }
 
 /// The data of a transcript as a whole: its session, its title, its project.

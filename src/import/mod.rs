@@ -20,6 +20,7 @@ mod format;
 mod formats;
 mod found;
 mod head;
+mod inline;
 mod json;
 mod package;
 pub mod repeats;

@@ -191,7 +191,7 @@ impl TranscriptReader {
     ///
     /// A last line that has no end is read if it is a complete record, and otherwise left for later.
     /// `sink` returns whether it takes a message. If it rejects a message as a repeat, it
-    /// gets no further text of this message either.
+    /// gets no further text and no file of this message either.
     pub fn read<E: From<io::Error>>(
         &mut self,
         mut input: &mut dyn Read,
@@ -311,15 +311,20 @@ impl TranscriptReader {
             self.position.malformed += 1;
             return Ok(());
         };
+        let mut rejected = None;
         for event in events {
             let id = match &event {
                 TranscriptEvent::Message(message) => Some(message.id.clone()),
-                TranscriptEvent::More { .. } => None,
+                TranscriptEvent::File { message, .. } if rejected.as_ref() == Some(message) => {
+                    continue;
+                }
+                TranscriptEvent::More { .. } | TranscriptEvent::File { .. } => None,
             };
             if !sink(self, event)?
                 && let (Some(id), TranscriptKind::Known(_, reader)) = (id, &mut self.format)
             {
                 reader.skip(&id);
+                rejected = Some(id);
             }
         }
         Ok(())

@@ -206,12 +206,7 @@ pub(super) fn conversation(
 ) -> Result<Option<About>, Error> {
     match call.engine.find(call.stop).by_handle(handle, SHORTEST_ID) {
         Err(engine::Error::Ambiguous { word, candidates, total }) => {
-            let ids = candidates.iter().take(5).map(|one| one.id.clone());
-            let mut ids: Vec<String> = ids.collect();
-            // An id that several sources have is ambiguous; a key is not.
-            if ids.len() == total && ids.windows(2).all(|two| two[0] == two[1]) {
-                ids = keys(call, &ids[0])?;
-            }
+            let ids: Vec<String> = candidates.iter().take(5).map(|one| one.id.clone()).collect();
             let more = match total.saturating_sub(ids.len()) {
                 0 => String::new(),
                 more => format!(" and {more} more"),
@@ -221,19 +216,13 @@ pub(super) fn conversation(
                 ids.join(", ")
             )))
         }
+        Err(engine::Error::SameId { id, keys }) => {
+            let keys: Vec<String> = keys.into_iter().map(|(_, key)| key).collect();
+            let keys = keys.join(", ");
+            Err(Error::Refused(format!("{name} {id:?} may be any of: {keys}; give one of these")))
+        }
         found => Ok(found?),
     }
-}
-
-/// Returns the keys of the conversations with an id, one for each source.
-fn keys(call: &Call<'_>, id: &str) -> Result<Vec<String>, Error> {
-    let mut keys = Vec::new();
-    for source in call.engine.sources() {
-        if let Some(about) = call.engine.about(source.kind, id, call.stop)? {
-            keys.push(call.engine.find(call.stop).key_of(&about)?);
-        }
-    }
-    Ok(keys)
 }
 
 pub(super) fn object(literal: Value) -> Map<String, Value> {

@@ -163,11 +163,12 @@ pub(super) async fn answer(site: &Arc<SiteState>, id: String, hash: String) -> R
 fn find(site: &Site, id: &str, hash: &str, stop: &Stop) -> Result<(File, Attachment), Problem> {
     let missing = || Problem::Missing("There is no such file in this conversation.".to_owned());
     // The files of an excluded conversation are not shown either.
-    let there = site.engine.about(SourceKind::Export, id, stop)?;
-    let files = match there {
-        Some(_) => site.engine.attachments(SourceKind::Export, id)?,
-        None => return Err(missing()),
-    };
+    let mut files = Vec::new();
+    for kind in [SourceKind::Export, SourceKind::Archive] {
+        if site.engine.about(kind, id, stop)?.is_some() {
+            files.extend(site.engine.attachments(kind, id)?);
+        }
+    }
     let file = files.into_iter().find(|file| file.sha256() == hash).ok_or_else(missing)?;
     if !site.engine.has_attachment(&file) {
         let name = name_of(&file);

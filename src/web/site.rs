@@ -175,9 +175,9 @@ pub(super) enum Problem {
 impl From<engine::Error> for Problem {
     fn from(error: engine::Error) -> Problem {
         match error {
-            engine::Error::NoConversation { .. } | engine::Error::Ambiguous { .. } => {
-                Problem::Missing(error.to_string())
-            }
+            engine::Error::NoConversation { .. }
+            | engine::Error::Ambiguous { .. }
+            | engine::Error::SameId { .. } => Problem::Missing(error.to_string()),
             other => Problem::Engine(other),
         }
     }

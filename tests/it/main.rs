@@ -73,6 +73,7 @@ mod status;
 mod summaries;
 mod threads;
 mod tidy;
+mod transcript_files;
 mod vectors;
 mod watch;
 mod withheld;

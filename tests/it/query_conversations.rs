@@ -66,6 +66,20 @@ fn listing() {
 }
 
 #[test]
+fn a_thread_without_turns_is_a_session_as_an_empty_conversation_is() {
+    let home = folder();
+    let engine = crate::threads::engine(home.path());
+    let start = json!({"action": "start", "topic": "A plan"});
+    let id = crate::threads::data(&engine, &start)["thread_id"].take();
+    let (_, structured) = ask(&engine, json!({"mode": "list"}));
+    let first = &structured["conversations"][0];
+    let shown = [&first["sessionId"], &first["title"], &first["turnCount"]];
+    assert_eq!(shown, [&id, &json!("A plan"), &json!(0)]);
+    let (_, structured) = ask(&engine, json!({"mode": "get", "sessionId": id}));
+    assert_eq!((&structured["found"], &structured["turns"]), (&json!(true), &json!([])));
+}
+
+#[test]
 fn keys_come_in_the_order_of_the_contract() {
     let home = folder();
     let db = home.path().join("a.db");

@@ -115,17 +115,35 @@ impl Ranker<'_> {
         }
         let mut order: Vec<(ConversationKey, f32)> = scores.into_iter().collect();
         order.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let total = order.len();
-        order.truncate(self.question.limit);
-        let items = order.into_iter().map(|((source, conversation), score)| {
-            let scored = messages.remove(&(source, conversation)).unwrap_or_default();
-            ConversationMatch {
-                about: found.sources[source].scorer.about(conversation),
-                score: f64::from(score / max_score),
-                matches: self.matches(found, &scored, MAX_MATCHES),
+        let mut total = order.len();
+        let mut items = Vec::new();
+        // Of an index that is out of date some conversations may be gone: the next ones take their place.
+        for some in order.chunks(self.question.limit.max(1)) {
+            let old: Vec<ConversationKey> = some.iter().map(|(key, _)| *key).collect();
+            let mut sketches = self.sketches_of_older(&found.sources, &old);
+            for &((source, conversation), score) in some {
+                let ranked = &found.sources[source];
+                let scored = messages.remove(&(source, conversation)).unwrap_or_default();
+                let mut matches = self.matches(found, &scored, MAX_MATCHES);
+                let about = match &ranked.checked {
+                    None => ranked.scorer.about(conversation),
+                    Some(_) => {
+                        let Some(sketch) = sketches.remove(&(source, conversation)) else {
+                            total -= 1;
+                            continue;
+                        };
+                        matches.iter_mut().for_each(|it| it.place_in(&sketch));
+                        sketch.about
+                    }
+                };
+                let score = f64::from(score / max_score);
+                items.push(ConversationMatch { about, score, matches });
+                if items.len() == self.question.limit {
+                    return Ok((items, total));
+                }
             }
-        });
-        Ok((items.collect(), total))
+        }
+        Ok((items, total))
     }
 
     /// Returns the first of some messages; messages with the same text are returned once.

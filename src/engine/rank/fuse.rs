@@ -27,6 +27,9 @@ const DEPTH_OF_SEVERAL: usize = 1000;
 const VECTOR_SHARE_SHORT: f32 = 0.35;
 const VECTOR_SHARE_LONG: f32 = 0.2;
 
+/// How often the candidates of an index that is out of date are replaced by the next ones.
+const MAX_ROUNDS: usize = 8;
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
     /// The place of the message's source among the ranked sources.
@@ -85,7 +88,24 @@ impl Ranker<'_> {
             .iter()
             .map(|source| source.scorer.open(concept, self.stop))
             .collect::<Result<_, _>>()?;
-        let candidates = self.candidates(&scorers)?;
+        let mut rounds = 0..MAX_ROUNDS;
+        loop {
+            let mut all = self.score_candidates(sources, &scorers, concept)?;
+            let is_over = rounds.next().is_none() || !self.check(sources, &all);
+            if is_over {
+                all.retain(|scored| !sources[scored.source].is_gone(scored.doc_id));
+                return Ok(all);
+            }
+        }
+    }
+
+    fn score_candidates(
+        &mut self,
+        sources: &[RankedSource],
+        scorers: &[Box<dyn ConceptScorer + '_>],
+        concept: &Concept,
+    ) -> Result<Vec<Scored>, Error> {
+        let candidates = self.candidates(sources, scorers)?;
         let scale = self.scale(concept, &candidates);
         let mut all = Vec::new();
         for (place, scorer) in scorers.iter().enumerate() {
@@ -103,15 +123,18 @@ impl Ranker<'_> {
     /// Returns the best candidates of all sources together.
     fn candidates(
         &mut self,
+        sources: &[RankedSource],
         scorers: &[Box<dyn ConceptScorer + '_>],
     ) -> Result<AllCandidates, Error> {
         let depth = self.depth();
         let mut all = AllCandidates::default();
         for (place, scorer) in scorers.iter().enumerate() {
-            let found = scorer.candidates(depth, self.stop)?;
+            let source = &sources[place];
+            let found = scorer.candidates(depth + source.to_replace(), self.stop)?;
+            let is_there = |(doc_id, _): &(u32, f32)| !source.is_gone(*doc_id);
             let scored = |(doc_id, score)| Scored { source: place, doc_id, score };
-            all.by_terms.extend(found.by_terms.into_iter().map(scored));
-            all.by_vector.extend(found.by_vector.into_iter().map(scored));
+            all.by_terms.extend(found.by_terms.into_iter().filter(is_there).map(scored));
+            all.by_vector.extend(found.by_vector.into_iter().filter(is_there).map(scored));
             if let Some(error) = found.vector_error {
                 self.note(Note::ProviderAway { reason: error });
             }

@@ -4,6 +4,7 @@ mod answer;
 mod concept;
 mod every;
 mod fuse;
+mod older;
 mod passage;
 mod prepare;
 mod question;
@@ -31,7 +32,8 @@ impl Ranker<'_> {
             Found::BySubstring(sources) => return self.messages_by_substring(&sources),
         };
         let limit = self.question.limit;
-        let mut items = self.matches(&found, &found.scored, limit);
+        let matches = self.matches(&found, &found.scored, limit);
+        let mut items = self.as_they_are_now(&found.sources, matches);
         let mut total = found.scored.len();
         let mut is_cut = self.is_cut;
         let scanned = self.to_scan(&found, scanned, items.is_empty());

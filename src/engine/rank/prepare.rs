@@ -3,7 +3,7 @@
 //! Where a maintainer works in the background, a question makes no whole index: it waits for the
 //! maintainer's, but not for long. Otherwise that work would be done twice, or thrown away.
 
-use std::{thread, time::Duration};
+use std::{cell::RefCell, collections::HashSet, sync::Arc, thread, time::Duration};
 
 use super::{
     question::Mode,
@@ -18,7 +18,7 @@ use crate::{
             refresh::{self, Reindex},
         },
     },
-    index::Resources,
+    index::{Resources, Snapshot},
     model::Stop,
 };
 
@@ -35,6 +35,36 @@ pub(super) struct RankedSource {
     pub(super) kind: SourceKind,
     pub(super) scorer: Box<dyn Scorer>,
     pub(super) source: Source,
+    /// What is known of the messages of an index that is out of date; `None` for a current one.
+    pub(super) checked: Option<RefCell<Checked>>,
+}
+
+/// The messages of an older index that were compared with the database.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) seen: HashSet<u32>,
+    /// Those that were deleted or changed.
+    pub(super) gone: HashSet<u32>,
+}
+
+impl Checked {
+    fn of(snapshot: Arc<Snapshot>) -> Checked {
+        Checked { snapshot, seen: HashSet::new(), gone: HashSet::new() }
+    }
+}
+
+impl RankedSource {
+    /// Returns whether a message is known to be deleted or changed.
+    pub(super) fn is_gone(&self, doc_id: u32) -> bool {
+        self.checked.as_ref().is_some_and(|checked| checked.borrow().gone.contains(&doc_id))
+    }
+
+    /// Returns how many more candidates are needed, so that enough of them are left: twice as many as
+    /// are gone, so that a few rounds are enough where much was deleted.
+    pub(super) fn to_replace(&self) -> usize {
+        self.checked.as_ref().map_or(0, |checked| 2 * checked.borrow().gone.len())
+    }
 }
 
 /// The sources of a question.
@@ -87,6 +117,7 @@ impl Ranker<'_> {
         }
         self.check_stop()?;
         let is_current = !is_here || source.current_index(self.stop).is_ok();
+        let older = if is_current { None } else { source.latest_index(self.stop) };
         let reader = source.latest_reader(self.stop);
         let scorer = match reader.map(|reader| reader.scorer(&self.narrowed_scope(), self.stop)) {
             None => None,
@@ -104,6 +135,17 @@ impl Ranker<'_> {
         let (terms, vectors) = scorer.missing();
         let messages = source.latest_index(self.stop).map_or(vectors, |index| index.max_doc());
         let is_without_vectors = self.question.mode == Mode::Vector && vectors >= messages.max(1);
+        // Only plain rows can be compared with an index that is out of date, and only with the index
+        // that the scorer has.
+        let is_ranked = |it: &Arc<Snapshot>| {
+            it.reading().plain
+                && source.latest_index(self.stop).is_some_and(|now| Arc::ptr_eq(it, &now))
+        };
+        let older = older.filter(is_ranked);
+        if !is_current && older.is_none() {
+            self.note_unindexed(source);
+            return Ok(None);
+        }
         if terms > 0 || is_without_vectors {
             let what = if terms > 0 { Lacking::Words } else { Lacking::Vectors };
             self.note_lacking(source, terms.max(vectors), what);
@@ -115,7 +157,8 @@ impl Ranker<'_> {
         if !is_current {
             self.note(Note::OlderIndex { source: source.kind });
         }
-        Ok(Some(RankedSource { kind: source.kind, scorer, source: source.clone() }))
+        let checked = older.map(|snapshot| RefCell::new(Checked::of(snapshot)));
+        Ok(Some(RankedSource { kind: source.kind, scorer, source: source.clone(), checked }))
     }
 
     /// Brings the index of a source up to date where that is quick.

@@ -180,10 +180,11 @@ impl Examination<'_> {
         let left = index_dir.leftovers();
         if !left.is_empty() {
             let bytes: u64 = left.iter().map(|path| status::size_of(path)).sum();
-            let what = format!(
-                "{} files or folders are left over from interrupted refreshes ({bytes} bytes)",
-                left.len()
-            );
+            let files = match left.len() {
+                1 => "1 file or folder is".to_owned(),
+                several => format!("{several} files or folders are"),
+            };
+            let what = format!("{files} left over from interrupted refreshes ({bytes} bytes)");
             self.report(Finding::note(about(), what, "verbatim reindex"));
         }
         if let Some(current) = index_dir.current() {

@@ -8,6 +8,7 @@ mod choice;
 mod cluster_about;
 mod clustered;
 mod counter;
+mod gone;
 mod handle;
 mod hidden;
 mod hiding;
@@ -34,6 +35,7 @@ mod turns;
 mod work;
 
 pub(crate) use clustered::ClusterScan;
+pub(crate) use gone::is_same;
 pub use handle::FallbackReason;
 pub(crate) use hidden::Ids;
 pub use kind::SourceKind;

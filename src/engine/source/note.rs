@@ -150,8 +150,8 @@ impl fmt::Display for Note {
                 let source = source.name();
                 write!(
                     f,
-                    "the index of the {source} is older than its database: what was written since \
-                     is not ranked, and what was deleted since may still be shown"
+                    "the index of the {source} is older than its database: what was written or \
+                     changed since is not ranked"
                 )
             }
             Note::NotEmbedded { source, count, what } => {

@@ -18,7 +18,7 @@ use crate::{
 
 impl Source {
     /// Lists the conversations in a scope as [`Reader::list`](super::reader::Reader::list) does, with
-    /// those of an export that have no messages.
+    /// those of an export and the threads that have no messages.
     pub(crate) fn sessions(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
         let reader = self.reader(stop);
         let listing = reader.list(scope, stop)?;
@@ -78,9 +78,9 @@ impl Source {
     }
 
     /// Returns the conversations that have no message with a time; none of a cluster, which does not
-    /// hold them, and none of the stores that we write, which have the times of all messages.
+    /// hold them, and none of the transcripts, which get a conversation with its first message.
     fn timeless(&self, stop: &Stop) -> Result<Arc<HashMap<String, Outline>>, Error> {
-        if self.kind != SourceKind::Export || self.cluster().is_some() {
+        if self.kind == SourceKind::Archive || self.cluster().is_some() {
             return Ok(Arc::default());
         }
         let found = self.on_database(|path| {

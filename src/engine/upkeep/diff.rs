@@ -13,8 +13,8 @@ use std::{
 
 use crate::{
     db::{self, Database, RowReader},
-    engine::error::Error,
-    index::{Document, Snapshot},
+    engine::{error::Error, source::is_same},
+    index::Snapshot,
     model::{self, Stop},
 };
 
@@ -80,33 +80,14 @@ pub(crate) fn compare(
             while let Some((_, doc_id)) = rest.next_if(|(key, _)| *key < row.key) {
                 difference.dead.push(*doc_id);
             }
-            let document = Document {
-                key: row.key,
-                id: &row.id,
-                conversation: 0,
-                role: &row.role,
-                is_text_role: row.is_text_role,
-                time: row.time,
-                position: row.position,
-                shown: None,
-                stored: row.stored,
-            };
             let doc_id = rest.next_if(|(key, _)| *key == row.key).map(|(_, doc_id)| *doc_id);
-            let stored = doc_id.filter(|_| row.long.is_some()).map(|it| snapshot.stored(it));
-            let document = match (row.long, stored.as_deref()) {
-                (Some(long), Some(stored)) => match long.equals(stored) {
-                    Ok(is_same) => Document { stored: is_same.then_some(stored), ..document },
-                    Err(error) => {
-                        failed = Some(error);
-                        return ControlFlow::Break(());
-                    }
-                },
-                _ => document,
+            let is_same = match doc_id.map(|doc_id| is_same(snapshot, doc_id, &row)).transpose() {
+                Ok(is_same) => is_same.unwrap_or(false),
+                Err(error) => {
+                    failed = Some(error);
+                    return ControlFlow::Break(());
+                }
             };
-            let is_same = doc_id.is_some_and(|doc_id| {
-                let id = row.conversation_id.unwrap_or_default();
-                snapshot.is_same(doc_id, &document, id)
-            });
             if !is_same {
                 difference.dead.extend(doc_id);
                 // Without a conversation a message is not searched.

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     db::transcripts::{ConversationData, TranscriptFile, TranscriptStore},
-    engine::withheld::Withheld,
+    engine::{attachments::TranscriptFiles, withheld::Withheld},
     import::{Format, compressed, repeats::ReadingOrder, transcript::TranscriptReader},
     model::{self, Stop},
     text::hash::fnv1a,
@@ -34,6 +34,7 @@ const UNFINISHED: &str = "unfinished";
 pub(super) struct Pass<'a> {
     store: &'a TranscriptStore,
     withheld: &'a Withheld,
+    files: TranscriptFiles<'a>,
     forgets_deleted: bool,
     stop: &'a Stop,
     progress: &'a dyn Fn(ArchiveProgress),
@@ -51,13 +52,29 @@ impl<'a> Pass<'a> {
     pub(super) fn new(
         store: &'a TranscriptStore,
         withheld: &'a Withheld,
+        files: TranscriptFiles<'a>,
         forgets_deleted: bool,
         stop: &'a Stop,
-        progress: &'a dyn Fn(ArchiveProgress),
         report: &'a mut ArchiveReport,
     ) -> Pass<'a> {
-        let (again, total, uncommitted) = Default::default();
-        Pass { store, withheld, forgets_deleted, stop, progress, report, again, total, uncommitted }
+        let (again, total, uncommitted, progress) = (BTreeSet::new(), 0, 0, &|_| {});
+        Pass {
+            store,
+            withheld,
+            files,
+            forgets_deleted,
+            stop,
+            progress,
+            report,
+            again,
+            total,
+            uncommitted,
+        }
+    }
+
+    /// Tells progress.
+    pub(super) fn telling(self, progress: &'a dyn Fn(ArchiveProgress)) -> Pass<'a> {
+        Pass { progress, ..self }
     }
 
     /// Brings the store up to date with the files that a walk found.
@@ -104,8 +121,8 @@ impl<'a> Pass<'a> {
                 self.read_new(&found)?;
             }
         }
-        self.store.commit()?;
-        Ok(())
+        self.commit()?;
+        self.files.close().map_err(|error| SyncError::Files(Box::new(error)))
     }
 
     /// Recognises new files that are known ones under another name, and renames those in `known`.
@@ -137,7 +154,7 @@ impl<'a> Pass<'a> {
             } else if let Some(at) = gone.iter().position(|file| is_repacked(file, found)) {
                 let old = gone.remove(at);
                 self.store.begin()?;
-                self.again.extend(self.store.forget(old.id)?);
+                self.forget(old.id)?;
             }
         }
         Ok(gone)
@@ -163,12 +180,27 @@ impl<'a> Pass<'a> {
         Ok(Some(file))
     }
 
+    /// Removes a file from the store, with the files that left out messages of it; those are read again.
+    fn forget(&mut self, file: i64) -> Result<(), SyncError> {
+        let removed = self.store.forget(file)?;
+        self.again.extend(removed.again);
+        if removed.conversations.is_empty() {
+            return Ok(());
+        }
+        self.forget_files(&removed.conversations)
+    }
+
+    /// Removes the files of the messages of conversations.
+    fn forget_files(&mut self, conversations: &[String]) -> Result<(), SyncError> {
+        self.files.forget(conversations).map_err(|error| SyncError::Files(Box::new(error)))
+    }
+
     /// Notes that files are gone. What they held is kept, unless it is to be forgotten.
     fn keep_or_forget(&mut self, gone: Vec<TranscriptFile>) -> Result<(), SyncError> {
         for file in gone {
             if self.forgets_deleted {
                 self.store.begin()?;
-                self.again.extend(self.store.forget(file.id)?);
+                self.forget(file.id)?;
                 self.report.removed += 1;
             } else if file.gone.is_none() {
                 self.store.begin()?;
@@ -184,13 +216,18 @@ impl<'a> Pass<'a> {
     /// withheld.
     pub(super) fn withhold(&mut self) -> Result<(), SyncError> {
         if !self.withheld.is_empty() {
+            let mut gone = Vec::new();
             for (file, id, service, origin) in self.store.stored()? {
                 // Of a deleted file, the store has the only copy: it stays, and answers leave it out.
                 let is_kept = origin.gone.is_some() && !self.withheld.is_forgotten(&id, &service);
                 if !is_kept && self.withheld.withholds(&id, &service, &origin) {
                     self.store.begin()?;
                     self.withhold_file(file, &id)?;
+                    gone.push(id);
                 }
+            }
+            if !gone.is_empty() {
+                self.forget_files(&gone)?;
             }
         }
         for file in self.store.without_conversation()? {
@@ -201,7 +238,7 @@ impl<'a> Pass<'a> {
             });
             if !is_withheld {
                 self.store.begin()?;
-                self.again.extend(self.store.forget(file.id)?);
+                self.forget(file.id)?;
                 self.again.insert(file.path);
             }
         }
@@ -234,7 +271,7 @@ impl<'a> Pass<'a> {
         }
         if !has_only_grown(&mut input, &file, found) {
             self.again.insert(file.path);
-            self.again.extend(self.store.forget(id)?);
+            self.forget(id)?;
             return Ok(());
         }
         let reader = TranscriptReader::restore(&file.reader)
@@ -319,7 +356,7 @@ impl<'a> Pass<'a> {
             return Ok(None);
         }
         let is_compressed = compressed::plain(&found.path).is_some();
-        let mut sink = StoreSink::new(self.store, self.withheld, file, reader);
+        let mut sink = StoreSink::new(self.store, self.withheld, &mut self.files, file, reader);
         let mut add = |reader: &TranscriptReader, event| sink.add(reader, event);
         // Nothing is appended to a compressed file, so it is read whole.
         let (result, is_end) = if is_compressed {
@@ -332,6 +369,10 @@ impl<'a> Pass<'a> {
         };
         let last = sink.last;
         self.report.messages += sink.messages;
+        for reason in sink.not_kept {
+            self.report
+                .fail(&found.path, &format_args!("a file of a message is not kept: {reason}"));
+        }
         let taken = match result {
             Ok(taken) => taken,
             Err(SyncError::Read(error)) => {
@@ -349,12 +390,14 @@ impl<'a> Pass<'a> {
 
     fn commit(&mut self) -> Result<(), SyncError> {
         self.uncommitted = 0;
+        // What is committed is not read again, so the lists come first.
+        self.files.write().map_err(|error| SyncError::Files(Box::new(error)))?;
         Ok(self.store.commit()?)
     }
 
     /// Saves the reading state of a file and the data of its conversation.
     fn save(
-        &self,
+        &mut self,
         file: &mut TranscriptFile,
         reader: &mut TranscriptReader,
         input: &mut File,
@@ -364,6 +407,7 @@ impl<'a> Pass<'a> {
             let origin = reader.origin(Path::new(&file.path));
             if self.withheld.withholds(conversation, format.name(), &origin) {
                 self.store.remove_conversation(conversation)?;
+                self.forget_files(std::slice::from_ref(conversation))?;
                 reader.forget_titles();
             } else {
                 let (source, title, model) = (format.name(), reader.title(), reader.model());

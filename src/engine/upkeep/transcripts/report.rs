@@ -49,6 +49,9 @@ pub(crate) enum SyncError {
     /// The store cannot be written.
     #[error(transparent)]
     Store(#[from] transcripts::Error),
+    /// The files of messages cannot be written or removed.
+    #[error(transparent)]
+    Files(Box<Error>),
     /// The list of withheld conversations cannot be read.
     #[error(transparent)]
     Withheld(Box<Error>),

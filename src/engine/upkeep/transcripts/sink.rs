@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::report::SyncError;
 use crate::{
-    db::transcripts::{ConversationData, TranscriptFile, TranscriptStore},
-    engine::withheld::Withheld,
+    db::transcripts::{ConversationData, TranscriptFile, TranscriptStore, whole_id},
+    engine::{attachments::TranscriptFiles, withheld::Withheld},
     import::{
         Format,
         repeats::{History, conversation_id, is_repeat},
@@ -15,29 +15,34 @@ use crate::{
 };
 
 /// Adds the messages of one transcript to the store.
-pub(super) struct StoreSink<'a> {
+pub(super) struct StoreSink<'a, 's> {
     store: &'a TranscriptStore,
     withheld: &'a Withheld,
     /// Whether the conversation of the file is not stored.
     is_withheld: bool,
+    files: &'a mut TranscriptFiles<'s>,
     file: &'a mut TranscriptFile,
     pub(super) messages: u64,
+    /// Why files of messages are not kept, a sentence each.
+    pub(super) not_kept: Vec<String>,
     /// The time of the last message that has one.
     pub(super) last: Option<model::Instant>,
 }
 
-impl<'a> StoreSink<'a> {
+impl<'a, 's> StoreSink<'a, 's> {
     pub(super) fn new(
         store: &'a TranscriptStore,
         withheld: &'a Withheld,
+        files: &'a mut TranscriptFiles<'s>,
         file: &'a mut TranscriptFile,
         reader: &TranscriptReader,
-    ) -> StoreSink<'a> {
+    ) -> StoreSink<'a, 's> {
         let is_withheld = file.conversation.as_ref().is_some_and(|id| {
             let service = reader.format().map_or("", Format::name);
             withheld.withholds(id, service, &reader.origin(Path::new(&file.path)))
         });
-        StoreSink { store, withheld, is_withheld, file, messages: 0, last: None }
+        let (messages, not_kept, last) = Default::default();
+        StoreSink { store, withheld, is_withheld, files, file, messages, not_kept, last }
     }
 
     /// Adds an event; returns false if the event is left out.
@@ -57,6 +62,16 @@ impl<'a> StoreSink<'a> {
                     self.messages += 1;
                 }
                 self.last = message.create_time.or(self.last);
+            }
+            TranscriptEvent::File { message, name, base64 } => {
+                if let Some(conversation) =
+                    self.file.conversation.as_ref().filter(|_| !self.is_withheld)
+                {
+                    let message = whole_id(conversation, &message);
+                    let kept = self.files.keep(conversation, &message, &name, base64);
+                    let why_not = kept.map_err(|error| SyncError::Files(Box::new(error)))?;
+                    self.not_kept.extend(why_not);
+                }
             }
             TranscriptEvent::More { id, text } => {
                 if let Some(conversation) =
@@ -91,7 +106,7 @@ impl<'a> StoreSink<'a> {
     }
 }
 
-impl History for StoreSink<'_> {
+impl History for StoreSink<'_, '_> {
     type Error = SyncError;
 
     fn record(&mut self, fingerprint: u64) -> Result<bool, SyncError> {

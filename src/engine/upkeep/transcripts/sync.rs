@@ -13,7 +13,11 @@ use super::{
 };
 use crate::{
     db::transcripts::{self, TranscriptStore},
-    engine::{config::Config, withheld::Withheld},
+    engine::{
+        attachments::{AttachmentStore, TranscriptFiles},
+        config::Config,
+        withheld::Withheld,
+    },
     index::IndexDir,
     model::Stop,
     private,
@@ -51,12 +55,14 @@ pub(crate) fn sync(
     }
     let failures = (report.failures.clone(), report.failed);
     let mut set_aside = Vec::new();
+    let attachments = AttachmentStore::of_transcripts(config);
     for is_last in [false, true] {
         (report.failures, report.failed) = failures.clone();
         let store = TranscriptStore::open(&database, &mut |path| set_aside.push(path))?;
         let forgets = config.forget_deleted;
-        let pass = Pass::new(&store, withheld, forgets, stop, progress, &mut report);
-        match pass.run(&walk).and_then(|()| Ok(store.close()?)) {
+        let files = TranscriptFiles::new(&attachments, stop);
+        let pass = Pass::new(&store, withheld, files, forgets, stop, &mut report);
+        match pass.telling(progress).run(&walk).and_then(|()| Ok(store.close()?)) {
             Ok(()) => break,
             // The damaged store is read again from the files once.
             Err(SyncError::Store(error)) if error.is_damage() && !is_last => {
@@ -117,9 +123,10 @@ pub(crate) fn withhold(
         return Ok(None);
     }
     store.delete_securely()?;
-    let mut report = ArchiveReport::default();
-    Pass::new(&store, withheld, config.forget_deleted, &Stop::never(), &|_| {}, &mut report)
-        .withhold()?;
+    let (mut report, stop) = (ArchiveReport::default(), Stop::never());
+    let attachments = AttachmentStore::of_transcripts(config);
+    let files = TranscriptFiles::new(&attachments, &stop);
+    Pass::new(&store, withheld, files, config.forget_deleted, &stop, &mut report).withhold()?;
     let is_clean = store.scrub()?;
     store.close()?;
     Ok(Some(is_clean))

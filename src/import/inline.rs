@@ -1,0 +1,106 @@
+//! The files that the blocks of a transcript hold as base64: pictures, documents and sounds.
+
+use super::json::Value;
+
+/// A file in a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct InlineFile {
+    /// The name that the block gives; may be empty.
+    pub(super) name: String,
+    pub(super) base64: String,
+}
+
+impl InlineFile {
+    /// Returns the file in a `data:` URL; `None` if it is another URL.
+    pub(super) fn of_url(url: &str) -> Option<InlineFile> {
+        let (_, base64) = url.strip_prefix("data:")?.split_once(";base64,")?;
+        Some(InlineFile { name: String::new(), base64: base64.to_owned() })
+    }
+}
+
+/// Returns the files in a block, or in several.
+///
+/// The depth of a [`Value`] is bounded, so this may recurse.
+pub(super) fn files(block: &Value) -> Vec<InlineFile> {
+    if let Value::Array(blocks) = block {
+        return blocks.iter().flat_map(files).collect();
+    }
+    let base64 = match block.str("type") {
+        // Claude Code has a source; a tool that speaks MCP has the data itself.
+        "image" | "document" | "file" | "audio" => {
+            let source = block.get("source").filter(|source| source.str("type") == "base64");
+            source.unwrap_or(block).str("data")
+        }
+        "input_audio" => block.get("input_audio").map_or("", |audio| audio.str("data")),
+        "input_file" => block.str("file_data"),
+        _ => "",
+    };
+    let url = block.get("image_url").map(|url| url.as_str().unwrap_or_else(|| url.str("url")));
+    let file = [url, Some(base64)].into_iter().flatten().find_map(|text| {
+        let plain = || InlineFile { name: String::new(), base64: base64.to_owned() };
+        InlineFile::of_url(text).or_else(|| (!base64.is_empty()).then(plain))
+    });
+    match file {
+        Some(file) => {
+            let names = ["title", "file_name", "filename", "name"].map(|name| block.str(name));
+            let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+            vec![InlineFile { name: name.to_owned(), ..file }]
+        }
+        // The result of a tool.
+        None => ["content", "output"]
+            .iter()
+            .filter_map(|name| block.get(name))
+            .flat_map(files)
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::json::Raw;
+
+    #[test]
+    fn files_of_every_shape() {
+        for (json, expected) in [
+            (
+                r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}"#,
+                &[("", "AA==")][..],
+            ),
+            (
+                r#"{"type":"document","title":"a.pdf","source":{"type":"base64","data":"BB=="}}"#,
+                &[("a.pdf", "BB==")],
+            ),
+            (r#"{"type":"document","title":"a.txt","source":{"type":"text","data":"plain"}}"#, &[]),
+            (r#"{"type":"image","source":{"type":"url","url":"https://example.org/a.png"}}"#, &[]),
+            (
+                r#"{"type":"tool_result","content":[{"type":"text","text":"t"},{"type":"image","source":{"type":"base64","data":"CC=="}}]}"#,
+                &[("", "CC==")],
+            ),
+            (r#"{"type":"input_image","image_url":"data:image/png;base64,DD=="}"#, &[("", "DD==")]),
+            (r#"{"type":"input_image","image_url":"https://example.org/a.png"}"#, &[]),
+            (
+                r#"{"type":"image_url","image_url":{"url":"data:image/gif;base64,EE=="}}"#,
+                &[("", "EE==")],
+            ),
+            (
+                r#"{"type":"input_file","filename":"b.pdf","file_data":"data:application/pdf;base64,FF=="}"#,
+                &[("b.pdf", "FF==")],
+            ),
+            (
+                r#"{"content":[{"type":"image","data":"GG==","mimeType":"image/png"}]}"#,
+                &[("", "GG==")],
+            ),
+            (
+                r#"[{"type":"input_audio","input_audio":{"data":"HH==","format":"wav"}},"text"]"#,
+                &[("", "HH==")],
+            ),
+            (r#"{"type":"text","text":"data:image/png;base64,II=="}"#, &[]),
+        ] {
+            let found = files(&Raw::new(json.as_bytes()).value().unwrap());
+            let found: Vec<(&str, &str)> =
+                found.iter().map(|file| (file.name.as_str(), file.base64.as_str())).collect();
+            assert_eq!(found, expected, "{json}");
+        }
+    }
+}
