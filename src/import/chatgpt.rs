@@ -5,7 +5,7 @@ mod files;
 
 use std::{
     borrow::Cow,
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
 };
 
 use crate::{
@@ -27,7 +27,8 @@ pub(super) const FORMAT: Format = Format {
         // The settings of many programs have a `mapping` too, so other field names are required.
         let heading = ["title", "create_time", "current_node", "id", "conversation_id"];
         let is_headed = heading.iter().any(|name| fields.get(name).is_some());
-        fields.get("mapping").is_some() && is_headed
+        // DeepSeek's conversations have a `mapping` of other messages.
+        fields.get("mapping").is_some() && is_headed && fields.get("inserted_at").is_none()
     },
     layout: FileLayout::Object(ObjectFormat { messages: "mapping", read: conversation }),
 };
@@ -40,6 +41,9 @@ fn conversation(
     let mapping = fields.get("mapping").filter(|mapping| mapping.is_object() || mapping.is_array());
     let tree = Tree::read(mapping.ok_or(Reason::NoMessages("mapping"))?)?;
     let shown = tree.shown(fields.text("current_node").as_deref())?;
+    if branches == Branches::Shown {
+        tally.leave_out_branches(tree.messages() - tree.messages_of(&shown));
+    }
     let mut order = shown.clone();
     if branches == Branches::All {
         order.extend(tree.others(&shown));
@@ -101,6 +105,7 @@ fn message(
     }
     .unwrap_or_default();
     let metadata = fields.object("metadata")?;
+    let widget = metadata.object("chatgpt_sdk")?.string("widget_state");
     let list = metadata.get("attachments");
     let attachments = match list {
         Some(list) => names(list, &["name", "file_name"])?,
@@ -130,6 +135,15 @@ fn message(
         Cow::Borrowed(_) => content,
         Cow::Owned(stripped) => stripped,
     };
+    if let Some(shown) = content::of_widget(&content, widget.as_deref(), tally) {
+        content = citations::strip(&shown, Author::Model).into_owned();
+    }
+    // The text that the user marked before writing.
+    let canvas = metadata.object("canvas")?.object("selection_metadata")?;
+    let marked = [metadata.string("targeted_reply"), canvas.string("selection_text")];
+    for marked in marked.iter().flatten().filter(|marked| !marked.trim().is_empty()) {
+        content = format!("> {}\n\n{content}", marked.trim().replace('\n', "\n> "));
+    }
     if content.trim().is_empty() {
         if attachments.is_empty() {
             return Ok(None);
@@ -162,6 +176,8 @@ struct Node<'a> {
     parent: Option<usize>,
     children: Vec<usize>,
     message: Option<Raw<'a>>,
+    /// Whether the node names a parent that is not in the tree.
+    has_lost_parent: bool,
 }
 
 impl<'a> Tree<'a> {
@@ -186,11 +202,14 @@ impl<'a> Tree<'a> {
                 parent: None,
                 children: Vec::new(),
                 message: fields.get("message").filter(|message| message.is_object()),
+                has_lost_parent: false,
             });
         }
         for (at, (_, fields)) in entries.iter().enumerate() {
             let parent = fields.get("parent").and_then(Raw::string);
-            tree.nodes[at].parent = parent.and_then(|id| tree.by_id.get(&id).copied());
+            let found = parent.as_ref().and_then(|id| tree.by_id.get(id).copied());
+            tree.nodes[at].has_lost_parent = parent.is_some() && found.is_none();
+            tree.nodes[at].parent = found;
         }
         let mut is_listed = vec![false; tree.nodes.len()];
         for (at, (_, fields)) in entries.iter().enumerate() {
@@ -215,22 +234,62 @@ impl<'a> Tree<'a> {
         Ok(tree)
     }
 
-    /// Returns the nodes that the service shows, first to last.
+    fn messages(&self) -> u64 {
+        self.nodes.iter().filter(|node| node.message.is_some()).count() as u64
+    }
+
+    /// Returns how many of some nodes have a message.
+    fn messages_of(&self, nodes: &[usize]) -> u64 {
+        nodes.iter().filter(|at| self.nodes[**at].message.is_some()).count() as u64
+    }
+
+    /// Returns the nodes that the service shows, first to last. If their chain is broken, the newest path
+    /// of each other part of the tree comes before them.
     fn shown(&self, current: Option<&str>) -> Result<Vec<usize>, Damage> {
-        if let Some(&at) = current.and_then(|id| self.by_id.get(id)) {
-            let path = self.path_to(at);
-            if path.iter().any(|at| self.nodes[*at].message.is_some()) {
-                return Ok(path);
-            }
+        let current = current.and_then(|id| self.by_id.get(id));
+        let path = current.map(|at| self.path_to(*at)).unwrap_or_default();
+        let is_usable = self.messages_of(&path) > 0;
+        if is_usable && !self.is_torn(&path) {
+            return Ok(path);
         }
-        Ok(self.newest()?.map(|at| self.path_to(at)).unwrap_or_default())
+        let ages = self.ages()?;
+        let all: Vec<usize> = (0..self.nodes.len()).collect();
+        let path = match is_usable {
+            true => path,
+            false => self.newest(&all, &ages).map(|at| self.path_to(at)).unwrap_or_default(),
+        };
+        if !self.is_torn(&path) {
+            return Ok(path);
+        }
+        let mut parts: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut roots = all;
+        for at in self.all() {
+            roots[at] = self.nodes[at].parent.map_or(at, |parent| roots[parent]);
+            parts.entry(roots[at]).or_default().push(at);
+        }
+        parts.remove(&roots[path[0]]);
+        let newest = parts.values().filter_map(|part| self.newest(part, &ages));
+        let mut paths: Vec<Vec<usize>> = newest.map(|at| self.path_to(at)).collect();
+        paths.sort_by_key(|path| path.iter().find_map(|at| ages[*at].0));
+        paths.push(path);
+        Ok(paths.concat())
+    }
+
+    /// Returns whether a path begins in the middle of a conversation: at a node whose parent is missing,
+    /// or at one of several first messages.
+    fn is_torn(&self, path: &[usize]) -> bool {
+        let Some(first) = path.first().map(|at| &self.nodes[*at]) else { return false };
+        let is_first = |node: &&Node<'_>| node.parent.is_none() && node.message.is_some();
+        first.parent.is_none()
+            && (first.has_lost_parent
+                || first.message.is_some() && self.nodes.iter().filter(is_first).nth(1).is_some())
     }
 
     fn path_to(&self, node: usize) -> Vec<usize> {
         let mut path = Vec::new();
-        let mut is_seen = vec![false; self.nodes.len()];
+        let mut seen = HashSet::new();
         let mut next = Some(node);
-        while let Some(at) = next.filter(|at| !std::mem::replace(&mut is_seen[*at], true)) {
+        while let Some(at) = next.filter(|at| seen.insert(*at)) {
             path.push(at);
             next = self.nodes[at].parent;
         }
@@ -238,26 +297,29 @@ impl<'a> Tree<'a> {
         path
     }
 
-    /// Returns the newest leaf. If there is none, because the parents form a circle, returns the
-    /// newest node.
-    fn newest(&self) -> Result<Option<usize>, Damage> {
-        let mut times = Vec::with_capacity(self.nodes.len());
+    /// Returns the time and the depth of each node. A node without a time has the time of its parent.
+    fn ages(&self) -> Result<Vec<(Option<Instant>, usize)>, Damage> {
+        let mut ages = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let fields = node.message.map(Raw::fields).transpose()?;
-            times.push(fields.and_then(|fields| fields.get("create_time").and_then(time)));
+            let time = fields.and_then(|fields| fields.get("create_time").and_then(time));
+            ages.push((time, 0));
         }
-        // A leaf without a time gets the time of its parent.
-        let mut ages: Vec<(Option<Instant>, usize)> = times.into_iter().map(|t| (t, 0)).collect();
         for at in self.all() {
             if let Some(parent) = self.nodes[at].parent {
                 let (time, depth) = ages[parent];
                 ages[at] = (ages[at].0.or(time), depth + 1);
             }
         }
-        let leaves: Vec<usize> =
-            (0..self.nodes.len()).filter(|at| self.nodes[*at].children.is_empty()).collect();
-        let candidates = if leaves.is_empty() { (0..self.nodes.len()).collect() } else { leaves };
-        Ok(candidates.into_iter().max_by_key(|at| (ages[*at], &self.nodes[*at].id)))
+        Ok(ages)
+    }
+
+    /// Returns the newest leaf of some nodes. If there is none, because the parents form a circle, returns
+    /// the newest node.
+    fn newest(&self, nodes: &[usize], ages: &[(Option<Instant>, usize)]) -> Option<usize> {
+        let age = |at: &usize| (ages[*at], &self.nodes[*at].id);
+        let leaves = nodes.iter().filter(|at| self.nodes[**at].children.is_empty());
+        leaves.max_by_key(|at| age(at)).or_else(|| nodes.iter().max_by_key(|at| age(at))).copied()
     }
 
     /// Returns the nodes that are not on the path, branch by branch.

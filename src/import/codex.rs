@@ -19,10 +19,11 @@ use std::{borrow::Cow, collections::VecDeque};
 use serde::{Deserialize, Serialize};
 
 use self::text::{
-    commands, environment, parsed, shown, typed, without_injections, without_preamble,
+    commands, environment, parsed, shown, typed, without_context, without_injections,
+    without_preamble,
 };
 use super::{
-    fields::{derived_hash, time},
+    fields::{derived_hash, hash_of_words, time},
     format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
     head::{Head, TranscriptEvent, ending_uuid, set_first, set_last},
     json::{Damage, ObjectFields, Raw, Value},
@@ -127,10 +128,7 @@ impl RecordReader for CodexReader {
 impl CodexReader {
     /// Returns whether a record repeats a message of the other kind.
     fn is_second(&mut self, role: &str, text: &str, is_event: bool) -> bool {
-        // The two records differ in blanks, and only one has placeholders of images.
-        let words = text.replace("[image]", "");
-        let words: String = words.split_whitespace().collect();
-        let hash = derived_hash(&[role, &words]);
+        let hash = hash_of_words(role, text);
         let other = |it: &RecentMessage| it.hash == hash && it.is_event != is_event;
         if let Some(at) = self.recent.iter().position(other) {
             self.recent.remove(at);
@@ -163,6 +161,10 @@ impl RolloutRecord<'_> {
                 set_last(&mut self.head.model, payload.text("model"));
             }
             "response_item" => self.item(&fields.object("payload")?)?,
+            "inter_agent_communication" => {
+                let payload = fields.object("payload")?;
+                self.answer(&payload.text("content").unwrap_or_default(), false);
+            }
             "event_msg" => self.event(&fields.object("payload")?)?,
             "compacted" => {
                 let payload = fields.object("payload")?;
@@ -261,7 +263,19 @@ impl RolloutRecord<'_> {
         match &*fields.text("type").unwrap_or_default() {
             "user_message" => {
                 let text = fields.text("message").unwrap_or_default();
-                self.prompt(&without_injections(&text), true);
+                // The first versions with events had some for the program's texts too.
+                let is_typed = fields.text("kind").is_none_or(|kind| kind == "plain");
+                let text =
+                    if is_typed { without_context(&text) } else { without_injections(&text) };
+                self.prompt(&text, true);
+            }
+            "entered_review_mode" => {
+                let target = fields.object("target")?;
+                let asked = target.text("instructions").or_else(|| fields.text("prompt"));
+                self.prompt(&asked.map_or(String::new(), |it| format!("/review {it}")), true);
+            }
+            "exited_review_mode" => {
+                self.answer(&text::review(&value_of(fields, "review_output")?), true);
             }
             "agent_message" => {
                 let text = fields.text("message").unwrap_or_default();

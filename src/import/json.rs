@@ -245,6 +245,11 @@ impl<'a> ObjectFields<'a> {
         self.get(name)?.text()
     }
 
+    /// Returns the text of the field of that name if it is a string.
+    pub(super) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name)?.string()
+    }
+
     /// Returns the fields of the object in the field of that name; none for any other value.
     pub(super) fn object(&self, name: &str) -> Result<ObjectFields<'a>, Damage> {
         self.get(name).map_or(Ok(ObjectFields(Vec::new())), Raw::fields)

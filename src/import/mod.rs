@@ -30,6 +30,7 @@ pub mod transcript;
 
 use std::{io, path::PathBuf};
 
+pub(crate) use self::tally::OTHER_BRANCHES;
 pub use self::{
     export::Export,
     format::Format,
