@@ -58,6 +58,9 @@ struct ClaudeCodeReader {
     /// The hash of the last message, if it is a prompt that waited.
     #[serde(default)]
     last_queued: Option<u64>,
+    /// The hash of the prompt that left the queue last, whose own record comes next.
+    #[serde(default)]
+    dequeued: Option<u64>,
     /// Summaries, each with the hash of the id of the record that it ends at.
     summaries: Vec<(u64, String)>,
     has_messages: bool,
@@ -157,8 +160,10 @@ impl ClaudeCodeReader {
     /// Returns whether the user's own record of a prompt repeats one that waited. If the record does not
     /// name its source, it does so only right after that prompt: the user may say the same again.
     fn repeats_queued(&mut self, text: &str, source: Option<&str>) -> bool {
-        let is_last = self.last_queued == Some(hash_of_words("user", text));
+        let hash = hash_of_words("user", text);
+        let is_last = self.last_queued == Some(hash);
         match source {
+            _ if self.dequeued.take_if(|dequeued| *dequeued == hash).is_some() => false,
             Some("queued") => self.was_queued(text) || is_last,
             Some(_) => false,
             None => is_last,
@@ -297,7 +302,8 @@ impl SessionRecord<'_, '_> {
                 push_within(&mut reader.waiting, text, PROMPTS);
             }
             "dequeue" => {
-                reader.waiting.pop_front();
+                let prompt = reader.waiting.pop_front();
+                reader.dequeued = prompt.map(|prompt| hash_of_words("user", &prompt));
             }
             "remove" => {
                 let named = fields.text("content");

@@ -215,8 +215,11 @@ impl Package {
 
     /// Adds the JSON files of one zip in the first zip, which has the given length.
     fn open_one(&mut self, at: usize, name: &str, size: u64, length: u64) -> Result<(), String> {
-        let bomb = |unpacked, length| match is_bomb(unpacked, length) {
-            true => Err(format!("refused: unpacks to more than {RATIO} times its size")),
+        let bomb = |unpacked: u64, length| match is_bomb(unpacked, length) {
+            true => Err(format!(
+                "refused: unpacks to {} MB, more than {RATIO} times its size, which no export does",
+                unpacked / 1_000_000
+            )),
             false => Ok(()),
         };
         bomb(size, length)?;

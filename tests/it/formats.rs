@@ -188,6 +188,13 @@ fn queued_prompts_are_read_once() {
     let again = [begun.clone(), put, taken, plain[0].clone(), user("other"), user("prompt")];
     let twice = ["user: first", "user: prompt", "user: other", "user: prompt"];
     assert_eq!(transcript(&session(&again)), twice);
+    // A prompt that leaves the queue by itself is no repeat of one that the model took before.
+    let (put, taken) = (queue("enqueue", "prompt"), queue("remove", "prompt"));
+    let mut left = user("prompt");
+    left["promptSource"] = json!("queued");
+    let records = [begun.clone(), put.clone(), taken, put, queue("dequeue", "prompt"), left];
+    let twice = ["user: first", "user: prompt", "user: prompt"];
+    assert_eq!(transcript(&session(&records)), twice);
     let asked = "[Image #2] why";
     let (put, taken) = (queue("enqueue", asked), queue("remove", asked));
     for (two, text) in [
