@@ -406,6 +406,15 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let kinds = harmless(&kinds.join(", "));
         writeln!(out, "content of unknown types, of which the text was kept: {kinds}")?;
     }
+    for (what, number) in &tally.left_out {
+        let number =
+            if *number > 1 { format!(" ({})", HumanCount(*number)) } else { String::new() };
+        let hint = match what.as_str() {
+            import::OTHER_BRANCHES => "; `--branches all` imports them",
+            _ => "",
+        };
+        writeln!(out, "not imported: {}{number}{hint}", on_one_line(what))?;
+    }
     if report.excluded > 0 {
         let left_out = count(report.excluded, "conversation");
         writeln!(out, "{left_out} of excluded projects and folders left out")?;
@@ -429,7 +438,7 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             writeln!(
                 out,
                 "  {}: conversation {}{}: {}",
-                harmless(&skipped.file),
+                on_one_line(&skipped.file),
                 skipped.ordinal,
                 harmless(&name.unwrap_or_default()),
                 harmless(&skipped.reason)
@@ -444,10 +453,10 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{} without chats ignored", count(report.foreign_zips, "zip"))?;
     }
     for damaged in &tally.damaged {
-        writeln!(out, "warning: {}", harmless(damaged))?;
+        writeln!(out, "warning: {}", on_one_line(damaged))?;
     }
     for failure in &report.failures {
-        writeln!(out, "not imported: {}", harmless(&failure.to_string()))?;
+        writeln!(out, "not imported: {}", on_one_line(&failure.to_string()))?;
     }
     Ok(())
 }
@@ -516,6 +525,7 @@ fn write_json(
         "excluded": report.excluded,
         "forgotten": report.forgotten,
         "missing": report.missing(),
+        "left_out": tally.left_out,
         "seconds": report.took.as_secs_f64(),
         "index": indexed,
     });
@@ -643,6 +653,11 @@ fn quoted_text(text: &str) -> String {
 /// Returns `1 message` or `2,000 messages`.
 fn count(number: u64, what: &str) -> String {
     format!("{} {what}{}", HumanCount(number), plural(number))
+}
+
+/// Returns a sentence without line breaks, which a file's name may have.
+fn on_one_line(sentence: &str) -> String {
+    harmless(&sentence.replace('\n', " "))
 }
 
 /// Returns the beginning of a title on one line.

@@ -28,8 +28,11 @@ use crate::{
 
 /// The version of the tables and of the texts in them. A migration to a higher version has to keep the
 /// conversations of files that are gone: no other place has them. Stores before version 3 kept no such
-/// conversations, and were in the index folder.
-const VERSION: i64 = 3;
+/// conversations, and were in the index folder. Version 4 has the tables of version 3, and other texts.
+const VERSION: i64 = 4;
+
+/// The first version whose stores are migrated.
+const MIGRATED_FROM: i64 = 3;
 
 /// How long to wait for a reader that holds a lock.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
@@ -148,6 +151,17 @@ pub struct RemovedFiles {
     pub again: Vec<String>,
 }
 
+/// Lets the next pass read all files again that are still there, because their texts are read in another
+/// way now. What files that are gone held stays as it is.
+fn migrate(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE;
+         UPDATE verbatim_files SET stamp = 'outdated', reader = '' WHERE gone IS NULL;
+         PRAGMA user_version = {VERSION};
+         COMMIT"
+    ))
+}
+
 /// The transcript store, open for writing.
 #[derive(Debug)]
 pub struct TranscriptStore {
@@ -254,7 +268,11 @@ impl TranscriptStore {
             let connection = Connection::open_with_flags(path, flags)?;
             connection.busy_timeout(LOCK_WAIT)?;
             connection.set_prepared_statement_cache_capacity(32);
-            let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+            let version = || connection.query_row("PRAGMA user_version", [], |row| row.get(0));
+            if (MIGRATED_FROM..VERSION).contains(&version()?) {
+                migrate(&connection)?;
+            }
+            let version: i64 = version()?;
             if version > VERSION {
                 return Ok(Some((connection, version)));
             }

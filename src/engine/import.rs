@@ -28,7 +28,7 @@ use crate::{
 
 use again::{FoundBefore, KnownImport};
 
-pub(crate) use crate::import::FoundExport;
+pub(crate) use crate::import::{FoundExport, OTHER_BRANCHES};
 
 /// An error of an import.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +80,7 @@ impl Report {
             sources,
             empty: self.tally.empty,
             unknown: self.tally.unknown.clone(),
+            left_out: self.tally.left_out.clone(),
             bytes: self.tally.bytes,
             excluded: self.excluded,
             forgotten: self.forgotten,
@@ -94,6 +95,7 @@ impl Report {
         self.tally.messages = found.sources.iter().map(|counts| counts.messages).sum();
         self.tally.empty = found.empty;
         self.tally.unknown = found.unknown;
+        self.tally.left_out = found.left_out;
         self.tally.bytes = found.bytes;
         self.excluded = found.excluded;
         self.forgotten = found.forgotten;

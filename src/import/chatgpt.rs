@@ -5,7 +5,7 @@ mod files;
 
 use std::{
     borrow::Cow,
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
 };
 
 use crate::{
@@ -27,7 +27,8 @@ pub(super) const FORMAT: Format = Format {
         // The settings of many programs have a `mapping` too, so other field names are required.
         let heading = ["title", "create_time", "current_node", "id", "conversation_id"];
         let is_headed = heading.iter().any(|name| fields.get(name).is_some());
-        fields.get("mapping").is_some() && is_headed
+        // DeepSeek's conversations have a `mapping` of other messages.
+        fields.get("mapping").is_some() && is_headed && fields.get("inserted_at").is_none()
     },
     layout: FileLayout::Object(ObjectFormat { messages: "mapping", read: conversation }),
 };
@@ -40,6 +41,9 @@ fn conversation(
     let mapping = fields.get("mapping").filter(|mapping| mapping.is_object() || mapping.is_array());
     let tree = Tree::read(mapping.ok_or(Reason::NoMessages("mapping"))?)?;
     let shown = tree.shown(fields.text("current_node").as_deref())?;
+    if branches == Branches::Shown {
+        tally.leave_out_branches(tree.messages() - tree.messages_of(&shown));
+    }
     let mut order = shown.clone();
     if branches == Branches::All {
         order.extend(tree.others(&shown));
@@ -104,8 +108,11 @@ fn message(
         None => own_role,
     };
     let role = role.and_then(Raw::text).unwrap_or_default().into_owned();
-    let metadata = metadata.map(|it| it.pick(["attachments", "model_slug"])).transpose()?;
-    let [list, model] = metadata.unwrap_or_default();
+    let names_of_metadata =
+        ["attachments", "model_slug", "chatgpt_sdk", "targeted_reply", "canvas"];
+    let metadata = metadata.map(|it| it.pick(names_of_metadata)).transpose()?;
+    let [list, model, sdk, replied_to, canvas] = metadata.unwrap_or_default();
+    let widget = within(sdk, &["widget_state"])?.and_then(Raw::string);
     let attachments = match list {
         Some(list) => names(list, &["name", "file_name"])?,
         None => Vec::new(),
@@ -133,6 +140,15 @@ fn message(
         Cow::Borrowed(_) => content,
         Cow::Owned(stripped) => stripped,
     };
+    if let Some(shown) = content::of_widget(&content, widget.as_deref(), tally) {
+        content = citations::strip(&shown, Author::Model).into_owned();
+    }
+    // The text that the user marked before writing.
+    let selected = within(canvas, &["selection_metadata", "selection_text"])?;
+    let marked = [replied_to, selected].map(|marked| marked.and_then(Raw::string));
+    for marked in marked.iter().flatten().filter(|marked| !marked.trim().is_empty()) {
+        content = format!("> {}\n\n{content}", marked.trim().replace('\n', "\n> "));
+    }
     if content.trim().is_empty() {
         if attachments.is_empty() {
             return Ok(None);
@@ -154,6 +170,17 @@ fn message(
     Ok(Some((message, files)))
 }
 
+/// Returns the value at a path of names within objects.
+fn within<'a>(raw: Option<Raw<'a>>, path: &[&str]) -> Result<Option<Raw<'a>>, Damage> {
+    path.iter().try_fold(raw, |raw, name| match raw {
+        Some(raw) => Ok(raw.pick([name])?[0]),
+        None => Ok(None),
+    })
+}
+
+/// The time and the depth of a node.
+type Age = (Option<Instant>, usize);
+
 /// The nodes of a conversation, in any order.
 struct Tree<'a> {
     nodes: Vec<Node<'a>>,
@@ -166,6 +193,8 @@ struct Node<'a> {
     id: Cow<'a, str>,
     parent: Option<usize>,
     message: Option<Raw<'a>>,
+    /// Whether the node names a parent that is not in the tree.
+    has_lost_parent: bool,
 }
 
 impl<'a> Tree<'a> {
@@ -189,12 +218,13 @@ impl<'a> Tree<'a> {
             named.push((parent.and_then(Raw::string), children));
             tree.by_id.insert(id.clone(), at);
             let message = message.filter(|message| message.is_object());
-            tree.nodes.push(Node { id, parent: None, message });
+            tree.nodes.push(Node { id, parent: None, message, has_lost_parent: false });
         }
         for (at, (parent, _)) in named.iter().enumerate() {
             // Most parents come just before their children.
-            let parent = parent.as_deref().and_then(|id| tree.find(id, at.wrapping_sub(1)));
-            tree.nodes[at].parent = parent;
+            let found = parent.as_deref().and_then(|id| tree.find(id, at.wrapping_sub(1)));
+            tree.nodes[at].has_lost_parent = parent.is_some() && found.is_none();
+            tree.nodes[at].parent = found;
         }
         let mut is_listed = vec![false; tree.nodes.len()];
         for (at, (_, children)) in named.into_iter().enumerate() {
@@ -235,22 +265,65 @@ impl<'a> Tree<'a> {
         children
     }
 
-    /// Returns the nodes that the service shows, first to last.
+    fn messages(&self) -> u64 {
+        self.nodes.iter().filter(|node| node.message.is_some()).count() as u64
+    }
+
+    /// Returns how many of some nodes have a message.
+    fn messages_of(&self, nodes: &[usize]) -> u64 {
+        nodes.iter().filter(|at| self.nodes[**at].message.is_some()).count() as u64
+    }
+
+    /// Returns the nodes that the service shows, first to last. If their chain is broken, the newest path
+    /// of each other part of the tree comes before them.
     fn shown(&self, current: Option<&str>) -> Result<Vec<usize>, Damage> {
-        if let Some(&at) = current.and_then(|id| self.by_id.get(id)) {
-            let path = self.path_to(at);
-            if path.iter().any(|at| self.nodes[*at].message.is_some()) {
-                return Ok(path);
-            }
+        let current = current.and_then(|id| self.by_id.get(id));
+        let path = current.map(|at| self.path_to(*at)).unwrap_or_default();
+        let is_usable = self.messages_of(&path) > 0;
+        if is_usable && !self.is_torn(&path) {
+            return Ok(path);
         }
-        Ok(self.newest()?.map(|at| self.path_to(at)).unwrap_or_default())
+        let ages = self.ages()?;
+        let mut is_parent = vec![false; self.nodes.len()];
+        self.links.iter().for_each(|[parent, _]| is_parent[*parent] = true);
+        let newest = |nodes: &[usize]| self.newest(nodes, &ages, &is_parent);
+        let all: Vec<usize> = (0..self.nodes.len()).collect();
+        let path = match is_usable {
+            true => path,
+            false => newest(&all).map(|at| self.path_to(at)).unwrap_or_default(),
+        };
+        if !self.is_torn(&path) {
+            return Ok(path);
+        }
+        let mut parts: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut roots = all;
+        for at in self.all() {
+            roots[at] = self.nodes[at].parent.map_or(at, |parent| roots[parent]);
+            parts.entry(roots[at]).or_default().push(at);
+        }
+        parts.remove(&roots[path[0]]);
+        let newest = parts.values().filter_map(|part| newest(part));
+        let mut paths: Vec<Vec<usize>> = newest.map(|at| self.path_to(at)).collect();
+        paths.sort_by_key(|path| path.iter().find_map(|at| ages[*at].0));
+        paths.push(path);
+        Ok(paths.concat())
+    }
+
+    /// Returns whether a path begins in the middle of a conversation: at a node whose parent is missing,
+    /// or at one of several first messages.
+    fn is_torn(&self, path: &[usize]) -> bool {
+        let Some(first) = path.first().map(|at| &self.nodes[*at]) else { return false };
+        let is_first = |node: &&Node<'_>| node.parent.is_none() && node.message.is_some();
+        first.parent.is_none()
+            && (first.has_lost_parent
+                || first.message.is_some() && self.nodes.iter().filter(is_first).nth(1).is_some())
     }
 
     fn path_to(&self, node: usize) -> Vec<usize> {
         let mut path = Vec::new();
-        let mut is_seen = vec![false; self.nodes.len()];
+        let mut seen = HashSet::new();
         let mut next = Some(node);
-        while let Some(at) = next.filter(|at| !std::mem::replace(&mut is_seen[*at], true)) {
+        while let Some(at) = next.filter(|at| seen.insert(*at)) {
             path.push(at);
             next = self.nodes[at].parent;
         }
@@ -258,27 +331,28 @@ impl<'a> Tree<'a> {
         path
     }
 
-    /// Returns the newest leaf. If there is none, because the parents form a circle, returns the
-    /// newest node.
-    fn newest(&self) -> Result<Option<usize>, Damage> {
-        let mut times = Vec::with_capacity(self.nodes.len());
+    /// Returns the time and the depth of each node. A node without a time has the time of its parent.
+    fn ages(&self) -> Result<Vec<Age>, Damage> {
+        let mut ages = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let picked = node.message.map(|message| message.pick(["create_time"])).transpose()?;
-            times.push(picked.and_then(|[created]| created).and_then(time));
+            ages.push((picked.and_then(|[created]| created).and_then(time), 0));
         }
-        // A leaf without a time gets the time of its parent.
-        let mut ages: Vec<(Option<Instant>, usize)> = times.into_iter().map(|t| (t, 0)).collect();
         for at in self.all() {
             if let Some(parent) = self.nodes[at].parent {
                 let (time, depth) = ages[parent];
                 ages[at] = (ages[at].0.or(time), depth + 1);
             }
         }
-        let children = self.children();
-        let leaves: Vec<usize> =
-            (0..self.nodes.len()).filter(|at| children[*at].is_empty()).collect();
-        let candidates = if leaves.is_empty() { (0..self.nodes.len()).collect() } else { leaves };
-        Ok(candidates.into_iter().max_by_key(|at| (ages[*at], &self.nodes[*at].id)))
+        Ok(ages)
+    }
+
+    /// Returns the newest leaf of some nodes. If there is none, because the parents form a circle, returns
+    /// the newest node.
+    fn newest(&self, nodes: &[usize], ages: &[Age], is_parent: &[bool]) -> Option<usize> {
+        let age = |at: &usize| (ages[*at], &self.nodes[*at].id);
+        let leaves = nodes.iter().filter(|at| !is_parent[**at]);
+        leaves.max_by_key(|at| age(at)).or_else(|| nodes.iter().max_by_key(|at| age(at))).copied()
     }
 
     /// Returns the nodes that are not on the path, branch by branch.

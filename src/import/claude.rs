@@ -20,16 +20,26 @@ use crate::{
 pub(super) const FORMAT: Format = Format {
     name: "claude",
     label: "Claude.ai",
-    is_conversation: |fields| fields.get("chat_messages").is_some(),
+    is_conversation: |fields| fields.get("chat_messages").is_some() || is_design(fields),
     layout: FileLayout::Object(ObjectFormat { messages: "chat_messages", read: conversation }),
 };
+
+/// Returns whether these are the fields of a chat about a design, which has a file of its own.
+fn is_design(fields: &ObjectFields<'_>) -> bool {
+    let is_list = fields.get(DESIGN_MESSAGES).is_some_and(Raw::is_array);
+    is_list && ["uuid", "project", "created_at"].iter().all(|name| fields.get(name).is_some())
+}
+
+/// The field with the messages of a chat about a design.
+const DESIGN_MESSAGES: &str = "messages";
 
 fn conversation(
     fields: &ObjectFields<'_>,
     branches: Branches,
     tally: &mut ImportTally,
 ) -> Result<Conversation, Reason> {
-    let list = fields.get("chat_messages").filter(|list| list.is_array());
+    let list = fields.get("chat_messages").or_else(|| fields.get(DESIGN_MESSAGES));
+    let list = list.filter(|list| list.is_array());
     let mut turns = Vec::new();
     for raw in list.ok_or(Reason::NoMessages("chat_messages"))?.items()? {
         if raw.is_object() {
@@ -41,6 +51,7 @@ fn conversation(
     let parents = Parents::of(&turns);
     let (order, shown) =
         parents.order(fields.text("current_leaf_message_uuid").as_deref(), branches);
+    tally.leave_out_branches((turns.len() - order.len()) as u64);
     // The id of each turn that was read. An empty turn has the id of the turn before it.
     let mut read: HashMap<usize, String> = HashMap::new();
     for (place, at) in order.into_iter().enumerate() {
@@ -89,6 +100,8 @@ fn conversation(
 struct Parents<'a> {
     by_id: HashMap<Cow<'a, str>, usize>,
     parents: Vec<Option<usize>>,
+    /// Whether messages name several parents that are missing: all first messages name the same one.
+    is_torn: bool,
 }
 
 impl<'a> Parents<'a> {
@@ -98,8 +111,11 @@ impl<'a> Parents<'a> {
             ids.filter_map(|(at, turn)| Some((turn.text("uuid")?, at))).collect();
         let parent =
             |turn: &ObjectFields<'_>| by_id.get(&turn.text("parent_message_uuid")?).copied();
-        let parents = turns.iter().map(parent).collect();
-        Parents { by_id, parents }
+        let parents: Vec<Option<usize>> = turns.iter().map(parent).collect();
+        let firsts = turns.iter().zip(&parents).filter(|(_, parent)| parent.is_none());
+        let named: HashSet<_> =
+            firsts.filter_map(|(it, _)| it.text("parent_message_uuid")).collect();
+        Parents { by_id, parents, is_torn: named.len() > 1 }
     }
 
     /// Returns a message, its parent, and so on up to the first message.
@@ -110,7 +126,8 @@ impl<'a> Parents<'a> {
     }
 
     /// Returns the messages to read, and how many of the first ones the service shows. These are the path to
-    /// the current message, or the whole list if the messages do not name their parents. The other messages
+    /// the current message, or the whole list if the messages do not name their parents, or the chain of
+    /// parents is broken. The other messages
     /// keep the order of the list, but each comes after its parent.
     fn order(&self, current: Option<&str>, branches: Branches) -> (Vec<usize>, usize) {
         let leaf = current.and_then(|id| self.by_id.get(id));
@@ -118,7 +135,7 @@ impl<'a> Parents<'a> {
         path.reverse();
         // A path of one message counts only if other messages name their parents.
         let all = self.parents.len();
-        if path.is_empty() || self.parents.iter().all(Option::is_none) {
+        if path.is_empty() || self.is_torn || self.parents.iter().all(Option::is_none) {
             return ((0..all).collect(), all);
         }
         let shown = path.len();
@@ -143,7 +160,11 @@ fn message(
 ) -> Result<Option<(Message, Vec<AttachedFile>)>, Damage> {
     let mut texts = Vec::new();
     if let Some(content) = fields.get("content") {
-        for block in content.value()?.items() {
+        let content = content.value()?;
+        // In a chat about a design the content is an object: blocks, or else a text.
+        let blocks = content.get("contentBlocks").filter(|blocks| !blocks.items().is_empty());
+        let blocks = blocks.or_else(|| content.get("content").filter(|_| is_untyped(&content)));
+        for block in blocks.unwrap_or(&content).items() {
             texts.push(text_of(block, tally));
         }
     }
@@ -203,6 +224,10 @@ fn message(
         follows: None,
     };
     Ok(Some((message, contents)))
+}
+
+fn is_untyped(content: &Value) -> bool {
+    content.get("type").is_none()
 }
 
 fn attached(name: &str, content: AttachedContent) -> AttachedFile {
@@ -272,7 +297,8 @@ mod tests {
     fn messages_of_other_branches_come_after_what_they_follow() {
         // Two versions of the answer to the first message; the list has the second one backwards.
         let parents = vec![None, Some(0), Some(3), Some(0), Some(5), Some(4)];
-        let parents = Parents { by_id: HashMap::from([(Cow::Borrowed("leaf"), 1)]), parents };
+        let parents =
+            Parents { by_id: HashMap::from([(Cow::Borrowed("leaf"), 1)]), parents, is_torn: false };
         assert_eq!(parents.order(Some("leaf"), Branches::All), (vec![0, 1, 3, 2, 5, 4], 2));
         assert_eq!(parents.order(Some("leaf"), Branches::Shown), (vec![0, 1], 2));
     }

@@ -15,11 +15,12 @@ use serde::{Deserialize, Serialize};
 
 use self::text::{assistant_block, is_injected, result, shown, typed};
 use super::{
-    fields::{derived_hash, time},
+    fields::{derived_hash, hash_of_words, time},
     format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
     head::{Head, TranscriptEvent, ending_uuid, set_first, set_last},
     inline::{self, InlineFile},
     json::{Damage, ObjectFields, Raw, Value},
+    tool::joined,
 };
 use crate::model::Message;
 
@@ -55,6 +56,12 @@ struct ClaudeCodeReader {
     waiting: VecDeque<String>,
     /// Hashes of prompts that have been read, and that another record may repeat.
     queued: VecDeque<u64>,
+    /// The hash of the last message, if it is a prompt that waited.
+    #[serde(default)]
+    last_queued: Option<u64>,
+    /// The hash of the prompt that left the queue last, whose own record comes next.
+    #[serde(default)]
+    dequeued: Option<u64>,
     /// Summaries, each with the hash of the id of the record that it ends at.
     summaries: Vec<(u64, String)>,
     has_messages: bool,
@@ -119,7 +126,14 @@ impl RecordReader for ClaudeCodeReader {
         }
         let mut record = SessionRecord { fields, line, head, reader: self, events: Vec::new() };
         record.read()?;
-        Ok(record.events)
+        let events = record.events;
+        if let Some(TranscriptEvent::Message(message)) = events.last() {
+            let hash = hash_of_words("user", &message.content);
+            self.last_queued = Some(hash).filter(|hash| self.queued.contains(hash));
+        } else if !events.is_empty() {
+            self.last_queued = None;
+        }
+        Ok(events)
     }
 
     fn skip(&mut self, id: &str) {
@@ -136,14 +150,27 @@ impl RecordReader for ClaudeCodeReader {
 impl ClaudeCodeReader {
     /// Returns whether this prompt has been read already, and removes it from the list of such prompts.
     fn was_queued(&mut self, text: &str) -> bool {
-        let hash = derived_hash(&[text.trim()]);
+        let hash = hash_of_words("user", text);
         let at = self.queued.iter().position(|queued| *queued == hash);
         at.and_then(|at| self.queued.remove(at)).is_some()
     }
 
     /// Notes a prompt that another record may repeat.
     fn note_queued(&mut self, text: &str) {
-        push_within(&mut self.queued, derived_hash(&[text.trim()]), PROMPTS);
+        push_within(&mut self.queued, hash_of_words("user", text), PROMPTS);
+    }
+
+    /// Returns whether the user's own record of a prompt repeats one that waited. If the record does not
+    /// name its source, it does so only right after that prompt: the user may say the same again.
+    fn repeats_queued(&mut self, text: &str, source: Option<&str>) -> bool {
+        let hash = hash_of_words("user", text);
+        let is_last = self.last_queued == Some(hash);
+        match source {
+            _ if self.dequeued.take_if(|dequeued| *dequeued == hash).is_some() => false,
+            Some("queued") => self.was_queued(text) || is_last,
+            Some(_) => false,
+            None => is_last,
+        }
     }
 }
 
@@ -167,6 +194,13 @@ struct SessionRecord<'a, 'f> {
 struct Content {
     id: String,
     blocks: Vec<Value>,
+    is_of_program: bool,
+}
+
+/// Returns whether another agent or the program wrote a prompt, and not the user.
+fn is_of_program(fields: &ObjectFields<'_>) -> Result<bool, Damage> {
+    let kind = fields.object("origin")?;
+    Ok(matches!(kind.text("kind").as_deref(), Some("peer" | "auto-continuation")))
 }
 
 impl SessionRecord<'_, '_> {
@@ -198,12 +232,25 @@ impl SessionRecord<'_, '_> {
             "attachment" => {
                 self.session();
                 let attachment = fields.object("attachment")?;
+                if attachment.text("type").as_deref() == Some("teammate_mailbox")
+                    && let Some(messages) = attachment.get("messages")
+                {
+                    let content = self.content(messages)?;
+                    self.others(&content);
+                }
                 if attachment.text("type").as_deref() == Some("queued_command")
                     && let Some(prompt) = attachment.get("prompt")
                 {
-                    let content = self.content(prompt)?;
+                    let mut content = self.content(prompt)?;
+                    content.is_of_program |= is_of_program(&attachment)?;
                     self.user(&content);
                 }
+            }
+            // The summary that the user gets after a pause.
+            "system" if fields.text("subtype").as_deref() == Some("away_summary") => {
+                self.session();
+                let content = self.content(fields.get("content").unwrap_or(Raw::new(b"")))?;
+                self.others(&content);
             }
             "system" if fields.text("subtype").as_deref() == Some("local_command") => {
                 self.session();
@@ -258,7 +305,8 @@ impl SessionRecord<'_, '_> {
                 push_within(&mut reader.waiting, text, PROMPTS);
             }
             "dequeue" => {
-                reader.waiting.pop_front();
+                let prompt = reader.waiting.pop_front();
+                reader.dequeued = prompt.map(|prompt| hash_of_words("user", &prompt));
             }
             "remove" => {
                 let named = fields.text("content");
@@ -287,7 +335,7 @@ impl SessionRecord<'_, '_> {
         };
         let id = self.fields.text("uuid").filter(|uuid| !uuid.is_empty());
         let id = id.map_or_else(|| format!("/{}", self.line), |id| id.into_owned());
-        Ok(Content { id, blocks })
+        Ok(Content { id, blocks, is_of_program: is_of_program(self.fields)? })
     }
 
     fn add(&mut self, id: String, role: &str, content: String, model: Option<String>) {
@@ -373,6 +421,14 @@ impl SessionRecord<'_, '_> {
         }
     }
 
+    /// Reads a text of the program or of another agent.
+    fn others(&mut self, content: &Content) {
+        let text = joined("\n", &content.blocks.iter().map(shown).collect::<Vec<_>>());
+        if !text.trim().is_empty() {
+            self.add(content.id.clone(), "system", text, None);
+        }
+    }
+
     /// Reads a record of the user, which may hold results of tools instead of a prompt.
     fn user(&mut self, content: &Content) {
         let fields = self.fields;
@@ -381,17 +437,22 @@ impl SessionRecord<'_, '_> {
         }
         let is_summary = fields.get("isCompactSummary").is_some_and(Raw::is_true);
         let is_queued = fields.text("type").as_deref() == Some("attachment");
+        let source = fields.text("promptSource");
         let texts = texts_of(&content.blocks, is_summary);
         for (number, (role, mut text, files)) in texts.into_iter().enumerate() {
             if role == "system" {
                 text.insert_str(0, "[summary of the conversation so far]\n");
             }
+            let role = if role == "user" && content.is_of_program { "system" } else { role };
             if role == "user" {
                 if is_queued {
                     if self.reader.was_queued(&text) {
+                        self.reader.last_queued = Some(hash_of_words("user", &text));
                         continue;
                     }
                     self.reader.note_queued(&text);
+                } else if self.reader.repeats_queued(&text, source.as_deref()) {
+                    continue;
                 }
                 // In a session's own file, prompts of its agents are not the user's.
                 if self.head.agent.is_some() || !fields.get("isSidechain").is_some_and(Raw::is_true)

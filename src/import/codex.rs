@@ -19,10 +19,11 @@ use std::{borrow::Cow, collections::VecDeque};
 use serde::{Deserialize, Serialize};
 
 use self::text::{
-    commands, environment, parsed, shown, typed, without_injections, without_preamble,
+    commands, environment, parsed, shown, typed, without_context, without_injections,
+    without_preamble,
 };
 use super::{
-    fields::{derived_hash, time},
+    fields::{derived_hash, hash_of_words, time},
     format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
     head::{Head, TranscriptEvent, ending_uuid, set_first, set_last},
     inline::{self, InlineFile},
@@ -139,10 +140,7 @@ impl RecordReader for CodexReader {
 impl CodexReader {
     /// Returns the message of the other kind that a record repeats; else notes the record's message.
     fn first_of(&mut self, role: &str, text: &str, is_event: bool) -> Option<RecentMessage> {
-        // The two records differ in blanks, and only one has placeholders of images.
-        let words = text.replace("[image]", "");
-        let words: String = words.split_whitespace().collect();
-        let hash = derived_hash(&[role, &words]);
+        let hash = hash_of_words(role, text);
         let other = |it: &RecentMessage| it.hash == hash && it.is_event != is_event;
         if let Some(at) = self.recent.iter().position(other) {
             return self.recent.remove(at);
@@ -179,6 +177,10 @@ impl RolloutRecord<'_> {
                 set_last(&mut self.head.model, payload.text("model"));
             }
             "response_item" => self.item(&fields.object("payload")?)?,
+            "inter_agent_communication" => {
+                let payload = fields.object("payload")?;
+                self.answer(&payload.text("content").unwrap_or_default(), false, Vec::new());
+            }
             "event_msg" => self.event(&fields.object("payload")?)?,
             "compacted" => {
                 let payload = fields.object("payload")?;
@@ -284,7 +286,21 @@ impl RolloutRecord<'_> {
                 let images = value_of(fields, "images")?;
                 let images = images.items().iter().filter_map(Value::as_str);
                 let files = images.filter_map(InlineFile::of_url).collect();
-                self.prompt(&without_injections(&text), true, files);
+                // The first versions with events had some for the program's texts too.
+                let is_typed = fields.text("kind").is_none_or(|kind| kind == "plain");
+                let text =
+                    if is_typed { without_context(&text) } else { without_injections(&text) };
+                self.prompt(&text, true, files);
+            }
+            "entered_review_mode" => {
+                let target = fields.object("target")?;
+                let asked = target.text("instructions").or_else(|| fields.text("prompt"));
+                let command = asked.map_or(String::new(), |it| format!("/review {it}"));
+                self.prompt(&command, true, Vec::new());
+            }
+            "exited_review_mode" => {
+                let findings = text::review(&value_of(fields, "review_output")?);
+                self.answer(&findings, true, Vec::new());
             }
             "agent_message" => {
                 let text = fields.text("message").unwrap_or_default();

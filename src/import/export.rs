@@ -7,15 +7,20 @@ use std::{
 
 use super::{
     Error,
+    compressed::is_named_as_transcript,
     file::{self, CountingReader, ExportFile},
     format::Format,
     package::{FoundFile, Package},
     tally::{Branches, ImportTally},
+    transcript,
 };
 use crate::model::Conversation;
 
 /// The number of bytes of a file that are read to detect its format.
 const BYTES_LOOKED_AT: u64 = 1 << 20;
+
+/// The phrase for transcripts that are not named one by one.
+const OTHER_FILES: &str = "more files that are no transcripts";
 
 /// An export that can be read.
 #[derive(Debug)]
@@ -47,9 +52,9 @@ impl Export {
         let is_usual = |at: &usize| files[*at].name.contains("conversations");
         let (usual, others): (Vec<usize>, Vec<usize>) = (0..files.len()).partition(is_usual);
         let format = usual.into_iter().chain(others).take(most).find_map(|at| {
-            let mut start = Vec::new();
-            let reader = self.package.reader(at).ok()?;
-            reader.take(BYTES_LOOKED_AT).read_to_end(&mut start).ok()?;
+            let (name, mut start) = (self.package.files()[at].name.clone(), Vec::new());
+            let mut reader = self.package.reader(at).ok()?;
+            transcript::read_start(&mut reader, &name, BYTES_LOOKED_AT, &mut start).ok()?;
             file::format_of(&start)
         });
         format.or_else(|| self.package.look_inside(BYTES_LOOKED_AT, &file::format_of))
@@ -71,16 +76,22 @@ impl Export {
         progress: &dyn Fn(u64),
         sink: &mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>,
     ) -> Result<(), E> {
-        let before = tally.conversations;
+        let (before, before_left_out) = (tally.conversations, tally.left_out.clone());
         let mut is_recognised = false;
         let mut first_failure = None;
         tally.damaged.extend(self.package.refused().iter().cloned());
         for at in 0..self.package.files().len() {
-            let name = self.package.files()[at].name.clone();
+            let file = &self.package.files()[at];
+            let (name, is_empty) = (file.name.clone(), file.size == 0);
             match self.package.reader(at) {
                 Ok(inner) => {
                     let reader = CountingReader { inner, progress, read: 0 };
-                    is_recognised |= ExportFile::new(&name, branches, tally).read(reader, sink)?;
+                    let is_read = ExportFile::new(&name, branches, tally).read(reader, sink)?;
+                    is_recognised |= is_read;
+                    if !is_read && !is_empty && is_named_as_transcript(Path::new(&name)) {
+                        let what = format!("{name}: no transcript that we know");
+                        tally.leave_out(what, OTHER_FILES, 1);
+                    }
                 }
                 Err(reason) => {
                     tally.damaged.push(format!("{name}: {reason}"));
@@ -103,7 +114,10 @@ impl Export {
         } else if let Some(reason) = first_failure {
             Error::NothingReadable { path, reason }
         } else {
-            let found = self.package.describe();
+            let found = match tally.left_out.keys().find(|it| !before_left_out.contains_key(*it)) {
+                Some(what) => what.clone(),
+                None => self.package.describe(),
+            };
             Error::NotAnExport { path, found }
         };
         Err(error.into())

@@ -54,6 +54,14 @@ pub(super) fn derived_id(
     format!("conversation-{:016x}", derived_hash(&texts))
 }
 
+/// Returns a hash of the words of a text. Of two records of the same prompt, only one may have
+/// placeholders of pictures, and their blanks differ.
+pub(super) fn hash_of_words(role: &str, text: &str) -> u64 {
+    let words = text.replace("[image]", "");
+    let words: String = words.split_whitespace().collect();
+    derived_hash(&[role, &words])
+}
+
 pub(super) fn derived_hash(texts: &[&str]) -> u64 {
     // FNV-1a, because the ids must not change with the version of a library.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;

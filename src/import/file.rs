@@ -54,7 +54,7 @@ impl<'a> ExportFile<'a> {
         sink: ConversationSink<'_, E>,
     ) -> Result<bool, E> {
         let mut start = Vec::new();
-        let read = reader.by_ref().take(transcript::ENOUGH).read_to_end(&mut start);
+        let read = transcript::read_start(&mut reader, self.name, transcript::ENOUGH, &mut start);
         if is_utf16(&start) {
             self.recognise();
             self.damaged("its text is UTF-16; save it as UTF-8");
@@ -103,6 +103,12 @@ impl<'a> ExportFile<'a> {
                     Ok(read) => read?,
                     Err(damage) => self.damaged(&Reason::Damaged(damage)),
                 }
+                continue;
+            }
+            if format.is_none()
+                && let Some(what) = formats::known_otherwise(&fields)
+            {
+                self.tally.leave_out(what, "other parts of exports", 1);
                 continue;
             }
             let failure = broken.or(damage.map(Reason::Damaged));

@@ -5,7 +5,7 @@ use memchr::memmem;
 use super::{
     chatgpt, claude, claude_code, codex,
     format::{FileLayout, Format, TranscriptFormat},
-    json::ObjectFields,
+    json::{ObjectFields, Value},
 };
 
 /// Every format, in the order in which they are tried.
@@ -34,6 +34,41 @@ pub(super) fn of_record(
     let kind = fields.text("type").unwrap_or_default();
     let mut transcripts = ALL.into_iter().filter_map(|format| Some((format, format.transcript()?)));
     transcripts.find(|(_, transcript)| (transcript.is_record)(&kind, fields))
+}
+
+/// Describes an object that is no conversation we read, but a known part of an export.
+pub(super) fn known_otherwise(fields: &ObjectFields<'_>) -> Option<String> {
+    let has = |names: &[&str]| names.iter().all(|name| fields.get(name).is_some());
+    if has(&["mapping", "inserted_at"]) {
+        Some("conversations of DeepSeek, whose export is not read yet".to_owned())
+    } else if has(&["docs", "prompt_template"]) {
+        Some("projects of Claude.ai, with their documents and instructions".to_owned())
+    } else if has(&["conversations_memory"]) {
+        Some("memories of Claude.ai".to_owned())
+    } else {
+        listed_downloads(fields)
+    }
+}
+
+/// Describes the list of an export's downloads; names those that hold the chats.
+fn listed_downloads(fields: &ObjectFields<'_>) -> Option<String> {
+    let list = fields.get("data_files").or_else(|| fields.get("files"))?.value().ok()?;
+    let name = |item: &Value| {
+        let names = ["filename", "name"].map(|field| item.str(field));
+        names.into_iter().find(|name| name.ends_with(".zip")).map(str::to_owned)
+    };
+    let is_chat = |item: &&Value| item.str("category").contains("conversation");
+    let mut names: Vec<String> = list.items().iter().filter(is_chat).filter_map(name).collect();
+    names.extend(list.items().iter().filter_map(name).filter(|it| it.contains("conversation")));
+    names.dedup();
+    let first = names.first()?;
+    let more = match names.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "a file that only lists the downloads of an export; the chats are in {first}{more}"
+    ))
 }
 
 pub(super) fn named(name: &str) -> Option<&'static Format> {

@@ -1,7 +1,6 @@
 //! The JSON files of an export: in a zip, in a folder, or a single one.
 //!
-//! If a zip holds no JSON but other zips, these zips are unpacked to temporary files without a name, and
-//! read.
+//! The zips in a zip are unpacked to temporary files without a name, and read.
 //!
 //! Invariant: nothing else is written, and nothing outside the given path is read.
 
@@ -12,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use zip::{ZipArchive, read::read_zipfile_from_stream};
+use zip::{ZipArchive, read::read_zipfile_from_stream, result::ZipError};
 
 use crate::import::{Error, compressed, repeats::ReadingOrder};
 
@@ -88,6 +87,9 @@ enum Location {
     Entry(usize, usize),
 }
 
+/// A zip in a zip: its number, its name and its size.
+type InnerZip = (usize, String, u64);
+
 impl Package {
     /// Lists the JSON files of the zip, the folder or the file at `path`.
     pub(super) fn open(path: &Path) -> Result<Package, Error> {
@@ -136,10 +138,8 @@ impl Package {
     }
 
     fn open_zip(path: &Path, file: File, with_inner: bool) -> Result<Package, Error> {
-        let damaged = |error: zip::result::ZipError| Error::Zip {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        };
+        let damaged =
+            |error: ZipError| Error::Zip { path: path.to_owned(), reason: error.to_string() };
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let length = file.metadata().map_err(failed)?.len();
         let mut zip = ZipArchive::new(file).map_err(damaged)?;
@@ -150,12 +150,12 @@ impl Package {
         refused.append(&mut package.refused);
         package.refused = refused;
         package.zips.push(zip);
-        if package.files.is_empty() && with_inner {
-            package.open_inner(path, inner, length)?;
-        } else if package.files.is_empty() {
+        if with_inner {
+            package.open_inner(inner, length);
+        } else {
             package.unopened = inner.into_iter().map(|(at, _, _)| at).collect();
         }
-        let unpacked = package.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.size));
+        let unpacked = size_of(&package.files);
         check_ratio(path, unpacked, length)?;
         (package.length, package.unpacked) = (length, unpacked);
         package.sort();
@@ -163,17 +163,18 @@ impl Package {
     }
 
     /// Adds the JSON files of the next zip; `inside` is its name if it is inside another zip.
-    /// Returns the zips inside this zip, by number, name and size.
+    /// Returns the zips inside this zip.
     fn list(
         &mut self,
         zip: &mut ZipArchive<File>,
         inside: &str,
-    ) -> Result<Vec<(usize, String, u64)>, zip::result::ZipError> {
+    ) -> Result<Vec<InnerZip>, ZipError> {
         let mut inner = Vec::new();
         for at in 0..zip.len() {
             let entry = zip.by_index_raw(at)?;
             let name = format!("{inside}{}", entry.name());
-            let is_zip = is_zip(&name);
+            // A zip that a message brought is one of its files.
+            let is_zip = is_zip(&name) && !is_of_message(&last_part(&name));
             if leads_out(entry.name()) {
                 self.refused.push(format!("{name}: refused: its name leads out of the zip"));
             } else if entry.is_dir() {
@@ -197,34 +198,54 @@ impl Package {
         Ok(inner)
     }
 
-    /// Adds the JSON files of the zips in the first zip.
-    fn open_inner(
-        &mut self,
-        path: &Path,
-        inner: Vec<(usize, String, u64)>,
-        length: u64,
-    ) -> Result<(), Error> {
-        let failed = |source| Error::Open { path: path.to_owned(), source };
-        check_ratio(path, inner.iter().fold(0u64, |sum, zip| sum.saturating_add(zip.2)), length)?;
+    /// Adds the JSON files of the zips in the first zip. One that cannot be read is refused.
+    fn open_inner(&mut self, inner: Vec<InnerZip>, length: u64) {
         if let Some(more) = inner.len().checked_sub(MAX_INNER_ZIPS).filter(|more| *more > 0) {
             self.refused.push(format!("{more} more zips in the zip were not read"));
         }
         for (at, name, size) in inner.into_iter().take(MAX_INNER_ZIPS) {
-            let entry = self.zips[0].by_index(at).map_err(io::Error::from).map_err(failed)?;
-            let mut file = tempfile::tempfile().map_err(failed)?;
-            let copied = io::copy(&mut BoundedReader { inner: entry, left: size }, &mut file);
-            let opened = copied.and_then(|_| Ok(ZipArchive::new(file)?));
-            match opened.and_then(|mut zip| Ok((self.list(&mut zip, &format!("{name}/"))?, zip))) {
-                Ok((deeper, zip)) => {
-                    self.zips.push(zip);
-                    let line =
-                        |(_, name, _)| format!("{name}: a zip that deep in others is not read");
-                    self.refused.extend(deeper.into_iter().map(line));
-                }
-                Err(error) => self.refused.push(format!("{name}: cannot be read: {error}")),
+            let (files, others) = (self.files.len(), self.others.len());
+            if let Err(reason) = self.open_one(at, &name, size, length) {
+                self.files.truncate(files);
+                self.others.truncate(others);
+                self.refused.push(format!("{name}: {reason}"));
             }
         }
+    }
+
+    /// Adds the JSON files of one zip in the first zip, which has the given length.
+    fn open_one(&mut self, at: usize, name: &str, size: u64, length: u64) -> Result<(), String> {
+        let bomb = |unpacked: u64, length| match is_bomb(unpacked, length) {
+            true => Err(format!(
+                "refused: unpacks to {} MB, more than {RATIO} times its size, which no export does",
+                unpacked / 1_000_000
+            )),
+            false => Ok(()),
+        };
+        bomb(size, length)?;
+        let before = self.files.len();
+        let deeper = self.unpack_inner(at, name, size);
+        let (zip, deeper) = deeper.map_err(|error| format!("cannot be read: {error}"))?;
+        bomb(size_of(&self.files[before..]), size)?;
+        self.zips.push(zip);
+        let line = |(_, name, _)| format!("{name}: a zip that deep in others is not read");
+        self.refused.extend(deeper.into_iter().map(line));
         Ok(())
+    }
+
+    /// Unpacks a zip in the first zip to a temporary file, and lists it.
+    fn unpack_inner(
+        &mut self,
+        at: usize,
+        name: &str,
+        size: u64,
+    ) -> io::Result<(ZipArchive<File>, Vec<InnerZip>)> {
+        let entry = self.zips[0].by_index(at)?;
+        let mut file = tempfile::tempfile()?;
+        io::copy(&mut BoundedReader { inner: entry, left: size }, &mut file)?;
+        let mut zip = ZipArchive::new(file)?;
+        let deeper = self.list(&mut zip, &format!("{name}/"))?;
+        Ok((zip, deeper))
     }
 
     /// Returns whether there are zips in the zip that were not opened.
@@ -276,10 +297,16 @@ impl Package {
                     }
                 }
             }
-            if kind.is_dir() && depth > 0 {
-                self.walk(root, &path, depth - 1)?;
+            if kind.is_dir() {
+                let walked = match depth {
+                    0 => Err(io::Error::other("folders that deep in others are not read")),
+                    _ => self.walk(root, &path, depth - 1),
+                };
+                if let Err(error) = walked {
+                    self.refused.push(format!("{name}: {error}"));
+                }
             } else if kind.is_file() && is_json(&name) {
-                let size = fs::metadata(&path)?.len();
+                let size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
                 self.files.push(PackagedFile { name, size, location: Location::Path(path) });
             } else if kind.is_file() {
                 let location = Location::Path(path);
@@ -386,7 +413,15 @@ impl Package {
     fn open_at(&mut self, location: &Location, size: u64) -> Result<Box<dyn Read + '_>, String> {
         Ok(match location {
             Location::Entry(zip, entry) => {
-                let entry = self.zips[*zip].by_index(*entry).map_err(|error| error.to_string())?;
+                let entry = self.zips[*zip].by_index(*entry).map_err(|error| {
+                    let hint = match error {
+                        ZipError::UnsupportedArchive(_) => {
+                            "; unpack the zip, and import the folder"
+                        }
+                        _ => "",
+                    };
+                    format!("{error}{hint}")
+                })?;
                 Box::new(BoundedReader { inner: entry, left: size })
             }
             Location::Path(path) => Box::new(File::open(path).map_err(|error| error.to_string())?),
@@ -465,6 +500,16 @@ fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|extension| {
         extension.eq_ignore_ascii_case("html") || extension.eq_ignore_ascii_case("htm")
     })
+}
+
+/// Returns the size of files, unpacked.
+fn size_of(files: &[PackagedFile]) -> u64 {
+    files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
+}
+
+/// Returns whether a file is named as ChatGPT names the files of messages.
+fn is_of_message(name: &str) -> bool {
+    name.starts_with("file-") || name.starts_with("file_")
 }
 
 /// Returns whether a file is named as a zip.

@@ -14,6 +14,9 @@ pub enum Branches {
     All,
 }
 
+/// The phrase for messages that [`Branches::Shown`] leaves out.
+pub(crate) const OTHER_BRANCHES: &str = "messages on other branches";
+
 /// Counts of what was read, and what could not be read.
 #[derive(Clone, Debug, Default)]
 pub struct ImportTally {
@@ -25,6 +28,8 @@ pub struct ImportTally {
     pub empty: u64,
     /// Content types that we do not know, with their counts.
     pub unknown: BTreeMap<String, u64>,
+    /// What was left out on purpose, or is no chat, with the counts; a phrase each.
+    pub left_out: BTreeMap<String, u64>,
     /// Conversations that could not be read; the first [`ImportTally::NAMED`] of them.
     pub skipped: Vec<Skipped>,
     /// How many could not be read.
@@ -47,6 +52,22 @@ impl ImportTally {
     pub(super) fn unknown(&mut self, kind: &str) {
         let kind: String = kind.chars().take(60).collect();
         *self.unknown.entry(kind).or_default() += 1;
+    }
+
+    /// Counts something that is left out. Of the phrases that name a file, only the first
+    /// [`ImportTally::NAMED`] are kept; the other files count as `others`.
+    pub(super) fn leave_out(&mut self, what: String, others: &str, count: u64) {
+        let is_full = self.left_out.len() >= ImportTally::NAMED;
+        let is_new = !self.left_out.contains_key(&what);
+        let what = if is_full && is_new { others.to_owned() } else { what };
+        *self.left_out.entry(what).or_default() += count;
+    }
+
+    /// Counts messages that are not on the shown branch.
+    pub(super) fn leave_out_branches(&mut self, count: u64) {
+        if count > 0 {
+            self.leave_out(OTHER_BRANCHES.to_owned(), OTHER_BRANCHES, count);
+        }
     }
 
     /// Counts a conversation that could not be read.

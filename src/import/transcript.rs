@@ -11,7 +11,7 @@ use std::{
     path::Path,
 };
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 use serde::{Deserialize, Serialize};
 
 pub use super::head::TranscriptEvent;
@@ -345,6 +345,29 @@ impl TranscriptReader {
 
 /// Bytes of a file that are enough to tell whether it is a transcript.
 pub(super) const ENOUGH: u64 = 256 << 10;
+
+/// Reads the beginning of a file into `start`: at least `least` bytes, and of a file that is named as a
+/// transcript as many as tell its format, because its first record may be long.
+pub(super) fn read_start(
+    input: &mut dyn Read,
+    file: &str,
+    least: u64,
+    start: &mut Vec<u8>,
+) -> io::Result<()> {
+    let mut read = input.take(least).read_to_end(start)?;
+    let is_named = compressed::is_named_as_transcript(Path::new(file));
+    while is_named && read > 0 && start.len() < MAX_LINE_BYTES && is_undecided(start) {
+        // As much again, so that a long line is parsed only a few times.
+        read = (&mut *input).take(start.len() as u64).read_to_end(start)?;
+    }
+    Ok(())
+}
+
+/// Returns whether more bytes may tell that a file is a transcript.
+fn is_undecided(start: &[u8]) -> bool {
+    let lines = memchr_iter(b'\n', start).take(FOREIGN_AFTER_LINES as usize).count();
+    lines < FOREIGN_AFTER_LINES as usize && !is_transcript(start)
+}
 
 /// Returns whether a file that begins with these bytes is a transcript.
 pub(super) fn is_transcript(start: &[u8]) -> bool {

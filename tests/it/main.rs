@@ -21,6 +21,7 @@ mod docs;
 mod export;
 #[cfg(unix)]
 mod filters;
+mod formats;
 mod hammer;
 #[cfg(unix)]
 mod havoc;

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The version of what an import makes of an export, and of what is remembered.
-const VERSION: &str = concat!(env!("VERBATIM_VERSION"), " 1");
+const VERSION: &str = concat!(env!("VERBATIM_VERSION"), " 2");
 
 /// Bytes that are hashed at once.
 const BLOCK: usize = 256 << 10;
@@ -45,6 +45,7 @@ pub(super) struct FoundBefore {
     pub(super) sources: Vec<SourceCounts>,
     pub(super) empty: u64,
     pub(super) unknown: BTreeMap<String, u64>,
+    pub(super) left_out: BTreeMap<String, u64>,
     pub(super) bytes: u64,
     pub(super) excluded: u64,
     pub(super) forgotten: u64,

@@ -69,8 +69,9 @@ pub(super) fn text(content: &Value, recipient: &str, tally: &mut ImportTally) ->
         }
         "tether_browsing_display" => {
             let assets = content.get("assets").map(Value::items).unwrap_or_default();
-            let placeholders =
-                assets.iter().map(|asset| part(asset).unwrap_or_else(|| "[file]".to_owned()));
+            let placeholders = assets
+                .iter()
+                .map(|asset| part(asset, false).unwrap_or_else(|| "[file]".to_owned()));
             let texts = [content.str("result"), content.str("summary")].map(str::to_owned);
             lines(texts.into_iter().chain(placeholders))
         }
@@ -87,34 +88,61 @@ pub(super) fn text(content: &Value, recipient: &str, tally: &mut ImportTally) ->
             lines(thoughts.iter().map(thought))
         }
         _ => {
-            if !PLAIN.contains(&kind) {
+            let is_known = PLAIN.contains(&kind);
+            if !is_known {
                 tally.unknown(kind);
             }
-            plain(content)
+            plain(content, !is_known)
         }
     }
+}
+
+/// The beginning of a message that holds the state of a widget, or says that it is hidden.
+const WIDGET: &str = "The latest state of the widget is";
+
+/// Returns the text of a message with what its widget shows, such as a report; `None` if it has no widget.
+/// The widget's state is in the metadata, or in the text of the message.
+pub(super) fn of_widget(
+    message: &str,
+    state: Option<&str>,
+    tally: &mut ImportTally,
+) -> Option<String> {
+    let in_text = message.strip_prefix(WIDGET).map(|rest| rest.trim_start_matches([':', ' ']));
+    let report = [state, in_text].into_iter().flatten().find_map(|state| report(state, tally))?;
+    Some(if in_text.is_some() { report } else { lines([message.to_owned(), report]) })
+}
+
+/// Returns the plan and the report in the state of a widget.
+fn report(state: &str, tally: &mut ImportTally) -> Option<String> {
+    let raw = Raw::new(state.as_bytes());
+    let state = raw.is_object().then(|| raw.value().ok()).flatten()?;
+    let plan = state.get("plan").map(|plan| plain(plan, true)).unwrap_or_default();
+    let content = state.get("report_message")?.get("content")?;
+    Some(lines([plan, text(content, "", tally)])).filter(|text| !text.is_empty())
 }
 
 /// Returns the text of `parts`, or of `text` if there are none.
 fn parts_or_text(content: &Value) -> String {
     match content.get("parts") {
         Some(list) if *list != Value::Null => parts(list),
-        _ => plain(content),
+        _ => plain(content, false),
     }
 }
 
 /// Joins the parts of a message, as the service shows them.
 fn parts(list: &Value) -> String {
-    let parts: Vec<String> = list.items().iter().filter_map(part).collect();
+    let parts: Vec<String> = list.items().iter().filter_map(|item| part(item, false)).collect();
     parts.join("\n")
 }
 
 /// Returns the text of one part, or a placeholder for an image, sound or file; `None` for an empty
-/// part.
-fn part(part: &Value) -> Option<String> {
+/// part. The part may be in content of an unknown type.
+fn part(part: &Value, is_in_unknown: bool) -> Option<String> {
     match part {
         Value::String(text) | Value::Scalar(text) => return Some(text.clone()),
-        Value::Array(items) => return Some(lines(items.iter().filter_map(self::part))),
+        Value::Array(items) => {
+            return Some(lines(items.iter().filter_map(|item| self::part(item, is_in_unknown))));
+        }
         Value::Null => return None,
         Value::Object(_) => {}
     }
@@ -131,7 +159,8 @@ fn part(part: &Value) -> Option<String> {
     } else if part.get("asset_pointer").is_some() {
         "[file]"
     } else {
-        return Some(plain(part)).filter(|text| !text.is_empty());
+        let is_unknown = is_in_unknown || !matches!(kind, "" | "audio_transcription");
+        return Some(plain(part, is_unknown)).filter(|text| !text.is_empty());
     };
     Some(placeholder.to_owned())
 }
@@ -168,7 +197,7 @@ fn canvas(call: &str) -> Option<String> {
 }
 
 /// Fields that hold text for the reader, in all content types.
-const TEXT_FIELDS: [&str; 22] = [
+const TEXT_FIELDS: [&str; 24] = [
     "name",
     "title",
     "url",
@@ -191,22 +220,48 @@ const TEXT_FIELDS: [&str; 22] = [
     "parts",
     "context_parts",
     "screenshot",
+    "shared_prompt",
+    "repo_summary",
 ];
 
-/// Returns the text of any content type: the known text fields, and all strings with white space.
-fn plain(content: &Value) -> String {
-    let Value::Object(fields) = content else { return part(content).unwrap_or_default() };
+/// The last words of names of fields that hold no text for the reader.
+const TECHNICAL: [&str; 16] = [
+    "id",
+    "ids",
+    "type",
+    "types",
+    "kind",
+    "lang",
+    "language",
+    "pointer",
+    "status",
+    "state",
+    "role",
+    "format",
+    "version",
+    "direction",
+    "hash",
+    "encoding",
+];
+
+/// Returns the text of any content type: the known text fields, and all strings with white space. Of an
+/// unknown type all strings count, but those in fields that are technical by their names.
+fn plain(content: &Value, is_unknown: bool) -> String {
+    let Value::Object(fields) = content else {
+        return part(content, is_unknown).unwrap_or_default();
+    };
     let known = fields.iter().map(|(name, value)| {
-        let listed = TEXT_FIELDS.contains(&name.as_str());
+        let last = name.rsplit(['_', '-']).next().unwrap_or_default();
+        let is_text = TEXT_FIELDS.contains(&name.as_str())
+            || is_unknown && !TECHNICAL.contains(&last.to_lowercase().as_str());
+        let is_shown = |text: &str| is_text || text.contains(char::is_whitespace);
         match value {
-            Value::String(text) if listed || text.contains(char::is_whitespace) => text.clone(),
+            Value::String(text) if is_shown(text) => text.clone(),
             Value::Array(items) if name != "assets" => lines(items.iter().map(|item| match item {
-                Value::String(text) if !listed && !text.contains(char::is_whitespace) => {
-                    String::new()
-                }
-                item => part(item).unwrap_or_default(),
+                Value::String(text) if !is_shown(text) => String::new(),
+                item => part(item, is_unknown).unwrap_or_default(),
             })),
-            Value::Object(_) if name != "metadata" => part(value).unwrap_or_default(),
+            Value::Object(_) if name != "metadata" => part(value, is_unknown).unwrap_or_default(),
             _ => String::new(),
         }
     });

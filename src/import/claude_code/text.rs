@@ -31,23 +31,34 @@ pub(super) fn shown(block: &Value) -> String {
             let name = ["title", "file_name", "name"].map(|name| block.str(name));
             let name = name.into_iter().find(|name| !name.is_empty());
             let placeholder = name.map_or("[file]".to_owned(), |name| format!("[file: {name}]"));
-            let source = block.get("source").filter(|source| source.str("type") == "text");
-            joined("\n", &[placeholder.as_str(), source.map_or("", |source| source.str("data"))])
+            let source = block.get("source").unwrap_or(&Value::Null);
+            let data = if source.str("type") == "text" { source.str("data") } else { "" };
+            joined("\n", &[&placeholder, data, &within(source)])
         }
         "tool_reference" => block.str("tool_name").to_owned(),
         "search_result" | "web_search_result" => {
-            joined("\n", &[block.str("title"), block.str("url"), block.str("source")])
+            let [title, url, source] = ["title", "url", "source"].map(|name| block.str(name));
+            joined("\n", &[title, url, source, &within(block)])
         }
         kind if kind.ends_with("tool_result") => result(block),
-        _ => joined("\n", &["title", "text", "content"].map(|name| block.str(name))),
+        _ => {
+            let [title, text, out, errors] =
+                ["title", "text", "stdout", "stderr"].map(|name| block.str(name));
+            joined("\n", &[title, text, out, errors, &within(block)])
+        }
     }
+}
+
+/// Returns the text of a block's content: a text or blocks. The depth of a [`Value`] is bounded, so this
+/// may recurse.
+fn within(block: &Value) -> String {
+    let content = block.get("content").map(Value::items).unwrap_or_default();
+    joined("\n", &content.iter().map(shown).collect::<Vec<_>>())
 }
 
 /// Returns the text of a tool's result, without the reminders that the program adds below it.
 pub(super) fn result(block: &Value) -> String {
-    let content = block.get("content").map(Value::items).unwrap_or_default();
-    let texts: Vec<String> = content.iter().map(shown).collect();
-    let text = joined("\n", &texts);
+    let text = within(block);
     let mut plain = text.trim_end();
     while let Some(before) = plain.strip_suffix("</system-reminder>")
         && let Some(start) = before.rfind("<system-reminder>")
@@ -85,26 +96,50 @@ pub(super) fn typed(text: &str) -> (&'static str, String) {
     if is_injected(start) {
         return ("user", String::new());
     }
-    let mut text = text;
-    let mut plain = String::new();
-    // Cut out the elements that the program added to the user's words.
-    while let Some((from, to)) = INJECTED
-        .iter()
-        .filter_map(|name| {
-            let from = text.find(&format!("<{name}>"))?;
-            let close = format!("</{name}>");
-            Some((from, from + text[from..].find(&close)? + close.len()))
-        })
-        .min()
-    {
-        plain.push_str(text[..from].trim_end_matches('\n'));
-        text = &text[to..];
+    ("user", without_elements(after_interruption(text)).to_owned())
+}
+
+/// Returns the user's words without the elements that the program put before or below them. An element in
+/// the middle of the words was typed, for example in a log.
+fn without_elements(text: &str) -> &str {
+    let mut plain = text;
+    'before: loop {
+        for name in INJECTED {
+            if let Some(rest) = element(plain.trim_start(), name) {
+                plain = rest;
+                continue 'before;
+            }
+        }
+        break;
     }
-    if plain.is_empty() {
-        return ("user", text.trim_start_matches('\n').to_owned());
+    'below: loop {
+        for name in INJECTED {
+            if let Some(before) = plain.trim_end().strip_suffix(&format!("</{name}>"))
+                && let Some(at) = before.rfind(&format!("<{name}>"))
+                && (at == 0 || before[..at].ends_with('\n'))
+            {
+                plain = &plain[..at];
+                continue 'below;
+            }
+        }
+        break;
     }
-    plain.push_str(text);
-    ("user", plain.trim().to_owned())
+    if plain.len() == text.len() { text.trim_start_matches('\n') } else { plain.trim() }
+}
+
+/// Returns what follows the element that a text begins with.
+fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let inside = text.strip_prefix('<')?.strip_prefix(name)?.strip_prefix('>')?;
+    Some(inside.split_once(&format!("</{name}>"))?.1)
+}
+
+/// The beginning of the note that a prompt was stopped, up to its bracket.
+const INTERRUPTED: &str = "[Request interrupted by user";
+
+/// Returns the words that follow the note that a prompt was stopped, if the text begins with the note.
+fn after_interruption(text: &str) -> &str {
+    let note = text.trim_start().strip_prefix(INTERRUPTED);
+    note.and_then(|note| note.split_once(']')).map_or(text, |(_, words)| words)
 }
 
 /// Elements that the program adds to the user's words.
@@ -121,7 +156,7 @@ const INJECTED: [&str; 7] = [
 /// Returns whether the program wrote the whole text.
 pub(super) fn is_injected(text: &str) -> bool {
     let text = text.trim_start();
-    text.starts_with("[Request interrupted by user")
+    text.starts_with(INTERRUPTED) && after_interruption(text).trim().is_empty()
         || text.starts_with("Caveat: The messages below were generated by the user while running")
         || text.starts_with("<task-notification>")
 }
@@ -136,6 +171,21 @@ fn inner<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The time must not grow with the square of the number of elements; then this would take minutes.
+    #[test]
+    fn many_elements_in_one_prompt() {
+        let many = "<system-reminder>x</system-reminder>word ".repeat(200_000);
+        assert_eq!(
+            typed(&many).1.len(),
+            many.trim().len() - "<system-reminder>x</system-reminder>".len()
+        );
+        assert_eq!(typed(&"<ide_selection></ide_selection>".repeat(200_000)).1, "");
+        let open = "<ide_selection>\n".repeat(200_000);
+        assert_eq!(typed(&open).1, open);
+        let closed = "\n</ide_selection>".repeat(200_000);
+        assert_eq!(typed(&closed).1, closed.trim_start());
+    }
 
     #[test]
     fn what_the_user_typed() {
@@ -162,6 +212,11 @@ mod tests {
             ("<ide_opened_file>a.rs</ide_opened_file>\nWhy?", ("user", "Why?")),
             ("Why?\n<system-reminder>x</system-reminder>", ("user", "Why?")),
             ("What does <system-reminder> mean?", ("user", "What does <system-reminder> mean?")),
+            (
+                "a\n<system-reminder>b</system-reminder> c",
+                ("user", "a\n<system-reminder>b</system-reminder> c"),
+            ),
+            ("[Request interrupted by user]go on", ("user", "go on")),
         ] {
             let (role, found) = typed(text);
             assert_eq!((role, found.as_str()), expected, "{text:?}");

@@ -36,7 +36,7 @@ pub(super) fn typed(block: &Value) -> String {
 
 /// Beginnings and ends of texts that the program adds in the user's place.
 const INJECTED: [(&str, &str); 20] = [
-    ("# AGENTS.md instructions", "</INSTRUCTIONS>"),
+    ("# AGENTS.md instructions for ", "</INSTRUCTIONS>"),
     ("<user_instructions>", "</user_instructions>"),
     ("<environment_context>", "</environment_context>"),
     ("<INSTRUCTIONS>", "</INSTRUCTIONS>"),
@@ -58,39 +58,55 @@ const INJECTED: [(&str, &str); 20] = [
     ("<personality_spec>", "</personality_spec>"),
 ];
 
-/// Beginnings of whole messages that the program adds in the user's place.
-const INJECTED_WHOLE: [&str; 5] = [
-    "# AGENTS.md instructions",
-    HANDOVER,
-    "Warning: The maximum number of unified exec processes you can keep open is",
-    "Warning: apply_patch was requested via ",
-    "Warning: Your account was flagged for potentially high-risk cyber activity",
+/// How many of these come before a prompt in the same text. What follows any other one was typed with it.
+const BEFORE_PROMPTS: usize = 3;
+
+/// Whole messages that the program adds in the user's place: their beginnings, and words in them.
+const INJECTED_WHOLE: [(&str, &str); 4] = [
+    (HANDOVER, SUMMARY),
+    ("Warning: The maximum number of unified exec processes you can keep open is", ""),
+    ("Warning: apply_patch was requested via ", "Use the apply_patch tool"),
+    ("Warning: Your account was flagged for potentially high-risk cyber activity", ""),
 ];
 
 /// The beginning of the message that hands a summary to a model.
 const HANDOVER: &str =
     "Another language model started to solve this problem and produced a summary";
 
+/// The end of the words before that summary.
+const SUMMARY: &str = "to assist with your own analysis:";
+
 /// The heading of the user's own words, below the context that the editor adds.
 const REQUEST: &str = "## My request for Codex:";
 
-/// Returns the user's words of a text, without the text that the program put before them.
+/// Returns the user's words of a text that the model saw, without the text that the program put there.
 pub(super) fn without_injections(text: &str) -> String {
     let mut rest = text.trim();
+    let mut typed_from = None;
     'again: loop {
-        for (start, end) in INJECTED {
+        for (place, (start, end)) in INJECTED.into_iter().enumerate() {
             if starts_with(rest, start)
                 && let Some(at) = rest.find(end)
             {
+                typed_from = typed_from.or(Some(rest).filter(|_| place >= BEFORE_PROMPTS));
                 rest = rest[at + end.len()..].trim_start();
                 continue 'again;
             }
         }
         break;
     }
-    if INJECTED_WHOLE.iter().any(|start| rest.starts_with(start)) {
+    if !rest.is_empty() {
+        rest = typed_from.unwrap_or(rest);
+    }
+    if INJECTED_WHOLE.iter().any(|(start, words)| rest.starts_with(start) && rest.contains(words)) {
         return String::new();
     }
+    without_context(rest)
+}
+
+/// Returns the user's words of a prompt, without what the editor added to it.
+pub(super) fn without_context(prompt: &str) -> String {
+    let mut rest = prompt.trim();
     if rest.starts_with("# Context from my IDE setup:")
         && let Some((_, request)) = rest.split_once(REQUEST)
     {
@@ -126,7 +142,7 @@ pub(super) fn environment(text: &str, head: &mut Head) {
 
 /// Returns a summary without the instruction to continue from it.
 pub(super) fn without_preamble(message: &str) -> &str {
-    match message.split_once("to assist with your own analysis:") {
+    match message.split_once(SUMMARY) {
         Some((before, summary)) if before.starts_with(HANDOVER) => summary,
         _ => message,
     }
@@ -161,6 +177,25 @@ pub(super) fn commands(input: Value) -> Value {
         (name, Value::String(command))
     });
     Value::Object(fields.collect())
+}
+
+/// Returns the text of a review, as Codex writes it into the answer that usually follows.
+pub(super) fn review(output: &Value) -> String {
+    let findings = output.get("findings").map(Value::items).unwrap_or_default();
+    let heading = if findings.len() > 1 { "Full review comments:" } else { "Review comment:" };
+    let findings: Vec<String> = findings
+        .iter()
+        .map(|finding| {
+            let place = finding.get("code_location").unwrap_or(&Value::Null);
+            let lines = place.get("line_range").unwrap_or(&Value::Null);
+            let (path, start, end) =
+                (place.str("absolute_file_path"), lines.str("start"), lines.str("end"));
+            let body = finding.str("body").replace('\n', "\n  ");
+            format!("- {} — {path}:{start}-{end}\n  {body}", finding.str("title"))
+        })
+        .collect();
+    let heading = if findings.is_empty() { "" } else { heading };
+    joined("\n\n", &[output.str("overall_explanation"), heading, &findings.join("\n\n")])
 }
 
 /// Returns the output of a tool as text.
