@@ -126,9 +126,8 @@ impl<'a> Parents<'a> {
     }
 
     /// Returns the messages to read, and how many of the first ones the service shows. These are the path to
-    /// the current message, or the whole list if the messages do not name their parents, or the chain of
-    /// parents is broken. The other messages
-    /// keep the order of the list, but each comes after its parent.
+    /// the current message, or the whole list if the messages do not name their parents or the chain of
+    /// parents is broken. The other messages keep the order of the list, but each comes after its parent.
     fn order(&self, current: Option<&str>, branches: Branches) -> (Vec<usize>, usize) {
         let leaf = current.and_then(|id| self.by_id.get(id));
         let mut path: Vec<usize> = leaf.map(|leaf| self.up(*leaf).collect()).unwrap_or_default();

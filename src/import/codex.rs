@@ -370,8 +370,7 @@ impl RolloutRecord<'_> {
         reader.reasoning.push(text.to_owned());
     }
 
-    /// Adds a message, with the reasoning that waits for it before its text.
-    /// Returns its id.
+    /// Adds a message, with the reasoning that waits for it before its text. Returns its id.
     fn message(&mut self, role: &str, mut text: String, files: Vec<InlineFile>) -> String {
         let mut line = self.line;
         let reader = &mut *self.reader;

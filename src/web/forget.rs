@@ -78,6 +78,9 @@ pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
                     " is damaged. Files of messages stay, because they may be of its conversation. Delete the list, import its export again, then forget this conversation again: "
                     code { "verbatim forget " (found.id) } }
             }
+            @for path in &left.not_indexed {
+                p.say { code { (path.display()) } " is not indexed, because another program keeps writing to it. Searches are complete but slow until the index is there." }
+            }
             p.row.acts { a.btn href="/" { "Search" } }
         },
     ))

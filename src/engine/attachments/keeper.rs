@@ -112,15 +112,18 @@ impl<'a> Keeper<'a> {
         Ok(Attachment { media_type, bytes, sha256, ..Attachment::default() })
     }
 
+    /// Waits before the lock is tried again; returns false if the work is stopped.
+    pub(super) fn wait(&self) -> bool {
+        thread::sleep(PAUSE);
+        !self.stop.requested()
+    }
+
     /// Locks the store, if this import has not locked it yet; returns the bytes of its files.
     pub(super) fn begin(&mut self) -> Result<u64, Error> {
         if let Some((_, used)) = &self.open {
             return Ok(*used);
         }
-        let lock = self.store.lock(&mut |_| {
-            thread::sleep(PAUSE);
-            !self.stop.requested()
-        })?;
+        let lock = self.store.lock(&mut |_| self.wait())?;
         let contents = self.store.hashed(FILES, "")?;
         let used = contents.iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
         self.store.mark()?;

@@ -1,6 +1,6 @@
 //! Keeps the files that transcripts hold, while the transcripts are read.
 
-use std::{collections::HashMap, path::Path, thread, time::Duration};
+use std::collections::HashMap;
 
 use super::{
     attachment::Attachment,
@@ -11,9 +11,6 @@ use crate::{
     engine::error::Error,
     model::{Base64Text, Stop},
 };
-
-/// How long to wait before the lock is tried again.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// Keeps the files of transcripts.
 ///
@@ -79,12 +76,7 @@ impl<'a> TranscriptFiles<'a> {
     /// Removes the files of conversations.
     pub(crate) fn forget(&mut self, conversations: &[String]) -> Result<(), Error> {
         self.close()?;
-        let stop = self.keeper.stop;
-        let mut wait = |_: &Path| {
-            thread::sleep(PAUSE);
-            !stop.requested()
-        };
-        self.keeper.store.forget(conversations, &mut wait).map(drop)
+        self.keeper.store.forget(conversations, &mut |_| self.keeper.wait()).map(drop)
     }
 
     /// Writes the lists, and unlocks the store.
