@@ -237,6 +237,11 @@ impl Writer {
         self.ledger.found(key)
     }
 
+    /// Returns whether the database holds the result of an import whose key begins with `start`.
+    pub(crate) fn any_found_before(&self, start: &str) -> bool {
+        self.ledger.any_found(start)
+    }
+
     /// Counts the conversations and messages of an export as merged and unchanged.
     pub(crate) fn take_as_unchanged(&mut self, counts: SourceCounts) {
         self.changes.unchanged_conversations += counts.conversations;

@@ -200,9 +200,9 @@ pub(crate) fn import_until(
     let exports = opened(sources, &mut report);
     let total = exports.iter().map(|(_, export)| export.size()).sum();
     let store = target.attachments.as_ref();
-    let known = KnownImport::of(&exports, target.withheld, store, branches)
+    let mut known = KnownImport::of(&exports, target.withheld, store, branches)
         .filter(|_| report.failures.is_empty());
-    if let Some(known) = &known
+    if let Some(known) = &mut known
         && let Some(found) = known.found_before(&writer, store)
     {
         known.take(&found, &mut writer)?;

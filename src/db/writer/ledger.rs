@@ -32,7 +32,7 @@ const LOG: u8 = 2;
 /// An import that would change nothing if it were repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FinishedImport {
-    /// Identifies the content of the exports, and how they were imported.
+    /// Identifies the exports and their state, and how they were imported.
     pub(crate) key: String,
     /// The result of the import, as the caller describes it.
     pub(crate) found: String,
@@ -75,6 +75,11 @@ impl Ledger {
     /// Returns the result of an earlier import, if the database still holds this result.
     pub(super) fn found(&self, key: &str) -> Option<&str> {
         self.imports.iter().find(|import| import.key == key).map(|import| import.found.as_str())
+    }
+
+    /// Returns whether the database holds the result of an import whose key begins with `start`.
+    pub(super) fn any_found(&self, start: &str) -> bool {
+        self.imports.iter().any(|import| import.key.starts_with(start))
     }
 
     /// Notices whether another connection wrote since the last call.

@@ -3,12 +3,17 @@
 //! The database remembers the imports that it holds the result of; see [`FinishedImport`]. An import
 //! is the same if the exports have the same content at the same paths, and if the options, what is
 //! withheld and this program are the same.
+//!
+//! A file has the same content if nobody has written to it since, which its stamp says. The stamp of a
+//! file that changed a moment ago does not: a later change may leave it the same. Such files are
+//! remembered by a hash of their content.
 
 use std::{
     collections::BTreeMap,
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use serde::{Deserialize, Serialize};
@@ -28,15 +33,34 @@ use crate::{
 };
 
 /// The version of what an import makes of an export, and of what is remembered.
-const VERSION: &str = concat!(env!("VERBATIM_VERSION"), " 2");
+const VERSION: &str = concat!(env!("VERBATIM_VERSION"), " 3");
+
+/// The age of a file's last change from which on a later change gives the file another stamp. File
+/// systems round times, some of them to two seconds.
+const SETTLED: Duration = Duration::from_secs(3);
+
+/// The start of a key that was made from the contents of the exports, not from their stamps.
+const BY_CONTENT: &str = "content ";
 
 /// Bytes that are hashed at once.
 const BLOCK: usize = 256 << 10;
 
 /// An import that can be recognised later: all its exports are files, and can be read.
 pub(super) struct KnownImport {
+    /// The hash of the options, so far.
+    options: Sha256,
+    files: Vec<KnownFile>,
+    /// Whether every file can be recognised by its stamp.
+    is_settled: bool,
+    /// What the database is to remember; empty before [`KnownImport::found_before`], and if an export
+    /// could not be read there.
     key: String,
-    files: Vec<(PathBuf, Stamp)>,
+}
+
+struct KnownFile {
+    path: PathBuf,
+    real: PathBuf,
+    stamp: Stamp,
 }
 
 /// The result of an import, as the database keeps it.
@@ -63,37 +87,61 @@ impl KnownImport {
         store: Option<&AttachmentStore>,
         branches: Branches,
     ) -> Option<KnownImport> {
-        let mut hash = Sha256::new();
-        hash.update(format!("{VERSION}\n{branches:?}\n{store:?}\n{withheld:?}\n"));
-        let mut files = Vec::new();
-        for (path, _) in exports {
+        let now = SystemTime::now();
+        let options = format!("{VERSION}\n{branches:?}\n{store:?}\n{withheld:?}\n");
+        let file = |(path, _): &(PathBuf, Export)| {
             let stamp = Stamp::of(&fs::metadata(path).ok().filter(fs::Metadata::is_file)?);
             // The path of a transcript tells its project.
-            let real = path.canonicalize().ok()?;
-            hash.update(format!("{path:?} {real:?} {}\n", stamp.size));
-            hash_file(path, &mut hash).ok()?;
-            files.push((path.clone(), stamp));
-        }
-        let key = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Some(KnownImport { key, files })
+            Some(KnownFile { path: path.clone(), real: path.canonicalize().ok()?, stamp })
+        };
+        let files: Vec<KnownFile> = exports.iter().map(file).collect::<Option<_>>()?;
+        let is_settled = files.iter().all(|file| is_settled(&file.stamp, now));
+        let options = Sha256::new_with_prefix(options);
+        Some(KnownImport { options, files, is_settled, key: String::new() })
     }
 
-    /// Returns what the same import found, if the database and the store of files hold its result.
+    /// Returns what the same import found, if the database and the store of files hold its result. Reads
+    /// the exports only if their stamps do not tell whether they are the same.
     pub(super) fn found_before(
-        &self,
+        &mut self,
         writer: &Writer,
         store: Option<&AttachmentStore>,
     ) -> Option<FoundBefore> {
-        let found: FoundBefore = serde_json::from_str(writer.found_before(&self.key)?).ok()?;
+        if self.is_settled {
+            self.key = self.key_of(|file, hash| {
+                hash.update(format!("{:?}", file.stamp));
+                Ok(())
+            })?;
+        }
+        let mut found = writer.found_before(&self.key);
+        if !self.is_settled || found.is_none() && writer.any_found_before(BY_CONTENT) {
+            let key = self.key_of(|file, hash| hash_file(&file.path, hash))?;
+            let key = format!("{BY_CONTENT}{key}");
+            found = writer.found_before(&key);
+            if !self.is_settled {
+                self.key = key;
+            }
+        }
+        let found: FoundBefore = serde_json::from_str(found?).ok()?;
         let is_kept = state(found.attachments.as_ref(), store).is_ok_and(|now| found.store == now);
         is_kept.then_some(found)
     }
 
+    fn key_of(&self, add: impl Fn(&KnownFile, &mut Sha256) -> io::Result<()>) -> Option<String> {
+        let mut hash = self.options.clone();
+        for file in &self.files {
+            let KnownFile { path, real, stamp } = file;
+            hash.update(format!("{path:?} {real:?} {}\n", stamp.size));
+            add(file, &mut hash).ok()?;
+        }
+        Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
     /// Counts everything in the exports as unchanged.
     pub(super) fn take(&self, found: &FoundBefore, writer: &mut Writer) -> Result<(), Error> {
-        for ((path, _), counts) in self.files.iter().zip(&found.sources) {
+        for (file, counts) in self.files.iter().zip(&found.sources) {
             writer.take_as_unchanged(*counts);
-            writer.note(path, true, *counts)?;
+            writer.note(&file.path, true, *counts)?;
         }
         Ok(())
     }
@@ -105,9 +153,12 @@ impl KnownImport {
         found: FoundBefore,
         store: Option<&AttachmentStore>,
     ) -> Option<FinishedImport> {
-        let is_same = |(path, stamp): &(PathBuf, Stamp)| {
-            fs::metadata(path).is_ok_and(|now| Stamp::of(&now) == *stamp)
+        let is_same = |file: &KnownFile| {
+            fs::metadata(&file.path).is_ok_and(|now| Stamp::of(&now) == file.stamp)
         };
+        if self.key.is_empty() {
+            return None;
+        }
         let store = state(found.attachments.as_ref(), store).ok()?;
         let found = serde_json::to_string(&FoundBefore { store, ..found }).ok()?;
         self.files.iter().all(is_same).then_some(FinishedImport { key: self.key, found })
@@ -121,6 +172,18 @@ fn state(
 ) -> Result<String, error::Error> {
     let has_files = counts.is_some_and(AttachmentCounts::any);
     store.filter(|_| has_files).map_or(Ok(String::new()), AttachmentStore::state)
+}
+
+/// Returns whether each change from now on gives the file another stamp.
+fn is_settled(stamp: &Stamp, now: SystemTime) -> bool {
+    let (seconds, nanoseconds) = stamp.changed();
+    // Systems that do not say when a file changed give 0.
+    let (Ok(seconds @ 1..), Ok(nanoseconds)) = (u64::try_from(seconds), u32::try_from(nanoseconds))
+    else {
+        return false;
+    };
+    let changed = UNIX_EPOCH.checked_add(Duration::new(seconds, nanoseconds));
+    changed.and_then(|changed| now.duration_since(changed).ok()).is_some_and(|age| age >= SETTLED)
 }
 
 fn hash_file(path: &Path, hash: &mut Sha256) -> io::Result<()> {
@@ -138,7 +201,7 @@ fn hash_file(path: &Path, hash: &mut Sha256) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::{cell::Cell, thread};
 
     use super::*;
     use crate::{
@@ -224,6 +287,36 @@ mod tests {
         let (whole, is_read) = place.import("a.json");
         assert!(is_read);
         assert_eq!(whole.changes, again.changes);
+    }
+
+    #[test]
+    fn a_file_that_changed_long_ago_is_recognised_by_its_stamp() {
+        let place = Place::new();
+        place.write("a.json", &[("1", "red")]);
+        assert!(place.is_read("a.json") && !place.is_read("a.json"), "by its content");
+        let stamp = || Stamp::of(&fs::metadata(place.path("a.json")).unwrap());
+        while !is_settled(&stamp(), SystemTime::now()) {
+            thread::sleep(Duration::from_millis(50));
+        }
+        assert!(!place.is_read("a.json"), "by its content");
+        place.execute("UPDATE messages SET content = 'blue'");
+        assert!(place.is_read("a.json"));
+        let keys = || -> String {
+            let database = TestConnection::open(place.path("chats.db")).unwrap();
+            let sql = "SELECT value FROM verbatim_meta WHERE name = 'imports'";
+            database.query_row(sql, [], |row| row.get(0)).unwrap()
+        };
+        assert!(!keys().contains(BY_CONTENT), "{}", keys());
+        assert!(!place.is_read("a.json"), "by its stamp");
+        // The same size and time, and another content.
+        let modified = stamp().modified.unwrap();
+        place.write("a.json", &[("1", "tan")]);
+        let file = File::options().write(true).open(place.path("a.json")).unwrap();
+        file.set_modified(modified).unwrap();
+        assert!(place.is_read("a.json") && !place.is_read("a.json"));
+        assert!(keys().contains(BY_CONTENT));
+        let future = SystemTime::now() - Duration::from_secs(3600);
+        assert!(!is_settled(&stamp(), future), "the clock is wrong");
     }
 
     #[test]
