@@ -22,8 +22,10 @@ const MOST_WAITING: usize = 1_000;
 /// How long the end of a server waits for the last lines.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Lines that wait, and lines that were left out.
+/// The number of lines that wait to be written.
 static WAITING: AtomicU64 = AtomicU64::new(0);
+
+/// The number of lines that were left out because too many waited.
 static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
 
 /// Writes a line to standard error, which may be a terminal, soon; a failure to write is ignored.

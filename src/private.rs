@@ -19,7 +19,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// The mode of folders, and the bits of the owner in any mode.
+/// The mode of folders, and a mask of the owner's bits in other modes.
 #[cfg(unix)]
 const FOLDER_MODE: u32 = 0o700;
 

@@ -31,8 +31,8 @@ pub(super) fn may_be_parts(connection: &Connection, key: i64) -> rusqlite::Resul
     Ok(begins && ends[1].trim_ascii_end().ends_with(b"]"))
 }
 
-/// Returns two columns: `content`, or NULL where the content of the row is too long, and the length of
-/// the row's content if it may be too long.
+/// Returns SQL for two columns: the content, or NULL if it is too long, and its length in bytes, or NULL if
+/// it cannot be too long.
 pub(super) fn columns(content: &str, is_readable: bool) -> String {
     match is_readable {
         true => format!(

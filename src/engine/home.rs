@@ -61,8 +61,8 @@ pub(crate) struct OldHome {
 }
 
 impl OldHome {
-    /// Returns the home in a folder if an import of ours made it: earlier versions took the working
-    /// folder, or the folder of data that follow a user of Windows, as the home.
+    /// Returns the home in a folder if an import of ours made it: the home of earlier versions was the
+    /// working folder or, on Windows, `%APPDATA%`.
     pub(crate) fn at(folder: &Path) -> Option<OldHome> {
         let old = Config { home: folder.to_owned(), ..Config::default() };
         let imported = old.db_folder().join(IMPORTED);

@@ -59,7 +59,7 @@ struct ClaudeCodeReader {
     /// The hash of the last message, if it is a prompt that waited.
     #[serde(default)]
     last_queued: Option<u64>,
-    /// The hash of the prompt that left the queue last, whose own record comes next.
+    /// The hash of the prompt that left the queue last. A later record repeats this prompt and is skipped.
     #[serde(default)]
     dequeued: Option<u64>,
     /// Summaries, each with the hash of the id of the record that it ends at.

@@ -50,7 +50,7 @@ impl TranscriptEvent {
 pub(super) struct Head {
     /// The session that is named first.
     pub(super) session: Option<String>,
-    /// The agent of the transcript, if a session started the agent.
+    /// The id of the agent, if this is the transcript of an agent that a session started.
     pub(super) agent: Option<String>,
     /// The session whose beginning the transcript repeats.
     pub(super) parent: Option<String>,

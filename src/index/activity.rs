@@ -54,7 +54,7 @@ impl Activity {
 pub struct Last {
     /// The time when the work was done, in seconds since 1970.
     pub at: u64,
-    /// The kind of work: `built`, `refreshed` or `folded`.
+    /// The kind of work: `built`, `refreshed` or `merged`.
     pub what: String,
     /// The duration of the work in seconds.
     pub took: f64,

@@ -98,7 +98,7 @@ pub(super) struct WrittenFile {
     checksum: u32,
 }
 
-/// Writes a whole file of an artifact.
+/// Writes a file of an index, of its terms or of its vectors, with this content.
 pub(super) fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<WrittenFile> {
     let mut file = ArtifactFile::begin(folder, name)?;
     file.write_all(bytes)?;

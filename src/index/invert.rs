@@ -40,15 +40,15 @@ struct Job {
     ends: Vec<(u32, usize)>,
 }
 
-/// A job's postings in the spill file.
+/// The sorted postings of one job, in the spill file.
 #[derive(Debug)]
 struct Run {
-    /// The place of the job among all jobs. Runs are merged in this order.
+    /// The place of the job among all jobs. Its postings are merged in this order.
     job: u64,
     first_doc: u32,
-    /// The start of the run in the spill file.
+    /// The start of the postings in the spill file.
     start: u64,
-    /// The ends of the buckets, counted from the start of the run.
+    /// The ends of the buckets, counted from `start`.
     ends: Vec<u32>,
 }
 
@@ -456,7 +456,8 @@ fn sort<T: Copy + Default>(pairs: &mut Vec<T>, spare: &mut Vec<T>, key: impl Fn(
     }
 }
 
-/// Cuts, sorts and spills jobs until there are no more.
+/// Takes jobs until there are no more: cuts their texts into grams, sorts the postings, and writes them to
+/// the spill file.
 fn work(shared: &SharedRuns, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
     let mut tokenizer = GramTokenizer::default();
     let mut buckets: Vec<Bucket> = (0..shared.buckets).map(|_| Bucket::default()).collect();

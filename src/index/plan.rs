@@ -34,7 +34,7 @@ const MAX_LATER_LISTS: usize = 4;
 /// lookup.
 const SHORT_LIST: u32 = 16;
 
-/// The share of all messages, as a divisor, from which on reading the next message takes less time than
+/// If more than one in this many messages are candidates, reading the next message takes less time than
 /// looking it up in a list.
 const MOST_SHARE: u32 = 2;
 

@@ -250,12 +250,12 @@ impl<'a> DocTree<'a> {
         DocTree(Node::Messages(Box::new(Messages { store, conversations, next, begun })))
     }
 
-    /// Returns the documents that are in all of the trees.
+    /// Returns the intersection of the trees: the documents that are in all of them.
     pub(super) fn all(trees: Vec<DocTree<'a>>) -> DocTree<'a> {
         DocTree(Node::All(trees))
     }
 
-    /// Returns the documents that are in at least one of the trees.
+    /// Returns the union of the trees: the documents that are in at least one of them.
     pub(super) fn one_of(mut trees: Vec<DocTree<'a>>) -> DocTree<'a> {
         let next = trees.iter_mut().enumerate().map(|(tree, docs)| Reverse((docs.seek(0), tree)));
         let heap = next.collect();

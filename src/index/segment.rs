@@ -85,7 +85,7 @@ impl SegmentManifest {
         read_manifest(folder, FORMAT, Some(checksum))
     }
 
-    /// Returns the records of the segment's files.
+    /// Returns the name, size and checksum of each file of the segment.
     pub(super) fn files(&self) -> &[FileRecord] {
         &self.files
     }

@@ -187,7 +187,8 @@ impl Signatures {
     }
 }
 
-/// Returns the message, the bytes of a piece and the start of the table of an entry.
+/// Reads an entry: the doc id of the message, the length of its pieces in bytes, and the offset of its
+/// table in the file.
 fn parsed(entry: &[u8]) -> (u32, u32, u64) {
     let number = |at: usize| u32::from_le_bytes(entry[at..at + 4].try_into().expect("four bytes"));
     let start = u64::from(number(12)) << 32 | u64::from(number(8));
@@ -205,7 +206,8 @@ pub(super) struct Signature<'a> {
 }
 
 impl Signature<'_> {
-    /// Returns the first piece from `from` on in which a run with these slots may begin.
+    /// Returns the first piece from `from` on in which a run may begin whose grams hash to these rows of
+    /// the table.
     fn next(&self, slots: &[u16], from: usize) -> Option<usize> {
         let mut first = u8::MAX << (from % 8);
         for byte in from / 8..self.width {

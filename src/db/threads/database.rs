@@ -55,7 +55,7 @@ pub enum Error {
         /// The id that the caller gave.
         id: String,
     },
-    /// The thread has continued since this id was given out.
+    /// A turn was added to the thread after the caller got this id.
     #[error(
         "continuation_id {id} is out of date: the thread has gone on since; read its latest turns \
          with history and resume thread {thread} to continue from there"

@@ -200,8 +200,7 @@ impl Memory {
     }
 }
 
-/// Returns whether turns are answered from a source: it has an index, or is so small that it soon
-/// has one.
+/// Returns whether recall searches a source: one that has an index, or is so small that it soon has one.
 fn is_memory(source: &Source, stop: &Stop) -> bool {
     source.kind != SourceKind::Archive
         && (source.bytes() <= SMALL || source.latest_index(stop).is_some())

@@ -41,7 +41,8 @@ pub(crate) struct Ranker<'a> {
     pub(super) is_quick: bool,
     /// Whether only the best candidates of a concept were scored.
     pub(super) is_cut: bool,
-    /// The conversations that contain every concept, if there are several and the mode needs their text.
+    /// The conversations that contain every concept; `None` if there is only one concept, or if the mode
+    /// does not match text.
     pub(super) common: Option<Arc<InCommon>>,
     pub(super) notes: Vec<Note>,
 }

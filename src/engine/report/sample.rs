@@ -19,7 +19,7 @@ use crate::{
 /// Messages that are compared in each direction.
 const MESSAGES: usize = 200;
 
-/// Queries that are answered twice.
+/// Queries that both the index and LIKE answer, to compare the answers.
 const QUERIES: usize = 8;
 
 /// The time after which no further query begins, unless everything is to be examined.

@@ -151,7 +151,7 @@ fn comparable(
 struct Known {
     /// Keys and doc ids of the messages whose conversations are as they were, by key.
     doc_ids: Vec<(i64, u32)>,
-    /// The others: their conversation is gone, or has another title.
+    /// Doc ids of the messages whose conversation is gone, or has another title.
     dead: Vec<u32>,
 }
 

@@ -35,7 +35,7 @@ pub enum UpkeepEvent {
     NotEnriched {
         /// The source.
         source: Source,
-        /// The reason.
+        /// The reason why they could not be made.
         reason: String,
     },
     /// Another process is building an index.

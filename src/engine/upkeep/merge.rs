@@ -78,7 +78,7 @@ pub(crate) fn merge(
         let mut builder = SnapshotBuilder::new(snapshot.state(), snapshot.reading());
         builder.add(folder, &size);
         builder.publish(&writing)?;
-        writing.record("folded", size.messages.into());
+        writing.record("merged", size.messages.into());
         Ok(Some(size))
     })?;
     Ok(true)
