@@ -282,7 +282,7 @@ fn a_fold_killed_at_any_step() {
         engine
             .upkeep()
             .merge(&source, RESOURCES, &Stop::never(), &mut |_| {})
-            .expect("it can be folded");
+            .expect("it can be merged");
     };
     let files = clean(&prepare, &fold);
     let command = |place: &Place| {

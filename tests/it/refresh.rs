@@ -276,7 +276,7 @@ fn a_keeper_folds_what_has_grown_too_many_parts() {
     let mut keeper = engine.upkeep().maintainer();
     let begun = Instant::now();
     while pair.segments() > 1 {
-        assert!(begun.elapsed() < Duration::from_secs(40), "not folded");
+        assert!(begun.elapsed() < Duration::from_secs(40), "not merged");
         let wait = keeper.poll(&Stop::never(), &mut |_| ());
         thread::sleep(wait.unwrap_or_default());
     }
