@@ -21,6 +21,7 @@ fn line(note: &Note) -> String {
         | Note::NotEmbedded { .. }
         | Note::OlderIndex { .. } => "`verbatim reindex` helps",
         Note::TranscriptsNotRead => "`verbatim reindex` reads them",
+        Note::SetAside { .. } => "name it with --db to search it, or delete it",
         Note::Building { .. } | Note::ReadingTranscripts => "try again in a moment",
         Note::Ambiguous { .. } => "give more of it",
         _ => return note.to_string(),

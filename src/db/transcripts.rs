@@ -224,8 +224,7 @@ impl TranscriptStore {
     /// Renames a store and the files beside it, because the conversations of files that are gone may
     /// still be readable there. Returns the new path; `None` if there is no store.
     pub fn set_aside(path: &Path) -> Result<Option<PathBuf>, Error> {
-        let named = |number: u32| path.with_extension(format!("damaged-{number}"));
-        let free = (1..).map(named).find(|name| !name.exists());
+        let free = (1..).map(|number| aside(path, number)).find(|name| !name.exists());
         let aside = free.expect("there are fewer files than numbers");
         let is_there = path.exists();
         if is_there && !path.is_file() {
@@ -640,20 +639,65 @@ impl TranscriptStore {
 }
 
 impl Error {
-    /// Returns whether the error means that the file is damaged; other errors may be temporary.
+    /// Returns whether the error means that the file is damaged; other errors may be temporary. A failed
+    /// read looks like damage to SQLite, so this examines the file.
     pub fn is_damage(&self) -> bool {
-        let Error::Sqlite { source, .. } = self else { return false };
-        matches!(
-            source.sqlite_error_code(),
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-        ) || matches!(
-            source,
-            rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::SqlInputError { .. }
-        )
+        let Error::Sqlite { path, source } = self else { return false };
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt) => !is_sound(path),
+            Some(ErrorCode::NotADatabase) => true,
+            _ => matches!(
+                source,
+                rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::SqlInputError { .. }
+            ),
+        }
     }
+}
+
+/// Returns the path that a damaged store gets first.
+pub(crate) fn first_aside(path: &Path) -> PathBuf {
+    aside(path, 1)
+}
+
+fn aside(path: &Path, number: u32) -> PathBuf {
+    path.with_extension(format!("damaged-{number}"))
+}
+
+/// Returns whether SQLite finds no fault in a store.
+fn is_sound(path: &Path) -> bool {
+    let check = || -> rusqlite::Result<String> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(LOCK_WAIT)?;
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+    };
+    check().is_ok_and(|found| found == "ok")
 }
 
 /// Returns the id of a message's row. If an id begins with `/`, the conversation's id is put before it.
 pub(crate) fn whole_id(conversation: &str, id: &str) -> String {
     if id.starts_with('/') { format!("{conversation}{id}") } else { id.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_that_failed_once_is_no_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("transcripts.db");
+        drop(TranscriptStore::open(&path, &mut |_| {}).unwrap());
+        // SQLite reports this if the system cannot read a page.
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+        let source = || rusqlite::Error::SqliteFailure(code, None);
+        let error = || Error::Sqlite { path: path.clone(), source: source() };
+        assert!(!error().is_damage());
+        let mut content = fs::read(&path).unwrap();
+        content[100..].fill(0xA5);
+        fs::write(&path, content).unwrap();
+        assert!(error().is_damage());
+        let aside = TranscriptStore::set_aside(&path).unwrap();
+        assert_eq!(aside, Some(first_aside(&path)));
+    }
 }

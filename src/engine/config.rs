@@ -61,7 +61,7 @@ impl Config {
     /// Returns the working folder's `db/` if the database in it is the one that is searched.
     pub(crate) fn local_folder(&self) -> Option<&Path> {
         let folder = self.local_databases.as_deref().filter(|_| self.db.is_none())?;
-        newest_canonical(folder).is_some().then_some(folder)
+        newest_canonical(folder).is_ok_and(|found| found.is_some()).then_some(folder)
     }
 
     /// Returns the databases that are in the folders of databases and are not searched, each with
@@ -108,17 +108,18 @@ impl Config {
                 _ => Err(db::Error::NotFound { path: path.clone() }.into()),
             };
         }
-        if let Some(path) = self.local_databases.as_deref().and_then(newest_canonical) {
-            return Ok(path);
+        let unreadable = |folder: &Path, source| db::Error::Io { path: folder.to_owned(), source };
+        if let Some(folder) = &self.local_databases {
+            match newest_canonical(folder) {
+                Ok(Some(path)) => return Ok(path),
+                // Another program's folder of this name is none of our business.
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
+                found => drop(found.map_err(|error| unreadable(folder, error))?),
+            }
         }
         let folder = self.db_folder();
-        match newest(&folder) {
-            Ok(Some(path)) => Ok(path),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                Err(db::Error::Io { path: folder, source: error }.into())
-            }
-            _ => Err(Error::NoDatabase { folder }),
-        }
+        let found = newest(&folder).map_err(|error| unreadable(&folder, error))?;
+        found.ok_or(Error::NoDatabase { folder })
     }
 
     /// Returns the index in a cluster that the user named instead of a database; `None` for a database
@@ -236,15 +237,24 @@ fn newest(folder: &Path) -> io::Result<Option<PathBuf>> {
 }
 
 /// Returns the newest canonical database of a folder.
-fn newest_canonical(folder: &Path) -> Option<PathBuf> {
-    databases(folder).ok()?.into_iter().rfind(|path| db::is_canonical(path))
+fn newest_canonical(folder: &Path) -> io::Result<Option<PathBuf>> {
+    Ok(databases(folder)?.into_iter().rfind(|path| db::is_canonical(path)))
 }
 
-/// Returns the `*.db` files of a folder, the last changed one last; equally old ones by name.
+/// Returns the `*.db` files of a folder, the last changed one last; equally old ones by name. A folder
+/// that does not exist has none.
 fn databases(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+    let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
     let mut failure = None;
-    for path in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let path = entry?.path();
         if path.extension().is_none_or(|name| name != "db") {
             continue;
         }

@@ -35,7 +35,7 @@ impl Lookup<'_> {
         for (kind, mut ids) in by_kind {
             ids.sort_unstable();
             ids.dedup();
-            let mut sketches = match self.sources.of_kind(kind) {
+            let mut sketches = match self.sources.of_kind(kind)? {
                 Some(source) => source.sketched(&ids, &|listing| listing.brief(0), self.stop)?,
                 None => HashMap::new(),
             };

@@ -88,7 +88,8 @@ impl Forgetter<'_> {
             service: None,
             messages: 0,
         };
-        for source in self.sources.present() {
+        for source in self.sources.all() {
+            let source = source?;
             let Some(about) = source.about(id, stop)? else { continue };
             if source.kind == SourceKind::Export {
                 let is_ours = source.cluster().is_some()

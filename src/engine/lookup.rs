@@ -115,7 +115,8 @@ impl Lookup<'_> {
     /// Returns the conversations with an id, of all sources.
     fn with_id(&self, id: &str, failed: &mut Option<Error>) -> Result<Meant, Error> {
         let mut found = Meant::default();
-        for source in self.sources.present() {
+        for source in self.sources.all() {
+            let Some(source) = readable(source, failed)? else { continue };
             found.add_one(readable(source.session_about(id, self.stop), failed)?.flatten());
         }
         Ok(found)
@@ -132,7 +133,8 @@ impl Lookup<'_> {
         let is_long = word.chars().count() >= shortest;
         // Equal ids in other letters, equal titles, titles in other letters, beginnings of ids.
         let mut found: [Meant; 4] = Default::default();
-        for source in self.sources.present() {
+        for source in self.sources.all() {
+            let Some(source) = readable(source, failed)? else { continue };
             let listing = source.sessions(&Scope::default(), self.stop);
             let Some(listing) = readable(listing, failed)? else { continue };
             let mut places: [Vec<usize>; 4] = Default::default();
@@ -190,7 +192,8 @@ impl Lookup<'_> {
     pub fn short_ids(&self, ids: &[&str]) -> Result<Vec<String>, Error> {
         let mut lengths = vec![0; ids.len()];
         let mut failed = None;
-        for source in self.sources.present() {
+        for source in self.sources.all() {
+            let Some(source) = readable(source, &mut failed)? else { continue };
             // The catalogue answers without a list of its conversations.
             if let Ok(snapshot) = source.current_index(self.stop) {
                 let catalogue = source.catalogue(&snapshot);
@@ -308,7 +311,7 @@ impl Lookup<'_> {
     /// Returns the path by which a conversation is read: its transcript's file, else the path of its
     /// database with its id.
     pub fn path_of(&self, about: &About) -> String {
-        match (&about.file, self.sources.of_kind(about.source)) {
+        match (&about.file, self.sources.of_kind(about.source).ok().flatten()) {
             (Some(file), _) => file.to_string_lossy().into_owned(),
             (None, Some(source)) => format!("{}#{}", absolute(&source.path), about.id),
             (None, None) => about.id.clone(),

@@ -385,7 +385,7 @@ impl Engine {
         raw_content: bool,
         stop: &Stop,
     ) -> Result<Option<Session>, Error> {
-        let Some(there) = self.sources.of_kind(source) else { return Ok(None) };
+        let Some(there) = self.sources.of_kind(source)? else { return Ok(None) };
         there.session(id, raw_content, stop)
     }
 

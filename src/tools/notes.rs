@@ -29,6 +29,7 @@ fn line(note: &Note) -> String {
         }
         Note::ReadingTranscripts => format!("ask again in about {SOON} s"),
         Note::TranscriptsNotRead => "`verbatim reindex` reads them".to_owned(),
+        Note::SetAside { .. } => "name it with --db to search it, or delete it".to_owned(),
         Note::NotIndexed { can_be: true, .. } => "`verbatim reindex` makes one".to_owned(),
         Note::OlderIndex { .. } => "`verbatim reindex` brings it up to date".to_owned(),
         Note::NotEmbedded { .. } => "`verbatim reindex` makes them".to_owned(),

@@ -13,7 +13,9 @@ use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 use verbatim_search::{
     cli::{self, Environment},
-    engine::{ArchiveReport, Config, Engine, Reindex, Resources, Scope, SourceKind, import},
+    engine::{
+        ArchiveReport, Config, Engine, Question, Reindex, Resources, Scope, SourceKind, import,
+    },
     import::Branches,
     model::{Request, Stop},
 };
@@ -551,10 +553,35 @@ fn made_anew_where_it_is_damaged() {
         let is_named = |failure: &String| failure.contains("transcripts.damaged-");
         assert!(!is_there || report.failures.iter().any(is_named), "{:?}", report.failures);
     }
+    // Each answer says that more may be there.
+    let question = Question { concepts: vec!["kept".to_owned()], ..Question::default() };
+    let notes = || home.engine.rank(&question, &Stop::never()).unwrap().notes().concat();
+    assert!(notes().contains("a damaged transcript store was set aside"), "{}", notes());
+    for number in 1..=2 {
+        fs::remove_file(database.with_extension(format!("damaged-{number}"))).unwrap();
+    }
+    assert!(!notes().contains("set aside"), "{}", notes());
     // A later version may have stored data that this version does not know.
     Connection::open(&database).unwrap().execute_batch("PRAGMA user_version = 999").unwrap();
     let later = home.engine.upkeep().sync_transcripts(&Stop::never(), &|_| {}).unwrap_err();
     assert!(later.to_string().contains("a later version of verbatim"), "{later}");
+}
+
+#[cfg(unix)]
+#[test]
+fn databases_that_cannot_be_looked_up_are_named() {
+    let home = Home::new();
+    home.write("a.jsonl", line(1, "user", "kept"));
+    home.sync();
+    let question = Question { concepts: vec!["kept".to_owned()], ..Question::default() };
+    let ranked = || home.engine.rank(&question, &Stop::never()).unwrap();
+    assert!(ranked().is_complete());
+    // The system fails to list the folder, as it does if too many files are open.
+    let folder = home.engine.config().db_folder();
+    std::os::unix::fs::symlink(&folder, &folder).unwrap();
+    let answer = ranked();
+    assert!(answer.total == 1 && !answer.is_complete(), "{:?}", answer.notes());
+    assert!(answer.notes().concat().contains("the export cannot be read"), "{:?}", answer.notes());
 }
 
 #[test]

@@ -146,7 +146,7 @@ impl Memory {
         limit: usize,
         stop: &Stop,
     ) -> Result<Vec<Recalled>, Error> {
-        let Some(source) = self.sources.of_kind(SourceKind::Threads) else {
+        let Some(source) = self.sources.of_kind(SourceKind::Threads)? else {
             return Ok(Vec::new());
         };
         let text = snippet::cut(text, MAX_TURN).unwrap_or(text);

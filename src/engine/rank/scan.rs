@@ -280,7 +280,7 @@ impl Ranker<'_> {
         }
         let mut sketches = HashMap::new();
         for (kind, ids) in by_kind {
-            let Some(source) = self.sources.of_kind(kind) else { continue };
+            let source = self.sources.again(kind)?;
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
             let found = source.sketched(&ids, describe, self.stop)?;
             sketches.extend(found.into_iter().map(|(id, sketch)| ((kind, id), sketch)));

@@ -135,7 +135,7 @@ impl Ranker<'_> {
         &self,
         (kind, id): &(SourceKind, String),
     ) -> Result<Option<Hit<'static>>, Error> {
-        let Some(source) = self.sources.of_kind(*kind) else { return Ok(None) };
+        let source = self.sources.again(*kind)?;
         let messages = source.reader(self.stop).read(id, false, self.stop)?;
         Ok(messages.filter(|it| it.turns() > 0).map(|messages| messages.message(0).into_owned()))
     }

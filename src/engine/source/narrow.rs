@@ -213,7 +213,7 @@ impl Sources {
         ids: &[&str],
         stop: &Stop,
     ) -> Result<HashMap<String, Provenance>, Error> {
-        let Some(source) = self.of_kind(kind) else { return Ok(HashMap::new()) };
+        let Some(source) = self.of_kind(kind)? else { return Ok(HashMap::new()) };
         source.provenance(Some(ids), stop)
     }
 
@@ -224,7 +224,7 @@ impl Sources {
         id: &str,
         stop: &Stop,
     ) -> Result<HashMap<String, String>, Error> {
-        let Some(source) = self.of_kind(kind).filter(|_| kind == SourceKind::Export) else {
+        let Some(source) = self.of_kind(kind)?.filter(|_| kind == SourceKind::Export) else {
             return Ok(HashMap::new());
         };
         source.on_database(|path| db::read(path, stop, |database| db::branches(database, id)))
@@ -241,7 +241,7 @@ impl Sources {
     ) -> Result<BTreeMap<String, u64>, Error> {
         let mut services: BTreeMap<String, u64> = BTreeMap::new();
         for (kind, conversations) in counted {
-            let provenance = match self.of_kind(*kind) {
+            let provenance = match self.of_kind(*kind)? {
                 Some(source) => source.provenance(None, stop)?,
                 None => HashMap::new(),
             };

@@ -1,6 +1,6 @@
 //! Notes: what an answer leaves out, or did in another way than it was asked to.
 
-use std::fmt;
+use std::{fmt, path::PathBuf};
 
 use super::kind::SourceKind;
 use crate::text::snippet::echo;
@@ -33,6 +33,11 @@ pub(crate) enum Note {
     ReadingTranscripts,
     /// The transcripts of coding agents were never read.
     TranscriptsNotRead,
+    /// A damaged transcript store was set aside, and nobody has deleted it since.
+    SetAside {
+        /// The path of the damaged store.
+        path: PathBuf,
+    },
     /// The index of a source is older than its database.
     OlderIndex {
         /// The source.
@@ -145,6 +150,14 @@ impl fmt::Display for Note {
             }
             Note::TranscriptsNotRead => {
                 f.write_str("the transcripts of coding agents were not read yet")
+            }
+            Note::SetAside { path } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "a damaged transcript store was set aside: transcripts that their programs \
+                     deleted may only be in {path}"
+                )
             }
             Note::OlderIndex { source } => {
                 let source = source.name();

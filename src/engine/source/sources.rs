@@ -165,17 +165,34 @@ impl Sources {
 
     /// Returns the sources of some kinds that exist now, in this order.
     pub(crate) fn present_of(&self, kinds: &[SourceKind]) -> Vec<Source> {
-        let found = kinds.iter().filter_map(|kind| {
-            let path = located(&self.config, *kind).ok().flatten()?;
-            Some(self.at(*kind, path))
-        });
-        found.collect()
+        kinds.iter().filter_map(|kind| self.found(*kind).ok().flatten()).collect()
+    }
+
+    /// Returns the sources that exist now, the export first; an error for each that was configured and
+    /// is missing, or that cannot be looked up.
+    pub(crate) fn all(&self) -> Vec<Result<Source, Error>> {
+        SourceKind::ALL.into_iter().filter_map(|kind| self.found(kind).transpose()).collect()
     }
 
     /// Returns the source of a kind, to be asked alone, if it exists.
-    pub(crate) fn of_kind(&self, kind: SourceKind) -> Option<Source> {
-        let source = self.present_of(&[kind]).pop()?;
-        Some(Source { is_alone: true, ..source })
+    pub(crate) fn of_kind(&self, kind: SourceKind) -> Result<Option<Source>, Error> {
+        Ok(self.found(kind)?.map(|source| Source { is_alone: true, ..source }))
+    }
+
+    fn found(&self, kind: SourceKind) -> Result<Option<Source>, Error> {
+        match located(&self.config, kind) {
+            Ok(path) => Ok(path.map(|path| self.at(kind, path))),
+            Err(Error::NoDatabase { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the source of a kind that this question has read before, to be asked alone.
+    ///
+    /// It is an error if the source cannot be found any more: what it had would be missing in the answer.
+    pub(crate) fn again(&self, kind: SourceKind) -> Result<Source, Error> {
+        let gone = || Error::NoDatabase { folder: self.config.db_folder() };
+        self.of_kind(kind)?.ok_or_else(gone)
     }
 
     /// Returns the export; the error names the folder that was searched for one.
@@ -201,9 +218,9 @@ impl Sources {
         let wanted = |kind: &SourceKind| scope.sources.is_empty() || scope.sources.contains(kind);
         let is_alone = is_alone(scope);
         for kind in SourceKind::ALL.into_iter().filter(wanted) {
-            let outcome = match located(&self.config, kind) {
-                Ok(Some(path)) => work(Source { is_alone, ..self.at(kind, path) }),
-                Ok(None) | Err(Error::NoDatabase { .. }) => continue,
+            let outcome = match self.found(kind) {
+                Ok(Some(source)) => work(Source { is_alone, ..source }),
+                Ok(None) => continue,
                 Err(error) => Err(error),
             };
             match outcome {
@@ -220,10 +237,10 @@ impl Sources {
         }
         if wanted(&SourceKind::Archive) {
             notes.extend(self.unread_transcripts());
+            notes.extend(self.set_aside());
         }
         if done.is_empty() && notes.is_empty() && wanted(&SourceKind::Export) {
-            let has_any = SourceKind::ALL.into_iter().any(|kind| self.of_kind(kind).is_some());
-            if !has_any {
+            if self.all().is_empty() {
                 self.export()?;
             }
         }
@@ -268,6 +285,13 @@ impl Sources {
         }
         let is_unread = self.config.leave_indexes && !self.config.archive_database().is_file();
         is_unread.then_some(Note::TranscriptsNotRead)
+    }
+
+    /// Returns what is to be said of a damaged transcript store: transcripts that their programs deleted
+    /// may be in it alone.
+    fn set_aside(&self) -> Option<Note> {
+        let path = db::transcripts::first_aside(&self.config.archive_database());
+        path.exists().then_some(Note::SetAside { path })
     }
 
     /// Returns the sources in a scope; the error is that there is no source at all.
