@@ -477,6 +477,7 @@ fn change(
 /// Writes the lines that differ between two texts, with some lines around them.
 fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()> {
     let [before, after] = [before, after].map(|text| text.lines().collect::<Vec<_>>());
+    let has_long = before.iter().any(|line| line.chars().count() > LONGEST_LINE);
     let same = |(a, b): &(&&str, &&str)| a == b;
     let head = before.iter().zip(&after).take_while(same).count();
     let rest = (before[head..].iter().rev()).zip(after[head..].iter().rev());
@@ -491,8 +492,10 @@ fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()
         // A whole file can be one line, which may hold keys of other programs: only its beginning
         // is printed.
         match line.char_indices().nth(LONGEST_LINE) {
-            Some((end, _)) => writeln!(out, "  {mark} {}…", harmless(&line[..end]))?,
-            None => writeln!(out, "  {mark} {}", harmless(line))?,
+            Some((end, _)) if mark != "+" || has_long => {
+                writeln!(out, "  {mark} {}…", harmless(&line[..end]))?;
+            }
+            _ => writeln!(out, "  {mark} {}", harmless(line))?,
         }
     }
     Ok(())

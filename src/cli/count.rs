@@ -47,7 +47,7 @@ impl Count {
             titles: usize,
         }
         let (messages, conversations) = (self.messages, self.conversations.len());
-        let titles = self.titles.len();
+        let titles = self.titles.difference(&self.conversations).count();
         if is_json {
             json_line(out, &JsonCount { messages, conversations, titles })?;
         } else {

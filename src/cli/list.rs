@@ -81,6 +81,12 @@ pub(super) fn run(
             false => write_text(out, about, conversation, &columns)?,
         }
     }
+    if abouts.is_empty() && notes.is_empty() {
+        complain(match total {
+            0 => "no conversation found; without filters, `verbatim list` shows all",
+            _ => "--offset is larger than the number of conversations",
+        });
+    }
     let more = total.saturating_sub(args.offset.saturating_add(abouts.len()));
     if more > 0 {
         let shown = counted(abouts.len() as u64);

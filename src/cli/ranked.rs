@@ -70,7 +70,8 @@ pub(super) fn run(
         let texts = [&one.hit.content, &one.hit.title];
         texts.iter().any(|text| !words.spans(text).is_empty())
     };
-    if mode != Mode::Vector && !ranking.items.iter().any(has_words) {
+    let has_none = || !ranking.items.iter().any(has_words);
+    if mode != Mode::Vector && ranking.is_complete() && has_none() {
         complain("no message has these words; the nearest by meaning are shown");
     }
     if !ranking.is_total_exact {

@@ -170,6 +170,11 @@ impl Writer {
             noted: Changes::default(),
         };
         match fs::metadata(path) {
+            // Opening a pipe would wait for another program.
+            Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
+                let source = io::Error::other("it is no file");
+                return Err(Error::Io { path: path.to_owned(), source });
+            }
             Ok(_) => writer.connect()?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => return Err(Error::Io { path: path.to_owned(), source }),

@@ -111,6 +111,10 @@ impl Package {
             package.sort();
             return Ok(package);
         }
+        if !metadata.is_file() {
+            let reason = "it is no file; save the export as a file and import that";
+            return Err(failed(io::Error::other(reason)));
+        }
         let mut file = File::open(path).map_err(failed)?;
         let mut magic = [0; 4];
         let read = read_up_to(&mut file, &mut magic).map_err(failed)?;

@@ -239,10 +239,9 @@ impl Sources {
             notes.extend(self.unread_transcripts());
             notes.extend(self.set_aside());
         }
-        if done.is_empty() && notes.is_empty() && wanted(&SourceKind::Export) {
-            if self.all().is_empty() {
-                self.export()?;
-            }
+        let may_be_empty = done.is_empty() && notes.is_empty() && wanted(&SourceKind::Export);
+        if may_be_empty && self.all().is_empty() {
+            self.export()?;
         }
         Ok((done, notes))
     }
