@@ -42,13 +42,17 @@ pub(crate) use examine::newest_titles;
 pub use examine::{counts, faults, imports, is_imported, sample_keys, span, strays};
 pub use layout::Layout;
 pub use long_content::LongContent;
+pub(crate) use long_content::{LongContents, LongTexts};
 pub use open::{Database, open, open_again, read, read_tables};
 pub use outline::{Outline, origins, outline};
-pub(crate) use outline::{conversation_rows, last_changes, provenance, withheld};
+pub(crate) use outline::{
+    conversation_rows, last_changes, provenance, reading_states, withheld,
+};
 pub(crate) use relocate::relocate;
 pub(crate) use row_reader::Scanned as ScannedRow;
 pub use row_reader::{ConversationEntry, Row, RowReader};
-pub use rows::{Heading, conversation};
+pub use rows::Heading;
+pub(crate) use rows::conversation;
 pub use scan::{ScanFilter, ScanPlace, ScannedMessage, Skeleton, fetch, scan, skeletons, titles};
 pub use search::search;
 pub(crate) use search::search_without;

@@ -99,6 +99,27 @@ fn a_long_message_takes_no_more_memory_than_a_build_may_have() {
     holds("base64", 6_000_000, true, 16 << 20);
 }
 
+/// Without an index too, a long message takes no memory: it is longer than all memory that is allowed.
+#[test]
+fn a_long_message_takes_no_memory_without_an_index() {
+    let folder = folder();
+    let path = folder.path().join("long.db");
+    let text = "All work and no play makes Jack a dull boy. ".repeat(BESIDE as usize / 20);
+    drop(database(&path, &[&(text + " the needle at the end"), "a short one"]));
+    let all: [&[&str]; 6] = [
+        &["search", "needle at the end"],
+        &["search", "-e", r"needle\s+at the end"],
+        &["search", "-w", "needle at the end"],
+        &["search", "-c", "needle"],
+        &["search", "--like", "needle%end"],
+        &["show", "Colours"],
+    ];
+    for arguments in all {
+        let peak = peak(start(folder.path(), &path, arguments));
+        assert!(peak < BESIDE, "{arguments:?} takes {} MB", peak >> 20);
+    }
+}
+
 /// The size of a very long message in megabytes: a debug build takes minutes for more.
 const VERY_LONG: usize = if cfg!(debug_assertions) { 6 } else { 100 };
 
