@@ -357,7 +357,10 @@ mod tests {
         }
         let (messages, contents) = db::conversation(&database, "d", false).unwrap();
         let read = messages.iter().enumerate().map(|(number, hit)| {
-            assert_eq!(hit.content.len() < LONG, hit.message_id == "short" || hit.content.is_empty());
+            assert_eq!(
+                hit.content.len() < LONG,
+                hit.message_id == "short" || hit.content.is_empty()
+            );
             let hit = contents.complete(number, hit.lent());
             (hit.message_id.into_owned(), hit.content.into_owned())
         });

@@ -68,8 +68,7 @@ const KNOWN: [&str; 11] = [
 pub(super) fn unknown(blocks: &[Value], found: &mut dyn FnMut(&str)) {
     for block in blocks {
         let kind = block.str("type");
-        let is_known =
-            kind.is_empty() || KNOWN.contains(&kind) || kind.ends_with("tool_result");
+        let is_known = kind.is_empty() || KNOWN.contains(&kind) || kind.ends_with("tool_result");
         if !is_known && shown(block).trim().is_empty() {
             found(kind);
         }

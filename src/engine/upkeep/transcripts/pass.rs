@@ -31,7 +31,8 @@ const ENDS: usize = 4 << 10;
 const UNFINISHED: &str = "unfinished";
 
 /// Why a file with the name of a transcript is not read.
-pub(super) const FOREIGN: &str = "begins with many records that are of no agent we know; it is not read";
+pub(super) const FOREIGN: &str =
+    "begins with many records that are of no agent we know; it is not read";
 
 /// One pass over the files that changed.
 pub(super) struct Pass<'a> {
