@@ -207,7 +207,8 @@
 //!   tantivy, derived from a database and rebuildable; `embed`: vectors of texts; `import`: exports read
 //!   into `model`; `workspace`: dated conversation folders, searched as ripgrep does
 //! - `text`: LIKE patterns, n-grams, dates, snippets: pure functions over text
-//! - `model`: plain data; `int8`: rounded vectors; `map_faults`: faults of mapped files that were cut;
+//! - `model`: plain data; `int8`: rounded vectors; `long_text`: texts too long for memory;
+//!   `map_faults`: faults of mapped files that were cut;
 //!   `failpoint`: where tests kill the program; `private`: files that only their owner can read;
 //!   `log`: the lines of a server on standard error
 
@@ -250,6 +251,7 @@ pub mod index;
 mod index;
 mod int8;
 mod log;
+mod long_text;
 #[cfg(feature = "internals")]
 pub mod map_faults;
 #[cfg(not(feature = "internals"))]

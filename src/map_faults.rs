@@ -10,6 +10,9 @@
 use std::{
     any::Any,
     cell::{Cell, RefCell},
+    fs::File,
+    io,
+    ops::Deref,
     panic::{self, AssertUnwindSafe, catch_unwind},
     ptr,
     sync::{
@@ -17,6 +20,8 @@ use std::{
         atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
     },
 };
+
+use memmap2::Mmap;
 
 /// Number of faults so far.
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -215,6 +220,36 @@ mod unix {
                 }
             }
         }
+    }
+}
+
+/// A file mapped into memory, read-only. A cut of the file does not end the process
+/// ([`survive`]).
+#[derive(Debug)]
+pub(crate) struct Mapped {
+    // Declared first, so that it is dropped before the map.
+    _registration: Option<Registration>,
+    /// `None` for an empty file, which cannot be mapped.
+    map: Option<Mmap>,
+}
+
+impl Mapped {
+    pub(crate) fn new(file: &File) -> io::Result<Mapped> {
+        if file.metadata()?.len() == 0 {
+            return Ok(Mapped { _registration: None, map: None });
+        }
+        // SAFETY: our files are written once and only then mapped; nothing of ours changes or cuts them
+        // afterwards.
+        let map = unsafe { Mmap::map(file)? };
+        Ok(Mapped { _registration: Some(register(&map)), map: Some(map) })
+    }
+}
+
+impl Deref for Mapped {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
     }
 }
 

@@ -127,6 +127,7 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
         let kept = count(source.kept as u64, "conversation");
         lines.push(format!("  kept: {kept} whose transcripts were deleted"));
     }
+    lines.extend(source.partly_read.iter().map(|what| format!("  not read: {what}")));
     let changed = source.changed.map(|at| format!(", changed {} ago", human(ago(at))));
     if is_address(&source.database) {
         lines.push("  searched: by the cluster, whose index the imports write".to_owned());

@@ -57,8 +57,8 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// Hits could not be spilled to a temporary file.
-    #[error("cannot keep the hits in a temporary file: {0}")]
+    /// Hits or long texts could not be written to a temporary file.
+    #[error("cannot write a temporary file: {0}")]
     Spill(#[source] io::Error),
     /// SQLite failed.
     #[error("{}: {source}", path.display())]

@@ -68,7 +68,7 @@ pub(super) fn add_matches(connection: &Connection, matchers: Vec<Matcher>) -> ru
 }
 
 /// Adds `verbatim_long(key, number)` to a connection: whether the text with this number matches the long
-/// content of the message with this key; NULL if that is not known.
+/// content of the message with this key. Such a message is in `known`.
 pub(super) fn add_long(
     connection: &Connection,
     known: HashMap<i64, Vec<bool>>,

@@ -113,7 +113,7 @@ fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<b
         connection.query_row(&ends, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (Some(first), Some(last)) = (first, last) else { return Ok(false) };
     let by_pieces = long_column::is_readable(connection)?;
-    let columns = long_column::columns("content", by_pieces);
+    let columns = long_column::columns("content", "content", by_pieces);
     let next = format!(
         "SELECT {key}, {columns} FROM messages WHERE {key} BETWEEN ?1 AND ?2 ORDER BY {key} LIMIT 1"
     );

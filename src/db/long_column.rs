@@ -31,14 +31,14 @@ pub(super) fn may_be_parts(connection: &Connection, key: i64) -> rusqlite::Resul
     Ok(begins && ends[1].trim_ascii_end().ends_with(b"]"))
 }
 
-/// Returns SQL for two columns: the content, or NULL if it is too long, and its length in bytes, or NULL if
-/// it cannot be too long.
-pub(super) fn columns(content: &str, is_readable: bool) -> String {
+/// Returns SQL for two columns: `shown`, or NULL where the content of the row is too long, and the length
+/// of `content` in bytes, or NULL if it cannot be too long.
+pub(super) fn columns(shown: &str, content: &str, is_readable: bool) -> String {
     match is_readable {
         true => format!(
-            "CASE WHEN octet_length(content) > {LONGEST_WHOLE} THEN NULL ELSE {content} END, \
-             octet_length(content)"
+            "CASE WHEN octet_length({content}) > {LONGEST_WHOLE} THEN NULL ELSE {shown} END, \
+             octet_length({content})"
         ),
-        false => format!("{content}, NULL"),
+        false => format!("{shown}, NULL"),
     }
 }

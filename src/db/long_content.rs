@@ -4,14 +4,22 @@
 //! instead.
 
 use std::{
+    collections::HashMap,
     io::{self, Read, Seek, SeekFrom},
-    string::FromUtf8Error,
+    path::Path,
 };
 
 use rusqlite::blob::Blob;
 
-use super::{Database, Error, long_column::LONGEST_WHOLE};
-use crate::text::pieces::PieceMatcher;
+use super::{
+    Database, Error,
+    long_column::{self, LONGEST_WHOLE},
+};
+use crate::{
+    long_text::LongText,
+    model::Hit,
+    text::{content, like, matcher::Matcher, pieces::PieceMatcher},
+};
 
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 20;
@@ -24,7 +32,49 @@ pub struct LongContent<'d> {
     length: u64,
 }
 
+/// The texts of a content that is too long for memory, in mapped files.
+#[derive(Debug)]
+pub(crate) struct LongTexts {
+    /// The content as stored.
+    pub(crate) stored: LongText,
+    /// The text of JSON parts, if the content is in that form.
+    pub(crate) decoded: Option<LongText>,
+}
+
+impl LongTexts {
+    /// Returns the text that is shown.
+    pub(crate) fn shown(self) -> LongText {
+        self.decoded.unwrap_or(self.stored)
+    }
+}
+
+/// The contents of hits that are too long for memory, by the numbers of the hits.
+#[derive(Debug, Default)]
+pub(crate) struct LongContents(HashMap<usize, LongText>);
+
+impl LongContents {
+    /// Keeps the content of the hit with a number.
+    pub(super) fn keep(&mut self, number: usize, content: Option<LongText>) {
+        self.0.extend(content.map(|content| (number, content)));
+    }
+
+    /// Returns the hit with its content, if that is kept here.
+    pub(crate) fn complete<'a>(&'a self, number: usize, hit: Hit<'a>) -> Hit<'a> {
+        match self.0.get(&number) {
+            Some(long) => Hit { content: long.text(), ..hit },
+            None => hit,
+        }
+    }
+}
+
 impl<'d> LongContent<'d> {
+    /// Returns whether contents of a database can be read piece by piece.
+    pub(super) fn are_readable(database: &Database) -> Result<bool, Error> {
+        let readable = long_column::is_readable(database.connection());
+        Ok(database.layout().message_key.is_some()
+            && readable.map_err(|error| database.error(error))?)
+    }
+
     /// Returns the content of a row if it is too long to be read in one piece.
     pub(super) fn of(
         database: &'d Database,
@@ -68,21 +118,69 @@ impl<'d> LongContent<'d> {
         Ok(bytes)
     }
 
-    /// Returns the whole content as text, with U+FFFD for invalid UTF-8. It is in memory once.
-    pub(super) fn text(&self) -> Result<String, Error> {
-        let mut bytes = Vec::with_capacity(self.length as usize);
-        self.read(&mut |piece| {
-            bytes.extend_from_slice(piece);
-            Ok::<(), Error>(())
+    /// Copies the content to files on the disk of `folder`, or to temporary files. `parts` says whether to
+    /// decode JSON parts.
+    pub(crate) fn texts(&self, parts: bool, folder: Option<&Path>) -> Result<LongTexts, Error> {
+        let failed = |source| match folder {
+            Some(folder) => Error::Io { path: folder.to_owned(), source },
+            None => Error::Spill(source),
+        };
+        let stored = LongText::write(folder, failed, |out| {
+            self.read(&mut |piece| out.write_all(piece).map_err(failed))
         })?;
-        let lossy = |error: FromUtf8Error| String::from_utf8_lossy(error.as_bytes()).into_owned();
-        Ok(String::from_utf8(bytes).unwrap_or_else(lossy))
+        if !parts {
+            return Ok(LongTexts { stored, decoded: None });
+        }
+        let valid = match std::str::from_utf8(&stored) {
+            Ok(_) => None,
+            Err(_) => Some(LongText::write(folder, failed, |out| {
+                for chunk in stored.utf8_chunks() {
+                    let mark = if chunk.invalid().is_empty() { "" } else { "\u{FFFD}" };
+                    write!(out, "{}{mark}", chunk.valid()).map_err(failed)?;
+                }
+                Ok(())
+            })?),
+        };
+        let text = std::str::from_utf8(valid.as_ref().unwrap_or(&stored)).unwrap_or_default();
+        let mut is_parts = false;
+        let decoded = LongText::write(folder, failed, |out| {
+            is_parts = content::write_parts(text, out).map_err(failed)?;
+            Ok(())
+        })?;
+        Ok(LongTexts { stored, decoded: is_parts.then_some(decoded) })
     }
 
-    /// Returns for each matcher whether the content matches, as SQLite would say. `None` if that cannot
-    /// be told from pieces: the content is not UTF-8 or has a NUL, or `may_be_parts` and it may be JSON
-    /// parts.
+    /// Returns for each matcher whether the content matches, as SQLite or `verbatim_matches` would say.
+    /// `texts` are the texts that the matchers look for; `parts` says whether to decode JSON parts.
     pub(super) fn matches(
+        &self,
+        matchers: &[Matcher],
+        texts: &[&str],
+        parts: bool,
+    ) -> Result<Vec<bool>, Error> {
+        let pieces = matchers.iter().zip(texts);
+        let pieces: Option<Vec<_>> =
+            pieces.map(|(matcher, text)| PieceMatcher::new(matcher, text)).collect();
+        let known = pieces.map(|pieces| self.match_pieces(pieces, parts)).transpose()?;
+        if let Some(known) = known.flatten() {
+            return Ok(known);
+        }
+        let LongTexts { stored, decoded } = self.texts(parts, None)?;
+        let matches = |matcher: &Matcher, text: &[u8]| match like::is_regular(text) {
+            true => matcher.matches(text),
+            false => matcher.matches_irregular(text),
+        };
+        let any_matches = |matcher: &Matcher| match (&decoded, matcher.matches_stored_parts()) {
+            (Some(decoded), false) => matches(matcher, decoded),
+            (Some(decoded), true) => matches(matcher, &stored) || matches(matcher, decoded),
+            (None, _) => matches(matcher, &stored),
+        };
+        Ok(matchers.iter().map(any_matches).collect())
+    }
+
+    /// Returns for each matcher whether the content matches. `None` if that cannot be told from pieces: the
+    /// content is not UTF-8 or has a NUL, or `may_be_parts` and it may be JSON parts.
+    fn match_pieces(
         &self,
         mut matchers: Vec<PieceMatcher<'_>>,
         may_be_parts: bool,

@@ -1,6 +1,6 @@
 //! Lists of conversations, read from the database itself.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{Database, Error, functions, rows};
 use crate::model::{Instant, Origin, Provenance};
@@ -134,6 +134,34 @@ pub(crate) fn withheld(database: &Database) -> Result<Vec<String>, Error> {
                        (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)";
         let mut statement = connection.prepare(sql)?;
         statement.query_map([], |row| row.get(0))?.collect()
+    };
+    read().map_err(|error| database.error(error))
+}
+
+/// How far a transcript's file was read.
+pub(crate) struct ReadingState {
+    pub(crate) path: String,
+    /// Identity, size and times of the file.
+    pub(crate) stamp: String,
+    /// The saved state of the reader.
+    pub(crate) reader: String,
+    /// Whether the conversation is not withheld.
+    pub(crate) is_shown: bool,
+}
+
+/// Returns how far the files of a transcript store were read, by path.
+pub(crate) fn reading_states(database: &Database) -> Result<BTreeMap<String, ReadingState>, Error> {
+    let read = || -> rusqlite::Result<BTreeMap<String, ReadingState>> {
+        let sql = "SELECT path, stamp, reader, conversation_id IS NULL OR EXISTS
+                       (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)
+                   FROM verbatim_files AS f";
+        let mut statement = database.connection().prepare(sql)?;
+        let states = statement.query_map([], |row| {
+            let path: String = row.get(0)?;
+            let (stamp, reader, is_shown) = (row.get(1)?, row.get(2)?, row.get(3)?);
+            Ok((path.clone(), ReadingState { path, stamp, reader, is_shown }))
+        })?;
+        states.collect()
     };
     read().map_err(|error| database.error(error))
 }

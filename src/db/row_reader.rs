@@ -108,13 +108,12 @@ impl<'d> RowReader<'d> {
         let settings = "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536";
         let connection = database.connection();
         connection.execute_batch(settings).map_err(|error| database.error(error))?;
-        let by_pieces = long_column::is_readable(connection);
-        let by_pieces = by_pieces.map_err(|error| database.error(error))?;
+        let by_pieces = LongContent::are_readable(database)?;
         let position = if layout.position { "position" } else { "NULL" };
         let sql = format!(
             "SELECT CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
              {}, {IS_TEXT_ROLE} FROM messages WHERE {} = ?1",
-            long_column::columns(CONTENT, by_pieces),
+            long_column::columns(CONTENT, "content", by_pieces),
             keys.0
         );
         let message = connection.prepare(&sql).map_err(|error| database.error(error))?;
@@ -217,7 +216,7 @@ impl<'d> RowReader<'d> {
         let sql = format!(
             "SELECT {key}, CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
              {}, conversation_id, {IS_TEXT_ROLE} FROM messages {from} ORDER BY {key}",
-            long_column::columns(CONTENT, self.by_pieces)
+            long_column::columns(CONTENT, "content", self.by_pieces)
         );
         let mut read = || -> rusqlite::Result<bool> {
             let mut statement = self.database.connection().prepare(&sql)?;

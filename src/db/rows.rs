@@ -2,8 +2,12 @@
 
 use rusqlite::{Row, types::ValueRef};
 
-use super::{Database, Error, Layout, functions, long_column};
+use super::{
+    Database, Error, functions, long_column,
+    long_content::{LongContent, LongContents, LongTexts},
+};
 use crate::{
+    long_text::LongText,
     model::{Hit, Instant},
     text::content,
 };
@@ -24,8 +28,12 @@ pub struct Heading {
     pub last: Option<Instant>,
 }
 
-/// Returns a conversation's messages in reading order: by position, else by time.
-pub fn conversation(database: &Database, id: &str, raw: bool) -> Result<Vec<Hit<'static>>, Error> {
+/// Returns a conversation's messages in reading order: by position, else by time. Long contents are apart.
+pub(crate) fn conversation(
+    database: &Database,
+    id: &str,
+    raw: bool,
+) -> Result<(Vec<Hit<'static>>, LongContents), Error> {
     let failed = |error| database.error(error);
     let layout = database.layout();
     let position = if layout.position { "m.position, " } else { "" };
@@ -34,58 +42,75 @@ pub fn conversation(database: &Database, id: &str, raw: bool) -> Result<Vec<Hit<
         "SELECT {} FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id \
          WHERE m.conversation_id = ?1 \
          ORDER BY {position}verbatim_instant(m.create_time), m.{last}",
-        columns(layout)
+        columns(database)?
     );
     let mut statement = database.connection().prepare(&sql).map_err(failed)?;
     let mut rows = statement.query([id]).map_err(failed)?;
-    let mut messages = Vec::new();
+    let (mut messages, mut contents) = (Vec::new(), LongContents::default());
     while let Some(row) = rows.next().map_err(failed)? {
-        messages.push(hit(row, layout.parts && !raw).map_err(failed)?);
+        let (hit, long) = hit(database, row, layout.parts && !raw)?;
+        contents.keep(messages.len(), long);
+        messages.push(hit);
     }
-    Ok(messages)
+    Ok((messages, contents))
 }
 
 /// Returns the select list that [`hit`] reads.
-pub(super) fn columns(layout: &Layout) -> String {
-    columns_with(layout, CONTENT)
-}
-
-/// Returns the same select list as [`columns`], but with NULL for a content that is too long to be read in
-/// one piece. If SQLite can read it piece by piece, one more column has its length.
-pub(super) fn short_columns(layout: &Layout, by_pieces: bool) -> String {
-    let columns = long_column::columns(CONTENT, by_pieces).replace("(content)", "(m.content)");
-    let (content, length) = columns.rsplit_once(", ").unwrap_or((CONTENT, "NULL"));
-    format!("{}, {length}", columns_with(layout, content))
-}
-
-fn columns_with(layout: &Layout, content: &str) -> String {
+pub(super) fn columns(database: &Database) -> Result<String, Error> {
+    let layout = database.layout();
     let position = if layout.position { "m.position" } else { "NULL" };
-    format!(
+    Ok(format!(
         "CAST(m.id AS TEXT), CAST(m.conversation_id AS TEXT), CAST(c.title AS TEXT), \
-         CAST(m.role AS TEXT), m.create_time, {content}, {position}"
-    )
+         CAST(m.role AS TEXT), m.create_time, {position}, {}",
+        content_columns(database)?
+    ))
 }
 
-/// Reads a row of [`columns`]; `parts` says whether to decode JSON parts.
-pub(super) fn hit(row: &Row<'_>, parts: bool) -> rusqlite::Result<Hit<'static>> {
-    let stored = text(row, 5)?;
-    let decoded = if parts { content::decode_parts(&stored) } else { None };
-    Ok(Hit {
-        message_id: text(row, 0)?.into(),
-        conversation_id: text(row, 1)?.into(),
-        title: text(row, 2)?.into(),
-        role: text(row, 3)?.into(),
-        time: time(row, 4)?,
-        content: decoded.unwrap_or(stored).into(),
-        position: match row.get_ref(6)? {
-            ValueRef::Integer(position) => Some(position),
-            _ => None,
-        },
-    })
+/// Returns a select list of the content as text, NULL where it is too long, and of two columns that
+/// [`long`] reads.
+pub(super) fn content_columns(database: &Database) -> Result<String, Error> {
+    let key = database.layout().message_key.map_or("NULL".to_owned(), |key| format!("m.{key}"));
+    let by_pieces = LongContent::are_readable(database)?;
+    Ok(format!("{}, {key}", long_column::columns(CONTENT, "m.content", by_pieces)))
 }
 
-fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Instant>> {
-    Ok(functions::instant(row.get_ref(column)?))
+/// Returns the content of a row if it is too long to be read in one piece. `from` is the first of the
+/// [`content_columns`].
+pub(super) fn long<'d>(
+    database: &'d Database,
+    row: &Row<'_>,
+    from: usize,
+) -> rusqlite::Result<Option<LongContent<'d>>> {
+    let (length, key): (_, Option<i64>) = (row.get(from + 1)?, row.get(from + 2)?);
+    Ok(key.and_then(|key| LongContent::of(database, key, length)))
+}
+
+/// Reads a row of [`columns`], and apart from it a long content; `parts` says whether to decode JSON parts.
+pub(super) fn hit(
+    database: &Database,
+    row: &Row<'_>,
+    parts: bool,
+) -> Result<(Hit<'static>, Option<LongText>), Error> {
+    let read = || {
+        let stored = text(row, 6)?;
+        let decoded = if parts { content::decode_parts(&stored) } else { None };
+        let hit = Hit {
+            message_id: text(row, 0)?.into(),
+            conversation_id: text(row, 1)?.into(),
+            title: text(row, 2)?.into(),
+            role: text(row, 3)?.into(),
+            time: functions::instant(row.get_ref(4)?),
+            content: decoded.unwrap_or(stored).into(),
+            position: match row.get_ref(5)? {
+                ValueRef::Integer(position) => Some(position),
+                _ => None,
+            },
+        };
+        Ok((hit, long(database, row, 6)?))
+    };
+    let (hit, long) = read().map_err(|error| database.error(error))?;
+    let texts = long.map(|long| long.texts(parts, None)).transpose()?;
+    Ok((hit, texts.map(LongTexts::shown)))
 }
 
 /// Returns the text of a column: empty for NULL, with U+FFFD for invalid UTF-8.

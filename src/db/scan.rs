@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{params_from_iter, types::Value};
+use rusqlite::{Row, params_from_iter, types::Value};
 
-use super::{Database, Error, functions, rows};
+use super::{Database, Error, functions, long_content::LongTexts, rows};
 use crate::{
+    long_text::LongText,
     model::{Hit, Instant},
     text::content,
 };
@@ -62,22 +63,33 @@ pub fn scan(
     let layout = database.layout();
     let keys = layout.message_key.zip(layout.conversation_key);
     let keys = keys.map_or("NULL, NULL".to_owned(), |(message, of)| format!("m.{message}, c.{of}"));
-    let columns =
-        format!("{keys}, m.create_time, CAST(m.content AS TEXT), CAST(m.conversation_id AS TEXT)");
+    let content = rows::content_columns(database)?;
+    let columns = format!("{keys}, m.create_time, CAST(m.conversation_id AS TEXT), {content}");
+    let failed = |error| database.error(error);
     let mut number = 0;
     run(database, &columns, filter, &mut |row| {
-        let keys: (Option<i64>, Option<i64>) = (row.get(0)?, row.get(1)?);
-        let stored = row.get_ref(3)?.as_bytes_or_null()?.unwrap_or_default();
+        let keys: (Option<i64>, Option<i64>) =
+            (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
+        let bytes = |column| -> Result<&[u8], Error> {
+            let bytes = row.get_ref(column).map(|value| value.as_bytes_or_null());
+            Ok(bytes.map_err(failed)?.ok().flatten().unwrap_or_default())
+        };
+        let stored = bytes(4)?;
+        let long = rows::long(database, row, 4).map_err(failed)?;
+        let long = long.map(|long| long.texts(layout.parts, None)).transpose()?;
+        let long = long.map(LongTexts::shown);
         let decoded = match layout.parts {
             true => content::decode_parts(&String::from_utf8_lossy(stored)),
             false => None,
         };
-        let conversation = row.get_ref(4)?.as_bytes_or_null()?.unwrap_or_default();
         each(ScannedMessage {
             place: ScanPlace { number, keys: keys.0.zip(keys.1) },
-            conversation: &String::from_utf8_lossy(conversation),
-            time: functions::instant(row.get_ref(2)?),
-            text: decoded.as_deref().map_or(stored, str::as_bytes),
+            conversation: &String::from_utf8_lossy(bytes(3)?),
+            time: functions::instant(row.get_ref(2).map_err(failed)?),
+            text: match &long {
+                Some(long) => long,
+                None => decoded.as_deref().map_or(stored, str::as_bytes),
+            },
         });
         number += 1;
         Ok(true)
@@ -94,7 +106,12 @@ pub fn fetch(
 ) -> Result<Vec<Hit<'static>>, Error> {
     let failed = |error| database.error(error);
     let layout = database.layout();
-    let columns = rows::columns(layout);
+    let columns = rows::columns(database)?;
+    let kept = |row: &Row<'_>| -> Result<Hit<'static>, Error> {
+        let (hit, long) = rows::hit(database, row, layout.parts)?;
+        let content = long.as_ref().map_or(hit.content, LongText::text);
+        Ok(Hit { content, ..hit }.kept_around(find))
+    };
     let mut found: HashMap<ScanPlace, Hit<'static>> = HashMap::new();
     if let Some((message, conversation)) = layout.message_key.zip(layout.conversation_key) {
         let sql = format!(
@@ -106,8 +123,7 @@ pub fn fetch(
             let Some(keys) = place.keys else { continue };
             let mut row = statement.query(keys).map_err(failed)?;
             if let Some(row) = row.next().map_err(failed)? {
-                let hit = rows::hit(row, layout.parts).map_err(failed)?;
-                found.insert(*place, hit.kept_around(find));
+                found.insert(*place, kept(row)?);
             }
         }
     } else {
@@ -116,7 +132,7 @@ pub fn fetch(
         let mut number = 0;
         run(database, &columns, filter, &mut |row| {
             if let Some(place) = wanted.get(&number) {
-                found.insert(*place, rows::hit(row, layout.parts)?.kept_around(find));
+                found.insert(*place, kept(row)?);
             }
             number += 1;
             Ok(found.len() < wanted.len())
@@ -130,7 +146,7 @@ fn run(
     database: &Database,
     columns: &str,
     filter: ScanFilter<'_>,
-    each: &mut dyn FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<bool>,
+    each: &mut dyn FnMut(&Row<'_>) -> Result<bool, Error>,
 ) -> Result<(), Error> {
     let mut values = Vec::new();
     let mut bind = |value: Value| {
@@ -153,17 +169,15 @@ fn run(
         "SELECT {columns} FROM messages AS m, conversations AS c WHERE {}",
         filters.join(" AND ")
     );
-    let mut read = || -> rusqlite::Result<()> {
-        let mut statement = database.connection().prepare(&sql)?;
-        let mut rows = statement.query(params_from_iter(&values))?;
-        while let Some(row) = rows.next()? {
-            if !each(row)? {
-                break;
-            }
+    let failed = |error| database.error(error);
+    let mut statement = database.connection().prepare(&sql).map_err(failed)?;
+    let mut rows = statement.query(params_from_iter(&values)).map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        if !each(row)? {
+            break;
         }
-        Ok(())
-    };
-    read().map_err(|error| database.error(error))
+    }
+    Ok(())
 }
 
 /// Returns the ids and titles of all conversations, with or without messages.

@@ -6,18 +6,11 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::{Connection, ErrorCode, ToSql, limits::Limit, params_from_iter, types::Value};
 
 use super::{
-    Database, Error, Hits, functions,
-    long_column::{self, LONGEST_WHOLE},
-    long_content::LongContent,
-    rows,
+    Database, Error, Hits, functions, long_column::LONGEST_WHOLE, long_content::LongContent, rows,
 };
 use crate::{
     model::{Matching, Request},
-    text::{
-        content,
-        matcher::{Matchers, texts},
-        pieces::PieceMatcher,
-    },
+    text::matcher::{Matchers, texts},
 };
 
 /// The longest content in bytes that SQLite may hold in memory to match it. Tests use a small value to run
@@ -43,6 +36,7 @@ pub(crate) fn search_without(
     let failed = |error| database.error(error);
     let connection = database.connection();
     let layout = database.layout();
+    let columns = rows::columns(database)?;
     if request.matching != Matching::Like {
         let Matchers { any, all, none } = Matchers::of(request)?;
         let matchers = any.into_iter().chain(all).chain(none).collect();
@@ -59,32 +53,26 @@ pub(crate) fn search_without(
     let parts = layout.parts && !request.raw_content;
     let mut hits = Hits::default();
     let Some((message_key, conversation_key)) = keys else {
-        let (sql, values) = statement(database, request, keys, is_shown, false);
+        let (sql, values) = statement(database, request, Selected::Columns(&columns), is_shown);
         let mut statement = connection.prepare(&sql).map_err(failed)?;
         let mut found = statement.query(params_from_iter(values)).map_err(failed)?;
         while let Some(row) = found.next().map_err(failed)? {
-            hits.push(rows::hit(row, parts).map_err(failed)?)?;
+            let (hit, long) = rows::hit(database, row, parts)?;
+            hits.push(hit, long)?;
         }
         return Ok(hits);
     };
-    let by_pieces = long_column::is_readable(connection).map_err(failed)?;
-    let ids = found(database, request, (message_key, conversation_key), is_shown, by_pieces)?;
+    let ids = found(database, request, (message_key, conversation_key), is_shown)?;
     let fetch = format!(
-        "SELECT {} FROM messages AS m, conversations AS c \
-         WHERE m.{message_key} = ?1 AND c.{conversation_key} = ?2",
-        rows::short_columns(layout, by_pieces)
+        "SELECT {columns} FROM messages AS m, conversations AS c \
+         WHERE m.{message_key} = ?1 AND c.{conversation_key} = ?2"
     );
     let mut fetch = connection.prepare(&fetch).map_err(failed)?;
     for ids in ids {
         let mut row = fetch.query(ids).map_err(failed)?;
         if let Some(row) = row.next().map_err(failed)? {
-            let mut hit = rows::hit(row, parts).map_err(failed)?;
-            if let Some(long) = LongContent::of(database, ids[0], row.get(7).map_err(failed)?) {
-                let text = long.text()?;
-                let decoded = if parts { content::decode_parts(&text) } else { None };
-                hit.content = decoded.unwrap_or(text).into();
-            }
-            hits.push(hit)?;
+            let (hit, long) = rows::hit(database, row, parts)?;
+            hits.push(hit, long)?;
         }
     }
     Ok(hits)
@@ -97,12 +85,11 @@ fn found(
     request: &Request,
     keys: (&str, &str),
     is_shown: &str,
-    by_pieces: bool,
 ) -> Result<Vec<[i64; 2]>, Error> {
     let connection = database.connection();
     let failed = |error| database.error(error);
-    let (sql, values) = statement(database, request, Some(keys), is_shown, false);
-    if !by_pieces {
+    let (sql, values) = statement(database, request, Selected::Keys(keys), is_shown);
+    if !LongContent::are_readable(database)? {
         return pairs(connection, &sql, values).map_err(failed);
     }
     let limit = connection.limit(Limit::SQLITE_LIMIT_LENGTH).map_err(failed)?;
@@ -112,18 +99,17 @@ fn found(
     set(limit)?;
     match found {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::TooBig) => {
-            let known = matched_by_pieces(database, request, keys.0)?;
+            let known = long_matches(database, request, keys.0)?;
             functions::add_long(connection, known).map_err(failed)?;
-            let (sql, values) = statement(database, request, Some(keys), is_shown, true);
+            let (sql, values) = statement(database, request, Selected::ShortKeys(keys), is_shown);
             pairs(connection, &sql, values).map_err(failed)
         }
         found => found.map_err(failed),
     }
 }
 
-/// Returns for each long content which texts of a request it matches, if pieces of the content are enough
-/// to know.
-fn matched_by_pieces(
+/// Returns for each long content which texts of a request it matches.
+fn long_matches(
     database: &Database,
     request: &Request,
     key: &str,
@@ -141,14 +127,8 @@ fn matched_by_pieces(
     while let Some(row) = rows.next().map_err(failed)? {
         let (key, length): (i64, i64) = row.try_into().map_err(failed)?;
         let Some(long) = LongContent::of(database, key, Some(length)) else { continue };
-        let pieces: Option<Vec<_>> = matchers
-            .iter()
-            .zip(&texts)
-            .map(|(matcher, text)| PieceMatcher::new(matcher, text))
-            .collect();
-        let may_be_parts = database.layout().parts && !request.raw_content;
-        let matches = pieces.map(|pieces| long.matches(pieces, may_be_parts)).transpose()?;
-        known.extend(matches.flatten().map(|matches| (key, matches)));
+        let parts = database.layout().parts && !request.raw_content;
+        known.insert(key, long.matches(&matchers, &texts, parts)?);
     }
     Ok(known)
 }
@@ -159,7 +139,7 @@ pub(super) fn keys(
     request: &Request,
     keys: (&str, &str),
 ) -> Result<Vec<[i64; 2]>, Error> {
-    let (sql, values) = statement(database, request, Some(keys), "", false);
+    let (sql, values) = statement(database, request, Selected::Keys(keys), "");
     pairs(database.connection(), &sql, values).map_err(|error| database.error(error))
 }
 
@@ -177,15 +157,24 @@ fn pairs(
     Ok(pairs)
 }
 
+/// What a statement returns of the hits.
+#[derive(Clone, Copy)]
+enum Selected<'a> {
+    /// Columns of the messages, which have no keys.
+    Columns(&'a str),
+    /// The keys of the messages and their conversations.
+    Keys((&'a str, &'a str)),
+    /// The same; the statement asks `verbatim_long` about contents that are too long for memory.
+    ShortKeys((&'a str, &'a str)),
+}
+
 /// Returns the statement that finds the hits in order, and its values. `condition` is one more condition,
-/// or empty; `asks_long` says whether the statement may call `verbatim_long` for contents that are too
-/// long for memory.
+/// or empty.
 fn statement(
     database: &Database,
     request: &Request,
-    keys: Option<(&str, &str)>,
+    selected: Selected<'_>,
     condition: &str,
-    asks_long: bool,
 ) -> (String, Vec<Box<dyn ToSql>>) {
     let layout = database.layout();
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
@@ -210,13 +199,12 @@ fn statement(
     let shown = (layout.parts && !request.raw_content).then_some("verbatim_text(m.content)");
     let [any, all, none] = texts(request);
     let mut number = 0;
-    let key = keys.filter(|_| asks_long).map(|(message, _)| message);
-    let of_content = |matches: String, number: usize| match key {
-        Some(key) => format!(
+    let of_content = |matches: String, number: usize| match selected {
+        Selected::ShortKeys((key, _)) => format!(
             "CASE WHEN octet_length(m.content) > {LONGEST_WHOLE} \
-             THEN coalesce(verbatim_long(m.{key}, {number}), {matches}) ELSE {matches} END"
+             THEN verbatim_long(m.{key}, {number}) ELSE {matches} END"
         ),
-        None => matches,
+        Selected::Columns(_) | Selected::Keys(_) => matches,
     };
     let mut matching = |text: &str| {
         number += 1;
@@ -242,12 +230,12 @@ fn statement(
     // Without `coalesce`, NULL would drop messages that do not match an excluded text.
     filters.extend(none.into_iter().map(|text| format!("NOT coalesce({}, 0)", matching(text))));
     filters.extend(Some(condition.to_owned()).filter(|condition| !condition.is_empty()));
-    let (selected, last) = match keys {
-        Some((message, conversation)) => (
+    let (selected, last) = match selected {
+        Selected::Keys((message, conversation)) | Selected::ShortKeys((message, conversation)) => (
             format!("m.{message}, c.{conversation}"),
             format!("m.{message} DESC, c.{conversation} DESC"),
         ),
-        None => (rows::columns(layout), "m.id DESC".to_owned()),
+        Selected::Columns(columns) => (columns.to_owned(), "m.id DESC".to_owned()),
     };
     let position = if layout.position { "m.position DESC, " } else { "" };
     // Always with a LIMIT: otherwise SQLite sorts in a single step that cannot be stopped.
@@ -263,16 +251,31 @@ fn statement(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-    use crate::{db, model::Stop};
+    use crate::{
+        db,
+        model::{Hit, Stop},
+    };
 
     /// The length of a content that is too long to be matched in memory.
     const LONG: usize = MOST_IN_MEMORY as usize + 10;
 
-    #[test]
-    fn long_contents_match_as_in_sqlite() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("chats.db");
+    /// Returns a long text with a needle that lies across two pieces.
+    fn long(needle: &[u8]) -> Vec<u8> {
+        let mut text = "é".repeat(LONG / 2).into_bytes();
+        text.splice((1 << 20) - 2..(1 << 20) - 2, needle.iter().copied());
+        text
+    }
+
+    fn text(content: Vec<u8>) -> Value {
+        Value::Text(String::from_utf8(content).unwrap())
+    }
+
+    /// Returns a database of contents, each with its id and conversation.
+    fn database_of(folder: &Path, rows: Vec<(&str, &str, Value)>) -> Database {
+        let path = folder.join("chats.db");
         let connection = Connection::open(&path).unwrap();
         let schema = "CREATE TABLE conversations (id TEXT PRIMARY KEY, title TEXT);
              CREATE TABLE messages (id TEXT PRIMARY KEY, conversation_id TEXT, role TEXT, content,
@@ -280,59 +283,120 @@ mod tests {
              INSERT INTO conversations VALUES ('c', 'red title');
              INSERT INTO conversations VALUES ('d', NULL);";
         connection.execute_batch(schema).unwrap();
-        let long = |needle: &[u8]| {
-            let mut text = "é".repeat(LONG / 2).into_bytes();
-            // The needle lies across two pieces.
-            text.splice((1 << 20) - 2..(1 << 20) - 2, needle.iter().copied());
-            text
-        };
-        let insert = |id: &str, conversation: &str, content: Value| {
+        for row in rows {
             let sql = "INSERT INTO messages VALUES (?1, ?2, 'user', ?3, '1', 1)";
-            connection.execute(sql, (id, conversation, content)).unwrap();
-        };
-        let text = |needle: &str| Value::Text(String::from_utf8(long(needle.as_bytes())).unwrap());
-        insert("plain", "d", text("A Needle中"));
-        insert("other", "d", text("nothing"));
-        insert("titled", "c", text("nothing"));
-        insert("blob", "d", Value::Blob(long(b"a needle")));
-        insert("nul", "d", Value::Blob(long(b"a\0needle")));
-        insert("invalid", "d", Value::Blob(long(b"a\xFFneedle")));
-        insert("short", "d", Value::Text("a needle".to_owned()));
+            connection.execute(sql, row).unwrap();
+        }
         drop(connection);
-        let database = db::open(&path, &Stop::never()).unwrap();
-        let known = |text: &str| {
-            let request = Request { text: text.to_owned(), ..Request::default() };
-            matched_by_pieces(&database, &request, "rowid").unwrap()
+        db::open(&path, &Stop::never()).unwrap()
+    }
+
+    /// Returns the ids and contents of the hits.
+    fn hits(database: &Database, request: &Request) -> Vec<(String, String)> {
+        let mut hits = Vec::new();
+        let mut take = |hit: Hit<'_>| {
+            hits.push((hit.message_id.into_owned(), hit.content.into_owned()));
+            std::ops::ControlFlow::Continue(())
         };
-        let expected = [(1, vec![true]), (2, vec![false]), (3, vec![false]), (4, vec![true])];
-        assert_eq!(known("a needle"), HashMap::from(expected));
+        search(database, request).unwrap().hand_over(&mut take).unwrap();
+        hits
+    }
+
+    #[test]
+    fn long_contents_match_as_in_sqlite() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = vec![
+            ("plain", "d", text(long("A Needle中".as_bytes()))),
+            ("other", "d", text(long(b"nothing"))),
+            ("titled", "c", text(long(b"nothing"))),
+            ("blob", "d", Value::Blob(long(b"a needle"))),
+            ("nul", "d", Value::Blob(long(b"a\0needle"))),
+            ("invalid", "d", Value::Blob(long(b"a\xFFneedle"))),
+            ("short", "d", Value::Text("a needle".to_owned())),
+        ];
+        let database = database_of(folder.path(), rows);
+        let all = "SELECT m.id, CAST(content AS TEXT) FROM messages m JOIN conversations c
+                       ON c.id = conversation_id WHERE";
+        let in_sql = |plain: &str| -> Vec<(String, String)> {
+            let sql = format!("{all} {plain} ORDER BY m.rowid DESC");
+            let mut statement = database.connection().prepare(&sql).unwrap();
+            let rows = statement.query_map([], |row| {
+                let content = String::from_utf8_lossy(row.get_ref(1)?.as_bytes()?).into_owned();
+                Ok((row.get(0)?, content))
+            });
+            rows.unwrap().map(Result::unwrap).collect()
+        };
         for (request, plain) in [
             ("a needle", "content LIKE '%a needle%' OR title LIKE '%a needle%'"),
             ("e%l_é", "content LIKE '%e%l_é%' OR title LIKE '%e%l_é%'"),
             ("RED", "content LIKE '%RED%' OR title LIKE '%RED%'"),
             ("é_needle", "content LIKE '%é_needle%' OR title LIKE '%é_needle%'"),
+            ("a_NEEDLE", "content LIKE '%a_needle%' OR title LIKE '%a_needle%'"),
             ("", "1"),
         ] {
             let request = Request { text: request.to_owned(), ..Request::default() };
-            let mut hits = Vec::new();
-            search(&database, &request)
-                .unwrap()
-                .hand_over(&mut |hit| {
-                    hits.push((hit.message_id.into_owned(), hit.content.len()));
-                    std::ops::ControlFlow::Continue(())
-                })
-                .unwrap();
-            let sql = format!(
-                "SELECT m.id, CAST(content AS TEXT) FROM messages m JOIN conversations c
-                     ON c.id = conversation_id WHERE {plain} ORDER BY m.rowid DESC"
-            );
-            let mut statement = database.connection().prepare(&sql).unwrap();
-            let expected = statement.query_map([], |row| {
-                let content = String::from_utf8_lossy(row.get_ref(1)?.as_bytes()?).len();
-                Ok((row.get(0)?, content))
-            });
-            let expected: Vec<(String, usize)> = expected.unwrap().map(Result::unwrap).collect();
-            assert_eq!(hits, expected, "{request:?}");
+            assert!(hits(&database, &request) == in_sql(plain), "{request:?}");
         }
+        let everything = in_sql("1");
+        for (matching, text) in [
+            (Matching::Literal, "a needle"),
+            (Matching::Literal, "\u{FFFD}needle"),
+            (Matching::Word, "red"),
+            (Matching::Word, "needle"),
+            (Matching::Regex, r"a\W+needle"),
+            (Matching::Regex, "^é+nothing"),
+        ] {
+            let request = Request { text: text.to_owned(), matching, ..Request::default() };
+            let matcher = Matchers::of(&request).unwrap().any.remove(0);
+            let titled = matcher.matches(b"red title");
+            let is_hit = |(id, content): &&(String, String)| {
+                matcher.matches(content.as_bytes()) || id == "titled" && titled
+            };
+            let expected: Vec<_> = everything.iter().filter(is_hit).cloned().collect();
+            assert!(hits(&database, &request) == expected, "{request:?}");
+        }
+        let (messages, contents) = db::conversation(&database, "d", false).unwrap();
+        let read = messages.iter().enumerate().map(|(number, hit)| {
+            assert_eq!(
+                hit.content.len() < LONG,
+                hit.message_id == "short" || hit.content.is_empty()
+            );
+            let hit = contents.complete(number, hit.lent());
+            (hit.message_id.into_owned(), hit.content.into_owned())
+        });
+        let of_d = everything.iter().rev().filter(|(id, _)| id != "titled").cloned();
+        assert!(read.eq(of_d));
+    }
+
+    #[test]
+    fn long_json_parts_match_by_their_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let parts = |needle: &str| {
+            let long = String::from_utf8(long(needle.as_bytes())).unwrap();
+            let json = serde_json::json!([long, {"text": "the end"}, {"asset": 1}]);
+            Value::Text(json.to_string())
+        };
+        let rows = vec![
+            ("one", "d", parts("a \"needle\"")),
+            ("two", "d", parts("nothing")),
+            ("short", "d", Value::Text(r#"["a \"needle\""]"#.to_owned())),
+            ("broken", "d", Value::Text(format!("[\"needle{}", "x".repeat(LONG)))),
+        ];
+        let database = database_of(folder.path(), rows);
+        let ids = |text: &str, matching, raw_content| {
+            let text = text.to_owned();
+            let request = Request { text, matching, raw_content, ..Request::default() };
+            hits(&database, &request).into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+        };
+        let (like, regex) = (Matching::Like, Matching::Regex);
+        assert_eq!(ids("a \"needle\"", like, false), ["short", "one"]);
+        assert_eq!(ids("a \\\"needle", like, false), ["short", "one"]);
+        assert_eq!(ids("a \"needle\"", like, true), Vec::<String>::new());
+        assert_eq!(ids("a \"needle", regex, false), ["short", "one"]);
+        assert_eq!(ids("needle", regex, false), ["broken", "short", "one"]);
+        assert_eq!(ids("asset", regex, false), Vec::<String>::new());
+        assert_eq!(ids("asset", regex, true), ["two", "one"]);
+        let found = hits(&database, &Request { text: "nothing".to_owned(), ..Request::default() });
+        assert!(found[0].1 == String::from_utf8(long(b"nothing")).unwrap() + "\nthe end");
     }
 }

@@ -6,8 +6,12 @@ use std::{
     ops::ControlFlow,
 };
 
-use super::Error;
-use crate::model::{Hit, Instant};
+use super::{Error, long_content::LongContents};
+use crate::{
+    long_text::LongText,
+    model::{Hit, Instant},
+    private,
+};
 
 /// Bytes of hits held in memory; further hits are spilled to a temporary file.
 const IN_MEMORY: usize = 32 << 20;
@@ -17,12 +21,15 @@ const IN_MEMORY: usize = 32 << 20;
 pub struct Hits {
     first: Vec<Hit<'static>>,
     bytes: usize,
+    long: LongContents,
     spill: Option<BufWriter<File>>,
     spilled: usize,
 }
 
 impl Hits {
-    pub(super) fn push(&mut self, hit: Hit<'static>) -> Result<(), Error> {
+    /// Adds a hit; `long` is its content, if that is too long for memory.
+    pub(super) fn push(&mut self, hit: Hit<'static>, long: Option<LongText>) -> Result<(), Error> {
+        self.long.keep(self.first.len() + self.spilled, long);
         self.push_within(hit, IN_MEMORY).map_err(Error::Spill)
     }
 
@@ -34,28 +41,28 @@ impl Hits {
         }
         let spill = match &mut self.spill {
             Some(spill) => spill,
-            none => none.insert(BufWriter::new(tempfile::tempfile()?)),
+            none => none.insert(BufWriter::new(private::large_temporary_file()?)),
         };
         self.spilled += 1;
         write(spill, &hit)
     }
 
     /// Hands the hits to `sink` in order, until it breaks.
-    pub fn hand_over(
-        self,
-        sink: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
-        for hit in self.first {
-            if sink(hit).is_break() {
+    pub fn hand_over(self, sink: &mut dyn FnMut(Hit<'_>) -> ControlFlow<()>) -> Result<(), Error> {
+        let Hits { first, long, spill, spilled, .. } = self;
+        let in_memory = first.len();
+        for (number, hit) in first.into_iter().enumerate() {
+            if sink(long.complete(number, hit)).is_break() {
                 return Ok(());
             }
         }
-        let Some(spill) = self.spill else { return Ok(()) };
+        let Some(spill) = spill else { return Ok(()) };
         let mut spill = spill.into_inner().map_err(|error| Error::Spill(error.into_error()))?;
         spill.rewind().map_err(Error::Spill)?;
         let mut spill = BufReader::new(spill);
-        for _ in 0..self.spilled {
-            if sink(read(&mut spill).map_err(Error::Spill)?).is_break() {
+        for number in in_memory..in_memory + spilled {
+            let hit = read(&mut spill).map_err(Error::Spill)?;
+            if sink(long.complete(number, hit)).is_break() {
                 break;
             }
         }
@@ -128,7 +135,7 @@ mod tests {
         assert!(all.spilled > 5 && all.first.len() > 2);
         let mut back = Vec::new();
         all.hand_over(&mut |hit| {
-            back.push(hit);
+            back.push(hit.into_owned());
             if back.len() == 19 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .expect("temporary files can be read");

@@ -48,6 +48,29 @@ const PROMPTS: usize = 32;
 /// Summaries whose sessions are not known yet.
 const SUMMARIES: usize = 64;
 
+/// Records of the program, and kinds of its messages, whose texts are no part of the conversation.
+const NOTES: [&str; 19] = [
+    "agents_killed",
+    "api_error",
+    "bridge_status",
+    "compact_boundary",
+    "hook_response",
+    "informational",
+    "init",
+    "last-prompt",
+    "memory_saved",
+    "microcompact_boundary",
+    "model_fallback",
+    "model_refusal_fallback",
+    "permission_retry",
+    "progress",
+    "result",
+    "scheduled_task_fire",
+    "status",
+    "stop_hook_summary",
+    "turn_duration",
+];
+
 /// Reads the records of one transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct ClaudeCodeReader {
@@ -258,7 +281,14 @@ impl SessionRecord<'_, '_> {
                 let content = self.content(content)?;
                 self.user(&content);
             }
-            _ => {}
+            "system" => {
+                let subtype = fields.text("subtype").unwrap_or_default();
+                if !subtype.is_empty() && !NOTES.contains(&&*subtype) {
+                    self.head.unknown_record(&format!("system/{subtype}"), fields);
+                }
+            }
+            _ if NOTES.contains(&&*kind) => {}
+            _ => self.head.unknown_record(&kind, fields),
         }
         Ok(())
     }
@@ -325,7 +355,7 @@ impl SessionRecord<'_, '_> {
     }
 
     /// Returns the content of a message. `message` is an object that holds it, or the content itself.
-    fn content(&self, message: Raw<'_>) -> Result<Content, Damage> {
+    fn content(&mut self, message: Raw<'_>) -> Result<Content, Damage> {
         let content =
             if message.is_object() { message.fields()?.get("content") } else { Some(message) };
         let blocks = match content.map(Raw::value).transpose()? {
@@ -333,6 +363,7 @@ impl SessionRecord<'_, '_> {
             Some(Value::Null) | None => Vec::new(),
             Some(block) => vec![block],
         };
+        text::unknown(&blocks, &mut |kind| self.head.unknown(kind));
         let id = self.fields.text("uuid").filter(|uuid| !uuid.is_empty());
         let id = id.map_or_else(|| format!("/{}", self.line), |id| id.into_owned());
         Ok(Content { id, blocks, is_of_program: is_of_program(self.fields)? })

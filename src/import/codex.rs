@@ -59,6 +59,39 @@ const RECENT: usize = 32;
 /// Bytes of reasoning that wait for the answer.
 const MOST_REASONING: usize = 64 << 10;
 
+/// The ends of the names of records that tell the steps of something whose result another record has.
+const STEPS: [&str; 8] =
+    ["_begin", "_end", "_delta", "_started", "_request", "_response", "_update", "_updated"];
+
+/// Records of the program, and of what another record has, whose texts are no part of the conversation.
+const NOTES: [&str; 21] = [
+    "additional_tools",
+    "agent_reasoning_raw_content",
+    "background_event",
+    "compaction",
+    "compaction_summary",
+    "context_compacted",
+    "context_compaction",
+    "deprecation_notice",
+    "error",
+    "ghost_snapshot",
+    "guardian_assessment",
+    "guardian_warning",
+    "hook_completed",
+    "model_reroute",
+    "raw_response_item",
+    "stream_error",
+    "task_complete",
+    "turn_complete",
+    "undo_completed",
+    "warning",
+    "world_state",
+];
+
+/// Blocks that may have no text for us.
+const KNOWN_BLOCKS: [&str; 6] =
+    ["input_text", "output_text", "text", "encrypted_content", "refusal", "summary_text"];
+
 /// Reads the records of one transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct CodexReader {
@@ -194,7 +227,7 @@ impl RolloutRecord<'_> {
             "" if fields.get("record_type").is_some() => {}
             "" => self.meta(fields)?,
             _ if fields.get("payload").is_none() => self.item(fields)?,
-            _ => {}
+            _ => self.unknown(&kind, &fields.object("payload")?),
         }
         Ok(())
     }
@@ -254,6 +287,8 @@ impl RolloutRecord<'_> {
                     let picture = picture
                         .map(|it| InlineFile { name: String::new(), base64: it.into_owned() });
                     self.message("assistant", text, picture.into_iter().collect());
+                } else {
+                    self.unknown(&kind, fields);
                 }
             }
         }
@@ -264,6 +299,12 @@ impl RolloutRecord<'_> {
     fn message_item(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         let content = value_of(fields, "content")?;
         let blocks = content.items();
+        for block in blocks {
+            let kind = block.str("type");
+            if !kind.is_empty() && !KNOWN_BLOCKS.contains(&kind) && shown(block).trim().is_empty() {
+                self.head.unknown(kind);
+            }
+        }
         match &*fields.text("role").unwrap_or_default() {
             "user" => {
                 for block in blocks {
@@ -318,9 +359,17 @@ impl RolloutRecord<'_> {
                 let name = names.into_iter().find_map(|it| fields.text(it));
                 set_last(&mut self.head.given_title, name);
             }
-            _ => {}
+            kind => self.unknown(kind, fields),
         }
         Ok(())
+    }
+
+    /// Counts a record of a kind that we do not know.
+    fn unknown(&mut self, kind: &str, fields: &ObjectFields<'_>) {
+        let is_step = STEPS.iter().any(|end| kind.ends_with(end)) || kind.starts_with("collab_");
+        if !is_step && !NOTES.contains(&kind) {
+            self.head.unknown_record(kind, fields);
+        }
     }
 
     fn prompt(&mut self, text: &str, is_event: bool, files: Vec<InlineFile>) {

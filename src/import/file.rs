@@ -13,7 +13,7 @@ use super::{
     formats,
     json::{Brackets, Damage, ObjectFields, Raw},
     scan::{ScannedValue, Scanner},
-    tally::{Branches, ImportTally, Reason, Skipped},
+    tally::{Branches, ImportTally, Reason, Skipped, UNKNOWN_CONTENT},
     transcript::{self, TranscriptReader},
 };
 use crate::model::Conversation;
@@ -236,6 +236,10 @@ impl<'a> ExportFile<'a> {
         sink: ConversationSink<'_, E>,
     ) -> Result<(), E> {
         self.tally.malformed += reader.malformed();
+        for (kind, count) in reader.unknown() {
+            let what = format!("{UNKNOWN_CONTENT}: {kind}");
+            self.tally.leave_out(what, UNKNOWN_CONTENT, *count);
+        }
         match (reader.format(), conversation) {
             (Some(format), Some(conversation)) => self.hand_over(format, conversation, sink),
             _ => Ok(()),

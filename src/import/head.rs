@@ -1,12 +1,21 @@
 //! The events and the head of a transcript, which the readers of all formats use.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::inline::InlineFile;
+use super::{inline::InlineFile, json::ObjectFields};
 use crate::model::{Instant, Message};
 
 /// The longest title that is made of a prompt, in characters.
 const LONGEST_TITLE: usize = 100;
+
+/// The most unknown kinds of content that are counted apart, and the longest name of one, in characters.
+const MOST_UNKNOWN: usize = 20;
+const LONGEST_KIND: usize = 60;
+
+/// The fields that hold the text of a record. Agents write many records without one, for themselves.
+const TEXTS: [&str; 6] = ["message", "content", "text", "prompt", "output", "result"];
 
 /// An event of a record.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +80,9 @@ pub(super) struct Head {
     /// The time of the last record that has one.
     #[serde(with = "instant")]
     pub(super) time: Option<Instant>,
+    /// Kinds of records and of other content with a text that we do not know, with their counts.
+    #[serde(default)]
+    pub(super) unknown: BTreeMap<String, u64>,
 }
 
 impl Head {
@@ -87,6 +99,20 @@ impl Head {
                 }
                 self.prompt = Some(title);
             }
+        }
+    }
+
+    /// Counts content of a kind that we do not know.
+    pub(super) fn unknown(&mut self, kind: &str) {
+        let kind: String = kind.chars().take(LONGEST_KIND).collect();
+        let is_counted = self.unknown.contains_key(&kind) || self.unknown.len() < MOST_UNKNOWN;
+        *self.unknown.entry(if is_counted { kind } else { "others".to_owned() }).or_default() += 1;
+    }
+
+    /// Counts a record of a kind that we do not know, if one of its fields holds a text.
+    pub(super) fn unknown_record(&mut self, kind: &str, fields: &ObjectFields<'_>) {
+        if TEXTS.iter().any(|name| fields.text(name).is_some_and(|text| !text.trim().is_empty())) {
+            self.unknown(kind);
         }
     }
 

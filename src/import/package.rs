@@ -419,7 +419,8 @@ impl Package {
             Location::Entry(zip, entry) => {
                 let entry = self.zips[*zip].by_index(*entry).map_err(|error| {
                     let hint = match error {
-                        ZipError::UnsupportedArchive(_) => {
+                        ZipError::UnsupportedArchive(_)
+                        | ZipError::CompressionMethodNotSupported(_) => {
                             "; unpack the zip, and import the folder"
                         }
                         _ => "",

@@ -17,6 +17,9 @@ pub enum Branches {
 /// The phrase for messages that [`Branches::Shown`] leaves out.
 pub(crate) const OTHER_BRANCHES: &str = "messages on other branches";
 
+/// The phrase for content of transcripts of a kind that we do not know.
+pub(super) const UNKNOWN_CONTENT: &str = "content of a type that we do not know";
+
 /// Counts of what was read, and what could not be read.
 #[derive(Clone, Debug, Default)]
 pub struct ImportTally {

@@ -7,6 +7,7 @@
 //! Invariant: holds no more of a transcript than one line.
 
 use std::{
+    collections::BTreeMap,
     io::{self, Read},
     path::Path,
 };
@@ -136,6 +137,11 @@ impl TranscriptReader {
     /// Returns how many lines could not be read.
     pub fn malformed(&self) -> u64 {
         self.position.malformed
+    }
+
+    /// Returns the kinds of content with a text that we do not know, with their counts.
+    pub(crate) fn unknown(&self) -> &BTreeMap<String, u64> {
+        &self.position.head.unknown
     }
 
     /// Returns the id of the conversation; it does not change once a message has come.

@@ -14,23 +14,19 @@
 //!
 //! Invariant: an artifact that opens holds what its writer wrote.
 
-#![allow(unsafe_code)]
-
 use std::{
     fs::{self, File, TryLockError},
     io::{self, BufWriter, Read, Seek, Write},
-    ops::Deref,
     path::{Path, PathBuf},
     thread,
     time::Duration,
 };
 
-use memmap2::Mmap;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tempfile::{NamedTempFile, TempDir};
 
 use super::Error;
-use crate::{failpoint, map_faults, model::Stop, private};
+use crate::{failpoint, map_faults::Mapped, model::Stop, private};
 
 /// The name of the file that describes the other files of a folder.
 const MANIFEST: &str = "manifest";
@@ -468,36 +464,6 @@ fn checksum(mut file: &File, stop: &Stop) -> io::Result<u32> {
             0 => return Ok(hasher.finalize()),
             length => hasher.update(&buffer[..length]),
         }
-    }
-}
-
-/// A file mapped into memory, read-only. A cut of the file does not end the process
-/// ([`map_faults`]).
-#[derive(Debug)]
-pub(super) struct Mapped {
-    // Declared first, so that it is dropped before the map.
-    _registration: Option<map_faults::Registration>,
-    /// `None` for an empty file, which cannot be mapped.
-    map: Option<Mmap>,
-}
-
-impl Mapped {
-    pub(super) fn new(file: &File) -> io::Result<Mapped> {
-        if file.metadata()?.len() == 0 {
-            return Ok(Mapped { _registration: None, map: None });
-        }
-        // SAFETY: files of the index are written once and only then mapped; nothing of ours changes
-        // or cuts them afterwards.
-        let map = unsafe { Mmap::map(file)? };
-        Ok(Mapped { _registration: Some(map_faults::register(&map)), map: Some(map) })
-    }
-}
-
-impl Deref for Mapped {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        self.map.as_deref().unwrap_or_default()
     }
 }
 

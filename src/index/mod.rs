@@ -16,7 +16,6 @@ mod documents;
 mod fold;
 mod invert;
 mod lists;
-mod long_text;
 mod plan;
 mod postings;
 mod role;
@@ -45,7 +44,6 @@ pub use directory::{CommitStamp, IndexDir, Writing};
 pub use documents::SegmentRef;
 pub use fold::TextMatch;
 pub use invert::Resources;
-pub use long_text::LongText;
 #[cfg(feature = "internals")]
 pub use scored::ScoredDoc;
 pub use segment::Size;

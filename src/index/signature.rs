@@ -26,10 +26,13 @@ use std::{
 };
 
 use super::{
-    artifact::{ArtifactFile, Mapped, WrittenFile},
+    artifact::{ArtifactFile, WrittenFile},
     store::Text,
 };
-use crate::text::{fold::fold, matcher::Matcher, pattern::Pattern, run_query::RunQuery};
+use crate::{
+    map_faults::Mapped,
+    text::{fold::fold, matcher::Matcher, pattern::Pattern, run_query::RunQuery},
+};
 
 /// The length in bytes from which on a text has a signature. A shorter text is read as fast as a signature.
 const LONG: usize = 4 << 10;

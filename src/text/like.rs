@@ -105,25 +105,24 @@ impl LikePattern {
 
     /// Returns whether the pattern matches somewhere in any bytes, decoded as SQLite decodes them.
     pub fn matches_irregular(&self, text: &[u8]) -> bool {
-        let text: Vec<u32> =
-            Characters(text).map(|c| fold_character(c, self.case_sensitive)).collect();
         // The pattern begins and ends with `%`: match greedily, and on failure go back to the last
         // `%`.
-        let (mut at, mut next) = (0, 0);
-        let (mut retry_at, mut retry_next) = (0, 0);
+        let (mut rest, mut next) = (Characters(text), 0);
+        let (mut retry_rest, mut retry_next) = (rest, 0);
         while next < self.characters.len() {
             let wanted = self.characters[next];
             if wanted == u32::from('%') {
                 next += 1;
-                (retry_at, retry_next) = (at, next);
-            } else if at == text.len() {
-                return false;
-            } else if wanted == u32::from('_') || wanted == text[at] {
-                at += 1;
+                (retry_rest, retry_next) = (rest, next);
+                continue;
+            }
+            let Some(character) = rest.next() else { return false };
+            if wanted == u32::from('_') || wanted == fold_character(character, self.case_sensitive)
+            {
                 next += 1;
             } else {
-                retry_at += 1;
-                (at, next) = (retry_at, retry_next);
+                retry_rest.next();
+                (rest, next) = (retry_rest, retry_next);
             }
         }
         true
@@ -280,6 +279,7 @@ pub fn is_regular(text: &[u8]) -> bool {
 }
 
 /// The characters of a text up to its first NUL, decoded as SQLite's `sqlite3Utf8Read` does.
+#[derive(Clone, Copy)]
 struct Characters<'a>(&'a [u8]);
 
 impl Iterator for Characters<'_> {

@@ -296,7 +296,18 @@ fn is_prose(line: &str, trimmed: &str) -> bool {
 
 /// Returns the share of a text's characters that prose seldom has.
 fn symbols(text: &str) -> f32 {
-    let odd = text.chars().filter(|c| "{}[]()<>=;|\\/_$#@&^~`+*%\"".contains(*c)).count();
+    /// Whether prose seldom has an ASCII character.
+    const ODD: [bool; 128] = {
+        let (mut odd, mut at) = ([false; 128], 0);
+        let characters = b"{}[]()<>=;|\\/_$#@&^~`+*%\"";
+        while at < characters.len() {
+            odd[characters[at] as usize] = true;
+            at += 1;
+        }
+        odd
+    };
+
+    let odd = text.bytes().filter(|byte| ODD.get(usize::from(*byte)) == Some(&true)).count();
     odd as f32 / text.chars().count().max(1) as f32
 }
 

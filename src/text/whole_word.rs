@@ -102,11 +102,11 @@ impl<'t> Boundaries<'t> {
         while self.seen.front().is_some_and(|place| *place < span.start) && self.seen.len() > 1 {
             self.seen.pop_front();
         }
-        self.walk(span.start);
+        self.walk(span.start, span.start);
         if self.seen.binary_search(&span.start).is_err() {
             return false;
         }
-        self.walk(span.end);
+        self.walk(span.end, span.start);
         self.seen.binary_search(&span.end).is_ok()
     }
 
@@ -132,12 +132,15 @@ impl<'t> Boundaries<'t> {
             && bytes[place - 1..=place].iter().all(u8::is_ascii_alphanumeric)
     }
 
-    /// Walks until all boundaries up to a place are known.
-    fn walk(&mut self, place: usize) {
+    /// Walks until all boundaries from `from` to a place are known.
+    fn walk(&mut self, place: usize, from: usize) {
         while self.walked < place
             && let Some((at, word)) = self.words.next()
         {
             self.walked = self.start + at + word.len();
+            if self.walked <= from {
+                self.seen.clear();
+            }
             self.seen.push_back(self.walked);
         }
     }
@@ -164,6 +167,9 @@ mod tests {
             assert!(boundaries.has_both(&(start..start + 2)));
             assert!(boundaries.seen.len() < 300, "{}", boundaries.seen.len());
         }
+        let mut boundaries = Boundaries::new(&text);
+        assert!(boundaries.has_both(&(text.len() - 3..text.len() - 1)));
+        assert!(boundaries.seen.capacity() < 300, "{}", boundaries.seen.capacity());
     }
 
     #[test]

@@ -52,20 +52,48 @@ pub(super) const QUOTE: &str = "> ";
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + text.len() / 32 + QUOTE.len());
     quoted.push_str(QUOTE);
-    let mut rest = text.chars().peekable();
-    while let Some(character) = rest.next() {
-        quoted.push(character);
-        if is_break(character) && !(character == '\r' && rest.peek() == Some(&'\n')) {
+    let mut start = 0;
+    for end in breaks(text) {
+        if !(text[..end].ends_with('\r') && text[end..].starts_with('\n')) {
+            quoted.push_str(&text[start..end]);
             quoted.push_str(QUOTE);
+            start = end;
         }
     }
-    quoted
+    quoted + &text[start..]
+}
+
+/// Returns the end of each line break of a text.
+fn breaks(text: &str) -> impl Iterator<Item = usize> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        loop {
+            // The first bytes of line breaks, most of which are the first bytes of nothing else.
+            let may_begin = |byte: &u8| matches!(byte, 0x0A..=0x0D | 0xC2 | 0xE2);
+            let at = from + text.as_bytes()[from..].iter().position(may_begin)?;
+            let character = text[at..].chars().next()?;
+            from = at + character.len_utf8();
+            if is_break(character) {
+                return Some(from);
+            }
+        }
+    })
 }
 
 /// Returns the beginning of a text that has at most `most` tokens as a quoted text, and its number
 /// of tokens.
 pub(super) fn quoted_start(text: &str, most: usize) -> (&str, usize) {
     let mut sevenths = 2 * QUOTE.len();
+    // No character takes fewer tokens for its bytes than one of four bytes. Counting bytes is faster than
+    // decoding them.
+    if text.len() <= 4 * most {
+        let ascii = text.bytes().filter(u8::is_ascii).count();
+        let others = text.chars().count() - ascii;
+        let all = sevenths + 2 * ascii + 7 * others + 2 * QUOTE.len() * breaks(text).count();
+        if all <= most * 7 {
+            return (text, all.div_ceil(7));
+        }
+    }
     for (at, character) in text.char_indices() {
         let before = sevenths;
         sevenths += if character.is_ascii() { 2 } else { 7 };
@@ -103,6 +131,25 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quoted_texts_and_their_tokens() {
+        let text = "a\r\nb\rc\n\nd\u{85}é\u{2028}中\u{2029}£\u{b}\u{c}😀 end";
+        let expected =
+            "> a\r\n> b\r> c\n> \n> d\u{85}> é\u{2028}> 中\u{2029}> £\u{b}> \u{c}> 😀 end";
+        assert_eq!(quoted(text), expected);
+        let sevenths = |text: &str| -> usize {
+            let of = |c: char| if c.is_ascii() { 2 } else { 7 } + if is_break(c) { 4 } else { 0 };
+            4 + text.chars().map(of).sum::<usize>()
+        };
+        for most in 0..40 {
+            let fits = |end: &usize| sevenths(&text[..*end]) <= most * 7;
+            let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+            let Some(end) = ends.take_while(fits).last() else { continue };
+            let expected = (&text[..end], sevenths(&text[..end]).div_ceil(7));
+            assert_eq!(quoted_start(text, most), expected, "{most}");
+        }
+    }
 
     #[test]
     fn tokens_of_scripts() {

@@ -390,6 +390,85 @@ fn what_is_no_transcript_is_left_alone() {
     }
 }
 
+/// Runs a command on a home with an archive, and returns what it writes.
+fn run(home: &Home, arguments: &[&str]) -> String {
+    let folder = home.folder.path().to_string_lossy().into_owned();
+    let archive = home.path("").to_string_lossy().into_owned();
+    let mut all = vec!["verbatim", "--home", &folder, "--archive", &archive];
+    all.extend(arguments);
+    let mut out = Vec::new();
+    let all = all.into_iter().map(std::ffi::OsString::from);
+    cli::run(all, &Environment::default(), &mut out).expect("the command runs");
+    String::from_utf8(out).expect("it writes text")
+}
+
+#[test]
+fn what_cannot_be_read_is_in_the_status() {
+    let home = Home::new();
+    home.write("0.jsonl", line(1, "user", "plain").replace("\"session\"", "\"session-0\""));
+    home.sync();
+    assert!(!run(&home, &["status"]).contains("not read"));
+    let of_record =
+        |fields: &str| format!("{{\"sessionId\":\"session\",\"uuid\":\"u\",{fields}}}\n");
+    let content = [
+        line(1, "user", "before"),
+        "garbage\n[1,2]\n".to_owned(),
+        of_record(r#""type":"brand-new","content":"words""#),
+        of_record(r#""type":"brand-new","state":{"a":1}"#),
+        of_record(r#""type":"system","subtype":"novel","content":"words""#),
+        of_record(r#""type":"user","message":{"content":[{"type":"hologram","data":"x"}]}"#),
+    ];
+    home.write("a.jsonl", content.concat());
+    let codex = [
+        r#"{"type":"session_meta","payload":{"id":"c"}}"#,
+        r#"{"type":"event_msg","payload":{"type":"telepathy","message":"words"}}"#,
+        r#"{"type":"event_msg","payload":{"type":"exec_command_end","output":"words"}}"#,
+        r#"{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"smell"}]}}"#,
+    ];
+    home.write("b.jsonl", codex.join("\n") + "\n");
+    home.write("c.jsonl", "{\"type\":\"alien\",\"text\":\"x\"}\n".repeat(60));
+    let deep = "d/".repeat(13);
+    home.write(&(deep.clone() + "e.jsonl"), line(1, "user", "deep"));
+    let report = home.sync();
+    assert_eq!(report.failed, 2, "{:?}", report.failures);
+    let status = run(&home, &["status"]);
+    let path = |name: &str| home.path(name).canonicalize().unwrap().display().to_string();
+    let (a, c) = (path("a.jsonl"), path("c.jsonl"));
+    for said in [
+        format!("not read: 2 lines in 1 files cannot be read; the first is {a}\n"),
+        "not read: content of types that we do not know is in 2 files: brand-new (1), hologram (1), \
+         smell (1), system/novel (1), telepathy (1); the first is "
+            .to_owned()
+            + &a,
+        format!("not read: 1 files: begins with many records that are of no agent we know; it is not \
+                 read; the first is {c}\n"),
+        "not read: 1 files and folders are not read; the first is ".to_owned(),
+    ] {
+        assert!(status.contains(&said), "{said}\n{status}");
+    }
+    assert!(status.contains("d/d: folders that deep in others are not read\n"), "{status}");
+    let doctor = run(&home, &["doctor"]);
+    assert!(doctor.contains("2 lines in 1 files cannot be read"), "{doctor}");
+    // What is said goes with the file.
+    fs::remove_file(home.path("c.jsonl")).unwrap();
+    fs::remove_dir_all(home.path("d")).unwrap();
+    home.write("a.jsonl", line(1, "user", "before"));
+    home.sync();
+    let status = run(&home, &["status"]);
+    assert!(status.contains("is in 1 files: smell (1), telepathy (1)"), "{status}");
+    assert!(!status.contains("lines in") && !status.contains("files and folders"), "{status}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_line_break_in_a_name_breaks_no_line() {
+    let home = Home::new();
+    home.write("a\nb.jsonl", "{\"type\":\"alien\",\"text\":\"x\"}\n".repeat(60));
+    let report = home.sync();
+    assert!(report.failures[0].contains("a b.jsonl: begins with"), "{:?}", report.failures);
+    assert!(run(&home, &["status"]).contains("a b.jsonl\n"));
+}
+
 #[test]
 fn malformed_lines_are_counted() {
     let home = Home::new();

@@ -575,6 +575,19 @@ fn zips() {
 }
 
 #[test]
+fn a_zip_packed_in_another_way_is_to_be_unpacked() {
+    let folder = TempDir::new().unwrap();
+    let mut zip = zip_of(&[("conversations.json", b"[]")]);
+    // The method of the entry becomes bzip2, in both of its headers.
+    for (header, at) in [(b"PK\x03\x04", 8), (b"PK\x01\x02", 10)] {
+        let start = zip.windows(4).position(|it| it == header).unwrap();
+        zip[start + at..start + at + 2].copy_from_slice(&12_u16.to_le_bytes());
+    }
+    let error = import_text(folder.path(), &zip, Branches::Shown).unwrap_err().to_string();
+    assert!(error.contains("; unpack the zip, and import the folder"), "{error}");
+}
+
+#[test]
 fn zips_that_attack() {
     let folder = TempDir::new().unwrap();
     let put = |zip: &[u8]| import_text(folder.path(), zip, Branches::Shown);

@@ -99,6 +99,27 @@ fn a_long_message_takes_no_more_memory_than_a_build_may_have() {
     holds("base64", 6_000_000, true, 16 << 20);
 }
 
+/// The length of a message that is too long for memory without an index, and what a command may take then.
+const TOO_LONG: usize = 60 << 20;
+const WITHOUT_INDEX: u64 = 40 << 20;
+
+#[test]
+fn a_long_message_takes_no_memory_without_an_index() {
+    let folder = folder();
+    let path = folder.path().join("long.db");
+    let text = "All work and no play makes Jack a dull boy. ".repeat(TOO_LONG / 40);
+    drop(database(&path, &[&(text + " the needle at the end"), "a short one"]));
+    let all: [&[&str]; 3] = [
+        &["search", "needle at the end"],
+        &["search", "-e", r"needle\s+at the end"],
+        &["show", "Colours"],
+    ];
+    for arguments in all {
+        let peak = peak(start(folder.path(), &path, arguments));
+        assert!(peak < WITHOUT_INDEX, "{arguments:?} takes {} MB", peak >> 20);
+    }
+}
+
 /// The size of a very long message in megabytes: a debug build takes minutes for more.
 const VERY_LONG: usize = if cfg!(debug_assertions) { 6 } else { 100 };
 

@@ -19,7 +19,7 @@ const ROOMS: &[&[&str]] = &[
     &["db", "index", "embed", "import", "workspace"],
     &["log"],
     &["text"],
-    &["int8", "model"],
+    &["int8", "long_text", "model"],
     &["failpoint", "map_faults", "private"],
 ];
 

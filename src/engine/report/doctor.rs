@@ -13,8 +13,8 @@ use crate::{
     db,
     engine::{
         error::Error,
-        source::{FallbackReason, Scope, Source, Sources},
-        upkeep::maintainer,
+        source::{FallbackReason, Scope, Source, SourceKind, Sources},
+        upkeep::{maintainer, transcripts},
     },
     import::Export,
     model::{Instant, Stop},
@@ -162,6 +162,12 @@ impl Examination<'_> {
         if strays > 0 {
             let what = format!("{strays} messages are in no conversation, and so in no answer");
             self.report(Finding::note(about(), what, ""));
+        }
+        if source.kind == SourceKind::Archive {
+            let said = transcripts::partly_read(&self.sources.current_config(), self.stop);
+            for what in said.unwrap_or_else(|error| vec![error.to_string()]) {
+                self.report(Finding::note("transcripts", what, ""));
+            }
         }
         if layout.message_key.is_none() || layout.conversation_key.is_none() {
             let what = "cannot be indexed, because its tables are views or WITHOUT ROWID";

@@ -155,9 +155,15 @@ fn queries(snapshot: &Snapshot) -> Vec<String> {
 fn query_twice(source: &Source, query: &str, stop: &Stop) -> Option<bool> {
     let request = Request { text: query.to_owned(), limit: Some(HITS), ..Request::default() };
     let until = stop.within(MAX_WAIT / QUERIES as u32);
-    let mut by_index: Vec<Hit<'static>> = Vec::new();
+    // Hashes, because the contents of hits may be too long for memory.
+    let state = RandomState::new();
+    let hash = |hit: Hit<'_>| {
+        let names = (&*hit.message_id, &*hit.conversation_id, &*hit.title, &*hit.role);
+        state.hash_one((names, hit.time, hit.position, &*hit.content))
+    };
+    let mut by_index = Vec::new();
     let mut sink = Rendered::new(
-        |hit: Hit<'_>| Some(hit.into_owned()),
+        |hit: Hit<'_>| Some(hash(hit)),
         |hit| {
             by_index.push(hit);
             ControlFlow::Continue(())
@@ -168,9 +174,9 @@ fn query_twice(source: &Source, query: &str, stop: &Stop) -> Option<bool> {
         return None;
     }
     let hits = db::read(&source.path, &until, |database| db::search(database, &request)).ok()?;
-    let mut by_like: Vec<Hit<'static>> = Vec::new();
+    let mut by_like = Vec::new();
     hits.hand_over(&mut |hit| {
-        by_like.push(hit);
+        by_like.push(hash(hit));
         ControlFlow::Continue(())
     })
     .ok()?;

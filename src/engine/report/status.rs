@@ -15,7 +15,7 @@ use crate::{
         error::Error,
         forgotten::Forgotten,
         source::{FallbackReason, Scope, Source, SourceKind, Sources},
-        upkeep::maintainer,
+        upkeep::{maintainer, transcripts},
     },
     import::Export,
     index::{Activity, IndexDir, Last, SegmentRef, Snapshot, TermIndex, Vectors},
@@ -66,6 +66,8 @@ pub struct SourceStatus {
     pub messages: Option<u64>,
     /// How many conversations are kept although the files of their transcripts are gone.
     pub kept: usize,
+    /// What could not be read of the transcripts, a sentence each.
+    pub partly_read: Vec<String>,
     /// When the first message was written, ISO 8601.
     pub first: Option<String>,
     /// When the last message was written.
@@ -155,6 +157,7 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
         conversations: None,
         messages: None,
         kept: 0,
+        partly_read: Vec::new(),
         first: None,
         last: None,
         excluded: excluded(config, source, stop).map_err(|error| error.to_string()),
@@ -185,6 +188,10 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
         status.generation = Some(described(&snapshot, &index_dir, model, is_current));
     }
     count(&mut status, source, stop);
+    if source.kind == SourceKind::Archive {
+        let said = transcripts::partly_read(config, stop);
+        status.partly_read = said.unwrap_or_else(|error| vec![error.to_string()]);
+    }
     status
 }
 

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, ClusterConversation, Taken, View},
-    db::{self, ScanFilter, ScanPlace, ScannedMessage, tally::MessageFacts},
+    db::{self, LongContents, ScanFilter, ScanPlace, ScannedMessage, tally::MessageFacts},
     embed::Model,
     engine::error::Error,
     model::{Hit, Instant, Matching, Origin, Provenance, Request, Stop},
@@ -93,7 +93,7 @@ impl Reader for ClusterReader {
         let messages = self.view(stop)?.read(self.cluster.client()?, id, raw_content, stop)?;
         Ok(match messages.is_empty() {
             true => None,
-            false => Some(Box::new(ReadMessages::new(messages))),
+            false => Some(Box::new(ReadMessages::new(messages, LongContents::default()))),
         })
     }
 

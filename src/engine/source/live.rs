@@ -132,12 +132,12 @@ impl Reader for LiveReader {
         raw_content: bool,
         stop: &Stop,
     ) -> Result<Option<Box<dyn Messages>>, Error> {
-        let messages = self.source.on_database(|path| {
+        let (messages, long) = self.source.on_database(|path| {
             db::read(path, stop, |database| db::conversation(database, id, raw_content))
         })?;
         Ok(match messages.is_empty() {
             true => None,
-            false => Some(Box::new(ReadMessages::new(messages))),
+            false => Some(Box::new(ReadMessages::new(messages, long))),
         })
     }
 

@@ -1,18 +1,20 @@
 //! The messages of a conversation, all read.
 
 use super::{reader::Messages, turns::TurnFinder};
-use crate::model::Hit;
+use crate::{db::LongContents, model::Hit};
 
 /// The messages of a conversation, all read.
 #[derive(Debug)]
 pub(super) struct ReadMessages {
     messages: Vec<Hit<'static>>,
+    long: LongContents,
     finder: TurnFinder,
 }
 
 impl ReadMessages {
-    pub(super) fn new(messages: Vec<Hit<'static>>) -> ReadMessages {
-        ReadMessages { messages, finder: TurnFinder::default() }
+    /// Returns the messages; long contents are apart.
+    pub(super) fn new(messages: Vec<Hit<'static>>, long: LongContents) -> ReadMessages {
+        ReadMessages { messages, long, finder: TurnFinder::default() }
     }
 }
 
@@ -30,7 +32,7 @@ impl Messages for ReadMessages {
     }
 
     fn message(&self, turn: usize) -> Hit<'_> {
-        self.messages[turn].lent()
+        self.long.complete(turn, self.messages[turn].lent())
     }
 
     fn turn_of(&self, hit: &Hit<'_>) -> Option<usize> {

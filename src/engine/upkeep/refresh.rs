@@ -17,15 +17,15 @@ use std::{
 use super::diff::{self, Compared, Difference, SLICE, row_reader};
 use crate::{
     cluster::{self, Cluster},
-    db::{self, Layout, LongContent, Row, State},
+    db::{self, Layout, LongContent, LongTexts, Row, State},
     engine::{error::Error, source::Source},
     index::{
-        self, Build, BuildPlan, Document, IndexDir, LongText, Reading, Resources, Size, Snapshot,
+        self, Build, BuildPlan, Document, IndexDir, Reading, Resources, Size, Snapshot,
         SnapshotBuilder, Writing,
     },
+    long_text::LongText,
     map_faults,
     model::Stop,
-    text::content,
 };
 
 /// Messages that are sampled to see which grams are common.
@@ -514,9 +514,9 @@ impl Work<'_> {
                     is_plain &= row.is_plain;
                     let texts = match row.long {
                         None => None,
-                        Some(long) => Some(LongTexts::read(&long, parts, folder)?),
+                        Some(long) => Some(long.texts(parts, Some(folder))?),
                     };
-                    let row = texts.as_ref().map_or(row, |texts| texts.lend(row));
+                    let row = texts.as_ref().map_or(row, |texts| lent(texts, row));
                     bytes += shown(&row).len() as u64;
                     build.add(&document(&row, conversation as u32)).map_err(Error::from)
                 })?;
@@ -610,47 +610,10 @@ fn pieces_of(long: &LongContent<'_>) -> Result<String, db::Error> {
     Ok(text)
 }
 
-/// The texts of a message that are too long for memory.
-struct LongTexts {
-    stored: LongText,
-    decoded: Option<LongText>,
-}
-
-impl LongTexts {
-    /// Copies a content into a file in `folder`; `parts` says whether to decode JSON parts.
-    fn read(long: &LongContent<'_>, parts: bool, folder: &Path) -> Result<LongTexts, Error> {
-        let failed = |error| Error::from(index::Error::Write { path: folder.to_owned(), error });
-        let stored = LongText::write(folder, |out| {
-            long.read(&mut |piece| out.write_all(piece).map_err(failed))
-        })?;
-        if !parts {
-            return Ok(LongTexts { stored, decoded: None });
-        }
-        let valid = match std::str::from_utf8(&stored) {
-            Ok(_) => None,
-            Err(_) => Some(LongText::write(folder, |out| {
-                for chunk in stored.utf8_chunks() {
-                    let mark = if chunk.invalid().is_empty() { "" } else { "\u{FFFD}" };
-                    write!(out, "{}{mark}", chunk.valid()).map_err(failed)?;
-                }
-                Ok::<(), Error>(())
-            })?),
-        };
-        let text = std::str::from_utf8(valid.as_ref().unwrap_or(&stored)).unwrap_or_default();
-        let mut is_parts = false;
-        let decoded = LongText::write(folder, |out| {
-            is_parts = content::write_parts(text, out).map_err(failed)?;
-            Ok::<(), Error>(())
-        })?;
-        Ok(LongTexts { stored, decoded: is_parts.then_some(decoded) })
-    }
-
-    /// Returns a row with these texts.
-    fn lend<'a>(&'a self, row: Row<'a>) -> Row<'a> {
-        let text = |decoded: &'a LongText| std::str::from_utf8(decoded).unwrap_or_default();
-        let decoded = self.decoded.as_ref().map(text);
-        Row { stored: Some(&self.stored), decoded, ..row }
-    }
+/// Returns a row with texts that are too long for memory.
+fn lent<'a>(texts: &'a LongTexts, row: Row<'a>) -> Row<'a> {
+    let text = |decoded: &'a LongText| std::str::from_utf8(decoded).unwrap_or_default();
+    Row { stored: Some(&texts.stored), decoded: texts.decoded.as_ref().map(text), ..row }
 }
 
 /// Returns the keys of conversations, by key, and the conversations as an index takes them.

@@ -49,6 +49,33 @@ pub(super) fn shown(block: &Value) -> String {
     }
 }
 
+/// Blocks that may have no text for us.
+const KNOWN: [&str; 11] = [
+    "text",
+    "thinking",
+    "redacted_thinking",
+    "tool_use",
+    "server_tool_use",
+    "mcp_tool_use",
+    "tool_reference",
+    "search_result",
+    "web_search_result",
+    "container_upload",
+    "fallback",
+];
+
+/// Calls `found` with the kinds of the blocks that we do not know, and of which we find no text.
+pub(super) fn unknown(blocks: &[Value], found: &mut dyn FnMut(&str)) {
+    for block in blocks {
+        let kind = block.str("type");
+        let is_known = kind.is_empty() || KNOWN.contains(&kind) || kind.ends_with("tool_result");
+        if !is_known && shown(block).trim().is_empty() {
+            found(kind);
+        }
+        unknown(block.get("content").map(Value::items).unwrap_or_default(), found);
+    }
+}
+
 /// Returns the text of a block's content: a text or blocks. The depth of a [`Value`] is bounded, so this
 /// may recurse.
 fn within(block: &Value) -> String {

@@ -44,12 +44,14 @@ mod writer;
 use std::{borrow::Cow, cmp::Ordering, ops::Range};
 
 use super::{
-    artifact::Mapped,
     role::{role_key, role_of},
     uuid::{format_uuid, parse_uuid},
     varint::take_varint,
 };
-use crate::model::{Hit, Instant};
+use crate::{
+    map_faults::Mapped,
+    model::{Hit, Instant},
+};
 use layout::{
     Field, HAS_POSITION, HAS_STORED, IS_IRREGULAR, IS_NOTHING, IS_UUID, NO_TITLE, TABLE_SHIFT,
 };

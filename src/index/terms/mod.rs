@@ -27,9 +27,10 @@ use tantivy::{
 
 use super::{
     Error,
-    artifact::{FileRecord, Mapped, OpenFile, damaged, manifest_checksum, read_manifest},
+    artifact::{FileRecord, OpenFile, damaged, manifest_checksum, read_manifest},
     lists::{self, ListMaps},
 };
+use crate::map_faults::Mapped;
 
 pub use build::build_terms;
 pub(crate) use build::speaker;

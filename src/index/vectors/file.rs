@@ -25,9 +25,12 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::codes::CodeForm;
-use crate::index::{
-    Error,
-    artifact::{self, ArtifactFile, FileRecord, Mapped, Unfinished, read_manifest},
+use crate::{
+    index::{
+        Error,
+        artifact::{self, ArtifactFile, FileRecord, Unfinished, read_manifest},
+    },
+    map_faults::Mapped,
 };
 
 /// The version of both files.

@@ -25,7 +25,8 @@ mod table;
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range, path::Path};
 
-use super::{Error, artifact::Mapped, scored::ScoredDoc};
+use super::{Error, scored::ScoredDoc};
+use crate::map_faults::Mapped;
 
 pub use build::{VectorBuilder, VectorOptions};
 pub(crate) use packed::{PackedQuery, pack};

@@ -8,6 +8,7 @@
 //! Invariant: the messages of a file do not depend on how often it was read while it grew.
 //! Invariant: nothing outside the archives is read, wherever links lead.
 
+mod partly;
 mod pass;
 mod report;
 mod sink;
@@ -16,6 +17,7 @@ mod walk;
 
 pub use self::report::{ArchiveProgress, ArchiveReport};
 pub(crate) use self::{
+    partly::partly_read,
     report::SyncError,
     sync::{sync, withhold},
 };

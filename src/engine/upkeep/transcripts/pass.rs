@@ -30,6 +30,10 @@ const ENDS: usize = 4 << 10;
 /// The stamp of a file that was not read to its end.
 const UNFINISHED: &str = "unfinished";
 
+/// Why a file with the name of a transcript is not read.
+pub(super) const FOREIGN: &str =
+    "begins with many records that are of no agent we know; it is not read";
+
 /// One pass over the files that changed.
 pub(super) struct Pass<'a> {
     store: &'a TranscriptStore,
@@ -310,7 +314,7 @@ impl<'a> Pass<'a> {
         mut reader: TranscriptReader,
     ) -> Result<(), SyncError> {
         self.report.read += 1;
-        let malformed = reader.malformed();
+        let (malformed, was_foreign) = (reader.malformed(), reader.is_foreign());
         let mut size = BATCH_BYTES;
         loop {
             let Some(batch) = self.read_batch(found, &mut input, &mut file, &mut reader, size)?
@@ -336,6 +340,9 @@ impl<'a> Pass<'a> {
             self.store.begin()?;
         }
         self.report.malformed += reader.malformed() - malformed;
+        if reader.is_foreign() && !was_foreign {
+            self.report.fail(&found.path, &FOREIGN);
+        }
         if self.uncommitted > BATCH_BYTES {
             self.commit()?;
         }

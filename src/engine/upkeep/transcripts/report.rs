@@ -68,7 +68,9 @@ impl ArchiveReport {
     pub(super) fn fail(&mut self, path: &Path, reason: &dyn fmt::Display) {
         self.failed += 1;
         if self.failures.len() < MOST_FAILURES {
-            self.failures.push(format!("{}: {reason}", path.display()));
+            // A name may have a line break.
+            let path = path.display().to_string().replace(['\n', '\r'], " ");
+            self.failures.push(format!("{path}: {reason}"));
         }
     }
 }

@@ -81,7 +81,9 @@ impl Walk {
                 Some(name) => self.found.push(TranscriptPath::of(path, name, &metadata)),
                 None => report.fail(path, &"its name is not Unicode"),
             }
-        } else if metadata.is_dir() && depth > 0 {
+        } else if metadata.is_dir() && depth == 0 {
+            report.fail(path, &"folders that deep in others are not read");
+        } else if metadata.is_dir() {
             let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
             let entries = match entries {
                 Ok(entries) => entries,

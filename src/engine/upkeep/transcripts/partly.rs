@@ -1,0 +1,89 @@
+//! Tells what could not be read of the transcripts.
+
+use std::{collections::BTreeMap, fs::File, io, path::Path};
+
+use super::{pass::FOREIGN, report::ArchiveReport, walk::walk};
+use crate::{
+    db,
+    engine::{config::Config, error::Error},
+    import::transcript::TranscriptReader,
+    model::Stop,
+};
+
+/// Files of which something could not be read.
+#[derive(Default)]
+struct Partly {
+    files: u64,
+    /// The path of the first of them.
+    first: String,
+}
+
+impl Partly {
+    fn add(&mut self, path: &str) {
+        if self.files == 0 {
+            // A name may have a line break.
+            self.first = path.replace(['\n', '\r'], " ");
+        }
+        self.files += 1;
+    }
+}
+
+/// Returns what could not be read of the transcripts that a configuration follows, a sentence each: lines,
+/// content of types that we do not know, files and folders.
+pub(crate) fn partly_read(config: &Config, stop: &Stop) -> Result<Vec<String>, Error> {
+    let database = config.archive_database();
+    let roots = config.archive_roots();
+    let (mut broken, mut lines) = (Partly::default(), 0);
+    let (mut unknown, mut kinds) = (Partly::default(), BTreeMap::<String, u64>::new());
+    let mut foreign = Partly::default();
+    let files = db::read_tables(&database, stop, db::reading_states)?;
+    for file in files.values().filter(|file| file.is_shown) {
+        let is_followed = roots.iter().any(|root| Path::new(&file.path).starts_with(root));
+        let Some(reader) = TranscriptReader::restore(&file.reader).filter(|_| is_followed) else {
+            continue;
+        };
+        if reader.malformed() > 0 {
+            lines += reader.malformed();
+            broken.add(&file.path);
+        }
+        if !reader.unknown().is_empty() {
+            unknown.add(&file.path);
+        }
+        for (kind, count) in reader.unknown() {
+            *kinds.entry(kind.clone()).or_default() += count;
+        }
+        if reader.is_foreign() {
+            foreign.add(&file.path);
+        }
+    }
+    let mut said = Vec::new();
+    if lines > 0 {
+        let Partly { files, first } = broken;
+        said.push(format!("{lines} lines in {files} files cannot be read; the first is {first}"));
+    }
+    if unknown.files > 0 {
+        let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
+        let (kinds, Partly { files, first }) = (kinds.join(", "), unknown);
+        said.push(format!(
+            "content of types that we do not know is in {files} files: {kinds}; the first is {first}"
+        ));
+    }
+    if foreign.files > 0 {
+        said.push(format!("{} files: {FOREIGN}; the first is {}", foreign.files, foreign.first));
+    }
+    let mut unread = ArchiveReport::default();
+    for found in walk(config, &mut unread).found {
+        let is_read = files.get(&found.name).is_some_and(|file| file.stamp == found.stamp);
+        if !is_read
+            && let Err(error) = File::open(&found.path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            unread.fail(&found.path, &error);
+        }
+    }
+    if let Some(failure) = unread.failures.first() {
+        let failed = unread.failed;
+        said.push(format!("{failed} files and folders are not read; the first is {failure}"));
+    }
+    Ok(said)
+}
