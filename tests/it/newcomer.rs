@@ -102,6 +102,16 @@ fn without_an_export_nothing_is_wrong() {
         code == Some(2) && errors.starts_with("verbatim: there are no chats yet; "),
         "{errors}"
     );
+    // The sample is no chat of the user: a search of it names its database.
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    demo.env_clear().env("HOME", empty.path()).current_dir(empty.path()).arg("demo");
+    let (_, out, _) = told(&mut demo);
+    let typed = out.lines().find_map(|line| line.strip_prefix("To search the sample yourself: "));
+    let words: Vec<&str> = typed.unwrap().split(' ').skip(1).collect();
+    let mut search = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    search.env_clear().env("HOME", empty.path()).current_dir(empty.path()).args(words);
+    let (code, out, errors) = told(&mut search);
+    assert!(code == Some(0) && out.contains("Borrow checker"), "{out}{errors}");
     // The transcripts of coding agents are chats too.
     let scene = Scene::new();
     assert_eq!(told(&mut scene.command(&["list"])).0, Some(0));
