@@ -126,7 +126,7 @@ pub enum Error {
     },
     /// The client cannot parse its configuration.
     #[error(
-        "{}: the client cannot read this file: {reason}; correct it first, nothing was changed",
+        "{}: the client cannot read this file: {reason}; {remedy} (nothing was changed)",
         path.display()
     )]
     Syntax {
@@ -134,6 +134,8 @@ pub enum Error {
         path: PathBuf,
         /// The reason.
         reason: String,
+        /// How to correct the file.
+        remedy: &'static str,
     },
     /// The client does not support servers over HTTP.
     #[error("{0} has no servers over HTTP in its configuration; leave out --http")]
@@ -182,7 +184,7 @@ pub(super) fn connect(
         Some(remote) => remote.entry.clone(),
         None => client.entry(&environment.program, &server_arguments(config, environment)),
     };
-    let syntax = |reason| Error::Syntax { path: client.path.clone(), reason };
+    let syntax = |reason| broken(&client, &file, reason);
     let (name, was_remote) =
         present(&client, &file)?.unwrap_or_else(|| (SERVER.to_owned(), remote.is_some()));
     // No client takes both a command and an address, so an entry of the other kind is replaced.
@@ -218,12 +220,13 @@ pub(super) fn connect(
     }
     match reached(&client, environment) {
         Some(Ok(())) if remote.is_some() => writeln!(out, "Checked: the server answers.")?,
-        Some(Err(what)) if what.starts_with(NOT_TAKEN) => {
-            writeln!(out, "But the server {}", harmless(&what))?;
+        Some(Err(Unreached::Server(what))) if what.starts_with(NOT_TAKEN) => {
+            writeln!(out, "The server {}", harmless(&what))?;
         }
         Some(Ok(())) => writeln!(out, "Checked: the server starts and answers a search.")?,
-        Some(Err(what)) => {
-            writeln!(out, "But the server {}", harmless(&what))?;
+        Some(Err(Unreached::Unknown(error))) => return Err(error),
+        Some(Err(Unreached::Server(what))) => {
+            writeln!(out, "The server {}", harmless(&what))?;
             writeln!(
                 out,
                 "{}",
@@ -255,9 +258,8 @@ pub(super) fn disconnect(
         writeln!(out, "{} does not start Verbatim; nothing to do.", client.name)?;
         return Ok(FOUND);
     };
-    let text = file
-        .without_server(client.key, &name)
-        .map_err(|reason| Error::Syntax { path: client.path.clone(), reason })?;
+    let text =
+        file.without_server(client.key, &name).map_err(|reason| broken(&client, &file, reason))?;
     let outcome = change(&client, &file, &text, &args.how, environment, out)?;
     if args.how.json {
         return write_json(&client, &text, &outcome, out);
@@ -275,9 +277,12 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
         known(environment).into_iter().partition(Client::is_installed);
     for client in &here {
         let state = match reached(client, environment) {
+            Some(Err(Unreached::Unknown(error))) => {
+                format!("not known whether it is connected: {error}")
+            }
             None => format!("not connected; verbatim connect {}", client.id),
             Some(Ok(())) => "connected, and the server answers".to_owned(),
-            Some(Err(what)) => format!("connected, but the server {what}"),
+            Some(Err(Unreached::Server(what))) => format!("connected, but the server {what}"),
         };
         writeln!(out, "{:<20}{}", client.name, harmless(&state))?;
         out.flush()?;
@@ -302,9 +307,9 @@ fn list_json(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error
             "name": client.name,
             "path": client.path,
             "installed": is_installed,
-            "connected": reached.is_some(),
+            "connected": reached.as_ref().is_some_and(|it| !matches!(it, Err(Unreached::Unknown(_)))),
             "answers": reached.as_ref().map(Result::is_ok),
-            "problem": reached.and_then(Result::err),
+            "problem": reached.and_then(Result::err).map(|why| why.to_string()),
         });
         json_line(out, &json)?;
         out.flush()?;
@@ -383,10 +388,15 @@ fn remote_entry(
     }
 }
 
+/// Returns the error that a client cannot read its configuration.
+fn broken(client: &Client, file: &ConfigFile, reason: String) -> Error {
+    let remedy = clients::remedy_of(client, file, &reason);
+    Error::Syntax { path: client.path.clone(), reason, remedy }
+}
+
 /// Returns the name of this program's entry in a configuration, and whether the entry uses HTTP.
 fn present(client: &Client, file: &ConfigFile) -> Result<Option<(String, bool)>, Error> {
-    let config =
-        file.parse().map_err(|reason| Error::Syntax { path: client.path.clone(), reason })?;
+    let config = file.parse().map_err(|reason| broken(client, file, reason))?;
     let list = &config[client.key];
     let mut ours = clients::servers(&config).into_iter();
     // A project in the configuration may have a server with this name too.
@@ -403,23 +413,34 @@ fn holds_token(file: &ConfigFile) -> bool {
     clients::servers(&config).iter().any(clients::Server::holds_token)
 }
 
+/// Why the server of a client did not answer.
+#[derive(Debug, thiserror::Error)]
+enum Unreached {
+    /// The configuration cannot be read, so it may name a server or not.
+    #[error("{0}")]
+    Unknown(Error),
+    /// What the server did in place of an answer.
+    #[error("the server {0}")]
+    Server(String),
+}
+
 /// Starts or asks the server that a client's configuration names; `None` if it names none.
-fn reached(client: &Client, environment: &Environment) -> Option<Result<(), String>> {
-    let config = match read(client).map(|file| file.parse()) {
-        Ok(Ok(config)) => config,
-        Ok(Err(reason)) => {
-            return Some(Err(format!("is not read, because the file is broken: {reason}")));
-        }
-        Err(error) => return Some(Err(format!("is not known: {error}"))),
+fn reached(client: &Client, environment: &Environment) -> Option<Result<(), Unreached>> {
+    let parsed =
+        read(client).and_then(|file| file.parse().map_err(|reason| broken(client, &file, reason)));
+    let config = match parsed {
+        Ok(config) => config,
+        Err(error) => return Some(Err(Unreached::Unknown(error))),
     };
     let folder = environment.user_folder.as_deref().unwrap_or(Path::new("/"));
     let servers = clients::servers(&config);
     let server = servers.iter().find(|server| server.key == client.key)?;
-    Some(match (server.url(), clients::switched_off(server)) {
+    let answer = match (server.url(), clients::switched_off(server)) {
         (_, Some(why)) => Err(why.to_owned()),
         (Some(url), None) => answers(url, server.token(environment).as_deref()),
         (None, None) => probe(server, folder).map(drop),
-    })
+    };
+    Some(answer.map_err(Unreached::Server))
 }
 
 /// Shows a change and makes it after a yes.

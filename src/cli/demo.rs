@@ -18,6 +18,7 @@ use crate::{
     },
     model::{Hit, Request, Stop},
     private,
+    text::shell::quoted,
 };
 
 /// Try it on a small sample of chats that comes with the program
@@ -112,6 +113,8 @@ fn write_hit(hit: &Hit, query: &str, out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes the next steps: a client's configuration, and the user's own chats.
 fn explain(program: &Path, database: &Path, out: &mut dyn Write) -> io::Result<()> {
+    let path = quoted(&database.to_string_lossy());
+    writeln!(out, "\nTo search the sample yourself: verbatim search --db {path} borrow")?;
     // The text is not made with `json!`, which sorts the keys.
     let [program, database] =
         [program, database].map(|path| serde_json::Value::from(path.to_string_lossy()));

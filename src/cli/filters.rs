@@ -21,22 +21,22 @@ pub(super) struct Filters {
     /// (repeatable)
     #[arg(long, value_name = "SOURCE", value_parser = source)]
     source: Vec<String>,
-    /// Only coding agents' conversations in a project whose name has this, in any case
+    /// Only coding agents' conversations in a project with this in its name, in any letter case
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
     /// Only coding agents' conversations on this branch
     #[arg(long, hide_short_help = true, value_name = "NAME")]
     branch: Option<String>,
-    /// Only coding agents' conversations in a folder whose path has this
+    /// Only coding agents' conversations in a folder with this in its path
     #[arg(long, hide_short_help = true, value_name = "PATH")]
     folder: Option<String>,
-    /// Only conversations in which a model answered whose name has this, in any case
+    /// Only conversations with an answer of a model with this in its name, in any letter case
     #[arg(long, hide_short_help = true, value_name = "NAME")]
     model: Option<String>,
-    /// Only coding agents' conversations in which a tool was called whose name has this, in any case
+    /// Only coding agents' conversations that call a tool with this in its name, in any letter case
     #[arg(long, hide_short_help = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     tool: Option<String>,
-    /// Only coding agents' conversations in which a call of a tool names a file whose path has this
+    /// Only coding agents' conversations that call a tool for a file with this in its path
     #[arg(long, hide_short_help = true, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
     file: Option<String>,
     /// Only this conversation: its id, title or link

@@ -139,6 +139,10 @@ pub enum Error {
     Output(#[from] io::Error),
 }
 
+/// What an incomplete index means, and how to complete it.
+const UNTIL_INDEXED: &str =
+    "; searches find everything, but are slow until `verbatim reindex` succeeds";
+
 /// Imports the exports, indexes them and writes a report to `out`. `named` is the flag or variable
 /// that names the database.
 pub(super) fn run(
@@ -156,7 +160,7 @@ pub(super) fn run(
         true => {
             let mut log = io::stderr();
             let list: &mut dyn Write = if args.json { &mut log } else { &mut *out };
-            match found::choose(args.yes, &target, environment, list)? {
+            match found::choose(args.yes, (engine.config(), &target), environment, list)? {
                 found::Choice::Import(sources) => sources,
                 found::Choice::Leave(code) if args.json => {
                     return write_json(&Report::default(), (&target, &[]), None, out)
@@ -171,7 +175,7 @@ pub(super) fn run(
     let is_followed = |source: &PathBuf| is_default && engine.config().follows(source);
     let (followed, sources): (Vec<_>, Vec<_>) = sources.into_iter().partition(is_followed);
     let followed = Followed { sources: followed, engine, environment };
-    if sources.is_empty() && !followed.sources.is_empty() {
+    if sources.is_empty() {
         return followed.index(args, &target, out);
     }
     let branches = match args.branches {
@@ -228,7 +232,7 @@ pub(super) fn run(
             return Ok(interrupt::stopped(what));
         }
         if let Some(error) = failed {
-            complain(&format!("imported, but not all of it is indexed: {error}"));
+            complain(&format!("imported, but not all of it is indexed: {error}{UNTIL_INDEXED}"));
         }
         indexed = export;
     }
@@ -397,6 +401,18 @@ fn write_changes(report: &Report, verbose: bool, out: &mut dyn Write) -> io::Res
 /// Writes what was not imported, one line each.
 fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let tally = &report.tally;
+    let changes = &report.changes;
+    let stored =
+        changes.new_conversations + changes.updated_conversations + changes.unchanged_conversations;
+    let others = stored + report.excluded + report.forgotten;
+    if tally.conversations > others {
+        let repeated = count(tally.conversations - others, "conversation");
+        writeln!(out, "found more than once, and stored once: {repeated}")?;
+    }
+    if tally.bare > 0 {
+        let bare = count(tally.bare, "conversation");
+        writeln!(out, "without messages, and not in lists: {bare}")?;
+    }
     if tally.empty > 0 {
         writeln!(out, "{} skipped", count(tally.empty, "empty message"))?;
     }
@@ -540,7 +556,8 @@ struct Followed<'a> {
 }
 
 impl Followed<'_> {
-    /// Brings the transcript store and the indexes up to date if everything is followed already.
+    /// Brings the transcript store and the indexes up to date if everything is followed or imported
+    /// already: an earlier import may have been stopped before its end.
     fn index(&self, args: &ImportArgs, target: &Path, out: &mut dyn Write) -> Result<u8, Error> {
         match args.no_index {
             true => drop(archives::sync(self.engine, self.environment, &Stop::never())),

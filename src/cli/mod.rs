@@ -101,6 +101,11 @@ On a terminal, `verbatim` alone searches as you type; `verbatim --help` lists al
 const PLACES: &str = "Where the data is: --db, --home, --index, --archive, --no-archive; \
                       `verbatim --help` explains them";
 
+/// How to remove the program with all that it made.
+const UNINSTALL: &str = "to remove Verbatim: `verbatim disconnect CLIENT` for each client, `verbatim \
+     service remove` if it runs as a service; then delete the home folder, which `verbatim status` names, \
+     and the program (after an installation with Cargo: cargo uninstall verbatim-search)";
+
 /// The message of the picker if there are no chats.
 const NO_CHATS: &str = "there are no chats yet. `verbatim import` brings in the exports of ChatGPT \
                         and Claude in your downloads; `verbatim demo` shows a sample";
@@ -234,8 +239,9 @@ pub fn run(
     if !environment.terminal {
         command = command.term_width(HELP_WIDTH);
     }
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
     let parsed = command
-        .try_get_matches_from(arguments)
+        .try_get_matches_from(&arguments)
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     match parsed {
         Ok(cli) if environment.terminal => {
@@ -260,7 +266,7 @@ pub fn run(
             }
             Ok(FOUND)
         }
-        Err(error) => Err(Error::Usage(with_tip(error))),
+        Err(error) => Err(Error::Usage(with_tip(error, &arguments))),
     }
 }
 
@@ -271,16 +277,33 @@ fn without_places(command: clap::Command) -> clap::Command {
     command.mut_subcommands(|command| command.args(flags.clone()).after_help(PLACES))
 }
 
-/// Adds to an error how to search for a word that is no command, or an example of a missing argument.
-fn with_tip(mut error: clap::Error) -> clap::Error {
+/// Adds to an error what to type in place of a command that does not exist, or an example of a missing
+/// argument.
+fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let words = || arguments.iter().map(|word| word.to_string_lossy());
     let tip = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (_, Some(ContextValue::String(word))) if word == "uninstall" => Some(UNINSTALL.to_owned()),
         (_, Some(ContextValue::String(word))) => {
-            Some(format!("to find that text in your chats: verbatim search {}", quoted(word)))
+            let words: Vec<_> = words().skip_while(|it| it != word).map(|it| quoted(&it)).collect();
+            Some(format!("to find that text in your chats: verbatim search {}", words.join(" ")))
         }
         (ErrorKind::MissingRequiredArgument, _) => match error.get(ContextKind::InvalidArg) {
             Some(ContextValue::Strings(missing)) => missing.iter().find_map(|it| example_of(it)),
             _ => None,
         },
+        (ErrorKind::UnknownArgument, _) => {
+            let words: Vec<_> = words().skip(1).collect();
+            let name = words.first().map(|word| word.trim_start_matches('-')).unwrap_or_default();
+            let is_command = Cli::command().find_subcommand(name).is_some();
+            let is_dashed = words.first().is_some_and(|word| word.starts_with('-'));
+            let rest = words.iter().skip(1).map(|word| format!(" {}", quoted(word)));
+            (is_command && is_dashed).then(|| {
+                // The flag that clap finds similar is not what was meant.
+                error.remove(ContextKind::SuggestedArg);
+                error.remove(ContextKind::Usage);
+                format!("commands have no dashes: verbatim {name}{}", rest.collect::<String>())
+            })
+        }
         _ => None,
     };
     if let Some(tip) = tip {
@@ -296,6 +319,8 @@ fn example_of(missing: &str) -> Option<String> {
         "<CONVERSATION>" | "<CONVERSATION>..." => {
             "`verbatim list` and `verbatim search` print the ids of conversations"
         }
+        "<CLIENT>" => "`verbatim connect` lists the AI clients, and says which are connected",
+        "<FOLDER>" => "for example: verbatim export my-chats",
         _ => return None,
     };
     Some(example.to_owned())
@@ -395,6 +420,8 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Config(args) => config::run(&args, &cli.places, engine.config(), environment, out),
         Command::Status(args) => status::run(&args, &engine, named, out),
     }?;
+    // The answer is out before the memory of the engine is freed.
+    out.flush()?;
     if may_be_torn && map_faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
 }
 

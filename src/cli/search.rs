@@ -450,10 +450,11 @@ impl<'a> Exact<'a> {
     /// Says that the limit may have left out messages.
     fn say_if_cut(&self, is_cut: bool) {
         if is_cut && self.limit > 0 {
-            let limit = self.limit;
-            complain(&format!(
-                "the first {limit} are shown, and there may be more; -n 0 shows all"
-            ));
+            let shown = match self.limit {
+                1 => "only the first is".to_owned(),
+                limit => format!("the first {limit} are"),
+            };
+            complain(&format!("{shown} shown, and there may be more; -n 0 shows all"));
         }
     }
 

@@ -2,8 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use rusqlite::types::Value;
+
 use super::{Database, Error, functions, rows};
 use crate::model::{Instant, Origin, Provenance};
+
+/// How many rows a statement names at most; if more are wanted, all are read.
+const MAX_NAMED: usize = 500;
 
 /// A conversation that has messages, as lists show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,11 +59,31 @@ pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Er
     read().map_err(|error| database.error(error))
 }
 
-/// Returns every row of `conversations` without its messages. The times are those of the row, if the database
-/// has them.
-pub(crate) fn conversation_rows(database: &Database) -> Result<Vec<Outline>, Error> {
+/// Returns the rows of `conversations` whose ids `is_wanted` accepts, without their messages. The times are
+/// those of the row, if the database has them.
+pub(crate) fn conversation_rows(
+    database: &Database,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Outline>, Error> {
     let read = || -> rusqlite::Result<Vec<Outline>> {
         let connection = database.connection();
+        let mut statement = connection.prepare("SELECT id, CAST(id AS TEXT) FROM conversations")?;
+        let mut found = statement.query([])?;
+        let mut wanted: Vec<Value> = Vec::new();
+        while let Some(row) = found.next()? {
+            if is_wanted(&rows::lent_text(row, 1)?) {
+                wanted.push(row.get(0)?);
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        // `IN` never finds NULL.
+        let mut which = String::new();
+        match wanted.len() <= MAX_NAMED && !wanted.contains(&Value::Null) {
+            true => which = format!("WHERE id IN ({})", vec!["?"; wanted.len()].join(", ")),
+            false => wanted.clear(),
+        }
         let time = |column: &str| -> rusqlite::Result<String> {
             let sql = "SELECT count(*) > 0 FROM pragma_table_info('conversations') WHERE name = ?1";
             let has_column: bool = connection.query_one(sql, [column], |row| row.get(0))?;
@@ -67,14 +92,18 @@ pub(crate) fn conversation_rows(database: &Database) -> Result<Vec<Outline>, Err
         };
         let (begun, last) = (time("create_time")?, time("update_time")?);
         let mut statement = connection.prepare(&format!(
-            "SELECT CAST(id AS TEXT), CAST(title AS TEXT), {begun}, {last} FROM conversations"
+            "SELECT CAST(id AS TEXT), CAST(title AS TEXT), {begun}, {last} FROM conversations {which}"
         ))?;
-        let mut found = statement.query([])?;
+        let mut found = statement.query(rusqlite::params_from_iter(wanted))?;
         let mut outlines = Vec::new();
         while let Some(row) = found.next()? {
+            let id = rows::text(row, 0)?;
+            if !is_wanted(&id) {
+                continue;
+            }
             let begun = functions::from_key(row.get_ref(2)?);
             let last = functions::from_key(row.get_ref(3)?).or(begun);
-            let (id, title) = (rows::text(row, 0)?, rows::text(row, 1)?);
+            let title = rows::text(row, 1)?;
             outlines.push(Outline { id, title, turns: 0, begun: begun.or(last), last });
         }
         Ok(outlines)

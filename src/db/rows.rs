@@ -1,5 +1,7 @@
 //! Reads hits from rows, and all messages of one conversation.
 
+use std::borrow::Cow;
+
 use rusqlite::{Row, types::ValueRef};
 
 use super::{
@@ -115,10 +117,13 @@ pub(super) fn hit(
 
 /// Returns the text of a column: empty for NULL, with U+FFFD for invalid UTF-8.
 pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(lent_text(row, column)?.into_owned())
+}
+
+/// Lends what [`text`] returns.
+pub(super) fn lent_text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Cow<'a, str>> {
     Ok(match row.get_ref(column)? {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            String::from_utf8_lossy(bytes).into_owned()
-        }
-        _ => String::new(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes),
+        _ => Cow::Borrowed(""),
     })
 }

@@ -78,6 +78,7 @@ impl Report {
     fn found(&self, sources: Vec<SourceCounts>) -> FoundBefore {
         FoundBefore {
             sources,
+            bare: self.tally.bare,
             empty: self.tally.empty,
             unknown: self.tally.unknown.clone(),
             left_out: self.tally.left_out.clone(),
@@ -93,6 +94,7 @@ impl Report {
     fn take(&mut self, found: FoundBefore) {
         self.tally.conversations = found.sources.iter().map(|counts| counts.conversations).sum();
         self.tally.messages = found.sources.iter().map(|counts| counts.messages).sum();
+        self.tally.bare = found.bare;
         self.tally.empty = found.empty;
         self.tally.unknown = found.unknown;
         self.tally.left_out = found.left_out;

@@ -255,6 +255,7 @@ impl<'a> ExportFile<'a> {
         date(&mut conversation);
         self.tally.conversations += 1;
         self.tally.messages += conversation.messages.len() as u64;
+        self.tally.bare += u64::from(conversation.messages.is_empty());
         sink(format, conversation)
     }
 

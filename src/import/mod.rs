@@ -52,7 +52,7 @@ pub enum Error {
     },
     /// The zip cannot be read.
     #[error(
-        "{path}: cannot read the zip: {reason}; a download that was cut off looks like this, so try it again"
+        "{path}: cannot read the zip: {reason}; if its download was cut off, download it again"
     )]
     Zip {
         /// The path of the zip.

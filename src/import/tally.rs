@@ -27,6 +27,8 @@ pub struct ImportTally {
     pub conversations: u64,
     /// Messages of the conversations that were read.
     pub messages: u64,
+    /// Those of the conversations that have no messages.
+    pub bare: u64,
     /// Messages left out because they have neither text nor files.
     pub empty: u64,
     /// Content types that we do not know, with their counts.

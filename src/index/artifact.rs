@@ -51,6 +51,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// of file systems tick every few milliseconds.
 const RACY: Duration = Duration::from_millis(100);
 
+/// The time by which a clock may be read too early.
+const CLOCK_TICK: Duration = Duration::from_millis(10);
+
+/// The length from which on a wait until a file's last change is old costs less than the file's checksum
+/// at every opening.
+const WORTH_A_WAIT: u64 = 1 << 20;
+
 /// The bytes that are written at once.
 const BUFFER: usize = 1 << 18;
 
@@ -156,6 +163,11 @@ impl FileRecord {
         private::protect(&file)?;
         file.sync_all()?;
         let before = file.metadata()?;
+        if let (true, Ok(age)) = (before.len() >= WORTH_A_WAIT, before.modified()?.elapsed())
+            && age <= RACY
+        {
+            thread::sleep(RACY.saturating_sub(age) + CLOCK_TICK);
+        }
         let checksum = checksum(&file, &Stop::never())?;
         let metadata = file.metadata()?;
         if written.is_some_and(|written| written != checksum) || stamp(&metadata) != stamp(&before)
@@ -498,6 +510,15 @@ mod tests {
             fs::write(&path, b"what was sold").unwrap();
             assert!(record.open(folder.path()).is_err() && record.read(folder.path()).is_err());
         }
+    }
+
+    #[test]
+    fn a_large_file_is_trusted_from_its_first_opening_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let written = write_file(folder.path(), "rows", &vec![7; WORTH_A_WAIT as usize]).unwrap();
+        let record = FileRecord::of(folder.path(), written).unwrap();
+        let metadata = fs::metadata(folder.path().join("rows")).unwrap();
+        assert_eq!(record.identity, identity(&metadata));
     }
 
     #[test]

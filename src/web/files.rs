@@ -49,6 +49,7 @@ const POLICY: &str =
 pub(super) struct MessageFiles<'s> {
     site: &'s Site,
     address: String,
+    kind: SourceKind,
     conversation: String,
     all: Vec<Attachment>,
     /// The error if the files cannot be listed.
@@ -62,7 +63,7 @@ impl<'s> MessageFiles<'s> {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         let (address, conversation) = (card.address(), card.id.clone());
-        MessageFiles { site, address, conversation, all, failure }
+        MessageFiles { site, address, kind, conversation, all, failure }
     }
 
     fn of_message<'a>(&'a self, hit: &'a Hit<'_>) -> impl Iterator<Item = &'a Attachment> {
@@ -95,7 +96,7 @@ impl<'s> MessageFiles<'s> {
         let name = name_of(file);
         html! {
             @if !self.site.engine.has_attachment(file) {
-                span.missing { bdi { (name) } " " span.note { "The copy is missing. Import the export again to bring it back." } }
+                span.missing { bdi { (name) } " " span.note { "The copy is missing. " (remedy(self.kind)) } }
             } @else if is_picture(file) {
                 // The width and height are set, so that the page does not move when the picture loads.
                 a.thumb href=(address) {
@@ -160,20 +161,29 @@ pub(super) async fn answer(site: &Arc<SiteState>, id: String, hash: String) -> R
     }
 }
 
+/// Returns how to get back a file whose copy is missing.
+fn remedy(kind: SourceKind) -> &'static str {
+    match kind {
+        SourceKind::Archive => "A transcript is read only once, so Verbatim cannot bring it back.",
+        _ => "Import the export again to bring it back.",
+    }
+}
+
 fn find(site: &Site, id: &str, hash: &str, stop: &Stop) -> Result<(File, Attachment), Problem> {
     let missing = || Problem::Missing("There is no such file in this conversation.".to_owned());
     // The files of an excluded conversation are not shown either.
     let mut files = Vec::new();
     for kind in [SourceKind::Export, SourceKind::Archive] {
         if site.engine.about(kind, id, stop)?.is_some() {
-            files.extend(site.engine.attachments(kind, id)?);
+            let of_kind = site.engine.attachments(kind, id)?;
+            files.extend(of_kind.into_iter().map(|file| (kind, file)));
         }
     }
-    let file = files.into_iter().find(|file| file.sha256() == hash).ok_or_else(missing)?;
+    let (kind, file) =
+        files.into_iter().find(|(_, file)| file.sha256() == hash).ok_or_else(missing)?;
     if !site.engine.has_attachment(&file) {
         let name = name_of(&file);
-        let what =
-            format!("The copy of {name} is missing. Import the export again to bring it back.");
+        let what = format!("The copy of {name} is missing. {}", remedy(kind));
         return Err(Problem::Missing(what));
     }
     Ok((site.engine.open_attachment(&file)?, file))

@@ -26,6 +26,15 @@ fn mistakes_are_answered_with_what_helps() {
     );
     let (_, _, errors) = run(&["serach"]);
     assert!(errors.contains("'search'") && errors.contains("verbatim search serach"), "{errors}");
+    let (_, _, errors) = run(&["hello", "big world"]);
+    assert!(errors.contains("verbatim search hello 'big world'\n"), "{errors}");
+    let (code, _, errors) = run(&["--search", "big world"]);
+    assert!(code == Some(2) && errors.contains("verbatim search 'big world'\n"), "{errors}");
+    assert!(!errors.contains("--archive"), "{errors}");
+    let (_, _, errors) = run(&["uninstall"]);
+    assert!(errors.contains("`verbatim disconnect CLIENT`"), "{errors}");
+    let (_, _, errors) = run(&["disconnect"]);
+    assert!(errors.contains("`verbatim connect` lists the AI clients"), "{errors}");
     let (code, _, errors) = run(&["show"]);
     assert!(
         code == Some(2) && errors.contains("`verbatim list` and `verbatim search` print the ids")
@@ -93,6 +102,16 @@ fn without_an_export_nothing_is_wrong() {
         code == Some(2) && errors.starts_with("verbatim: there are no chats yet; "),
         "{errors}"
     );
+    // The sample is no chat of the user: a search of it names its database.
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    demo.env_clear().env("HOME", empty.path()).current_dir(empty.path()).arg("demo");
+    let (_, out, _) = told(&mut demo);
+    let typed = out.lines().find_map(|line| line.strip_prefix("To search the sample yourself: "));
+    let words: Vec<&str> = typed.unwrap().split(' ').skip(1).collect();
+    let mut search = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    search.env_clear().env("HOME", empty.path()).current_dir(empty.path()).args(words);
+    let (code, out, errors) = told(&mut search);
+    assert!(code == Some(0) && out.contains("Borrow checker"), "{out}{errors}");
     // The transcripts of coding agents are chats too.
     let scene = Scene::new();
     assert_eq!(told(&mut scene.command(&["list"])).0, Some(0));
@@ -127,4 +146,40 @@ fn a_question_to_one_source_indexes_that_one() {
     let is_indexed =
         |start: &str| names.iter().any(|name| name.to_string_lossy().starts_with(start));
     assert!(is_indexed("verbatim-") && !is_indexed("transcripts-"), "{names:?}");
+}
+
+#[test]
+fn an_import_of_nothing_new_says_what_is_there() {
+    let scene = Scene::new();
+    let run = |arguments: &[&str]| told(&mut scene.command(arguments));
+    assert_eq!(run(&["import", "--yes", "--no-index"]).0, Some(0));
+    assert!(run(&["status"]).1.contains("there is no index of this database"));
+    // An earlier import may have been stopped before its index was complete.
+    let (code, out, errors) = run(&["import"]);
+    assert!(code == Some(0) && out.contains("Nothing is new."), "{out}{errors}");
+    assert!(run(&["status"]).1.contains("by its index, which is current"));
+    let home = folder();
+    std::fs::create_dir_all(home.path().join(".claude/projects")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    command.env_clear().env("HOME", home.path()).current_dir(home.path()).arg("import");
+    let (code, out, _) = told(&mut command);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("The transcripts in ~/.claude/projects need no import"), "{out}");
+    assert!(!out.contains(".codex"), "{out}");
+}
+
+#[test]
+fn an_import_accounts_for_every_conversation() {
+    let scene = Scene::new();
+    let chat = |id: &str, messages: &str| {
+        format!(r#"{{"uuid": "{id}", "name": "{id}", "chat_messages": [{messages}]}}"#)
+    };
+    let message = r#"{"uuid": "m", "sender": "human", "text": "red"}"#;
+    let chats = [chat("a", message), chat("a", message), chat("b", "")].join(",");
+    let export = scene.write("chats.json", format!("[{chats}]"));
+    let (code, out, _) = told(&mut scene.command(&["import", export.to_str().unwrap()]));
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("Imported 3 conversations, 2 messages\n"), "{out}");
+    assert!(out.contains("found more than once, and stored once: 1 conversation\n"), "{out}");
+    assert!(out.contains("without messages, and not in lists: 1 conversation\n"), "{out}");
 }

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
@@ -151,4 +152,34 @@ fn a_picture_is_seen_and_no_file_runs() {
 fn open_alone(browser: &Browser, address: &str) {
     browser.open(address);
     assert_eq!(browser.run("return window.hacked === undefined"), true, "{address}");
+}
+
+#[test]
+fn a_missing_picture_of_a_transcript_is_not_to_be_imported_again() {
+    let session = "11111111-0000-4000-8000-000000000001";
+    let site = Site::start(|databases| {
+        let home = databases.parent().expect("a home");
+        let data = BASE64_STANDARD.encode(PNG);
+        let source = json!({"type": "base64", "media_type": "image/png", "data": data});
+        let line = json!({"type": "user", "uuid": "u", "sessionId": session, "cwd": "/shop",
+            "timestamp": "2025-10-30T11:00:00Z", "message": {"role": "user", "content": [
+                {"type": "text", "text": "Look"}, {"type": "image", "source": source}]}});
+        let project = home.join(".claude/projects/shop");
+        fs::create_dir_all(&project).expect("it can be made");
+        let transcript = project.join(format!("{session}.jsonl"));
+        fs::write(transcript, format!("{line}\n")).expect("it can be written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear().env("HOME", home).args(["--home"]).arg(home).arg("list");
+        assert!(command.output().expect("the program starts").status.success());
+        let copies = fs::read_dir(home.join("transcript-files/files")).expect("a store");
+        let removed = copies.flatten().map(|copy| fs::remove_file(copy.path()));
+        assert_eq!(removed.filter(Result::is_ok).count(), 1);
+    });
+    let token = site.door.split("#token=").nth(1).expect("a token");
+    let request = ureq::get(format!("{}/c/{session}", site.address));
+    let request = request.header("Authorization", format!("Bearer {token}"));
+    let mut answer = request.call().expect("an answer");
+    let page = answer.body_mut().read_to_string().expect("a page");
+    assert!(page.contains("The copy is missing. A transcript is read only once"), "{page}");
+    assert!(!page.contains("Import the export again"), "{page}");
 }

@@ -103,7 +103,7 @@ pub(crate) fn names_other_places(found: &[Configured], parse: ParseServe) -> boo
 }
 
 /// Returns how to make a file readable for its client.
-fn remedy_of(client: &Client, file: &ConfigFile, error: &str) -> &'static str {
+pub(crate) fn remedy_of(client: &Client, file: &ConfigFile, error: &str) -> &'static str {
     if error.to_lowercase().contains("escape") {
         return r"write each backslash twice, as in C:\\Users";
     }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::{
     config_file::ConfigFile,
-    examine::{ParseServe, configured, examine, names_other_places, switched_off},
+    examine::{ParseServe, configured, examine, names_other_places, remedy_of, switched_off},
     probe::probe,
     remote::{NOT_TAKEN, RemoteEntry, TOKEN_VARIABLE, answers, is_of_this_computer},
 };

@@ -16,7 +16,10 @@ use crate::{
         places,
         progress::bytes,
     },
-    engine::import::{self, FoundExport},
+    engine::{
+        Config,
+        import::{self, FoundExport},
+    },
     text::shell::quoted,
 };
 
@@ -31,6 +34,7 @@ Each service sends you a link to a zip. Download it, and run `verbatim import` a
 
 /// The decision about the exports that were found.
 pub(super) enum Choice {
+    /// Import these; none if all were imported already.
     Import(Vec<PathBuf>),
     /// Import nothing; end with this exit code.
     Leave(u8),
@@ -39,7 +43,7 @@ pub(super) enum Choice {
 /// Looks for exports among the downloads, and asks whether to import them.
 pub(super) fn choose(
     yes: bool,
-    target: &Path,
+    (config, target): (&Config, &Path),
     environment: &Environment,
     out: &mut dyn Write,
 ) -> io::Result<Choice> {
@@ -61,6 +65,15 @@ pub(super) fn choose(
     }
     if found.is_empty() {
         writeln!(out, "No export of ChatGPT or Claude.ai found in {place}.\n{HOW_TO_EXPORT}")?;
+        let folders = config.archives.iter().filter(|folder| folder.is_dir());
+        let folders: Vec<_> = folders.map(|folder| places::short(folder, environment)).collect();
+        if !folders.is_empty() {
+            let folders = folders.join(", ");
+            writeln!(
+                out,
+                "The transcripts in {folders} need no import: `verbatim search` finds what they say."
+            )?;
+        }
         return Ok(Choice::Leave(NOTHING));
     }
     writeln!(out, "Found in {place}:")?;
@@ -85,7 +98,7 @@ pub(super) fn choose(
     let question = match (fresh.len(), found.len()) {
         (0, _) => {
             writeln!(out, "Nothing is new. To import one again: verbatim import {example}")?;
-            return Ok(Choice::Leave(FOUND));
+            return Ok(Choice::Import(fresh));
         }
         (1, 1) => "Import it?".to_owned(),
         (1, _) => "Import the new one?".to_owned(),

@@ -67,6 +67,8 @@ struct KnownFile {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FoundBefore {
     pub(super) sources: Vec<SourceCounts>,
+    #[serde(default)]
+    pub(super) bare: u64,
     pub(super) empty: u64,
     pub(super) unknown: BTreeMap<String, u64>,
     pub(super) left_out: BTreeMap<String, u64>,

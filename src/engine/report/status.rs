@@ -239,7 +239,7 @@ fn count(status: &mut SourceStatus, source: &Source, stop: &Stop) {
         Err(error) => status.error = Some(error.to_string()),
     }
     let origins = match source.kind {
-        SourceKind::Archive => db::read(&status.database, &in_time, db::origins).ok(),
+        SourceKind::Archive => db::read_tables(&status.database, &in_time, db::origins).ok(),
         SourceKind::Export | SourceKind::Threads => None,
     };
     let is_kept = |origin: &&Origin| origin.gone.is_some();

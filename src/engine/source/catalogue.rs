@@ -37,10 +37,9 @@ pub(crate) struct Catalogue {
     conversations: Vec<Listed>,
     /// For each doc id, the number of the conversation, or [`DELETED`].
     conversation_of: Vec<u32>,
-    /// The doc ids of one conversation after the other, oldest message first.
-    doc_ids: Vec<u32>,
-    /// Numbers of conversations, sorted by id.
-    by_id: Vec<u32>,
+    /// The doc ids of one conversation after the other, oldest message first; made when they are
+    /// needed.
+    doc_ids: OnceLock<Vec<u32>>,
     /// The ids in sorted order; made when they are needed.
     sorted_ids: OnceLock<SortedIds>,
     /// The origins of conversations, once they were read.
@@ -113,30 +112,15 @@ impl Catalogue {
             listed.first_doc = end;
             end += listed.turns;
         }
-        let mut next: Vec<u32> = conversations.iter().map(|listed| listed.first_doc).collect();
-        let mut doc_ids = vec![0; end as usize];
-        for segment in snapshot.segments() {
-            // Doc ids are newest first, so that backwards the oldest comes first.
-            for doc_id in segment.doc_ids.rev() {
-                let number = &mut conversation_of[doc_id as usize];
-                if *number != DELETED {
-                    *number = place_of[*number as usize];
-                    let next = &mut next[*number as usize];
-                    doc_ids[*next as usize] = doc_id;
-                    *next += 1;
-                }
-            }
+        for number in conversation_of.iter_mut().filter(|number| **number != DELETED) {
+            *number = place_of[*number as usize];
         }
-        let mut by_id: Vec<u32> = (0..conversations.len() as u32).collect();
-        let id = |number: &u32| &conversations[*number as usize].id;
-        by_id.sort_unstable_by(|a, b| id(a).cmp(id(b)));
         Catalogue {
             kind,
             snapshot,
             conversations,
             conversation_of,
-            doc_ids,
-            by_id,
+            doc_ids: OnceLock::new(),
             sorted_ids: OnceLock::new(),
             origins: Mutex::default(),
             features: Mutex::default(),
@@ -158,16 +142,17 @@ impl Catalogue {
 
     /// Returns the number of the conversation with an id.
     pub(crate) fn find(&self, id: &str) -> Option<u32> {
-        let id_of = |number: &u32| self.conversations[*number as usize].id.as_str();
-        let at = self.by_id.binary_search_by(|number| id_of(number).cmp(id)).ok()?;
-        Some(self.by_id[at])
+        self.sorted_ids().find(id, |number| &self.conversations[number as usize].id)
     }
 
     /// Does as [`Listing::shared_start`](super::reader::Listing::shared_start) does.
     pub(crate) fn shared_start(&self, id: &str) -> usize {
+        self.sorted_ids().shared_start(id, |number| &self.conversations[number as usize].id)
+    }
+
+    fn sorted_ids(&self) -> &SortedIds {
         let id_of = |number: u32| self.conversations[number as usize].id.as_str();
-        let sorted = self.sorted_ids.get_or_init(|| SortedIds::of(self.conversations.len(), id_of));
-        sorted.shared_start(id, id_of)
+        self.sorted_ids.get_or_init(|| SortedIds::of(self.conversations.len(), id_of))
     }
 
     /// Returns the number of a message's conversation; `None` for a deleted message.
@@ -179,7 +164,25 @@ impl Catalogue {
     pub(crate) fn doc_ids(&self, conversation: u32) -> &[u32] {
         let listed = &self.conversations[conversation as usize];
         let start = listed.first_doc as usize;
-        &self.doc_ids[start..start + listed.turns as usize]
+        let doc_ids = self.doc_ids.get_or_init(|| self.by_conversation());
+        &doc_ids[start..start + listed.turns as usize]
+    }
+
+    fn by_conversation(&self) -> Vec<u32> {
+        let mut next: Vec<u32> = self.conversations.iter().map(|listed| listed.first_doc).collect();
+        let mut doc_ids = vec![0; self.conversations.iter().map(|it| it.turns as usize).sum()];
+        for segment in self.snapshot.segments() {
+            // Doc ids are newest first, so that backwards the oldest comes first.
+            for doc_id in segment.doc_ids.rev() {
+                let number = self.conversation_of[doc_id as usize];
+                if number != DELETED {
+                    let next = &mut next[number as usize];
+                    doc_ids[*next as usize] = doc_id;
+                    *next += 1;
+                }
+            }
+        }
+        doc_ids
     }
 
     /// Returns the doc ids of a conversation in reading order: by position, then by time, then in

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use super::{catalogue::Origins, kind::SourceKind, reader::Counts, scope::Scope};
 use crate::{db::tally::MessageFacts, model::Instant};
 
+/// The seconds of a quarter of an hour. Clocks are moved, and days begin, at its ends.
+const QUARTER: i64 = 15 * 60;
+
 /// Counts messages one by one.
 pub(super) struct Counter<'a> {
     kind: SourceKind,
@@ -13,6 +16,8 @@ pub(super) struct Counter<'a> {
     day: &'a dyn Fn(Instant) -> i64,
     /// A list, because it is faster than a map for a few roles.
     roles: Vec<(String, u64)>,
+    /// The quarter of an hour that was counted last, and its day if it has only one.
+    quarter: Option<(i64, i64)>,
     counts: Counts,
 }
 
@@ -24,7 +29,8 @@ impl<'a> Counter<'a> {
         origins: Option<&'a Origins>,
         day: &'a dyn Fn(Instant) -> i64,
     ) -> Counter<'a> {
-        Counter { kind, scope, origins, day, roles: Vec::new(), counts: Counts::default() }
+        let (roles, counts) = (Vec::new(), Counts::default());
+        Counter { kind, scope, origins, day, roles, quarter: None, counts }
     }
 
     /// Returns whether a message is in the scope.
@@ -49,12 +55,31 @@ impl<'a> Counter<'a> {
             Some((_, count)) => *count += 1,
             None => self.roles.push((role.to_owned(), 1)),
         }
+        let day = time.map(|time| self.day_of(time));
         let counts = &mut self.counts;
-        *counts.days.entry(time.map(self.day)).or_default() += 1;
+        *counts.days.entry(day).or_default() += 1;
         if let Some(time) = time {
             counts.first = Some(counts.first.map_or(time, |first| first.min(time)));
             counts.last = counts.last.max(Some(time));
         }
+    }
+
+    /// Returns the day of a time. The messages of a conversation are close together, and a time zone
+    /// costs much more than a comparison.
+    fn day_of(&mut self, time: Instant) -> i64 {
+        let quarter = time.seconds.div_euclid(QUARTER);
+        if let Some((known, day)) = self.quarter
+            && known == quarter
+        {
+            return day;
+        }
+        let day = (self.day)(time);
+        let begin = quarter.saturating_mul(QUARTER);
+        let ends = [begin, begin.saturating_add(QUARTER - 1)];
+        let has_one_day =
+            ends.iter().all(|end| (self.day)(Instant { seconds: *end, nanos: 0 }) == day);
+        self.quarter = has_one_day.then_some((quarter, day));
+        day
     }
 
     /// Counts messages of a conversation.
@@ -67,5 +92,33 @@ impl<'a> Counter<'a> {
 
     pub(super) fn finish(self, models: BTreeMap<String, u64>) -> Counts {
         Counts { roles: self.roles.into_iter().collect(), models, ..self.counts }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second at which the clocks of a place go back from 00:01 to 23:01.
+    const BACK: i64 = 20_000 * 86_400 + 9_060;
+
+    #[test]
+    fn days_of_quarters_are_days_of_messages() {
+        let day = |time: Instant| {
+            let offset = if time.seconds < BACK { 9_000 } else { 12_600 };
+            (time.seconds - offset).div_euclid(86_400)
+        };
+        let scope = Scope::default();
+        let mut counter = Counter::new(SourceKind::Export, &scope, None, &day);
+        let mut expected = BTreeMap::new();
+        for seconds in (BACK - 100_000..BACK + 100_000).step_by(20).chain([-1 << 50, 1 << 50]) {
+            let time = Instant { seconds, nanos: 0 };
+            counter.add("user", Some(time));
+            *expected.entry(Some(day(time))).or_default() += 1;
+        }
+        assert_eq!(
+            counter.finish(BTreeMap::new()).days.into_iter().collect::<BTreeMap<_, u64>>(),
+            expected
+        );
     }
 }

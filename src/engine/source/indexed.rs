@@ -19,7 +19,7 @@ use super::{
     turns::TurnFinder,
 };
 use crate::{
-    db,
+    db::{self, tally::MessageFacts},
     engine::error::Error,
     index::{self, Snapshot},
     map_faults,
@@ -121,7 +121,7 @@ impl IndexedReader {
             return Ok(None);
         }
         let path = &self.source.path;
-        Ok(Some(self.catalogue().origins(|| db::read(path, stop, db::origins))?))
+        Ok(Some(self.catalogue().origins(|| db::read_tables(path, stop, db::origins))?))
     }
 }
 
@@ -202,10 +202,11 @@ impl Reader for IndexedReader {
             }
         }
         let models = self.source.on_database(|path| {
-            db::read(path, stop, |database| match scope.is_open() {
-                true => db::tally::models(database),
-                false => db::tally::models_of(database, &mut |message| counter.accepts(message)),
-            })
+            if scope.is_open() {
+                return db::read_tables(path, stop, db::tally::models);
+            }
+            let mut accepts = |message: MessageFacts<'_>| counter.accepts(message);
+            db::read(path, stop, |database| db::tally::models_of(database, &mut accepts))
         })?;
         Ok(counter.finish(models))
     }

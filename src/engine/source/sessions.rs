@@ -1,7 +1,7 @@
 //! Conversations as sessions, with or without messages. Where no message has a time, the times are
 //! those of the conversation itself.
 
-use std::{cmp::Reverse, collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
     kind::SourceKind,
@@ -29,7 +29,10 @@ impl Source {
         let mut entries = Vec::new();
         let is_dated = scope.since.is_some() || scope.until.is_some();
         for place in 0..listing.len() {
-            let own = timeless.get(listing.heading(place).0).cloned();
+            let own = match listing.last(place) {
+                Some(_) => None,
+                None => timeless.get(listing.heading(place).0).cloned(),
+            };
             entries.push(Entry { place: Some((0, place)), own });
         }
         let mut lists = vec![listing];
@@ -56,8 +59,9 @@ impl Source {
         let empty = timeless.values().filter(is_wanted);
         entries.extend(empty.map(|own| Entry { place: None, own: Some(own.clone()) }));
         let sessions = Sessions { kind: self.kind, lists, entries: Vec::new() };
-        entries.sort_by_cached_key(|entry| {
-            (Reverse(sessions.last_of(entry)), sessions.heading_of(entry).0.to_owned())
+        entries.sort_by(|a, b| {
+            let order = sessions.last_of(b).cmp(&sessions.last_of(a));
+            order.then_with(|| sessions.heading_of(a).0.cmp(sessions.heading_of(b).0))
         });
         Ok(Box::new(Sessions { entries, ..sessions }))
     }
@@ -83,30 +87,30 @@ impl Source {
         if self.kind == SourceKind::Archive || self.cluster().is_some() {
             return Ok(Arc::default());
         }
-        let found = self.on_database(|path| {
+        let known = self.on_database(|path| {
             let state = db::state(path)?;
-            if let Some(known) = &*lock(self.timeless_cache())
-                && known.path == path
-                && known.state == state
-            {
-                return Ok((None, Arc::clone(&known.outlines)));
-            }
-            let rows = db::read(path, stop, db::conversation_rows)?;
-            let rows = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
-            Ok((Some((path.to_owned(), state)), Arc::new(rows)))
+            let known = lock(self.timeless_cache());
+            let known = known.as_ref().filter(|it| it.path == path && it.state == state);
+            Ok(known.map(|it| Arc::clone(&it.outlines)).ok_or((path.to_owned(), state)))
         })?;
-        let (Some((path, state)), rows) = found else { return Ok(found.1) };
-        let mut rows = Arc::unwrap_or_clone(rows);
+        let (path, state) = match known {
+            Ok(outlines) => return Ok(outlines),
+            Err(unknown) => unknown,
+        };
         let listing = self.whole_reader(stop).list(&Scope::default(), stop)?;
-        for place in 0..listing.len() {
-            let (id, _) = listing.heading(place);
-            if listing.last(place).is_some() {
-                rows.remove(id);
-            } else if let Some(row) = rows.get_mut(id) {
-                row.turns = listing.turns(place);
-            }
-        }
-        let outlines = Arc::new(rows);
+        let places: HashMap<&str, usize> =
+            (0..listing.len()).map(|place| (listing.heading(place).0, place)).collect();
+        let is_timeless =
+            |id: &str| places.get(id).is_none_or(|place| listing.last(*place).is_none());
+        let rows = self.on_database(|path| {
+            db::read_tables(path, stop, |database| db::conversation_rows(database, &is_timeless))
+        })?;
+        let with_turns = |row: Outline| {
+            let turns = places.get(&*row.id).map_or(0, |place| listing.turns(*place));
+            (row.id.clone(), Outline { turns, ..row })
+        };
+        let outlines: Arc<HashMap<String, Outline>> =
+            Arc::new(rows.into_iter().map(with_turns).collect());
         let known = Timeless { path, state, outlines: Arc::clone(&outlines) };
         *lock(self.timeless_cache()) = Some(known);
         Ok(outlines)
@@ -180,5 +184,42 @@ impl Listing for Sessions {
 
     fn brief(&self, place: usize) -> About {
         self.described(place, |listing, place| listing.brief(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::TestExport;
+
+    /// Returns the ids of the sessions of an export.
+    fn ids(export: &TestExport) -> Vec<String> {
+        let source = export.engine.sources().remove(0);
+        let sessions = source.sessions(&Scope::default(), &Stop::never()).unwrap();
+        (0..sessions.len()).map(|place| sessions.heading(place).0.to_owned()).collect()
+    }
+
+    #[test]
+    fn conversations_without_times_are_last_whether_few_or_many() {
+        let export = TestExport::indexed(&["red", "blue"]);
+        assert_eq!(ids(&export), ["1", "0"]);
+        let add = |sql: &str| export.connection.execute_batch(sql).unwrap();
+        add("INSERT INTO conversations VALUES ('a', 'Empty'), ('b', 'Timeless');
+            INSERT INTO messages VALUES ('x', 'b', 'user', 'green', NULL);");
+        let mut expected = vec!["1".to_owned(), "0".to_owned(), "a".to_owned(), "b".to_owned()];
+        for many in [0, 600] {
+            let more = (0..many).map(|number| format!("c{number:03}"));
+            for id in more {
+                add(&format!("INSERT INTO conversations VALUES ('{id}', NULL)"));
+                expected.push(id);
+            }
+            assert_eq!(ids(&export), expected, "without an index");
+            export.reindex();
+            assert_eq!(ids(&export), expected, "with an index");
+        }
+        add("INSERT INTO conversations VALUES (NULL, 'No id'), (x'64', 'Bytes')");
+        expected.insert(2, String::new());
+        expected.push("d".to_owned());
+        assert_eq!(ids(&export), expected);
     }
 }

@@ -383,7 +383,7 @@ impl Source {
             {
                 return Ok(Arc::clone(&known.ids));
             }
-            let origins = db::read(path, stop, db::origins)?;
+            let origins = db::read_tables(path, stop, db::origins)?;
             let ids = origins.into_iter().filter(|(_, origin)| exclusions.excludes(origin));
             let ids: Arc<HashSet<String>> = Arc::new(ids.map(|(id, _)| id).collect());
             let by = Arc::clone(&exclusions);

@@ -90,10 +90,11 @@ pub(crate) fn enrich(
             let some = u64::from(some);
             tell(EnrichStage::Words, first + some, before + some);
         };
-        if TermIndex::open(segment.folder, count).is_err()
-            && build_terms(&snapshot, &segment, resources, stop, &mut advance)?
-        {
-            done.words += count;
+        if TermIndex::open(segment.folder, count).is_err() {
+            advance(0);
+            if build_terms(&snapshot, &segment, resources, stop, &mut advance)? {
+                done.words += count;
+            }
         }
         before += u64::from(count);
         if with_vectors
