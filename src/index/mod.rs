@@ -48,6 +48,7 @@ pub use invert::Resources;
 pub use long_text::LongText;
 #[cfg(feature = "internals")]
 pub use scored::ScoredDoc;
+pub use search::Found;
 pub use segment::Size;
 pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{ConversationTitle, Document, DocumentBuffer};

@@ -77,8 +77,12 @@ impl<'a> Verifier<'a> {
             return None;
         }
         if !is_followed {
-            // Nothing follows the run, so the text ends with it.
-            return Some(matcher.matches(texts.shown.tail(&mut self.buffer)));
+            // Nothing follows the run, so the text ends with it. Most texts end with another character.
+            let may_end = match (self.query.common_run, texts.shown.last()) {
+                (Some(run), Some(last)) => run.may_end_with(last),
+                _ => true,
+            };
+            return Some(may_end && matcher.matches(texts.shown.tail(&mut self.buffer)));
         }
         let beginning = texts.shown.part(0..texts.shown.len().min(BEGINNING), &mut self.buffer);
         let whole = beginning.iter().rposition(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
@@ -159,6 +163,16 @@ impl<'a> Verifier<'a> {
         let Some(second) = second else { return false };
         self.bytes_read += second.len() as u64;
         pattern.matches(second.read(&mut self.buffer))
+    }
+
+    /// Returns whether a message that matches is known to match by its shown text: it has no other text, and
+    /// its title does not match.
+    pub(super) fn is_by_text(&mut self, doc: u32) -> bool {
+        let Some(matcher) = self.single else { return false };
+        let texts = self.store.texts(doc);
+        texts.regular
+            && !texts.differ
+            && !self.title_matches(matcher, 0, self.store.conversation(doc))
     }
 
     /// Returns the signature of a message, if it has one that tells whether its text may match.
