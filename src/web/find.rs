@@ -41,7 +41,7 @@ const MOST_AROUND: usize = 4 << 10;
 const MOST_READ: usize = 60;
 
 /// The time limit of counting messages beyond a full page. The request for the filters counts all messages.
-const MOST_COUNTING: Duration = Duration::from_millis(2);
+const MOST_COUNTING: Duration = Duration::from_millis(1);
 
 /// The number of results of a search by meaning.
 const NEAREST: usize = 60;

@@ -93,8 +93,10 @@ async fn fragment(State(site): Shared, RawQuery(query): RawQuery) -> Response {
 }
 
 async fn counts(State(site): Shared, RawQuery(query): RawQuery) -> Response {
-    let ask = Ask::parse(query.as_deref().unwrap_or_default());
-    html(&site, move |site, stop| facets::fragment(site, &ask, stop)).await
+    let query = query.unwrap_or_default();
+    let ask = Ask::parse(&query);
+    let is_first = ask::fields(&query).any(|(name, value)| name == "first" && value == "1");
+    html(&site, move |site, stop| facets::fragment(site, &ask, is_first, stop)).await
 }
 
 async fn conversation(
