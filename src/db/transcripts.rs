@@ -158,7 +158,7 @@ const OTHER_TEXTS: i64 = 3;
 /// Lets the next pass read the files again that are still there and are read in another way now: those that
 /// name the session that they come from, or all. What files that are gone held stays as it is.
 fn migrate(connection: &Connection, version: i64) -> rusqlite::Result<()> {
-    let which = if version > OTHER_TEXTS { r#"AND reader LIKE '%\"parent\":\"%'"# } else { "" };
+    let which = if version > OTHER_TEXTS { r#"AND reader LIKE '%"parent":"%'"# } else { "" };
     connection.execute_batch(&format!(
         "BEGIN IMMEDIATE;
          UPDATE verbatim_files SET stamp = 'outdated', reader = '' WHERE gone IS NULL {which};

@@ -495,7 +495,8 @@ addEventListener("DOMContentLoaded", () => {
         if (answer.status === 401) return location.reload();
         const now = await answer.text();
         at("gone")?.remove();
-        if (answer.ok && now !== stamp) {
+        // Half of a word is not searched for; the next pulse looks again.
+        if (answer.ok && now !== stamp && !composing) {
           stamp = now;
           await refresh();
         }
@@ -514,7 +515,7 @@ addEventListener("DOMContentLoaded", () => {
 
   if (isSearch) {
     // The caret stays behind what was typed.
-    if (document.activeElement === field) field.setSelectionRange(field.value.length, field.value.length);
+    field.setSelectionRange(field.value.length, field.value.length);
     begin();
     count(query());
   }
