@@ -224,8 +224,9 @@ fn views(server: &ServerProcess, typed: &[String]) -> Result<Vec<ViewRow>> {
         ("a key on the page, `/results`", "5 ms", HTML, of(&keys, "/results?q=TEXT")),
         ("first page, `/`", "50 ms, 30 kB", HTML, again("/")),
         ("counts of all, `/facets`", "100 ms", HTML, again("/facets")),
-        ("counts of a text, `/facets`", "100 ms", HTML, of(&whole, "/facets?q=TEXT")),
-        ("counts at a key, `/facets`", "100 ms", HTML, of(&keys, "/facets?q=TEXT")),
+        ("counts of a text, `/facets`", "100 ms", HTML, of(&whole, "/facets?first=1&q=TEXT")),
+        ("counts at a key, `/facets`", "100 ms", HTML, of(&keys, "/facets?first=1&q=TEXT")),
+        ("exact counts at a key", "–", HTML, of(&keys, "/facets?q=TEXT")),
         ("meaning, `/results`", "60 ms", HTML, of(&keys, "/results?mode=meaning&q=TEXT")),
         ("meaning, `/search`", "60 ms", JSON, of(&keys, "/search?mode=vector&q=TEXT&limit=10")),
     ];

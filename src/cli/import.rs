@@ -24,13 +24,13 @@ use super::{
 };
 use crate::{
     engine::{
-        self, About, AttachmentCounts, Branches, Config, Engine, MAX_ALL, MAX_FILE, Scope,
-        SourceKind,
+        self, About, Branches, Config, Engine, Scope, SourceKind,
         import::{self, ClusterImport, Progress, Report, SourceProgress},
         is_address,
     },
     model::Stop,
     text::shell::quoted,
+    tools::left_out::{Remedies, left_out},
 };
 
 /// The exit code if some of the exports could not be read, and the rest was imported.
@@ -400,112 +400,14 @@ fn write_changes(report: &Report, verbose: bool, out: &mut dyn Write) -> io::Res
 
 /// Writes what was not imported, one line each.
 fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let tally = &report.tally;
-    let changes = &report.changes;
-    let stored =
-        changes.new_conversations + changes.updated_conversations + changes.unchanged_conversations;
-    let others = stored + report.excluded + report.forgotten;
-    if tally.conversations > others {
-        let repeated = count(tally.conversations - others, "conversation");
-        writeln!(out, "found more than once, and stored once: {repeated}")?;
-    }
-    if tally.bare > 0 {
-        let bare = count(tally.bare, "conversation");
-        writeln!(out, "without messages, and not in lists: {bare}")?;
-    }
-    if tally.empty > 0 {
-        writeln!(out, "{} skipped", count(tally.empty, "empty message"))?;
-    }
-    if !tally.unknown.is_empty() {
-        let kinds: Vec<String> =
-            tally.unknown.iter().map(|(kind, number)| format!("{kind} ({number})")).collect();
-        let kinds = harmless(&kinds.join(", "));
-        writeln!(out, "content of unknown types, of which the text was kept: {kinds}")?;
-    }
-    for (what, number) in &tally.left_out {
-        let number =
-            if *number > 1 { format!(" ({})", HumanCount(*number)) } else { String::new() };
-        let hint = match what.as_str() {
-            import::OTHER_BRANCHES => "; `--branches all` imports them",
-            _ => "",
-        };
-        writeln!(out, "not imported: {}{number}{hint}", on_one_line(what))?;
-    }
-    if report.excluded > 0 {
-        let left_out = count(report.excluded, "conversation");
-        writeln!(out, "{left_out} of excluded projects and folders left out")?;
-    }
-    if report.forgotten > 0 {
-        let left_out = count(report.forgotten, "conversation");
-        writeln!(out, "{left_out} that you forgot left out; `verbatim forget --list` lists them")?;
-    }
-    if let Some(counts) = &report.attachments {
-        write_attachments(counts, out)?;
-    }
-    if tally.malformed > 0 {
-        let lines = count(tally.malformed, "line");
-        writeln!(out, "skipped, because they could not be read: {lines}")?;
-    }
-    if tally.skipped_count > 0 {
-        let skipped = count(tally.skipped_count, "conversation");
-        writeln!(out, "skipped, because they could not be read: {skipped}")?;
-        for skipped in &tally.skipped {
-            let name = skipped.name.as_deref().map(|name| format!(" ({})", one_line(name)));
-            writeln!(
-                out,
-                "  {}: conversation {}{}: {}",
-                on_one_line(&skipped.file),
-                skipped.ordinal,
-                harmless(&name.unwrap_or_default()),
-                harmless(&skipped.reason)
-            )?;
-        }
-        let unnamed = tally.skipped_count - tally.skipped.len() as u64;
-        if unnamed > 0 {
-            writeln!(out, "  and {unnamed} more")?;
-        }
-    }
-    if report.foreign_zips > 0 {
-        writeln!(out, "{} without chats ignored", count(report.foreign_zips, "zip"))?;
-    }
-    for damaged in &tally.damaged {
-        writeln!(out, "warning: {}", on_one_line(damaged))?;
-    }
-    for failure in &report.failures {
-        writeln!(out, "not imported: {}", on_one_line(&failure.to_string()))?;
-    }
-    Ok(())
-}
-
-/// Writes the outcome for attachments.
-fn write_attachments(counts: &AttachmentCounts, out: &mut dyn Write) -> io::Result<()> {
-    if counts.kept > 0 {
-        let (files, size) = (count(counts.kept, "file"), bytes(counts.bytes));
-        writeln!(out, "{files} of messages kept, {size}; `verbatim export` writes them out")?;
-    }
-    if counts.absent > 0 {
-        let files = count(counts.absent, "file");
-        writeln!(out, "not in the export: {files} that messages name")?;
-    }
-    for (left_out, why) in [
-        (&counts.too_large, format!("more than {} long", bytes(MAX_FILE))),
-        (&counts.no_room, format!("because {} are kept at most", bytes(MAX_ALL))),
-    ] {
-        let names = harmless(&left_out.names.join(", "));
-        let more = left_out.number - left_out.names.len() as u64;
-        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        if left_out.number > 0 {
-            let files = count(left_out.number, "file");
-            writeln!(out, "{files} of messages left out, {why}: {names}{more}")?;
-        }
-    }
-    if counts.no_room.number > 0 {
-        writeln!(
-            out,
-            "`verbatim forget` makes room for files: it removes those of a conversation"
-        )?;
-    }
-    counts.failures.iter().try_for_each(|line| writeln!(out, "warning: {}", harmless(line)))
+    let remedies = Remedies {
+        branches: "; `--branches all` imports them",
+        forgotten: "; `verbatim forget --list` lists them",
+        files: "; `verbatim export` writes them out",
+        room: " (`verbatim forget` makes room: it removes the files of a conversation)",
+    };
+    let mut lines = left_out(report, remedies).into_iter();
+    lines.try_for_each(|line| writeln!(out, "{}", on_one_line(&line)))
 }
 
 fn write_json(
@@ -675,10 +577,4 @@ fn count(number: u64, what: &str) -> String {
 /// Returns a sentence without line breaks, which a file's name may have.
 fn on_one_line(sentence: &str) -> String {
     harmless(&sentence.replace('\n', " "))
-}
-
-/// Returns the beginning of a title on one line.
-fn one_line(title: &str) -> String {
-    let line: String = title.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() > 60 { line.chars().take(59).chain(['…']).collect() } else { line }
 }

@@ -10,6 +10,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{environment::Environment, waiting};
 
+pub(super) use crate::tools::left_out::bytes;
+
 /// The length of the bar of [`Step`].
 const STEPS: u64 = 10_000;
 
@@ -117,16 +119,5 @@ pub(super) fn duration(length: Duration) -> String {
         0..120 => format!("{whole} s"),
         120..7_200 => format!("{} min {} s", whole / 60, whole % 60),
         _ => format!("{} h {} min", whole / 3_600, whole % 3_600 / 60),
-    }
-}
-
-/// Returns a number of bytes for people: `340 KB`, `214 MB`, `1.2 GB`.
-pub(super) fn bytes(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} bytes"),
-        1_000..1_000_000 => format!("{} KB", bytes.div_ceil(1_000)),
-        1_000_000..10_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        10_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
     }
 }

@@ -26,7 +26,7 @@ use super::{
     ranked, settings, settings_file,
 };
 use crate::{
-    engine::{self, Engine, IndexError, Note, Render, Scope, SearchPlan, Searched},
+    engine::{self, Engine, IndexError, Make, Note, Scope, SearchPlan, Searched},
     model::{Hit, Matching, Request, Stop},
     text::{matcher::Matchers, snippet},
 };
@@ -320,7 +320,7 @@ impl<'a> Exact<'a> {
     fn all<T: Send>(
         &self,
         limit: Option<usize>,
-        render: Render<'_, T>,
+        render: Make<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched, Error> {
         let searched = self.quietly(limit, render, show)?;
@@ -332,14 +332,15 @@ impl<'a> Exact<'a> {
     fn quietly<T: Send>(
         &self,
         limit: Option<usize>,
-        render: Render<'_, T>,
+        render: Make<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched, Error> {
         // A source may stop at the limit only if all its hits are shown.
         let is_narrow = self.scope.conversation.is_some() || self.scope.conversations.is_some();
         let request = Request { limit: limit.filter(|_| !is_narrow), ..self.request.clone() };
         let engine = self.page.engine;
-        let mut searched = engine.exact_in_all(&request, &self.scope, &self.stop, render, show)?;
+        let mut searched =
+            engine.exact_in_all(&request, &self.scope, &self.stop, render.into(), show)?;
         if searched.plans.iter().all(|(.., count)| *count == 0) {
             searched.notes.extend(engine.unknown_role(&self.scope, &self.stop)?);
         }

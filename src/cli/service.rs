@@ -96,12 +96,17 @@ pub(super) fn run(
                 true => launchd(&environment.program, &words),
                 false => systemd(&environment.program, &words),
             };
+            if *print {
+                // The file as it is, so that it can be kept.
+                write!(out, "{}", harmless(&text))?;
+                return Ok(FOUND);
+            }
             writeln!(out, "{}", harmless(&manager.path.display().to_string()))?;
             for line in text.lines() {
                 writeln!(out, "  + {}", harmless(line))?;
             }
-            if *print || !agreed(*yes, "Make this file and start the service?", environment, out)? {
-                return Ok(if *print { FOUND } else { NOTHING });
+            if !agreed(*yes, "Make this file and start the service?", environment, out)? {
+                return Ok(NOTHING);
             }
             if let Some(folder) = manager.path.parent() {
                 private::create_dir_all(folder).map_err(failed)?;

@@ -28,8 +28,9 @@ use crate::{
 
 /// The version of the tables and of the texts in them. A migration to a higher version has to keep the
 /// conversations of files that are gone: no other place has them. Stores before version 3 kept no such
-/// conversations, and were in the index folder. Version 4 has the tables of version 3, and other texts.
-const VERSION: i64 = 4;
+/// conversations, and were in the index folder. Version 4 has the tables of version 3, and other texts;
+/// version 5 the same texts, and other sessions of agents.
+const VERSION: i64 = 5;
 
 /// The first version whose stores are migrated.
 const MIGRATED_FROM: i64 = 3;
@@ -151,12 +152,16 @@ pub struct RemovedFiles {
     pub again: Vec<String>,
 }
 
-/// Lets the next pass read all files again that are still there, because their texts are read in another
-/// way now. What files that are gone held stays as it is.
-fn migrate(connection: &Connection) -> rusqlite::Result<()> {
+/// The last version whose texts were read in another way.
+const OTHER_TEXTS: i64 = 3;
+
+/// Lets the next pass read the files again that are still there and are read in another way now: those that
+/// name the session that they come from, or all. What files that are gone held stays as it is.
+fn migrate(connection: &Connection, version: i64) -> rusqlite::Result<()> {
+    let which = if version > OTHER_TEXTS { r#"AND reader LIKE '%"parent":"%'"# } else { "" };
     connection.execute_batch(&format!(
         "BEGIN IMMEDIATE;
-         UPDATE verbatim_files SET stamp = 'outdated', reader = '' WHERE gone IS NULL;
+         UPDATE verbatim_files SET stamp = 'outdated', reader = '' WHERE gone IS NULL {which};
          PRAGMA user_version = {VERSION};
          COMMIT"
     ))
@@ -268,8 +273,9 @@ impl TranscriptStore {
             connection.busy_timeout(LOCK_WAIT)?;
             connection.set_prepared_statement_cache_capacity(32);
             let version = || connection.query_row("PRAGMA user_version", [], |row| row.get(0));
-            if (MIGRATED_FROM..VERSION).contains(&version()?) {
-                migrate(&connection)?;
+            let found = version()?;
+            if (MIGRATED_FROM..VERSION).contains(&found) {
+                migrate(&connection, found)?;
             }
             let version: i64 = version()?;
             if version > VERSION {

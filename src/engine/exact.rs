@@ -13,7 +13,7 @@ use super::{
     error::Error,
     source::{
         Note, Scope, SearchPlan, SourceKind, Sources,
-        sink::{Rendered, Sink},
+        sink::{Rendered, Sink, Sparing},
     },
 };
 use crate::model::{Hit, Instant, Request, Stop};
@@ -31,7 +31,20 @@ pub(crate) struct Searched {
 }
 
 /// Makes the value that is kept of a hit, whose texts are lent; `None` to leave the hit out.
-pub(crate) type Render<'a, T> = &'a (dyn Fn(SourceKind, Hit<'_>) -> Option<T> + Sync);
+pub(crate) type Make<'a, T> = &'a (dyn Fn(SourceKind, Hit<'_>) -> Option<T> + Sync);
+
+/// What is kept of the hits of a search.
+pub(crate) struct Render<'a, T> {
+    pub(crate) make: Make<'a, T>,
+    /// Returns whether the texts of a conversation are wanted, as [`Sink::reads`] says.
+    pub(crate) reads: &'a (dyn Fn(SourceKind, &str) -> bool + Sync),
+}
+
+impl<'a, T> From<Make<'a, T>> for Render<'a, T> {
+    fn from(make: Make<'a, T>) -> Render<'a, T> {
+        Render { make, reads: &|_, _| true }
+    }
+}
 
 /// The value that is kept of a hit, with the time of the hit.
 type Timed<T> = (Option<Instant>, T);
@@ -97,7 +110,7 @@ impl Sources {
         let (sources, mut notes) = self.readable(scope, stop)?;
         let kept = |kind, hit: Hit<'_>| {
             let is_wanted = scope.accepts_id(kind, &hit.conversation_id);
-            is_wanted.then(|| render(kind, hit)).flatten()
+            is_wanted.then(|| (render.make)(kind, hit)).flatten()
         };
         if let [source] = &*sources {
             // There is no other source to wait for, so the thread that finds the hits shows them.
@@ -107,6 +120,8 @@ impl Sources {
                 show(one)
             };
             let mut sink = Rendered::new(|hit: Hit<'_>| kept(source.kind, hit), shown);
+            let reads = |id: &str| (render.reads)(source.kind, id);
+            let mut sink = Sparing { reads: &reads, sink: &mut sink };
             let plan = source.search_visible(request, stop, &mut sink)?;
             return Ok(Searched { plans: vec![(source.kind, plan, count)], notes });
         }
@@ -115,7 +130,7 @@ impl Sources {
         thread::scope(|threads| {
             let mut streams = Vec::new();
             for source in &sources {
-                let (kind, kept) = (source.kind, &kept);
+                let (kind, kept, reads) = (source.kind, &kept, render.reads);
                 let (sender, batches) = sync_channel(MOST_WAITING);
                 let search = threads.spawn(move || {
                     let render = |hit: Hit<'_>| {
@@ -123,7 +138,12 @@ impl Sources {
                         kept(kind, hit).map(|one| (time, one))
                     };
                     let mut sink = SendingSink { render, held: Vec::new(), batches: sender };
-                    source.search_visible(request, stop, &mut sink)
+                    let reads = |id: &str| reads(kind, id);
+                    source.search_visible(
+                        request,
+                        stop,
+                        &mut Sparing { reads: &reads, sink: &mut sink },
+                    )
                 });
                 let batch = Vec::new().into_iter();
                 streams.push(Stream { kind, batches, batch, next: None, count: 0, search });
@@ -169,4 +189,46 @@ fn newest<'a, 's, T>(streams: &'a mut [Stream<'s, T>]) -> Option<&'a mut Stream<
         }
     }
     best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::TestExport;
+
+    #[test]
+    fn hits_whose_texts_are_not_wanted_are_the_same_hits() {
+        let export =
+            TestExport::of(&["red fox", "a title", "Red", "[\"re\\u0064\", \"x\"]", "blue"]);
+        let nul = "INSERT INTO messages VALUES ('z', 0, 'user', x'ff72656420ff', 1700000000)";
+        export.connection.execute(nul, []).unwrap();
+        export.reindex();
+        for text in ["red", "ed", "title", "[", "d", "title 0", "x"] {
+            let request = Request { text: text.to_owned(), ..Request::default() };
+            let found = |reads: bool| {
+                let make = |_, hit: Hit<'_>| Some(hit.into_owned());
+                let render = Render { make: &make, reads: &|_, _| reads };
+                let mut hits = Vec::new();
+                let mut show = |hit| {
+                    hits.push(hit);
+                    ControlFlow::Continue(())
+                };
+                let (scope, stop) = (Scope::default(), Stop::never());
+                let searched =
+                    export.engine.exact_in_all(&request, &scope, &stop, render, &mut show);
+                assert!(matches!(searched.unwrap().plans[0].1, SearchPlan::ByIndex { .. }));
+                hits
+            };
+            let (read, unread) = (found(true), found(false));
+            assert_eq!(read.len(), unread.len(), "{text}");
+            for (read, unread) in read.iter().zip(&unread) {
+                let has = |hit: &Hit<'_>| hit.content.to_lowercase().contains(text);
+                assert_eq!(has(read), has(unread), "{text}: {read:?}");
+                let content = read.content.clone();
+                assert_eq!(*read, Hit { content, ..unread.clone() }, "{text}");
+            }
+            let is_spared = unread.iter().zip(&read).any(|(unread, read)| unread != read);
+            assert_eq!(is_spared, !["title", "title 0"].contains(&text), "{text}");
+        }
+    }
 }

@@ -148,6 +148,8 @@ struct ClassCounter<'a> {
     /// The origins, and whether each is chosen.
     origins: Vec<(CommonOrigin<'a>, bool)>,
     places_of_origins: HashMap<CommonOrigin<'a>, usize>,
+    /// The origin that was found last: that of the next conversation is often the same.
+    last_origin: Option<(CommonOrigin<'a>, usize)>,
     /// For each conversation by number its origin, once it is known: `None` if it does not count.
     origin_of: Vec<Option<Option<usize>>>,
     /// Whether each conversation has a message that fits all choices, by number.
@@ -167,6 +169,7 @@ impl<'a> ClassCounter<'a> {
             roles: Vec::new(),
             origins: Vec::new(),
             places_of_origins: HashMap::new(),
+            last_origin: None,
             origin_of: Vec::new(),
             has_message: Vec::new(),
             counts: Vec::new(),
@@ -224,11 +227,16 @@ impl<'a> ClassCounter<'a> {
                 project: place.and_then(|place| place.project.as_deref()).unwrap_or(""),
                 models: place.map(|place| place.models.as_slice()).unwrap_or_default(),
             };
-            *self.places_of_origins.entry(origin).or_insert_with(|| {
+            if let Some((_, number)) = self.last_origin.filter(|(last, _)| *last == origin) {
+                return number;
+            }
+            let number = *self.places_of_origins.entry(origin).or_insert_with(|| {
                 self.origins.push((origin, choice.has_origin(&origin)));
                 self.counts.push(Vec::new());
                 self.origins.len() - 1
-            })
+            });
+            self.last_origin = Some((origin, number));
+            number
         });
         self.origin_of[conversation] = Some(origin);
         origin

@@ -92,7 +92,7 @@ pub(crate) use crate::{
 };
 pub(crate) use attachments::{Attachment, AttachmentCounts, MAX_ALL, MAX_FILE};
 pub(crate) use describe::{ConversationKey, Described};
-pub(crate) use exact::{Render, Searched};
+pub(crate) use exact::{Make, Render, Searched};
 pub(crate) use exclusions::{Excluding, Exclusions};
 pub(crate) use facets::{Choice, Facets};
 pub(crate) use flags::{Flag, Flags, count as count_of, in_both};

@@ -248,6 +248,7 @@ impl RolloutRecord<'_> {
         reader.own_from = own_from.and_then(|it| it.parse().ok());
         if let Some(source) = fields.get("source").filter(|source| source.is_object()) {
             let spawn = source.fields()?.object("subagent")?.object("thread_spawn")?;
+            set_first(&mut head.spawner, spawn.text("parent_thread_id"));
             set_first(&mut head.parent, spawn.text("parent_thread_id"));
         }
         set_first(&mut head.folder, fields.text("cwd"));

@@ -63,6 +63,8 @@ pub(super) struct Head {
     pub(super) agent: Option<String>,
     /// The session whose beginning the transcript repeats.
     pub(super) parent: Option<String>,
+    /// The session that started the one of the transcript as an agent.
+    pub(super) spawner: Option<String>,
     /// The first working folder of the session.
     pub(super) folder: Option<String>,
     /// The last branch that was checked out.

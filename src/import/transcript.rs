@@ -185,7 +185,8 @@ impl TranscriptReader {
         let project = head.folder.as_deref().and_then(project).map(str::to_owned);
         Origin {
             file: Some(file.to_string_lossy().into_owned()),
-            session: head.session.clone().or_else(|| Some(self.id())),
+            // An agent belongs to the session that started it.
+            session: head.spawner.clone().or(head.session.clone()).or_else(|| Some(self.id())),
             project: project.or_else(|| folder_name().filter(|_| has_project_folders)),
             folder: head.folder.clone(),
             branch: head.branch.clone(),

@@ -30,6 +30,12 @@ pub(super) struct Cursor<'a> {
     scan: Option<Scan<'a>>,
 }
 
+impl std::fmt::Debug for Cursor<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cursor").field("candidates", &self.candidates).finish_non_exhaustive()
+    }
+}
+
 impl<'a> Cursor<'a> {
     /// Plans the search; `None` if nothing can match.
     pub(super) fn open(
@@ -78,6 +84,11 @@ impl<'a> Cursor<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Returns whether a message that matches is known to match by its shown text.
+    pub(super) fn is_by_text(&mut self, doc: u32) -> bool {
+        self.scan.is_none() && self.verifier.is_by_text(doc)
     }
 
     /// Narrows the candidates by the pattern's `_`, because the runs around them propose too many.

@@ -46,6 +46,7 @@ pub use fold::TextMatch;
 pub use invert::Resources;
 #[cfg(feature = "internals")]
 pub use scored::ScoredDoc;
+pub use search::Found;
 pub use segment::Size;
 pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{ConversationTitle, Document, DocumentBuffer};

@@ -1,13 +1,45 @@
 //! Exact search in a snapshot: the matches of its segments, merged in result order.
 
 use std::{
+    borrow::Cow,
     cmp::Ordering,
     ops::ControlFlow,
     time::{Duration, Instant},
 };
 
-use super::{Error, Snapshot, cursor::Cursor, plan::GramQuery, trace::Trace};
+use super::{Error, Snapshot, cursor::Cursor, plan::GramQuery, store::lossy, trace::Trace};
 use crate::model::{Hit, Request, Stop};
+
+/// A message that matches.
+#[derive(Debug)]
+pub struct Found<'f, 'a> {
+    cursor: &'f mut Cursor<'a>,
+    request: &'a Request,
+    doc: u32,
+}
+
+impl Found<'_, '_> {
+    /// Returns the id of the message's conversation.
+    pub fn conversation_id(&self) -> Cow<'_, str> {
+        let store = &self.cursor.segment.data.store;
+        lossy(store.conversation_id(store.conversation(self.doc)))
+    }
+
+    /// Returns the message.
+    pub fn hit(&self) -> Hit<'_> {
+        self.cursor.segment.data.store.hit(self.doc, self.request.raw_content)
+    }
+
+    /// Returns whether the message is known to match by its shown text.
+    pub fn is_by_text(&mut self) -> bool {
+        self.cursor.is_by_text(self.doc)
+    }
+
+    /// Returns the message without reading its text: the searched text stands in its place.
+    pub fn unread(&self) -> Hit<'_> {
+        self.cursor.segment.data.store.hit_with(self.doc, self.request.text.as_str().into())
+    }
+}
 
 impl Snapshot {
     /// Gives the messages that match a request to `sink`, in result order.
@@ -15,7 +47,7 @@ impl Snapshot {
         &self,
         request: &Request,
         stop: &Stop,
-        sink: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+        sink: &mut dyn FnMut(Found<'_, '_>) -> ControlFlow<()>,
     ) -> Result<Trace, Error> {
         let mut trace = Trace::default();
         let begun = Instant::now();
@@ -43,7 +75,7 @@ impl Snapshot {
         }
         while let Some((place, doc)) = first(&cursors, &heads) {
             let matched = Instant::now();
-            let flow = sink(cursors[place].segment.data.store.hit(doc, request.raw_content));
+            let flow = sink(Found { cursor: &mut cursors[place], request, doc });
             rows_time += matched.elapsed();
             limit -= 1;
             if flow.is_break() || limit == 0 {

@@ -5,7 +5,7 @@ use super::{
     postings::DocBits,
     segment::Segment,
     signature::{Signature, SignatureQuery},
-    store::DocStore,
+    store::{DocStore, Text},
 };
 use crate::text::matcher::{Matcher, Matchers};
 
@@ -14,6 +14,9 @@ const CACHED_TITLES: usize = 64;
 
 /// The bytes at the beginning of a text that are likely to hold a common run.
 const BEGINNING: usize = 1 << 10;
+
+/// The bytes from which on it is worth looking at the beginning of a text first.
+const LONG: usize = 4 * BEGINNING;
 
 /// A cache of conversation numbers, and whether each conversation's title matches.
 type Titles = [(u32, bool); CACHED_TITLES];
@@ -77,12 +80,22 @@ impl<'a> Verifier<'a> {
             return None;
         }
         if !is_followed {
-            // Nothing follows the run, so the text ends with it.
-            return Some(matcher.matches(texts.shown.tail(&mut self.buffer)));
+            // Nothing follows the run, so the text ends with it. Most texts end with another character.
+            let may_end = match (self.query.common_run, texts.shown.last()) {
+                (Some(run), Some(last)) => run.may_end_with(last),
+                _ => true,
+            };
+            return Some(may_end && matcher.matches(texts.shown.tail(&mut self.buffer)));
         }
-        let beginning = texts.shown.part(0..texts.shown.len().min(BEGINNING), &mut self.buffer);
+        self.begins_with_match(matcher, texts.shown).then_some(true)
+    }
+
+    /// Returns whether a part of the beginning of a text matches.
+    fn begins_with_match(&mut self, matcher: &Matcher, text: Text<'_>) -> bool {
+        let beginning = text.part(0..text.len().min(BEGINNING), &mut self.buffer);
         let whole = beginning.iter().rposition(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
-        matcher.matches(&beginning[..whole]).then_some(true)
+        self.bytes_read += beginning.len() as u64;
+        matcher.matches(&beginning[..whole])
     }
 
     /// Returns whether a message matches by its text or its title.
@@ -152,6 +165,13 @@ impl<'a> Verifier<'a> {
                 pattern.matches(part)
             });
         }
+        // If a part of a text matches, the whole text does.
+        if first.len() > LONG
+            && pattern.is_of_one_length()
+            && self.begins_with_match(pattern, first)
+        {
+            return true;
+        }
         self.bytes_read += first.len() as u64;
         if pattern.matches(first.read(&mut self.buffer)) {
             return true;
@@ -159,6 +179,16 @@ impl<'a> Verifier<'a> {
         let Some(second) = second else { return false };
         self.bytes_read += second.len() as u64;
         pattern.matches(second.read(&mut self.buffer))
+    }
+
+    /// Returns whether a message that matches is known to match by its shown text: it has no other text, and
+    /// its title does not match.
+    pub(super) fn is_by_text(&mut self, doc: u32) -> bool {
+        let Some(matcher) = self.single else { return false };
+        let texts = self.store.texts(doc);
+        texts.regular
+            && !texts.differ
+            && !self.title_matches(matcher, 0, self.store.conversation(doc))
     }
 
     /// Returns the signature of a message, if it has one that tells whether its text may match.

@@ -374,6 +374,14 @@ impl CommonRun {
         short_gram(&run, common).is_none().then_some(CommonRun(two))
     }
 
+    /// Returns whether a text whose last byte is given may end with the run.
+    #[inline]
+    pub fn may_end_with(self, last: u8) -> bool {
+        let second = self.0[1];
+        // A character beyond ASCII may be a form of one of ASCII.
+        !last.is_ascii() || !second.is_ascii() || char::from(last.to_ascii_lowercase()) == second
+    }
+
     /// Returns the trigrams of ASCII characters that begin with the run.
     pub fn narrow(self) -> impl Iterator<Item = Gram> {
         let [first, second] = self.0;

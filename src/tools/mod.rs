@@ -12,6 +12,7 @@ pub mod conversation_search;
 pub mod delete_conversation;
 mod error;
 pub(crate) mod hint;
+pub(crate) mod left_out;
 pub mod manage_conversation;
 pub(crate) mod notes;
 pub mod query_conversations;

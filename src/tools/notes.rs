@@ -71,6 +71,12 @@ pub(crate) fn grouped(number: usize) -> String {
     grouped
 }
 
+/// Returns a number with its unit, such as `1 message` or `2,000 messages`.
+pub(crate) fn counted(number: u64, unit: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {unit}{plural}", grouped(number as usize))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

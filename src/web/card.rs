@@ -6,10 +6,10 @@ use maud::{Markup, html};
 
 use super::ask::encoded;
 use crate::{
-    engine::{ConversationKey, Engine, Error, Session, Sketch, SourceKind},
+    engine::{About, ConversationKey, Engine, Error, Sketch, SourceKind},
     model::{Hit, Instant, Origin, Stop},
     text::snippet,
-    tools::{clock::Clock, notes::grouped, session::Session as Resumed},
+    tools::{clock::Clock, notes, session::Session as Resumed},
 };
 
 /// The details of a conversation.
@@ -101,8 +101,8 @@ pub(super) fn role_name(role: &str) -> &str {
 }
 
 /// Returns the title of a conversation, on one line.
-pub(super) fn title_of(session: &Session) -> String {
-    match snippet::trim(&session.about.title) {
+pub(super) fn title_of(about: &About) -> String {
+    match snippet::trim(&about.title) {
         "" => "Untitled".to_owned(),
         title => title.split_whitespace().collect::<Vec<_>>().join(" "),
     }
@@ -110,8 +110,7 @@ pub(super) fn title_of(session: &Session) -> String {
 
 /// Returns a number with its unit.
 pub(super) fn counted(number: usize, unit: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {unit}{plural}", grouped(number))
+    notes::counted(number as u64, unit)
 }
 
 /// Returns a time in words, with its ISO form in the HTML.

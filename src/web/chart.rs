@@ -190,7 +190,7 @@ pub(super) fn lines(months: &[&str], series: &[Vec<f64>]) -> Markup {
                 text x=(percent(at as f64, last as f64)) y="14" { (year) }
             }
         }
-        p.note { "The highest point is " (format!("{most:.0}")) "." }
+        p.note { "The highest point is " (grouped(most.round() as usize)) "." }
     }
 }
 

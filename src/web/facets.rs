@@ -21,6 +21,9 @@ use crate::{
 /// The time limit of counting. After it, counts are lower bounds.
 const MOST_COUNTING: Duration = Duration::from_millis(2_500);
 
+/// The time limit of the counts that the page shows first.
+const MOST_FIRST_COUNTING: Duration = Duration::from_millis(80);
+
 /// The number of visible names of a filter.
 const MOST_NAMES: usize = 8;
 
@@ -30,13 +33,20 @@ const MOST_FOLDED: usize = 40;
 /// The roles that are offered before messages are counted.
 const ROLES: [&str; 4] = ["assistant", "user", "tool", "system"];
 
-/// Returns the filters and the timeline with their counts.
-pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
+/// Returns the filters and the timeline with their counts: with `is_first`, those that are known soon.
+pub(super) fn fragment(
+    site: &Site,
+    ask: &Ask,
+    is_first: bool,
+    stop: &Stop,
+) -> Result<Markup, Problem> {
     let flags = site.flags()?;
-    let counted = count(site, ask, &flags, stop)?;
+    let most = if is_first { MOST_FIRST_COUNTING } else { MOST_COUNTING };
+    let counted = count(site, ask, (&flags, most), stop)?;
     let counted = counted.as_deref();
     // Conversations that match by title alone have no message to count.
-    let in_all = counted.filter(|facets| !ask.text().is_empty() && facets.messages > 0);
+    let has_some = |facets: &&Facets| facets.messages > 0 || !facets.is_complete;
+    let in_all = counted.filter(|_| !ask.text().is_empty()).filter(has_some);
     Ok(html! {
         (filters(site, ask, (counted, &flags), stop)?)
         @if let Some(facets) = counted { (timeline(site, ask, facets)?) } @else { div #hist {} }
@@ -57,7 +67,7 @@ pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Pr
 fn count(
     site: &Site,
     ask: &Ask,
-    flags: &Flags,
+    (flags, most): (&Flags, Duration),
     stop: &Stop,
 ) -> Result<Option<Arc<Facets>>, Problem> {
     if ask.way == Way::Meaning && !ask.text().is_empty() {
@@ -68,7 +78,7 @@ fn count(
         let count = || everything(site, &scope, stop);
         return Ok(Some(site.totals(&scope, count)?));
     }
-    let stop = stop.within(MOST_COUNTING);
+    let stop = stop.within(most);
     let clock = site.clock();
     let request = request(ask, &Scope::default());
     let month = |time| clock.month(time);

@@ -1,5 +1,7 @@
 //! Links between a coding agent's conversation and those of the agents that it started.
 
+use std::cell::OnceCell;
+
 use maud::{Markup, html};
 
 use super::{
@@ -8,7 +10,7 @@ use super::{
 };
 use crate::{
     engine::{About, Engine, Error, Scope, Session},
-    model::Stop,
+    model::{Hit, Instant, Stop},
     text::snippet,
 };
 
@@ -20,6 +22,12 @@ const PROMPT: usize = 400;
 
 /// The beginning of a tool call in a message.
 const CALL: &str = "[tool: ";
+
+/// The most messages of a conversation among which the call that started an agent is looked for.
+const MOST_LOOKED_AT: usize = 500;
+
+/// The seconds within which an agent begins after the call that started it.
+const STARTS_WITHIN: i64 = 60 * 60;
 
 /// What a conversation started, and what started it.
 #[derive(Default)]
@@ -33,42 +41,42 @@ pub(super) struct Family {
 
 /// A conversation of an agent that another one started.
 struct Agent {
-    title: String,
-    address: String,
-    turns: u32,
-    /// The beginning of its first message.
-    prompt: String,
+    about: About,
+    /// The beginning of its first message, once it was read.
+    prompt: OnceCell<String>,
 }
 
 impl Family {
-    /// Finds the conversations of the same session. A session's own conversation has the session's id.
+    /// Finds the agents that a conversation started, and the conversation that started it as an agent. An
+    /// agent has the id of that conversation as its session.
     pub(super) fn of(engine: &Engine, talk: &Session, stop: &Stop) -> Result<Family, Error> {
         let (kind, id) = (talk.about.source, &talk.about.id);
-        let Some(session) = talk.about.session.clone().filter(|name| !name.is_empty()) else {
+        let Some(session) = talk.about.session.as_ref().filter(|name| !name.is_empty()) else {
             return Ok(Family::default());
         };
-        if session != *id {
-            let parent = engine.session(kind, &session, false, stop)?;
-            let parent = parent.map(|parent| {
-                let call = call_of(&parent, &prompt_of(talk));
-                let call = call.map(|turn| parent.line(turn));
-                let call = call.map_or(String::new(), |number| format!("/{number}#m{number}"));
-                (title_of(&parent), format!("/c/{}{call}", encoded(&session)))
-            });
-            return Ok(Family { parent, ..Family::default() });
-        }
-        let scope = Scope { sources: vec![kind], session: Some(session), ..Scope::default() };
+        let parent = match session == id {
+            true => None,
+            false => engine.session(kind, session, false, stop)?,
+        };
+        let parent = parent.map(|parent| {
+            let call = call_of(&parent, talk).map(|turn| parent.line(turn));
+            let call = call.map_or(String::new(), |number| format!("/{number}#m{number}"));
+            (title_of(&parent.about), format!("/c/{}{call}", encoded(session)))
+        });
+        let scope = Scope { sources: vec![kind], session: Some(id.clone()), ..Scope::default() };
         let page = engine.listed_briefly(&scope, 0, MOST_AGENTS + 1, stop)?;
-        let mut abouts: Vec<&About> = page.abouts.iter().filter(|about| about.id != *id).collect();
-        abouts.truncate(MOST_AGENTS);
-        abouts.sort_by_key(|about| (about.begun, &about.id));
-        let mut agents = Vec::new();
-        for about in abouts {
-            let Some(agent) = engine.session(kind, &about.id, false, stop)? else { continue };
-            agents.push(Agent::of(about, &agent));
-        }
-        let more = page.total.saturating_sub(1 + agents.len());
-        Ok(Family { parent: None, agents, more })
+        let total = page.total;
+        // A scope with an id that is nobody's session has the conversations of another session.
+        let (mut family, other): (Vec<About>, Vec<About>) =
+            page.abouts.into_iter().partition(|about| about.session.as_ref() == Some(id));
+        family.retain(|about| about.id != *id);
+        family.truncate(MOST_AGENTS);
+        family.sort_by(|a, b| (a.begun, &a.id).cmp(&(b.begun, &b.id)));
+        let all = if other.is_empty() { total - usize::from(session == id) } else { family.len() };
+        let more = all.saturating_sub(family.len());
+        let agents =
+            family.into_iter().map(|about| Agent { about, prompt: OnceCell::new() }).collect();
+        Ok(Family { parent, agents, more })
     }
 
     /// Returns the rows of facts: what started the conversation, and what it started.
@@ -92,31 +100,35 @@ impl Family {
         }
     }
 
-    /// Returns links to the agents that a message started.
-    pub(super) fn of_message(&self, role: &str, content: &str) -> Markup {
-        let is_call = |agent: &&Agent| starts(role, content, &agent.prompt);
+    /// Returns links to the agents that a message started. Only the agents that began soon after the message
+    /// are read, and of these only the first prompt.
+    pub(super) fn of_message(&self, engine: &Engine, hit: &Hit<'_>, stop: &Stop) -> Markup {
+        let is_call = |agent: &&Agent| {
+            is_soon_after(hit.time, agent.about.begun)
+                && starts(&hit.role, &hit.content, agent.prompt(engine, stop))
+        };
         html! {
-            @for agent in self.agents.iter().filter(is_call) {
-                p.agent { (agent.link()) }
+            @if may_start(&hit.role, &hit.content) {
+                @for agent in self.agents.iter().filter(is_call) {
+                    p.agent { (agent.link()) }
+                }
             }
         }
     }
 }
 
 impl Agent {
-    fn of(about: &About, agent: &Session) -> Agent {
-        Agent {
-            title: title_of(agent),
-            address: format!("/c/{}", encoded(&about.id)),
-            turns: about.turns,
-            prompt: prompt_of(agent),
-        }
+    fn prompt(&self, engine: &Engine, stop: &Stop) -> &str {
+        self.prompt.get_or_init(|| {
+            let agent = engine.session(self.about.source, &self.about.id, false, stop);
+            agent.ok().flatten().map(|agent| prompt_of(&agent)).unwrap_or_default()
+        })
     }
 
     fn link(&self) -> Markup {
         html! {
-            a href=(self.address) dir="auto" { (self.title) }
-            " " span.note { "agent, " (counted(self.turns as usize, "message")) }
+            a href=(format!("/c/{}", encoded(&self.about.id))) dir="auto" { (title_of(&self.about)) }
+            " " span.note { "agent, " (counted(self.about.turns as usize, "message")) }
         }
     }
 }
@@ -129,15 +141,37 @@ fn prompt_of(talk: &Session) -> String {
     snippet::cut(text, PROMPT).unwrap_or(text).to_owned()
 }
 
+/// Returns whether a message may have a call of a tool.
+fn may_start(role: &str, content: &str) -> bool {
+    role == "assistant" && content.contains(CALL)
+}
+
 /// Returns whether a message has a call whose arguments have the prompt.
 fn starts(role: &str, content: &str, prompt: &str) -> bool {
     !prompt.is_empty()
-        && role == "assistant"
-        && content.contains(CALL)
+        && may_start(role, content)
         && memchr::memmem::find(content.as_bytes(), prompt.as_bytes()).is_some()
 }
 
-fn call_of(parent: &Session, prompt: &str) -> Option<usize> {
-    let is_call = |turn: &usize| starts(parent.role(*turn), &parent.message(*turn).content, prompt);
-    (0..parent.turns()).find(is_call)
+fn is_soon_after(call: Option<Instant>, begun: Option<Instant>) -> bool {
+    let Some((call, begun)) = call.zip(begun) else { return true };
+    (call.seconds - 1..=call.seconds + STARTS_WITHIN).contains(&begun.seconds)
+}
+
+/// Returns the message with the call that started an agent: the last one before the agent began.
+fn call_of(parent: &Session, agent: &Session) -> Option<usize> {
+    let prompt = prompt_of(agent);
+    let is_later = |turn: usize| {
+        let time = parent.message(turn).time;
+        time.zip(agent.about.begun).is_some_and(|(time, begun)| time.seconds > begun.seconds + 1)
+    };
+    // Messages are in the order of their times.
+    let (mut low, mut end) = (0, parent.turns());
+    while low < end {
+        let middle = low.midpoint(end);
+        if is_later(middle) { end = middle } else { low = middle + 1 }
+    }
+    let is_call =
+        |turn: &usize| starts(parent.role(*turn), &parent.message(*turn).content, &prompt);
+    (end.saturating_sub(MOST_LOOKED_AT)..end).rev().find(is_call)
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
     ops::ControlFlow,
     sync::{
         Mutex, PoisonError,
@@ -19,10 +20,11 @@ use super::{
 };
 use crate::{
     engine::{
-        ConversationIds, ConversationKey, Flags, Match, Mode, Note, Question, Scope, SourceKind,
+        ConversationIds, ConversationKey, Flags, Match, Mode, Note, Question, Render, Scope,
+        SourceKind,
     },
     model::{Hit, Instant, Stop},
-    text::{hash::fnv1a, literal::LiteralPattern, snippet},
+    text::{literal::LiteralPattern, snippet},
     tools::words::Words,
 };
 
@@ -30,13 +32,16 @@ use crate::{
 pub(super) const GROUPS: usize = 20;
 
 /// The maximum number of shown messages of a conversation; the others are on the conversation's page.
-const MOST_LINES: usize = 13;
+const MOST_LINES: usize = 8;
+
+/// The bytes after the first match of a text that an excerpt may need.
+const MOST_AROUND: usize = 4 << 10;
 
 /// The maximum number of messages of a conversation that are read, with those of the same text.
 const MOST_READ: usize = 60;
 
 /// The time limit of counting messages beyond a full page. The request for the filters counts all messages.
-const MOST_COUNTING: Duration = Duration::from_millis(2);
+const MOST_COUNTING: Duration = Duration::from_millis(1);
 
 /// The number of results of a search by meaning.
 const NEAREST: usize = 60;
@@ -198,18 +203,23 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     let is_full = AtomicBool::new(false);
     // Conversations with enough shown messages: their further hits are only counted.
     let done: Mutex<ConversationIds> = Mutex::default();
-    let is_done = |kind, hit: &Hit<'_>| {
+    let reads = |kind, id: &str| {
         let done = done.lock().unwrap_or_else(PoisonError::into_inner);
-        done.get(&kind).is_some_and(|ids| ids.contains(&*hit.conversation_id))
+        !is_full.load(Ordering::Relaxed) && !done.get(&kind).is_some_and(|ids| ids.contains(id))
     };
-    let render = |kind, hit: Hit<'_>| {
-        let spans = |text: &str, most| pattern.first_spans(text, most);
-        let is_in_text = !spans(&hit.content, 1).is_empty();
-        let is_light = is_full.load(Ordering::Relaxed) || is_done(kind, &hit);
-        let title = if is_light { Vec::new() } else { title_of(&hit.title, &marker) };
-        let text = (is_in_text && !is_light).then(|| {
-            let (text, spans) = marker.readable(&hit.content);
-            (around(&text, &spans), fnv1a(hit.content.as_bytes()))
+    let make = |kind, hit: Hit<'_>| {
+        let first = pattern.first_spans(&hit.content, 1);
+        let is_in_text = !first.is_empty();
+        let is_shown = reads(kind, &hit.conversation_id);
+        let title = if is_shown { title_of(&hit.title, &marker) } else { Vec::new() };
+        let text = first.first().filter(|_| is_shown).map(|first| {
+            // An excerpt needs only the text around the first match.
+            let near = first.end.saturating_add(MOST_AROUND)..hit.content.len();
+            let end = near.clone().find(|at| hit.content.is_char_boundary(*at)).unwrap_or(near.end);
+            let (text, spans) = marker.readable(&hit.content[..end]);
+            let mut hasher = DefaultHasher::new();
+            hit.content.hash(&mut hasher);
+            (around(&text, &spans), hasher.finish())
         });
         let hit = Hit { content: "".into(), title: "".into(), ..hit }.into_owned();
         Some(StreamedHit { kind, hit, title, is_in_text, text })
@@ -234,7 +244,13 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         is_cut = true;
         ControlFlow::Break(())
     };
-    let searched = site.engine.exact_in_all(&request, scope, stop, &render, &mut show)?;
+    let searched = site.engine.exact_in_all(
+        &request,
+        scope,
+        stop,
+        Render { make: &make, reads: &reads },
+        &mut show,
+    )?;
     let took = begun.elapsed();
     let (messages, conversations) = (grouping.messages, grouping.seen.len());
     let shown: Vec<SeenConversation> =

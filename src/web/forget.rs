@@ -95,7 +95,7 @@ fn find(site: &Site, id: &str, stop: &Stop) -> Result<FoundToForget, Problem> {
         Err(error @ Error::ReadOnly { .. }) => Err(error.to_string()),
         Err(error) => return Err(error.into()),
     };
-    Ok((card, title_of(&session), found))
+    Ok((card, title_of(&session.about), found))
 }
 
 fn way_back(found: &Forgettable) -> Markup {

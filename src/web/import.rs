@@ -74,9 +74,9 @@ pub(super) fn progress(site: &Site) -> Markup {
                         (counted(outcome.new_conversations as usize, "conversation")) " and "
                         (counted(outcome.new_messages as usize, "message")) " are new, "
                         (counted(outcome.updated_messages as usize, "message")) " changed." }
-                    @if !outcome.missing.is_empty() {
-                        p.warn { b { "Not everything was imported:" } }
-                        ul.list { @for line in &outcome.missing { li dir="auto" { (line) } } }
+                    @if !outcome.is_whole { p.warn { b { "Not everything was imported" } } }
+                    @if !outcome.left_out.is_empty() {
+                        ul.list { @for line in &outcome.left_out { li dir="auto" { (line) } } }
                     }
                     p { a.btn.main href="/" { "Search it" } }
                 }

@@ -43,8 +43,10 @@ pub(super) struct Outcome {
     pub(super) new_conversations: u64,
     pub(super) new_messages: u64,
     pub(super) updated_messages: u64,
-    /// The parts that could not be read, one sentence each.
-    pub(super) missing: Vec<String>,
+    /// Whether everything could be read.
+    pub(super) is_whole: bool,
+    /// What was left out, a line each.
+    pub(super) left_out: Vec<String>,
 }
 
 impl Imports {

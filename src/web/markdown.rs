@@ -25,7 +25,27 @@ pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) 
     let events = Parser::new_ext(text, options).filter_map(|event| writer.event(event));
     let mut html = String::with_capacity(text.len() * 3 / 2);
     html::push_html(&mut html, events);
-    html
+    if html.contains("<table>") { tables(&html) } else { html }
+}
+
+/// The tags of tables that are written in another way: a wide table scrolls, and our policy forbids styles
+/// in the HTML. Texts of messages have no tags.
+const TABLE_TAGS: [(&str, &str); 8] = [
+    (
+        "<table>",
+        "<figure class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>",
+    ),
+    ("</table>", "</table></figure>"),
+    ("<th style=\"text-align: left\">", "<th class=\"left\">"),
+    ("<th style=\"text-align: center\">", "<th class=\"center\">"),
+    ("<th style=\"text-align: right\">", "<th class=\"right\">"),
+    ("<td style=\"text-align: left\">", "<td class=\"left\">"),
+    ("<td style=\"text-align: center\">", "<td class=\"center\">"),
+    ("<td style=\"text-align: right\">", "<td class=\"right\">"),
+];
+
+fn tables(html: &str) -> String {
+    TABLE_TAGS.iter().fold(html.to_owned(), |html, (from, to)| html.replace(from, to))
 }
 
 /// Replaces the events of pulldown-cmark that must be shown in another way.
@@ -195,6 +215,15 @@ mod tests {
                 assert!(!outside.contains(" on"), "{hostile}: <{tag}>");
             }
         }
+    }
+
+    #[test]
+    fn tables_have_no_styles_of_their_own() {
+        let table = "| a | b |\n|-:|:-:|\n| 1 | style=\"text-align: right\" <table> |\n";
+        let html = shown(table);
+        assert!(html.contains("<figure class=\"scroll\"") && html.contains("</table></figure>"));
+        assert!(html.contains("<td class=\"right\">1</td><td class=\"center\">style="), "{html}");
+        assert!(html.contains("&lt;table&gt;") && !html.contains(" style=\"text-align: center"));
     }
 
     #[test]

@@ -44,7 +44,7 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use tower_http::compression::CompressionLayer;
+use tower_http::{CompressionLevel, compression::CompressionLayer};
 
 use crate::engine::{Engine, Resources};
 use ask::Ask;
@@ -77,7 +77,8 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
         .route("/static/{hash}/{name}", get(assets::asset))
         .route("/favicon.ico", get(assets::favicon))
         .fallback(missing)
-        .layer(CompressionLayer::new())
+        // Most browsers are on the same computer, where time counts for more than bytes.
+        .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
         .with_state(site)
 }
 
@@ -92,8 +93,10 @@ async fn fragment(State(site): Shared, RawQuery(query): RawQuery) -> Response {
 }
 
 async fn counts(State(site): Shared, RawQuery(query): RawQuery) -> Response {
-    let ask = Ask::parse(query.as_deref().unwrap_or_default());
-    html(&site, move |site, stop| facets::fragment(site, &ask, stop)).await
+    let query = query.unwrap_or_default();
+    let ask = Ask::parse(&query);
+    let is_first = ask::fields(&query).any(|(name, value)| name == "first" && value == "1");
+    html(&site, move |site, stop| facets::fragment(site, &ask, is_first, stop)).await
 }
 
 async fn conversation(
@@ -482,6 +485,78 @@ mod tests {
         assert!(markdown.contains("running 1 test\npassed <b>"), "{markdown}");
     }
 
+    fn router_of_transcripts(export: &TestExport, folder: &std::path::Path) -> Router {
+        let config = export.engine.config().clone();
+        let archives = vec![folder.to_owned()];
+        let engine = Arc::new(Engine::new(crate::engine::Config { archives, ..config }));
+        engine.upkeep().sync_transcripts(&Default::default(), &|_| {}).unwrap();
+        router(engine, false, RESOURCES)
+    }
+
+    #[tokio::test]
+    async fn agents_of_codex_are_linked_over_several_generations() {
+        let export = TestExport::of(&[]);
+        let folder = tempfile::tempdir().unwrap();
+        let id = |n: u32| format!("0199{n:04}-d124-7592-9cac-2ec05abbca08");
+        let prompt = |n: u32| format!("Prompt {n}.\nSay the line.");
+        for n in 0..3 {
+            let record = |kind: &str, payload: serde_json::Value| {
+                let time = format!("2025-10-30T11:00:{n:02}Z");
+                let record =
+                    serde_json::json!({"timestamp": time, "type": kind, "payload": payload});
+                format!("{record}\n")
+            };
+            let mut meta = serde_json::json!({"id": id(n), "cwd": "/shop", "source": "cli"});
+            if n > 0 {
+                let spawn = serde_json::json!({"parent_thread_id": id(n - 1), "depth": n});
+                meta["source"] = serde_json::json!({"subagent": {"thread_spawn": spawn}});
+            }
+            let asked = serde_json::json!({"type": "message", "role": "user",
+                "content": [{"type": "input_text", "text": prompt(n)}]});
+            let arguments = serde_json::json!({"message": prompt(n + 1)}).to_string();
+            let call = serde_json::json!({"type": "function_call", "name": "spawn_agent",
+                "call_id": "c", "arguments": arguments});
+            let lines = [("session_meta", meta), ("response_item", asked), ("response_item", call)];
+            let lines: String = lines.into_iter().map(|(kind, it)| record(kind, it)).collect();
+            let name = format!("rollout-2025-10-30T11-00-{n:02}-{}.jsonl", id(n));
+            std::fs::write(folder.path().join(name), lines).unwrap();
+        }
+        let router = router_of_transcripts(&export, folder.path());
+        for n in 0..3 {
+            let (_, page) = get_of(&router, &format!("/c/{}", id(n))).await;
+            let started = format!("<a href=\"/c/{}\" dir=\"auto\">", id(n + 1));
+            // One link is below the call, the other one among the facts.
+            assert_eq!(page.matches(&started).count(), if n < 2 { 2 } else { 0 }, "{page}");
+            assert_eq!(words_of(&page).contains("1 agent"), n < 2, "{page}");
+            let by = n.checked_sub(1).map(|before| format!("<a href=\"/c/{}/3#m3\">", id(before)));
+            assert_eq!(words_of(&page).contains("Started by"), by.is_some(), "{page}");
+            assert!(by.is_none_or(|by| page.contains(&by)), "{page}");
+        }
+    }
+
+    #[tokio::test]
+    async fn counts_do_not_depend_on_what_is_read() {
+        let export = TestExport::of(&["red fox", "a red title"]);
+        let add = "INSERT INTO messages VALUES (?1, ?2, 'user', ?3, 1700000000)";
+        for n in 0..700 {
+            let text = if n % 3 == 0 { format!("no match {n}") } else { format!("Red {n}") };
+            export.connection.execute(add, (format!("x{n}"), n % 2, text)).unwrap();
+        }
+        let rename = "UPDATE conversations SET title = 'red' WHERE id = '1'";
+        export.connection.execute(rename, []).unwrap();
+        export.reindex();
+        let router = router_of(&export);
+        let (_, page) = get_of(&router, "/results?q=red").await;
+        let (_, facets) = get_of(&router, "/facets?q=red").await;
+        let count = |page: &str| {
+            let at = page.find("data-count=\"").map(|at| at + "data-count=\"".len()).unwrap();
+            page[at..].split('"').next().unwrap().to_owned()
+        };
+        let words = words_of(&page);
+        assert_eq!((count(&page), count(&facets)), ("468".to_owned(), "468".to_owned()), "{words}");
+        assert_eq!(words.matches("226 more in the conversation itself").count(), 2, "{words}");
+    }
+
     #[tokio::test]
     async fn an_agent_and_the_call_that_started_it_are_linked() {
         const SESSION: &str = "11111111-2222-4333-8444-555555555555";
@@ -507,11 +582,7 @@ mod tests {
         std::fs::create_dir(&transcripts).unwrap();
         std::fs::write(transcripts.join(format!("{SESSION}.jsonl")), own).unwrap();
         std::fs::write(transcripts.join("agent-x1.jsonl"), agent).unwrap();
-        let config = export.engine.config().clone();
-        let archives = vec![folder.path().to_owned()];
-        let engine = Arc::new(Engine::new(crate::engine::Config { archives, ..config }));
-        engine.upkeep().sync_transcripts(&Default::default(), &|_| {}).unwrap();
-        let router = router(engine, false, RESOURCES);
+        let router = router_of_transcripts(&export, folder.path());
         let of_agent = format!("/c/{SESSION}%2Fagent-x1");
         let (_, page) = get_of(&router, &format!("/c/{SESSION}")).await;
         let link = format!("<a href=\"{of_agent}\" dir=\"auto\">");
@@ -731,11 +802,13 @@ mod tests {
         assert!(failed.contains("was not imported") && failed.contains("no.zip"), "{failed}");
         assert!(!failed.contains("/tmp"), "{failed}");
         let export = r#"[{"uuid": "c1", "name": "Baking", "chat_messages": [{"uuid": "m1", "sender": "human",
-            "created_at": "2025-01-03T10:00:00Z", "text": "How long does sourdough proof?"}]}]"#;
+            "created_at": "2025-01-03T10:00:00Z", "text": "How long does sourdough proof?"},
+            {"uuid": "m2", "sender": "human", "created_at": "2025-01-03T10:00:01Z", "text": ""}]}]"#;
         let answer = post("conversations.json", export.to_owned()).await.unwrap();
         assert_eq!(answer.status(), StatusCode::ACCEPTED);
         let done = ended().await;
         assert!(words_of(&done).contains("1 conversation and 1 message are new"), "{done}");
+        assert!(words_of(&done).contains("1 empty message skipped"), "{done}");
         assert!(get_of(&router, "/?q=SOURDOUGH").await.1.contains("<mark>sourdough</mark>"));
     }
 

@@ -10,6 +10,8 @@ addEventListener("DOMContentLoaded", () => {
   const isSearch = !!at("list");
   let asked = null; // the request for results that is under way
   let counting = null; // the request for counts
+  let waiting = 0; // the timer of the next request for counts
+  const PAUSE = 100; // milliseconds without a key before messages are counted
   let composing = false;
   let chosen = 0;
 
@@ -53,6 +55,7 @@ addEventListener("DOMContentLoaded", () => {
     }
     asked?.abort();
     counting?.abort();
+    clearTimeout(waiting);
     asked = new AbortController();
     if (!keeps) history.replaceState(null, "", fields ? "/?" + fields : "/");
     try {
@@ -71,7 +74,8 @@ addEventListener("DOMContentLoaded", () => {
         begin(link, wasFocused);
       }
       document.title = (field.value.trim() || "Search") + " – verbatim";
-      count(fields);
+      // While somebody types, counting would take the time of the next results.
+      waiting = setTimeout(() => count(fields), PAUSE);
     } catch (error) {
       if (error.name !== "AbortError") {
         complain("verbatim does not answer. Start it again, then search again.");
@@ -86,43 +90,52 @@ addEventListener("DOMContentLoaded", () => {
     return copy.innerHTML;
   };
 
-  // Counts come after the results, and never in their way.
+  // Counts come after the results, and never in their way. If they take long, the first ones are lower bounds.
   const count = async (fields) => {
     counting?.abort();
     counting = new AbortController();
+    const { signal } = counting;
     try {
-      const { ok, page } = await fetched("/facets?" + fields, counting.signal);
-      if (!ok) return;
-      const facets = at("facets");
-      const focused = document.activeElement;
-      const folds = () => [...document.querySelectorAll("#facets, #facets details")];
-      const wereOpen = folds().map((fold) => fold.open);
-      const mark = facets.contains(focused) && focused.name && [focused.name, focused.value];
-      swap(page, "facets");
-      folds().forEach((fold, n) => (fold.open = wereOpen[n] ?? fold.open));
-      const end = ["First month", "Last month"].indexOf(focused.ariaLabel);
-      swap(page, "hist");
-      addEnds();
-      if (end >= 0) at("hist").querySelectorAll("input")[end]?.focus();
-      if (mark) {
-        const same = [...at("facets").querySelectorAll("input")];
-        same.find((one) => one.name === mark[0] && one.value === mark[1])?.focus();
-      }
-      const exact = page.getElementById("exact");
-      const status = at("status");
-      const known = at("total");
-      const isBetter = exact && known && (!("more" in exact.dataset) || +exact.dataset.count > +known.dataset.count);
-      if (isBetter && status) {
-        status.replaceChildren(...exact.childNodes);
-        status.firstElementChild.id = "total";
+      for (const first of ["first=1&", ""]) {
+        const { ok, page } = await fetched("/facets?" + first + fields, signal);
+        if (ok) showCounts(page);
+        if (!ok || !page.querySelector("#exact[data-more]")) return;
       }
     } catch (error) {
       if (error.name !== "AbortError") at("hist")?.replaceChildren();
     }
   };
 
+  const showCounts = (page) => {
+    const facets = at("facets");
+    const focused = document.activeElement;
+    const folds = () => [...document.querySelectorAll("#facets, #facets details")];
+    const wereOpen = folds().map((fold) => fold.open);
+    const mark = facets.contains(focused) && focused.name && [focused.name, focused.value];
+    swap(page, "facets");
+    folds().forEach((fold, n) => (fold.open = wereOpen[n] ?? fold.open));
+    const end = ["First month", "Last month"].indexOf(focused.ariaLabel);
+    swap(page, "hist");
+    addEnds();
+    if (end >= 0) at("hist").querySelectorAll("input")[end]?.focus();
+    if (mark) {
+      const same = [...at("facets").querySelectorAll("input")];
+      same.find((one) => one.name === mark[0] && one.value === mark[1])?.focus();
+    }
+    const exact = page.getElementById("exact");
+    const status = at("status");
+    const known = at("total");
+    const isBetter = exact && known && (!("more" in exact.dataset) || +exact.dataset.count > +known.dataset.count);
+    if (isBetter && status) {
+      status.replaceChildren(...exact.childNodes);
+      const total = Object.assign(status.firstElementChild, { id: "total" });
+      total.dataset.count = exact.dataset.count;
+    }
+  };
+
   // Rows that j and k go through: the results, or the messages of a person.
-  const rows = () => [...document.querySelectorAll("#list .hits li, #list .group:not(:has(.hits))")]
+  const ROWS = "#list .hits li, #list .group:not(:has(.hits))";
+  const rows = () => [...document.querySelectorAll(ROWS)]
     .filter((row) => row.checkVisibility());
 
   const choose = (to) => {
@@ -164,12 +177,14 @@ addEventListener("DOMContentLoaded", () => {
 
   // The first result is chosen, or the one with a link, and the caret stays where it is.
   const begin = (link, isFocused) => {
-    const all = rows();
-    chosen = Math.max(0, all.findIndex((row) => row.querySelector("a").href === link));
+    // To look at every row takes a layout, which the results would wait for.
+    const all = link ? rows() : [document.querySelector(ROWS)];
+    chosen = Math.max(0, all.findIndex((row) => row?.querySelector("a").href === link));
     const row = all[chosen];
     row?.setAttribute("aria-current", "true");
     if (!link) at("peek")?.replaceChildren();
-    if (row) peek(row.querySelector("a"));
+    const show = () => row.isConnected && peek(row.querySelector("a"));
+    if (row) requestAnimationFrame(() => setTimeout(show));
     if (isFocused) row?.querySelector("a").focus({ preventScroll: true });
   };
 
@@ -480,7 +495,8 @@ addEventListener("DOMContentLoaded", () => {
         if (answer.status === 401) return location.reload();
         const now = await answer.text();
         at("gone")?.remove();
-        if (answer.ok && now !== stamp) {
+        // Half of a word is not searched for; the next pulse looks again.
+        if (answer.ok && now !== stamp && !composing) {
           stamp = now;
           await refresh();
         }
@@ -499,7 +515,7 @@ addEventListener("DOMContentLoaded", () => {
 
   if (isSearch) {
     // The caret stays behind what was typed.
-    if (document.activeElement === field) field.setSelectionRange(field.value.length, field.value.length);
+    field.setSelectionRange(field.value.length, field.value.length);
     begin();
     count(query());
   }

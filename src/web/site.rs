@@ -198,7 +198,7 @@ impl Problem {
     /// Returns a heading, which is a sentence, and the details.
     fn words(&self) -> (String, String) {
         match self {
-            Problem::Missing(what) => ("Nothing is here".to_owned(), what.clone()),
+            Problem::Missing(what) => ("Nothing is here".to_owned(), sentence(what)),
             Problem::Wrong(what) => ("This cannot be searched for".to_owned(), what.clone()),
             Problem::Refused(what) => ("This was not done".to_owned(), what.clone()),
             Problem::Engine(error) if error.is_not_found() => {
@@ -215,6 +215,14 @@ impl Problem {
             Problem::Panicked(what) => ("This page has a defect".to_owned(), what.clone()),
         }
     }
+}
+
+/// Returns an error message as a sentence.
+fn sentence(message: &str) -> String {
+    let mut rest = message.chars();
+    let first: String = rest.next().into_iter().flat_map(char::to_uppercase).collect();
+    let end = if message.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{end}", rest.as_str())
 }
 
 /// Requests a stop when the client no longer waits for the answer.

@@ -86,7 +86,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
 fn share(tally: &Tally) -> String {
     let own = tally.roles.get("user").copied().unwrap_or(0);
     match (own * 100).checked_div(tally.messages) {
-        Some(share) => format!("You wrote {share} % of the messages."),
+        Some(share) => format!("You wrote {share}\u{a0}% of the messages."),
         None => String::new(),
     }
 }

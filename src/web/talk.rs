@@ -103,7 +103,7 @@ pub(super) fn page(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
                 div.thread {
                     (talk.within())
                     (talk.hop())
-                    (talk.messages(site, &marker))
+                    (talk.messages(site, &marker, stop))
                 }
             }
             (talk.strip())
@@ -161,7 +161,7 @@ pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
 pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, Problem> {
     let (session, card) = find(site, id, stop)?;
     let clock = site.clock();
-    let mut text = format!("# {}\n\n`{}` · {}\n", title_of(&session), card.id, card.service);
+    let mut text = format!("# {}\n\n`{}` · {}\n", title_of(&session.about), card.id, card.service);
     if let Some(link) = &card.link {
         let _ = write!(text, "\n<{link}>\n");
     }
@@ -196,7 +196,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
     let (session, card) = find(site, id, stop)?;
-    let title = title_of(&session);
+    let title = title_of(&session.about);
     let path = Path::of(&session, &follows(site, &session, stop)?, None);
     let is_other = |turn: &usize| path.place(*turn).is_none();
     let others: Vec<usize> = (0..session.turns()).filter(is_other).collect();
@@ -372,7 +372,7 @@ fn address(card: &Card, ask: &Ask, number: u32) -> String {
 
 impl Talk {
     fn title(&self) -> String {
-        title_of(&self.session)
+        title_of(&self.session.about)
     }
 
     fn link(&self, turn: usize) -> String {
@@ -414,7 +414,7 @@ impl Talk {
         from..to.max(first + 1).min(all)
     }
 
-    fn messages(&self, site: &Site, marker: &Marker) -> Markup {
+    fn messages(&self, site: &Site, marker: &Marker, stop: &Stop) -> Markup {
         let mut reading = Reading {
             is_focused: self.ask.is_focused,
             ..reading(site, &self.card, marker, Highlighter::new())
@@ -446,7 +446,7 @@ impl Talk {
                     is_open: self.is_whole,
                     versions: self.versions(*turn),
                     files: html! {
-                        (self.family.of_message(self.session.role(*turn), &hit.content))
+                        (self.family.of_message(&site.engine, &hit, stop))
                         (files.shown(&hit))
                     },
                 }))

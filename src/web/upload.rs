@@ -19,7 +19,6 @@ use tempfile::TempDir;
 
 use super::{
     ask::fields,
-    card::counted,
     imports::{Outcome, ReadSoFar, Stage},
     message::size,
     site::SiteState,
@@ -31,6 +30,7 @@ use crate::{
     },
     model::Stop,
     private,
+    tools::left_out::{Remedies, left_out},
 };
 
 /// The maximum size of a received file in bytes: exports with many pictures have some gigabytes.
@@ -209,23 +209,15 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
         let done = reading.forgetter().forget(&forgotten, site.resources, &stop, &mut |_| {});
         done.map_err(|error| error.to_string())?;
     }
-    let mut missing: Vec<String> =
-        report.missing().iter().map(|line| without_folder(line, path)).collect();
-    for (number, why) in [
-        (report.excluded, "of excluded projects and folders"),
-        (report.forgotten, "that you forgot"),
-    ] {
-        if number > 0 {
-            let left_out = counted(number as usize, "conversation");
-            missing.push(format!("left out: {left_out} {why}"));
-        }
-    }
+    let remedies = Remedies { branches: "; the box above imports them too", ..Remedies::default() };
+    let lines = left_out(&report, remedies);
     Ok(Outcome {
         conversations: report.tally.conversations,
         new_conversations: report.changes.new_conversations,
         new_messages: report.changes.new_messages,
         updated_messages: report.changes.updated_messages,
-        missing,
+        is_whole: report.missing().is_empty(),
+        left_out: lines.iter().map(|line| without_folder(line, path)).collect(),
     })
 }
 

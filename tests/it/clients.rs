@@ -397,6 +397,7 @@ fn the_service_is_shown_before_it_is_made() {
     let says = user.says(&["service", "install", "9000", "--page", "--print"], 0);
     let words = r#""serve" "--http" "9000" "--page""#.replace('\\', "");
     assert!(says.contains("ExecStart=") && says.contains(&words), "{says}");
+    assert!(says.starts_with("[Unit]\n"), "the file as it is: {says}");
     assert!(!unit.exists());
     let says = user.says(&["service", "install"], 2);
     assert!(says.contains("there is no terminal to ask") && !unit.exists(), "{says}");

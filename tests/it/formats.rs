@@ -458,6 +458,31 @@ fn a_store_of_the_version_before_is_read_again() {
     assert_eq!(home.sync().read, 0, "the files are read again only once");
 }
 
+#[test]
+fn agents_of_codex_get_the_session_that_started_them() {
+    let home = Home::new();
+    let spawn = json!({"subagent": {"thread_spawn": {"parent_thread_id": "root", "depth": 1}}});
+    let meta = json!({"timestamp": "2025-01-01T00:00:00Z", "type": "session_meta",
+        "payload": {"id": "agent", "cwd": "/shop", "source": spawn}});
+    let asked = json!({"timestamp": "2025-01-01T00:00:01Z", "type": "response_item",
+        "payload": {"type": "message", "role": "user",
+            "content": [{"type": "input_text", "text": "Look"}]}});
+    home.write("rollout-2025-01-01T00-00-00-agent.jsonl", format!("{meta}\n{asked}\n"));
+    home.write("a.jsonl", line(1, "user", "said"));
+    home.sync();
+    let database = home.engine.config().archive_database();
+    let session = || -> String {
+        let sql = "SELECT session FROM verbatim_transcripts WHERE conversation_id = 'agent'";
+        Connection::open(&database).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(session(), "root");
+    let old = "UPDATE verbatim_transcripts SET session = conversation_id; PRAGMA user_version = 4";
+    Connection::open(&database).unwrap().execute_batch(old).unwrap();
+    assert_eq!(home.sync().read, 1, "only the agent's file is read again");
+    assert_eq!(session(), "root");
+    assert_eq!(home.sync().read, 0);
+}
+
 /// Root may enter every folder, so this runs the program as another user.
 #[cfg(unix)]
 #[test]

@@ -168,7 +168,12 @@ fn nothing_is_searched_in_the_middle_of_a_composition() {
         let parameters = json!({"text": text, "selectionStart": caret, "selectionEnd": caret});
         browser.chromium("Input.imeSetComposition", &parameters);
     }
-    thread::sleep(Duration::from_millis(300));
+    // Nor does a new message start the search.
+    let connection = Connection::open(site.home.path().join("db/chats.db")).expect("it is there");
+    let sql = "INSERT INTO messages VALUES ('new', 'c1', 'user', 'something new', 1800000000)";
+    connection.execute(sql, []).expect("a new id");
+    browser.run("window.pulses = window.asked.length");
+    browser.wait("window.asked.slice(window.pulses).filter(it => it === '/pulse').length >= 3");
     let asked = browser.run("return window.asked.filter(it => it.startsWith('/results'))");
     assert_eq!(asked, json!([]), "half of a word was searched for");
     browser.chromium("Input.insertText", &json!({"text": "日本語"}));

@@ -184,6 +184,10 @@ impl Sink for HidingSink<'_> {
         self.sink.discard();
     }
 
+    fn reads(&self, conversation: &str) -> bool {
+        self.sink.reads(conversation)
+    }
+
     fn left_out(&self) -> Option<(HashSet<String>, usize)> {
         let (mut ids, most) = self.sink.left_out().unwrap_or((HashSet::new(), usize::MAX));
         ids.extend(self.excluded.iter().cloned());

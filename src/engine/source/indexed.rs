@@ -21,7 +21,7 @@ use super::{
 use crate::{
     db::{self, tally::MessageFacts},
     engine::error::Error,
-    index::{self, Snapshot},
+    index::{self, Found, Snapshot},
     map_faults,
     model::{Hit, Instant, Origin, Request, Stop},
 };
@@ -91,7 +91,7 @@ impl IndexedReader {
         let mut verified = VerifiedSink::new(&self.snapshot, stop, sink);
         // The snapshot's files were checked when it was opened, and their stamps a moment ago.
         let found = map_faults::caught(|| {
-            let trace = self.snapshot.search(request, stop, &mut |hit| verified.take(hit))?;
+            let trace = self.snapshot.search(request, stop, &mut |found| verified.take(found))?;
             verified.confirm();
             Ok(trace)
         });
@@ -365,7 +365,14 @@ impl<'a> VerifiedSink<'a> {
         }
     }
 
-    fn take(&mut self, hit: Hit<'_>) -> ControlFlow<()> {
+    fn take(&mut self, mut found: Found<'_, '_>) -> ControlFlow<()> {
+        match !self.sink.reads(&found.conversation_id()) && found.is_by_text() {
+            true => self.hold(found.unread()),
+            false => self.hold(found.hit()),
+        }
+    }
+
+    fn hold(&mut self, hit: Hit<'_>) -> ControlFlow<()> {
         self.bytes += hit.content.len();
         self.held += 1;
         self.sink.take(hit);

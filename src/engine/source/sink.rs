@@ -19,6 +19,12 @@ pub trait Sink {
     /// Discards the hits that are not confirmed.
     fn discard(&mut self);
 
+    /// Returns whether the texts of a conversation's hits are wanted. If not, a hit whose text matches may have
+    /// the searched text in the place of its own.
+    fn reads(&self, _conversation: &str) -> bool {
+        true
+    }
+
     /// The conversations whose hits it drops, and how many other hits it still takes. A search may
     /// leave out the rest.
     fn left_out(&self) -> Option<(HashSet<String>, usize)> {
@@ -65,5 +71,34 @@ where
 
     fn discard(&mut self) {
         self.held.clear();
+    }
+}
+
+/// A sink that does not want the texts of some conversations.
+pub(crate) struct Sparing<'a> {
+    /// Returns whether the texts of a conversation are wanted.
+    pub(crate) reads: &'a dyn Fn(&str) -> bool,
+    pub(crate) sink: &'a mut dyn Sink,
+}
+
+impl Sink for Sparing<'_> {
+    fn take(&mut self, hit: Hit<'_>) {
+        self.sink.take(hit);
+    }
+
+    fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {
+        self.sink.confirm(stop)
+    }
+
+    fn discard(&mut self) {
+        self.sink.discard();
+    }
+
+    fn reads(&self, conversation: &str) -> bool {
+        (self.reads)(conversation)
+    }
+
+    fn left_out(&self) -> Option<(HashSet<String>, usize)> {
+        self.sink.left_out()
     }
 }

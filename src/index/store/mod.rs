@@ -395,6 +395,15 @@ impl DocStore {
         let texts = self.text(&head, texts);
         let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));
         let content = if raw_content && head.shown_length.is_some() { stored } else { shown };
+        self.row(doc, &head, lossy_text(content.whole()))
+    }
+
+    /// Returns a message with another text in the place of its own, which is not read.
+    pub(super) fn hit_with<'a>(&'a self, doc: u32, content: Cow<'a, str>) -> Hit<'a> {
+        self.row(doc, &self.record(doc).0, content)
+    }
+
+    fn row<'a>(&'a self, doc: u32, head: &FileHeader<'a>, content: Cow<'a, str>) -> Hit<'a> {
         let conversation = self.conversation(doc);
         Hit {
             message_id: head.id(),
@@ -402,7 +411,7 @@ impl DocStore {
             title: lossy(self.title(conversation)),
             role: self.role_name(doc).into(),
             time: self.time(doc),
-            content: lossy_text(content.whole()),
+            content,
             position: head.rest().position,
         }
     }

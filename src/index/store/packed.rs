@@ -266,6 +266,17 @@ impl<'a> Text<'a> {
         &tail[begin.unwrap_or(tail.len())..]
     }
 
+    /// Returns the last byte of a text that is valid UTF-8, without reading the text; `None` if that needs
+    /// more than a look at the end.
+    #[inline]
+    pub(in crate::index) fn last(&self) -> Option<u8> {
+        match &self.body {
+            Body::Plain(bytes) => bytes.get(self.range.0..self.range.1)?.last().copied(),
+            Body::Packed(packed) if self.range == (0, packed.length) => packed.last(),
+            Body::Packed(_) => None,
+        }
+    }
+
     /// Returns the text up to a place.
     pub(in crate::index) fn until(&self, end: usize) -> Cow<'a, [u8]> {
         let range = self.range.0..(self.range.0 + end).min(self.range.1);
@@ -317,6 +328,17 @@ impl Packed<'_> {
         let codes = self.codes.get(self.start(first)..self.start(last)).unwrap_or_default();
         self.table.decode(codes, buffer);
         range.start - start..range.end - start
+    }
+
+    /// Returns the last byte of a text without the byte 255, as [`Packed::tail`] reads it.
+    #[inline]
+    fn last(&self) -> Option<u8> {
+        let (code, before) = self.codes.split_last()?;
+        if before.last() == Some(&ESCAPE) {
+            return Some(*code);
+        }
+        let length = usize::from(self.table.lengths[usize::from(*code)]);
+        self.table.symbols[usize::from(*code)].get(length.checked_sub(1)?).copied()
     }
 
     /// Unpacks the last bytes of a text without the byte 255, which UTF-8 does not have: then a code 255
