@@ -223,15 +223,52 @@ pub(super) fn wait_for(
     Err(client.failed("finish the index", why))
 }
 
+/// The bytes from which an index is large.
+const LARGE: u64 = 64 << 20;
+
+/// How often a large index is asked whether it still keeps documents for lagging copies. It looks
+/// itself every 30 seconds.
+const LEASE_CHECKS: u32 = 25;
+
+/// Waits until a large index keeps no documents for copies of its shards that lag behind. For these,
+/// the cluster stores each document a second time with all its fields, and a merge leaves this out only
+/// when nothing may ask for it any more.
+fn let_go(client: &Client, name: &str, stop: &Stop) -> Result<(), Error> {
+    let what = "prepare the merge";
+    let flush = Call::import(what, "POST", format!("/{name}/_flush"));
+    client.ask::<Value>(flush, stop)?;
+    for _ in 0..LEASE_CHECKS {
+        let call = Call::import(what, "GET", format!("/{name}/_stats/store?level=shards"));
+        let stats: Value = client.ask(call, stop)?;
+        let shards = stats["indices"][name]["shards"].as_object();
+        let shards = shards.into_iter().flat_map(|it| it.values()).filter_map(Value::as_array);
+        let is_kept = |shard: &Value| {
+            let last = shard["seq_no"]["max_seq_no"].as_i64();
+            let leases = shard["retention_leases"]["leases"].as_array();
+            leases.into_iter().flatten().any(|it| it["retaining_seq_no"].as_i64() <= last)
+        };
+        let bytes = stats["_all"]["primaries"]["store"]["size_in_bytes"].as_u64();
+        if bytes.unwrap_or(0) < LARGE || !shards.flatten().any(is_kept) {
+            break;
+        }
+        client.pause(4, stop)?;
+    }
+    Ok(())
+}
+
 /// Merges the segments of an index that was written anew, and waits for the copies of its shards.
 pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Result<(), Error> {
     let name = &written.name;
     if !written.is_copy {
-        let path = format!("/{name}/_forcemerge?max_num_segments=1");
-        let call = Call::import("merge the segments of the index", "POST", path);
-        // After a timeout the cluster goes on merging, and answers are right without the merge.
-        if let Err(Error::Stopped) = client.ask::<Value>(call, stop) {
-            return Err(Error::Stopped);
+        let_go(client, name, stop)?;
+        // A refresh and a flush let go of the files from before the merge.
+        for step in ["_forcemerge?max_num_segments=1", "_refresh", "_flush"] {
+            let path = format!("/{name}/{step}");
+            let call = Call::import("merge the segments of the index", "POST", path);
+            // After a timeout the cluster goes on merging, and answers are right without the merge.
+            if let Err(Error::Stopped) = client.ask::<Value>(call, stop) {
+                return Err(Error::Stopped);
+            }
         }
     }
     let call = Call::import("make copies of the shards", "PUT", format!("/{name}/_settings"));
