@@ -59,13 +59,16 @@ pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>, Er
     }
 }
 
+/// Returns what the indexes that the alias leads to say of themselves, by name.
+fn aliased(client: &Client, stop: &Stop) -> Result<BTreeMap<String, Described>, Error> {
+    let path = format!("/{}/_mapping", client.address().index());
+    Ok(client.find(Call::get("look up the index", path), stop)?.unwrap_or_default())
+}
+
 /// Returns the index that the alias leads to, also if an earlier version wrote it.
 pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation>, Error> {
     let alias = client.address().index();
-    let call = Call::get("look up the index", format!("/{alias}/_mapping"));
-    let Some(found) = client.find::<BTreeMap<String, Described>>(call, stop)? else {
-        return Ok(None);
-    };
+    let found = aliased(client, stop)?;
     if found.len() > 1 {
         let names: Vec<String> = found.into_keys().collect();
         let names = names.join(" and ");
@@ -168,7 +171,12 @@ pub(super) fn begin(
             let call = Call::import(what, "POST", format!("/{current}/_clone/{name}"));
             make(client, call.with(&json!({ "settings": copied_settings() })), stop)?;
             let call = Call::import(what, "PUT", format!("/{name}/_mapping"));
-            client.ask::<Value>(call.with(&json!({ "_meta": { META: meta } })), stop)?;
+            let call = call.with(&json!({ "_meta": { META: meta } }));
+            if let Err(error) = client.ask::<Value>(call, stop) {
+                // No later attempt knows this index.
+                let _ = delete(client, &name, &Stop::never());
+                return Err(error);
+            }
         }
     }
     wait_for(client, &name, "yellow", stop)?;
@@ -297,10 +305,17 @@ pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result
     let call = Call::import(what, "POST", "/_aliases".to_owned());
     let moved = client.find::<Value>(call.with(&json!({ "actions": actions })), stop);
     // The answer of an earlier attempt may have been lost.
-    if current(client, stop)?.as_deref() == Some(&done.name) {
-        return Ok(());
+    let found = aliased(client, stop)?;
+    match (found.contains_key(&done.name), found.len()) {
+        (true, 1) => return Ok(()),
+        // Each of two first imports adds its index. Whoever sees two takes its own back.
+        (true, _) => {
+            let actions = json!([{ "remove": { "index": done.name, "alias": alias } }]);
+            let call = Call::import(what, "POST", "/_aliases".to_owned());
+            client.find::<Value>(call.with(&json!({ "actions": actions })), stop)?;
+        }
+        (false, _) => drop(moved?),
     }
-    moved?;
     Err(client.failed(what, "another import was finished meanwhile; run this one again"))
 }
 
