@@ -162,7 +162,7 @@ fn two_first_imports_at_once_never_make_two_indexes() {
     let databases = [of("a.db", "a", "red"), of("b.db", "b", "blue")];
     let run = |path: &PathBuf| {
         let target = scene.nodes.address(&scene.index);
-        verbatim_search::import(&[path.clone()], &target, Branches::Shown, &|_| {})
+        verbatim_search::import(std::slice::from_ref(path), &target, Branches::Shown, &|_| {})
             .map_err(|error| error.to_string())
     };
     thread::scope(|scope| {
