@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    client::{Call, Client, shown},
+    client::{Call, Client, full, is_full, shown},
     error::Error,
 };
 use crate::model::Stop;
@@ -156,11 +156,12 @@ fn send(client: &Client, index: &str, body: String, stop: &Stop) -> Result<(), E
         let mut lines = body.split_inclusive('\n');
         for item in answer.items.into_iter().flat_map(HashMap::into_values) {
             let two = [lines.next(), lines.next()];
+            let reason = shown(item.error["reason"].as_str().unwrap_or_default());
             match item.status {
                 200..=299 => {}
+                429 if is_full(&reason) => return Err(client.failed(WHAT, full(&reason))),
                 429 | 503 if attempt < MOST_ATTEMPTS => again.extend(two.into_iter().flatten()),
                 status => {
-                    let reason = shown(item.error["reason"].as_str().unwrap_or_default());
                     let why =
                         format!("document {} was refused, status {status}: {reason}", item.name);
                     return Err(client.failed(WHAT, why));

@@ -229,6 +229,9 @@ impl Client {
         let mut failed = 0;
         loop {
             let why = match self.attempt(call, stop)? {
+                Attempt::Answer(429, body) if is_full(&reason(&body)) => {
+                    return Err(self.failed(call.what, full(&reason(&body))));
+                }
                 Attempt::Answer(429 | 502 | 503 | 504, body) if begun.elapsed() >= patience => {
                     let why = format!("it is too busy: {}", reason(&body));
                     return Err(self.failed(call.what, why));
@@ -316,6 +319,17 @@ fn reason(body: &[u8]) -> String {
         Err(_) => String::from_utf8_lossy(body).into_owned(),
     };
     shown(&text)
+}
+
+/// Returns whether the reason of an error is that the cluster lets nobody write, because the disk of a
+/// node is full. This can last for days.
+pub(super) fn is_full(reason: &str) -> bool {
+    reason.contains("read-only-allow-delete")
+}
+
+/// Returns what is wrong for the reason of such an error.
+pub(super) fn full(reason: &str) -> String {
+    format!("the disk of a node is nearly full; make room there, then do it again: {reason}")
 }
 
 /// Returns the beginning of a text from a cluster, in one line.

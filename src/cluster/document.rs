@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -19,9 +22,12 @@ pub(super) const MESSAGE: &str = "m";
 pub(super) const CONVERSATION: &str = "c";
 
 /// The most bytes of a text without grams of five characters, unless they are of one letter; and the
-/// most of one with them, because it is sent twice and a request has a limit.
+/// most of one with them, because a node holds all of them while it writes the document.
 const SHORT_TEXT: usize = 1_000;
 const MOST_LONG_TEXT: usize = 4 << 20;
+
+/// The bytes of the hash in the name of a document. They are whole characters of Base64.
+const HASH_BYTES: usize = 12;
 
 /// A message as a document.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -53,19 +59,28 @@ pub(super) struct MessageDocument {
     /// The text of JSON parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     d: Option<String>,
+    /// The content and the text of JSON parts, if they are long. They have grams of five characters
+    /// too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lt: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ld: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     /// Whether the content has no reliable grams, so that every search looks at it.
     #[serde(default, skip_serializing_if = "is_false")]
     odd: bool,
+    /// The characters of the texts, folded, each of them once. Not in `_source`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    o: String,
     /// Further text for the grams: the parts of the texts that change when accents are removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     g: Vec<String>,
-    /// Whether the text is long, so that all its grams of five characters are in `h`.
+    /// Whether the text is long, so that it is in `lt` and `ld`.
     #[serde(default, skip_serializing_if = "is_false")]
     long: bool,
-    /// Text for the grams of five characters: all of it if it is long, and otherwise the runs of one
-    /// character. Not in `_source`.
+    /// Further text for the grams of five characters: of a long text as in `g`, and of others the runs
+    /// of one character. Not in `_source`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     h: Vec<String>,
     /// The place in the reading order of the conversation, from 0.
@@ -74,7 +89,8 @@ pub(super) struct MessageDocument {
     /// The length in terms.
     #[serde(default)]
     pub(super) l: u32,
-    /// The terms, the words for the vector, and the packed vector in Base64; not in `_source`.
+    /// The terms, a character for each word of the vector, and the packed vector in Base64; not in
+    /// `_source`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) w: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -124,11 +140,15 @@ impl MessageDocument {
         }
         let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
         one.long = bytes > SHORT_TEXT && bytes <= MOST_LONG_TEXT;
-        let all = texts.into_iter().flatten().chain(one.g.iter().map(String::as_str));
-        one.h = match one.long {
-            true => all.map(str::to_owned).collect(),
-            false => all.flat_map(same_letters).collect::<BTreeSet<_>>().into_iter().collect(),
-        };
+        let all = || texts.into_iter().flatten().chain(one.g.iter().map(String::as_str));
+        let (letters, runs) = (letters(all()), BTreeSet::from_iter(all().flat_map(same_letters)));
+        one.o = letters;
+        if one.long {
+            one.h = one.g.clone();
+            (one.lt, one.ld) = (one.t.take(), one.d.take());
+        } else {
+            one.h = runs.into_iter().collect();
+        }
         one
     }
 
@@ -147,11 +167,24 @@ impl MessageDocument {
             time: self.s.map(|seconds| Instant { seconds, nanos: self.n.unwrap_or_default() }),
             position: self.p,
             row: self.r,
-            content: self.t.map(String::into_bytes).or(bytes),
-            decoded: self.d,
+            content: self.t.or(self.lt).map(String::into_bytes).or(bytes),
+            decoded: self.d.or(self.ld),
             model: self.model,
         }
     }
+}
+
+/// Returns the folded characters of some texts, each of them once.
+fn letters<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    let (mut ascii, mut others) = ([false; 128], BTreeSet::new());
+    for letter in texts.flat_map(str::chars).map(fold) {
+        match ascii.get_mut(letter as usize) {
+            Some(is_there) => *is_there = true,
+            None => drop(others.insert(letter)),
+        }
+    }
+    let ascii = ('\0'..).zip(ascii).filter(|(_, is_there)| *is_there).map(|(letter, _)| letter);
+    ascii.chain(others).collect()
 }
 
 /// Returns what stands [`LONG_GRAM`] times in a row in a text.
@@ -202,8 +235,8 @@ pub(super) struct ConversationDocument {
     pub(super) made: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) summary: String,
-    /// The hashes of the terms of the title and of the summary, the words for the vector, and the
-    /// packed vector in Base64; not in `_source`.
+    /// The hashes of the terms of the title and of the summary, a character for each word of the
+    /// vector, and the packed vector in Base64; not in `_source`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) tw: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -345,11 +378,12 @@ pub(super) fn conversation_name(id: &str) -> String {
 
 /// Returns the beginning of the names of the documents of a conversation's messages.
 pub(super) fn message_names(id: &str) -> String {
-    format!("m{}-", long_hash(id))
+    format!("m{}", long_hash(id))
 }
 
+/// Returns a hash of a fixed length. The cluster stores names of these characters as bytes.
 fn long_hash(id: &str) -> String {
-    Sha256::digest(id).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    URL_SAFE_NO_PAD.encode(&Sha256::digest(id)[..HASH_BYTES])
 }
 
 /// Takes the hash of a conversation with all its messages.

@@ -59,13 +59,16 @@ pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>, Er
     }
 }
 
+/// Returns what the indexes that the alias leads to say of themselves, by name.
+fn aliased(client: &Client, stop: &Stop) -> Result<BTreeMap<String, Described>, Error> {
+    let path = format!("/{}/_mapping", client.address().index());
+    Ok(client.find(Call::get("look up the index", path), stop)?.unwrap_or_default())
+}
+
 /// Returns the index that the alias leads to, also if an earlier version wrote it.
 pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation>, Error> {
     let alias = client.address().index();
-    let call = Call::get("look up the index", format!("/{alias}/_mapping"));
-    let Some(found) = client.find::<BTreeMap<String, Described>>(call, stop)? else {
-        return Ok(None);
-    };
+    let found = aliased(client, stop)?;
     if found.len() > 1 {
         let names: Vec<String> = found.into_keys().collect();
         let names = names.join(" and ");
@@ -168,7 +171,12 @@ pub(super) fn begin(
             let call = Call::import(what, "POST", format!("/{current}/_clone/{name}"));
             make(client, call.with(&json!({ "settings": copied_settings() })), stop)?;
             let call = Call::import(what, "PUT", format!("/{name}/_mapping"));
-            client.ask::<Value>(call.with(&json!({ "_meta": { META: meta } })), stop)?;
+            let call = call.with(&json!({ "_meta": { META: meta } }));
+            if let Err(error) = client.ask::<Value>(call, stop) {
+                // No later attempt knows this index.
+                let _ = delete(client, &name, &Stop::never());
+                return Err(error);
+            }
         }
     }
     wait_for(client, &name, "yellow", stop)?;
@@ -223,15 +231,52 @@ pub(super) fn wait_for(
     Err(client.failed("finish the index", why))
 }
 
+/// The bytes from which an index is large.
+const LARGE: u64 = 64 << 20;
+
+/// How often a large index is asked whether it still keeps documents for lagging copies. It looks
+/// itself every 30 seconds.
+const LEASE_CHECKS: u32 = 25;
+
+/// Waits until a large index keeps no documents for copies of its shards that lag behind. For these,
+/// the cluster stores each document a second time with all its fields, and a merge leaves this out only
+/// when nothing may ask for it any more.
+fn let_go(client: &Client, name: &str, stop: &Stop) -> Result<(), Error> {
+    let what = "prepare the merge";
+    let flush = Call::import(what, "POST", format!("/{name}/_flush"));
+    client.ask::<Value>(flush, stop)?;
+    for _ in 0..LEASE_CHECKS {
+        let call = Call::import(what, "GET", format!("/{name}/_stats/store?level=shards"));
+        let stats: Value = client.ask(call, stop)?;
+        let shards = stats["indices"][name]["shards"].as_object();
+        let shards = shards.into_iter().flat_map(|it| it.values()).filter_map(Value::as_array);
+        let is_kept = |shard: &Value| {
+            let last = shard["seq_no"]["max_seq_no"].as_i64();
+            let leases = shard["retention_leases"]["leases"].as_array();
+            leases.into_iter().flatten().any(|it| it["retaining_seq_no"].as_i64() <= last)
+        };
+        let bytes = stats["_all"]["primaries"]["store"]["size_in_bytes"].as_u64();
+        if bytes.unwrap_or(0) < LARGE || !shards.flatten().any(is_kept) {
+            break;
+        }
+        client.pause(4, stop)?;
+    }
+    Ok(())
+}
+
 /// Merges the segments of an index that was written anew, and waits for the copies of its shards.
 pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Result<(), Error> {
     let name = &written.name;
     if !written.is_copy {
-        let path = format!("/{name}/_forcemerge?max_num_segments=1");
-        let call = Call::import("merge the segments of the index", "POST", path);
-        // After a timeout the cluster goes on merging, and answers are right without the merge.
-        if let Err(Error::Stopped) = client.ask::<Value>(call, stop) {
-            return Err(Error::Stopped);
+        let_go(client, name, stop)?;
+        // A refresh and a flush let go of the files from before the merge.
+        for step in ["_forcemerge?max_num_segments=1", "_refresh", "_flush"] {
+            let path = format!("/{name}/{step}");
+            let call = Call::import("merge the segments of the index", "POST", path);
+            // After a timeout the cluster goes on merging, and answers are right without the merge.
+            if let Err(Error::Stopped) = client.ask::<Value>(call, stop) {
+                return Err(Error::Stopped);
+            }
         }
     }
     let call = Call::import("make copies of the shards", "PUT", format!("/{name}/_settings"));
@@ -260,10 +305,17 @@ pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result
     let call = Call::import(what, "POST", "/_aliases".to_owned());
     let moved = client.find::<Value>(call.with(&json!({ "actions": actions })), stop);
     // The answer of an earlier attempt may have been lost.
-    if current(client, stop)?.as_deref() == Some(&done.name) {
-        return Ok(());
+    let found = aliased(client, stop)?;
+    match (found.contains_key(&done.name), found.len()) {
+        (true, 1) => return Ok(()),
+        // Each of two first imports adds its index. Whoever sees two takes its own back.
+        (true, _) => {
+            let actions = json!([{ "remove": { "index": done.name, "alias": alias } }]);
+            let call = Call::import(what, "POST", "/_aliases".to_owned());
+            client.find::<Value>(call.with(&json!({ "actions": actions })), stop)?;
+        }
+        (false, _) => drop(moved?),
     }
-    moved?;
     Err(client.failed(what, "another import was finished meanwhile; run this one again"))
 }
 

@@ -63,7 +63,7 @@ impl<'a> Importer<'a> {
     pub(crate) fn new(client: &'a Client, stop: &'a Stop) -> Result<Importer<'a>, Error> {
         let current = generation::current(client, stop)?;
         let known = match &current {
-            Some(current) => view::conversations(client, current, true, stop)?,
+            Some(current) => view::conversations(client, current, stop)?,
             None => Vec::new(),
         };
         let known = known.into_iter().map(|it| (it.stored.id.clone(), it)).collect();
@@ -163,7 +163,7 @@ impl<'a> Importer<'a> {
         };
         let target = match begun {
             Some(begun) => {
-                let written = view::conversations(self.client, &begun.name, true, self.stop)?;
+                let written = view::conversations(self.client, &begun.name, self.stop)?;
                 self.written = written.into_iter().map(|it| (it.stored.id, it.digest)).collect();
                 begun
             }
@@ -283,8 +283,8 @@ impl<'a> Importer<'a> {
             shards: Shards,
         }
         let what = "check what was written";
-        let all = view::conversations(self.client, index, true, self.stop)?;
-        let expected: u64 = all.iter().map(|it| it.messages.len() as u64).sum();
+        let all = view::conversations(self.client, index, self.stop)?;
+        let expected: u64 = all.iter().map(|it| it.turns as u64).sum();
         let call = Call::import(what, "POST", format!("/{index}/_count"));
         let call = call.with(&json!({ "query": { "term": { "kind": MESSAGE } } }));
         let counted: Count = self.client.ask(call, self.stop)?;

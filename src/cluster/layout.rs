@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::text::fold::fold;
 
 /// The version of the layout, which every index stores. It must rise when the stored data change.
-pub(super) const FORMAT: u64 = 3;
+pub(super) const FORMAT: u64 = 4;
 
 /// The name of our entry in the metadata of an index.
 pub(super) const META: &str = "verbatim";
@@ -21,7 +21,9 @@ const LONGEST_TERM: u32 = 1_000;
 const SATURATION: f32 = 1.0;
 const LENGTH_WEIGHT: f32 = 0.5;
 
-/// The longest gram, in characters.
+/// The lengths of the grams of `g`, in characters. Single characters are in `o`, each of them once,
+/// because a cluster takes long to sort out what is repeated.
+const SHORTEST_GRAM: usize = 2;
 pub(super) const LONGEST_GRAM: usize = 3;
 
 /// The length of the grams of `h`, in characters. A long text has nearly every three characters of a
@@ -59,17 +61,21 @@ pub(super) fn new_index(meta: &Value) -> Value {
             "sort.field": order,
             "sort.order": order.iter().map(|_| "desc").collect::<Vec<_>>(),
             "sort.missing": order.iter().map(|_| "_last").collect::<Vec<_>>(),
-            "max_ngram_diff": LONGEST_GRAM - 1,
+            "max_ngram_diff": LONGEST_GRAM - SHORTEST_GRAM,
             "analysis": {
                 "char_filter": { "fold": { "type": "mapping", "mappings": folds } },
                 "tokenizer": {
                     "grams": {
-                        "type": "ngram", "min_gram": 1, "max_gram": LONGEST_GRAM, "token_chars": [],
+                        "type": "ngram", "min_gram": SHORTEST_GRAM, "max_gram": LONGEST_GRAM,
+                        "token_chars": [],
                     },
                     "long_grams": {
                         "type": "ngram", "min_gram": LONG_GRAM, "max_gram": LONG_GRAM, "token_chars": [],
                     },
                     "words": { "type": "whitespace", "max_token_length": LONGEST_TERM },
+                    "characters": {
+                        "type": "ngram", "min_gram": 1, "max_gram": 1, "token_chars": [],
+                    },
                 },
                 "analyzer": {
                     "grams": { "type": "custom", "tokenizer": "grams", "char_filter": ["fold"] },
@@ -77,6 +83,7 @@ pub(super) fn new_index(meta: &Value) -> Value {
                         "type": "custom", "tokenizer": "long_grams", "char_filter": ["fold"],
                     },
                     "words": { "type": "custom", "tokenizer": "words" },
+                    "characters": { "type": "custom", "tokenizer": "characters" },
                 },
             },
             "similarity": { "words": { "type": "BM25", "k1": SATURATION, "b": LENGTH_WEIGHT } },
@@ -98,19 +105,21 @@ fn mapping(meta: &Value) -> Value {
         })
     };
     // The score of a document is the sum of the boosts of the words that a query has.
-    let words = json!({
-        "type": "text", "analyzer": "words", "norms": false, "index_options": "docs",
-        "similarity": "boolean",
-    });
+    let words = |analyzer: &str| {
+        json!({
+            "type": "text", "analyzer": analyzer, "norms": false, "index_options": "docs",
+            "similarity": "boolean",
+        })
+    };
     let sorted = json!({ "type": "long", "index": false });
-    let text = json!({ "type": "text", "index": false, "copy_to": "g" });
+    let text = |grams: &[&str]| json!({ "type": "text", "index": false, "copy_to": grams });
     json!({
         // Fields without a mapping are only stored.
         "dynamic": false,
         "_meta": { META: meta },
-        "_source": { "excludes": ["g", "h", "w", "vt", "v", "tw", "sw"] },
+        "_source": { "excludes": ["o", "g", "h", "w", "vt", "v", "tw", "sw"] },
         "properties": {
-            "kind": { "type": "keyword" },
+            "kind": { "type": "keyword", "doc_values": false },
             "c": { "type": "long" },
             "rh": { "type": "long" },
             "s": { "type": "long" },
@@ -119,19 +128,22 @@ fn mapping(meta: &Value) -> Value {
             "r": sorted,
             "k": sorted,
             "odd": { "type": "boolean" },
-            "t": text,
-            "d": text,
+            "t": text(&["g"]),
+            "d": text(&["g"]),
+            "lt": text(&["g", "h"]),
+            "ld": text(&["g", "h"]),
+            "o": grams("characters"),
             "g": grams("grams"),
             "h": grams("long_grams"),
-            "long": { "type": "boolean" },
+            "long": { "type": "boolean", "doc_values": false },
             "i": { "type": "integer", "index": false },
             "l": { "type": "integer", "index": false },
             "w": {
                 "type": "text", "analyzer": "words", "index_options": "freqs", "similarity": "words",
             },
-            "vt": words,
-            "tw": words,
-            "sw": words,
+            "vt": words("characters"),
+            "tw": words("words"),
+            "sw": words("words"),
             "v": { "type": "binary", "doc_values": true },
         },
     })

@@ -45,8 +45,8 @@ pub(crate) fn rebuild(
 ) -> Result<Rebuilt, Error> {
     let current = generation::of_alias(client, stop)?
         .ok_or_else(|| Error::Empty { address: client.address().to_string() })?;
-    let all = view::conversations(client, &current.name, true, stop)?;
-    let messages = all.iter().map(|it| it.messages.len() as u64).sum();
+    let all = view::conversations(client, &current.name, stop)?;
+    let messages = all.iter().map(|it| it.turns as u64).sum();
     let is_written = is_forced || !current.is_current();
     let rebuilt = Rebuilt { is_written, conversations: all.len() as u64, messages };
     if !is_written {
@@ -61,7 +61,7 @@ pub(crate) fn rebuild(
             let messages = messages.into_iter().map(|(_, message)| message).collect();
             importer.put(&conversation.stored, messages)?;
         }
-        done += conversation.messages.len() as u64;
+        done += conversation.turns as u64;
         progress(done, messages);
     }
     importer.finish()?;
@@ -83,7 +83,7 @@ pub(crate) enum Forgot {
 pub(crate) fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<Forgot, Error> {
     let Some(current) = generation::current(client, stop)? else { return Ok(Forgot::None) };
     let wanted: HashSet<&String> = ids.iter().collect();
-    let all = view::conversations(client, &current, true, stop)?;
+    let all = view::conversations(client, &current, stop)?;
     let found: Vec<ClusterConversation> =
         all.into_iter().filter(|it| wanted.contains(&it.stored.id)).collect();
     if found.is_empty() {
@@ -131,7 +131,7 @@ fn delete(
     for some in found.chunks(MOST_DELETED) {
         let hashes: Vec<i64> = some.iter().map(|it| document::hash(&it.stored.id)).collect();
         // Each conversation has one document, and one for each message.
-        let expected: u64 = some.iter().map(|it| 1 + it.messages.len() as u64).sum();
+        let expected: u64 = some.iter().map(|it| 1 + it.turns as u64).sum();
         let path = format!("/{index}/_delete_by_query?refresh=true&wait_for_active_shards=1");
         let query = json!({ "query": { "terms": { "c": hashes } } });
         let done: Deleted = client.ask(Call::import(what, "POST", path).with(&query), stop)?;

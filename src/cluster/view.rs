@@ -36,6 +36,11 @@ const CONVERSATIONS_OF_PAGE: usize = 1_000;
 /// The most documents that are fetched by their names at once.
 const NAMES_AT_ONCE: usize = 200;
 
+/// The most messages whose roles and times are kept in memory, with some 40 bytes for each. Those of a
+/// larger index are read from the cluster whenever they are counted. Debug builds keep few, so that the
+/// tests do both.
+const MOST_KEPT: usize = if cfg!(debug_assertions) { 400 } else { 5_000_000 };
+
 /// A conversation of a state.
 #[derive(Debug)]
 pub(crate) struct ClusterConversation {
@@ -53,8 +58,10 @@ pub(crate) struct ClusterConversation {
     /// A title made from the messages, if the conversation has none; and the summary.
     pub(crate) made: String,
     pub(crate) summary: String,
-    /// What is counted of its messages, in no particular order.
-    pub(crate) messages: Vec<Tallied>,
+    /// The number of messages.
+    pub(crate) turns: usize,
+    /// What is counted of its messages, in no particular order; empty if the state has too many.
+    messages: Vec<Tallied>,
     /// The hash of what was imported last.
     pub(super) digest: String,
 }
@@ -78,6 +85,8 @@ pub(crate) struct View {
     conversations: Vec<ClusterConversation>,
     /// The places of conversations by the hashes of their ids.
     places: HashMap<i64, usize>,
+    /// Whether the conversations have what is counted of their messages.
+    has_tallies: bool,
 }
 
 #[derive(Deserialize)]
@@ -151,14 +160,44 @@ impl Pages<'_> {
 impl View {
     /// Reads the conversations of an index.
     pub(super) fn open(client: &Client, index: String, stop: &Stop) -> Result<View, Error> {
-        let conversations = conversations(client, &index, false, stop)?;
-        let with_messages = conversations.into_iter().filter(|it| !it.messages.is_empty());
-        let mut conversations: Vec<ClusterConversation> = with_messages.collect();
+        let (mut conversations, mut messages) = (Vec::new(), 0);
+        each_conversation(client, &index, false, stop, &mut |mut it| {
+            messages += it.turns;
+            if messages > MOST_KEPT {
+                it.messages = Vec::new();
+            }
+            if it.turns > 0 {
+                conversations.push(it);
+            }
+        })?;
+        let has_tallies = messages <= MOST_KEPT;
+        if !has_tallies {
+            conversations.iter_mut().for_each(|it| it.messages = Vec::new());
+        }
         conversations
             .sort_by(|a, b| b.last.cmp(&a.last).then_with(|| a.stored.id.cmp(&b.stored.id)));
         let hashes = conversations.iter().map(|it| document::hash(&it.stored.id));
         let places = hashes.zip(0..).collect();
-        Ok(View { index, conversations, places })
+        Ok(View { index, conversations, places, has_tallies })
+    }
+
+    /// Hands over each conversation that has messages, with what is counted of them. They are read from
+    /// the cluster if they are too many to be kept.
+    pub(crate) fn tallies(
+        &self,
+        client: &Client,
+        stop: &Stop,
+        each: &mut dyn FnMut(&ClusterConversation, &[Tallied]),
+    ) -> Result<(), Error> {
+        if self.has_tallies {
+            self.conversations.iter().for_each(|it| each(it, &it.messages));
+            return Ok(());
+        }
+        each_conversation(client, &self.index, false, stop, &mut |it| {
+            if it.turns > 0 {
+                each(&it, &it.messages);
+            }
+        })
     }
 
     /// The name of the index.
@@ -315,24 +354,38 @@ fn in_reading_order() -> Value {
     json!([{ "i": { "order": "asc", "unmapped_type": "integer" } }, { "k": "asc" }])
 }
 
-/// Reads every conversation of an index, also those without messages.
+/// Reads every conversation of an index for an import, also those without messages, and without what
+/// is counted of the messages.
 pub(super) fn conversations(
+    client: &Client,
+    index: &str,
+    stop: &Stop,
+) -> Result<Vec<ClusterConversation>, Error> {
+    let mut all = Vec::new();
+    each_conversation(client, index, true, stop, &mut |it| {
+        all.push(ClusterConversation { messages: Vec::new(), ..it });
+    })?;
+    Ok(all)
+}
+
+/// Reads every conversation of an index, also those without messages.
+fn each_conversation(
     client: &Client,
     index: &str,
     is_import: bool,
     stop: &Stop,
-) -> Result<Vec<ClusterConversation>, Error> {
+    each: &mut dyn FnMut(ClusterConversation),
+) -> Result<(), Error> {
     let query = json!({ "constant_score": { "filter": { "term": { "kind": CONVERSATION } } } });
     let sort = json!([{ "k": "asc" }]);
     let what = "read the list of conversations";
     let mut pages = Pages { client, index, what, query, sort, after: None, is_import };
-    let mut all = Vec::new();
     loop {
         let page = pages.next::<ConversationDocument>(CONVERSATIONS_OF_PAGE, stop)?;
         let is_last = page.len() < CONVERSATIONS_OF_PAGE;
-        all.extend(page.into_iter().map(|document| conversation(document.source)));
+        page.into_iter().for_each(|document| each(conversation(document.source)));
         if is_last {
-            return Ok(all);
+            return Ok(());
         }
     }
 }
@@ -351,6 +404,7 @@ fn conversation(document: ConversationDocument) -> ClusterConversation {
         models,
         made,
         summary,
+        turns: messages.len(),
         messages,
         digest,
     }
@@ -369,7 +423,7 @@ pub(super) fn messages(
     let query = json!({ "bool": { "filter": filter } });
     let sort = in_reading_order();
     let mut pages = Pages { client, index, what, query, sort, after: None, is_import: false };
-    let mut all = Vec::with_capacity(conversation.messages.len());
+    let mut all = Vec::with_capacity(conversation.turns);
     loop {
         let page = pages.next::<MessageDocument>(MOST_OF_PAGE, stop)?;
         let is_last = page.len() < MOST_OF_PAGE;
@@ -378,11 +432,11 @@ pub(super) fn messages(
             break;
         }
     }
-    match all.len() == conversation.messages.len() {
+    match all.len() == conversation.turns {
         true => Ok(all),
         false => Err(client.failed(
             what,
-            format!("{} of its {} messages are there", all.len(), conversation.messages.len()),
+            format!("{} of its {} messages are there", all.len(), conversation.turns),
         )),
     }
 }

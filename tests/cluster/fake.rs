@@ -67,7 +67,7 @@ fn answer(mut stream: TcpStream, answers: &Answers, log: &Mutex<Vec<String>>) {
 
 /// What a cluster says of an index of ours.
 fn mapping() -> String {
-    let meta = json!({ "verbatim": { "format": 3, "import": "i", "base": "" } });
+    let meta = json!({ "verbatim": { "format": 4, "import": "i", "base": "" } });
     json!({ "chats-v000001-00000000": { "mappings": { "_meta": meta } } }).to_string()
 }
 

@@ -12,6 +12,7 @@ use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use verbatim_search::{
+    Branches,
     engine::Reader,
     model::{Request, Stop},
 };
@@ -142,6 +143,64 @@ fn what_a_new_import_lacks_is_kept_behind_the_rest() {
     let expected: Vec<_> =
         expected.iter().map(|it| format!("the thing {it}")).zip((1..).map(Some)).collect();
     assert_eq!(read, expected);
+}
+
+/// Each of the two imports begins before there is an index. The one that ends first stays.
+#[test]
+fn two_first_imports_at_once_never_make_two_indexes() {
+    let Some(scene) = Scene::new() else { return };
+    let of = |name: &str, conversation: &str, word: &str| {
+        let path = database(scene.folder.path(), name, &version(600, word));
+        let connection = Connection::open(&path).expect("a database");
+        let sql = format!(
+            "UPDATE conversations SET id = '{conversation}';
+             UPDATE messages SET conversation_id = '{conversation}'"
+        );
+        connection.execute_batch(&sql).expect("an update");
+        path
+    };
+    let databases = [of("a.db", "a", "red"), of("b.db", "b", "blue")];
+    let run = |path: &PathBuf| {
+        let target = scene.nodes.address(&scene.index);
+        verbatim_search::import(std::slice::from_ref(path), &target, Branches::Shown, &|_| {})
+            .map_err(|error| error.to_string())
+    };
+    thread::scope(|scope| {
+        let all: Vec<_> = databases.iter().map(|path| scope.spawn(|| run(path))).collect();
+        for outcome in all.into_iter().map(|it| it.join().expect("no panic")) {
+            assert!(outcome.as_ref().err().is_none_or(|why| why.contains("run this one again")));
+        }
+    });
+    databases.iter().for_each(|path| drop(run(path).expect("an import")));
+    let reader = reader(scene.nodes, &scene.index);
+    assert_eq!((texts(&*reader, "red").len(), texts(&*reader, "blue").len()), (600, 600));
+}
+
+/// A cluster blocks its indexes for writing when a disk is nearly full.
+#[test]
+fn a_full_disk_is_said_at_once_and_leaves_nothing_behind() {
+    let Some(scene) = Scene::new() else { return };
+    scene.import("a.db", &version(5, "red"));
+    let settings = format!("{}/_settings", scene.generation());
+    let block = |value: Value| {
+        let body = json!({ "index.blocks.read_only_allow_delete": value });
+        scene.nodes.ask("PUT", &settings, Some(&body)).expect("an answer");
+    };
+    block(true.into());
+    let path = database(scene.folder.path(), "b.db", &version(6, "blue"));
+    let target = scene.nodes.address(&scene.index);
+    let run = || {
+        verbatim_search::import(std::slice::from_ref(&path), &target, Branches::Shown, &|_| {})
+            .map_err(|error| error.to_string())
+    };
+    let why = run().expect_err("a full disk");
+    assert!(why.contains("the disk of a node is nearly full"), "{why}");
+    let kept = scene.nodes.ask("GET", &format!("{}-v*/_mapping", scene.index), None);
+    assert_eq!(kept.expect("indexes").as_object().map(serde_json::Map::len), Some(1));
+    assert_eq!(texts(&*reader(scene.nodes, &scene.index), "red").len(), 5);
+    block(Value::Null);
+    run().expect("an import");
+    assert_eq!(texts(&*reader(scene.nodes, &scene.index), "blue").len(), 6);
 }
 
 /// Conversations of the import that is killed, and messages of each.

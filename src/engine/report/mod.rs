@@ -24,7 +24,7 @@ impl Reports<'_> {
     /// included.
     pub(crate) fn indexed(&self, source: &Source, stop: &Stop) -> (u64, u64) {
         if let Some(Ok(view)) = source.cluster().map(|cluster| cluster.view(stop)) {
-            let messages = view.conversations().iter().map(|it| it.messages.len() as u64);
+            let messages = view.conversations().iter().map(|it| it.turns as u64);
             return (messages.sum(), 0);
         }
         let Some(snapshot) = source.latest_index(stop) else { return (0, 0) };

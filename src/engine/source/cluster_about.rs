@@ -39,7 +39,7 @@ pub(super) fn about(it: &ClusterConversation) -> About {
         title: if it.made.is_empty() { it.title.clone() } else { it.made.clone() },
         is_title_made: !it.made.is_empty(),
         summary: it.summary.clone(),
-        turns: u32::try_from(it.messages.len()).unwrap_or(u32::MAX),
+        turns: u32::try_from(it.turns).unwrap_or(u32::MAX),
         begun: it.begun,
         last: it.last,
         file: None,

@@ -107,8 +107,11 @@ impl Reader for ClusterReader {
         let origins = if scope.has_origin() { origins(&view) } else { Origins::new() };
         let mut counter = Counter::new(KIND, scope, Some(&origins), day);
         let mut models: BTreeMap<String, u64> = BTreeMap::new();
-        for it in view.conversations().iter().filter(|it| scope.accepts_id(KIND, &it.stored.id)) {
-            for message in &it.messages {
+        view.tallies(self.cluster.client()?, stop, &mut |it, messages| {
+            if !scope.accepts_id(KIND, &it.stored.id) {
+                return;
+            }
+            for message in messages {
                 let role = it.roles.get(message.role as usize).map_or("", String::as_str);
                 let conversation = it.stored.id.as_str();
                 let facts = MessageFacts { conversation, role, time: message.time };
@@ -120,7 +123,7 @@ impl Reader for ClusterReader {
                     *models.entry(model.clone()).or_default() += 1;
                 }
             }
-        }
+        })?;
         Ok(counter.finish(models))
     }
 
@@ -270,16 +273,16 @@ impl<'a> ClusterScan<'a> {
             })?;
         }
         // The others are counted, so that it is known how rare the words are.
-        for it in self.view.conversations() {
+        self.view.tallies(self.cluster.client()?, self.stop, &mut |it, messages| {
             let conversation = it.stored.id.as_str();
             let role = |at: u32| it.roles.get(at as usize).map_or("", String::as_str);
-            let within = it.messages.iter().filter(|m| scope.accepts_message(role(m.role), m.time));
+            let within = messages.iter().filter(|m| scope.accepts_message(role(m.role), m.time));
             let known = scanned.get(conversation).copied().unwrap_or(0);
             for message in within.skip(known) {
                 let (place, time) = (ScanPlace::numbered(u64::MAX), message.time);
                 each(ScannedMessage { place, conversation, time, text: b"" });
             }
-        }
+        })?;
         Ok(())
     }
 

@@ -171,7 +171,7 @@ impl ClusterScorer {
         for doc_id in doc_ids {
             let message = self.message(*doc_id);
             let (conversation, turn) = message.at;
-            let turns = self.conversation_of(&message).messages.len() as u32;
+            let turns = self.conversation_of(&message).turns as u32;
             let first = turn.saturating_sub(formula::CONTEXT_BEFORE as u32);
             let end = turns.min(turn.saturating_add(formula::CONTEXT_AFTER as u32 + 1));
             all.extend((first..end).map(|turn| (conversation, turn)));
