@@ -5,7 +5,7 @@ use super::{
     postings::DocBits,
     segment::Segment,
     signature::{Signature, SignatureQuery},
-    store::{DocStore, Text},
+    store::DocStore,
 };
 use crate::text::matcher::{Matcher, Matchers};
 
@@ -14,9 +14,6 @@ const CACHED_TITLES: usize = 64;
 
 /// The bytes at the beginning of a text that are likely to hold a common run.
 const BEGINNING: usize = 1 << 10;
-
-/// The bytes from which on it is worth looking at the beginning of a text first.
-const LONG: usize = 4 * BEGINNING;
 
 /// A cache of conversation numbers, and whether each conversation's title matches.
 type Titles = [(u32, bool); CACHED_TITLES];
@@ -87,15 +84,9 @@ impl<'a> Verifier<'a> {
             };
             return Some(may_end && matcher.matches(texts.shown.tail(&mut self.buffer)));
         }
-        self.begins_with_match(matcher, texts.shown).then_some(true)
-    }
-
-    /// Returns whether a part of the beginning of a text matches.
-    fn begins_with_match(&mut self, matcher: &Matcher, text: Text<'_>) -> bool {
-        let beginning = text.part(0..text.len().min(BEGINNING), &mut self.buffer);
+        let beginning = texts.shown.part(0..texts.shown.len().min(BEGINNING), &mut self.buffer);
         let whole = beginning.iter().rposition(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
-        self.bytes_read += beginning.len() as u64;
-        matcher.matches(&beginning[..whole])
+        matcher.matches(&beginning[..whole]).then_some(true)
     }
 
     /// Returns whether a message matches by its text or its title.
@@ -164,13 +155,6 @@ impl<'a> Verifier<'a> {
                 *read += part.len() as u64;
                 pattern.matches(part)
             });
-        }
-        // If a part of a text matches, the whole text does.
-        if first.len() > LONG
-            && pattern.is_of_one_length()
-            && self.begins_with_match(pattern, first)
-        {
-            return true;
         }
         self.bytes_read += first.len() as u64;
         if pattern.matches(first.read(&mut self.buffer)) {
