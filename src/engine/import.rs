@@ -28,7 +28,7 @@ use crate::{
 
 use again::{FoundBefore, KnownImport};
 
-pub(crate) use crate::import::{FoundExport, OTHER_BRANCHES};
+pub(crate) use crate::import::{FORMATS, FoundExport, OTHER_BRANCHES};
 
 /// An error of an import.
 #[derive(Debug, thiserror::Error)]
