@@ -16,7 +16,10 @@ use crate::{
         places,
         progress::bytes,
     },
-    engine::import::{self, FoundExport},
+    engine::{
+        StoreAddress,
+        import::{self, FoundExport},
+    },
     text::shell::quoted,
 };
 
@@ -39,7 +42,7 @@ pub(super) enum Choice {
 /// Looks for exports among the downloads, and asks whether to import them.
 pub(super) fn choose(
     yes: bool,
-    target: &Path,
+    target: &StoreAddress,
     environment: &Environment,
     out: &mut dyn Write,
 ) -> io::Result<Choice> {
