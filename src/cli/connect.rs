@@ -512,16 +512,16 @@ pub(super) fn server_places(config: &Config, environment: &Environment) -> Vec<S
         arguments.extend([flag.to_owned(), path.absolute().to_string()]);
     };
     if environment.data_folder.is_none() || config.home != default_home(environment) {
-        add("--home", &config.home.as_path().into());
+        add("--home", &(&config.home).into());
     }
     if let Some(db) = &config.db {
         add("--db", db);
     }
     if let Some(index) = &config.index {
-        add("--index", &index.as_path().into());
+        add("--index", &index.into());
     }
     if config.archives != agents_folders(environment) {
-        config.archives.iter().for_each(|folder| add("--archive", &folder.as_path().into()));
+        config.archives.iter().for_each(|folder| add("--archive", &folder.into()));
         if config.archives.is_empty() {
             arguments.push("--no-archive".to_owned());
         }

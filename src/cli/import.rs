@@ -255,7 +255,7 @@ fn target(
     named: Option<&'static str>,
 ) -> Result<StoreAddress, Error> {
     if let Some(out) = &args.out {
-        return Ok(out.as_path().into());
+        return Ok(out.into());
     }
     if let Some(StoreAddress::Database(path)) = &config.db
         && !import::may_write(path)?

@@ -37,24 +37,12 @@ impl StoreAddress {
     }
 }
 
-impl From<PathBuf> for StoreAddress {
-    fn from(named: PathBuf) -> StoreAddress {
-        match named.to_str() {
+impl<P: AsRef<Path>> From<P> for StoreAddress {
+    fn from(named: P) -> StoreAddress {
+        match named.as_ref().to_str() {
             Some(text) if is_address(text) => StoreAddress::Cluster(text.to_owned()),
-            _ => StoreAddress::Database(named),
+            _ => StoreAddress::Database(named.as_ref().to_owned()),
         }
-    }
-}
-
-impl From<&Path> for StoreAddress {
-    fn from(named: &Path) -> StoreAddress {
-        named.to_owned().into()
-    }
-}
-
-impl From<&str> for StoreAddress {
-    fn from(named: &str) -> StoreAddress {
-        PathBuf::from(named).into()
     }
 }
 

@@ -36,3 +36,10 @@ pub struct Trace {
     /// Time to make hits and to hand them over.
     pub rows: Duration,
 }
+
+impl Trace {
+    /// Returns the grams whose posting lists the search used.
+    pub fn grams(&self) -> impl Iterator<Item = &str> {
+        self.grams.iter().map(|it| it.gram.as_str())
+    }
+}

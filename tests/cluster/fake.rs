@@ -301,9 +301,10 @@ fn the_status_says_how_many_conversations_of_a_cluster_are_excluded() {
     let (address, _) = serve_chat();
     let folder = tempfile::tempdir().expect("a folder");
     let place = Place { db: PathBuf::from(address), ..Place::in_folder(folder.path()) };
-    std::fs::create_dir_all(&place.home).expect("a home");
-    std::fs::write(place.home.join("config.toml"), "exclude = ['paint']\n").expect("a file");
-    let done = place.command(&["status", "--no-archive"]).output().expect("the program starts");
+    let settings = folder.path().join("config.toml");
+    std::fs::write(&settings, "exclude = ['paint']\n").expect("a file");
+    let mut command = place.command(&["status", "--no-archive"]);
+    let done = command.env("VERBATIM_CONFIG", settings).output().expect("the program starts");
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(text.contains("in no answer: 1 conversation of the export"), "{text}");
     let done = place.command(&["doctor", "--no-archive"]).output().expect("the program starts");

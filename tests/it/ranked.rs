@@ -116,7 +116,7 @@ impl Library {
     }
 
     fn engine(folder: &Path) -> Engine {
-        let db = Some(folder.join("a.db"));
+        let db = Some(folder.join("a.db").into());
         Engine::new(Config { db, home: folder.into(), ..Config::default() })
     }
 

@@ -13,7 +13,10 @@ impl Source {
     /// Fails if the source cannot be read.
     pub(crate) fn check(&self, stop: &Stop) -> Result<(), Error> {
         match self.store() {
-            Store::Cluster { cluster, .. } => Ok(drop(cluster.view(stop)?)),
+            Store::Cluster { cluster, .. } => {
+                cluster.view(stop)?;
+                Ok(())
+            }
             Store::Database(_) if self.current_index(stop).is_ok() => Ok(()),
             Store::Database(_) => self.on_database(|path| db::read(path, stop, |_| Ok(()))),
         }
