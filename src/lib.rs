@@ -299,7 +299,7 @@ pub use engine::{
     About, ArchiveProgress, ArchiveReport, Config, ConversationMatch, Counts, Engine, Enriched,
     Error, FallbackReason, Fields, Listing, Lookup, Maintainer, Match, Messages, Mode, Progress,
     Question, Ranking, Reader, Reindex, Reindexed, Rendered, Scope, SearchPlan, Session, Sink,
-    Source, SourceKind, Tally, Upkeep, UpkeepEvent,
+    Source, SourceKind, StoreAddress, Tally, Upkeep, UpkeepEvent,
     import::{Error as ImportError, Progress as ImportProgress, Report as ImportReport, import},
     scoring::{
         Candidates, Concept, ConceptScorer, Nearness, Scale, Scorer, Statistics, TitleQuery,
@@ -307,7 +307,7 @@ pub use engine::{
     },
 };
 pub use import::{Branches, Error as ExportError, ImportTally, Skipped};
-pub use index::{Error as IndexError, GramUse, Resources, Size, Trace, WeightedTerm};
+pub use index::{Error as IndexError, Resources, Size, Trace, WeightedTerm};
 pub use model::{Hit, Instant, Matching, Origin, Request, Stop};
 pub use text::query::Query;
 pub use watch::{Event as WatchEvent, Watch, start as watch};

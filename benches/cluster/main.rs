@@ -112,7 +112,11 @@ impl Ours {
     fn open(address: &Path) -> Ours {
         let home = std::env::temp_dir().join("verbatim-no-home");
         Ours {
-            engine: Engine::new(Config { db: Some(address.to_owned()), home, ..Config::default() }),
+            engine: Engine::new(Config {
+                db: Some(address.to_owned().into()),
+                home,
+                ..Config::default()
+            }),
         }
     }
 }

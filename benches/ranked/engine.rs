@@ -25,7 +25,7 @@ pub(crate) struct Ours {
 impl Ours {
     /// Opens the engine with everything that ranking needs, built in `home` by one thread.
     pub(crate) fn build(database: &Path, home: &Path) -> Result<Ours> {
-        let db = Some(database.to_owned());
+        let db = Some(database.into());
         let engine = Engine::new(Config { db, home: home.to_owned(), ..Config::default() });
         let resources = Resources { memory: MEMORY, threads: 1 };
         let (options, never) = (Reindex { resources, full: false }, Stop::never());

@@ -28,7 +28,7 @@ pub(crate) struct Ours {
 impl Ours {
     pub(crate) fn open(database: &Path, index: &Path) -> Ours {
         let home = index.to_owned();
-        let (db, index) = (Some(database.to_owned()), Some(index.to_owned()));
+        let (db, index) = (Some(database.into()), Some(index.to_owned()));
         Ours { engine: Engine::new(Config { db, home, index, ..Config::default() }) }
     }
 }

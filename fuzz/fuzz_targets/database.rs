@@ -65,7 +65,7 @@ fn write(path: &Path, bytes: &[u8]) {
 
 fn ask(path: &Path) {
     let engine = Engine::new(Config {
-        db: Some(path.to_owned()),
+        db: Some(path.to_owned().into()),
         home: path.with_extension("home"),
         ..Config::default()
     });

@@ -90,7 +90,7 @@ fn values(setting: &Setting, given: &Given, config: &Config) -> Vec<String> {
     let path = |path: &std::path::Path| vec![path.display().to_string()];
     match setting.key {
         "home" => path(&config.home),
-        "db" => config.export_database().map(|it| path(&it)).unwrap_or_default(),
+        "db" => config.export_store().map(|it| vec![it.to_string()]).unwrap_or_default(),
         "index" => path(&config.index_folder()),
         "archives" => config.archives.iter().map(|it| it.display().to_string()).collect(),
         "embeddings" => vec!["built-in".to_owned()],

@@ -18,7 +18,7 @@ use super::{
     places::{agents_folders, default_home},
     token::token_of,
 };
-use crate::engine::{Config, is_address};
+use crate::engine::{Config, StoreAddress};
 
 /// The ids of the clients, as the help lists them.
 const IDS: [&str; 12] = [
@@ -532,22 +532,20 @@ fn server_arguments(config: &Config, environment: &Environment) -> Vec<String> {
 /// Returns the flags for the paths of a server that are not the default.
 pub(super) fn server_places(config: &Config, environment: &Environment) -> Vec<String> {
     let mut arguments = Vec::new();
-    let mut add = |flag: &str, path: &Path| {
-        let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let path = if is_address(path) { path.to_owned() } else { absolute() };
-        arguments.extend([flag.to_owned(), path.to_string_lossy().into_owned()]);
+    let mut add = |flag: &str, path: &StoreAddress| {
+        arguments.extend([flag.to_owned(), path.absolute().to_string()]);
     };
     if environment.data_folder.is_none() || config.home != default_home(environment) {
-        add("--home", &config.home);
+        add("--home", &(&config.home).into());
     }
     if let Some(db) = &config.db {
         add("--db", db);
     }
     if let Some(index) = &config.index {
-        add("--index", index);
+        add("--index", &index.into());
     }
     if config.archives != agents_folders(environment) {
-        config.archives.iter().for_each(|folder| add("--archive", folder));
+        config.archives.iter().for_each(|folder| add("--archive", &folder.into()));
         if config.archives.is_empty() {
             arguments.push("--no-archive".to_owned());
         }

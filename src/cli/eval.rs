@@ -18,8 +18,9 @@ pub(super) use self::error::Error;
 use super::{environment::Environment, output::FOUND, progress};
 use crate::{
     engine::{
-        Branches, Cluster, Config, Engine, Mode, Question, Reindex, Resources, Scope, Withheld,
-        import::{ClusterImport, import_into_cluster},
+        Branches, Config, Engine, Mode, Question, Reindex, Resources, Scope, StoreAddress,
+        Withheld,
+        import::{Target, import_until},
     },
     model::Stop,
     private,
@@ -79,9 +80,11 @@ pub(super) fn run(
     let queries = corpus::queries(&args.queries)?;
     let corpus = corpus::read(&args.corpus)?;
     let folder = private::temporary_dir().map_err(Error::Temporary)?;
-    let engine = match config.cluster() {
-        Some(cluster) => prepare_in(&cluster, &corpus, folder.path(), config)?,
-        None => prepare(&corpus, folder.path())?,
+    let engine = match &config.db {
+        Some(address @ StoreAddress::Cluster(_)) => {
+            prepare_in(address, &corpus, folder.path(), config)?
+        }
+        _ => prepare(&corpus, folder.path())?,
     };
     let count = queries.iter().filter(|query| !query.relevant.is_empty()).count();
     if count == 0 {
@@ -192,8 +195,11 @@ impl Evaluation {
 fn prepare(corpus: &Corpus, folder: &Path) -> Result<Engine, Error> {
     let database = folder.join("corpus.db");
     corpus.write(&database)?;
-    let engine =
-        Engine::new(Config { db: Some(database), home: folder.to_owned(), ..Config::default() });
+    let engine = Engine::new(Config {
+        db: Some(database.into()),
+        home: folder.to_owned(),
+        ..Config::default()
+    });
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let resources = Resources { memory: 512 << 20, threads };
     let never = Stop::never();
@@ -206,7 +212,7 @@ fn prepare(corpus: &Corpus, folder: &Path) -> Result<Engine, Error> {
 
 /// Imports the messages into an index of a cluster, unless the index has other messages.
 fn prepare_in(
-    cluster: &Cluster,
+    address: &StoreAddress,
     corpus: &Corpus,
     folder: &Path,
     config: &Config,
@@ -216,14 +222,14 @@ fn prepare_in(
     for source in engine.sources() {
         let (messages, _) = engine.reports().indexed(&source, &stop);
         if messages > 0 && messages != corpus.messages() as u64 {
-            return Err(Error::InUse { address: source.path, messages });
+            return Err(Error::InUse { address: source.address(), messages });
         }
     }
     let database = folder.join("corpus.db");
     corpus.write(&database)?;
-    let (branches, withheld) = (Branches::Shown, &Withheld::default());
-    let how = ClusterImport { cluster, branches, withheld, stop: &stop };
-    import_into_cluster(&[database], &how, &|_| {})?;
+    let withheld = Withheld::default();
+    let target = Target::new(config, address, &withheld);
+    import_until(&[database], &target, Branches::Shown, &stop, &|_| {})?;
     Ok(engine)
 }
 

@@ -4,16 +4,10 @@ use clap::{builder::NonEmptyStringValueParser, error::ErrorKind};
 
 use super::{clock::Clock, error::Error, notes};
 use crate::{
-    engine::{self, Engine, Narrowing, Note, Scope, SourceKind},
+    engine::{self, Engine, Narrowing, Note, Scope, SourceKind, import::FORMATS},
     model::Stop,
     text::date::Edge,
 };
-
-/// Services and agents that `--source` accepts beside the kinds of sources.
-const SERVICES: [&str; 4] = ["chatgpt", "claude", "claude-code", "codex"];
-
-/// The agents, whose conversations are transcripts.
-const AGENTS: [&str; 2] = ["claude-code", "codex"];
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Filters {
@@ -58,8 +52,9 @@ pub(super) struct Filters {
 
 /// Parses the name of a source.
 fn source(name: &str) -> Result<String, String> {
+    let services = FORMATS.iter().map(|format| format.name());
     let known: Vec<&str> =
-        SourceKind::ALL.map(SourceKind::name).into_iter().chain(SERVICES).collect();
+        SourceKind::ALL.map(SourceKind::name).into_iter().chain(services).collect();
     match known.contains(&name) {
         true => Ok(name.to_owned()),
         false => Err(format!("the sources are {}", known.join(", "))),
@@ -69,8 +64,10 @@ fn source(name: &str) -> Result<String, String> {
 impl Filters {
     /// Returns whether the answer can include transcripts of coding agents.
     pub(super) fn takes_transcripts(&self) -> bool {
-        let is_archive =
-            |name: &String| name == SourceKind::Archive.name() || AGENTS.contains(&name.as_str());
+        let is_archive = |name: &String| {
+            name == SourceKind::Archive.name()
+                || FORMATS.iter().any(|format| format.is_transcript() && format.name() == name)
+        };
         self.source.is_empty() || self.source.iter().any(is_archive)
     }
 

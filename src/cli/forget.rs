@@ -17,7 +17,7 @@ use super::{
     progress::Step,
 };
 use crate::{
-    engine::{Config, Engine, Error as EngineError, ForgetProgress, Forgettable, is_address},
+    engine::{Config, Engine, Error as EngineError, ForgetProgress, Forgettable},
     model::{Instant, Stop},
     text::shell::quoted,
 };
@@ -109,18 +109,16 @@ pub(super) fn run(
         left => left?,
     };
     for path in &left.logs {
-        if is_address(path) {
-            complain(&format!(
-                "{}: nobody finds it any more, but files of the cluster still have the text, until \
-                 it merges them",
-                path.display()
-            ));
-            continue;
-        }
         complain(&format!(
             "{}: its log still has the text, because a program reads an older state; end that \
              program, then forget it again",
             path.display()
+        ));
+    }
+    if let Some(address) = &left.in_cluster {
+        complain(&format!(
+            "{address}: nobody finds it any more, but files of the cluster still have the text, until \
+             it merges them"
         ));
     }
     for path in &left.lists {

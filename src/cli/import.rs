@@ -24,9 +24,8 @@ use super::{
 };
 use crate::{
     engine::{
-        self, About, Branches, Config, Engine, Scope, SourceKind,
-        import::{self, ClusterImport, Progress, Report, SourceProgress},
-        is_address,
+        self, About, Branches, Config, Engine, Scope, SourceKind, StoreAddress,
+        import::{self, Progress, Report, SourceProgress},
     },
     model::Stop,
     text::shell::quoted,
@@ -189,16 +188,7 @@ pub(super) fn run(
     let show = |progress| lines.show(progress);
     let into = import::Target::new(engine.config(), &target, &withheld);
     let reading = Engine::new(Config { db: Some(target.clone()), ..engine.config().clone() });
-    let cluster = reading.config().cluster();
-    let result = match &cluster {
-        Some(cluster) => {
-            let how = ClusterImport { cluster, branches, withheld: &withheld, stop: &stop };
-            import::import_into_cluster(&sources, &how, &show)
-        }
-        // The error of the engine says what is wrong with the address.
-        None if is_address(&target) => return Err(wrong_address(&reading)),
-        None => import::import_until(&sources, &into, branches, &stop, &show),
-    };
+    let result = import::import_until(&sources, &into, branches, &stop, &show);
     lines.end(matches!(&result, Ok(report) if !report.stopped));
     let report = result?;
     if report.stopped {
@@ -216,16 +206,16 @@ pub(super) fn run(
         write_left_out(&report, out)?;
         out.flush()?;
     }
-    if cluster.is_some() {
+    let Some(path) = target.path() else {
         return ended_in_cluster(args, &report, &target, out).map(|()| code);
-    }
+    };
     let forgotten = reading.forgetter().since(&withheld)?;
     if !forgotten.is_empty() {
         let resources = Limits::default().resources(environment);
         reading.forgetter().forget(&forgotten, resources, &stop, &mut |_| {})?;
     }
     let mut indexed = None;
-    if !args.no_index && target.is_file() {
+    if !args.no_index && path.is_file() {
         let (export, failed) = indexing::index_all(&reading, environment, &stop);
         if stop.requested() {
             let what = "everything is imported; `verbatim reindex` goes on with the index";
@@ -241,36 +231,24 @@ pub(super) fn run(
         return write_json(&report, (&target, &followed.sources), indexed, out).map(|()| code);
     }
     followed.write(out)?;
-    let ending = Ending { args, engine, target: &target, environment };
+    let ending = Ending { args, engine, target: path, environment };
     ending.write(begun, indexed.is_some(), out)?;
     Ok(code)
-}
-
-/// Returns the error of a wrong cluster address.
-fn wrong_address(engine: &Engine) -> Error {
-    match engine.config().export_database() {
-        Err(error) => error.into(),
-        Ok(path) => {
-            let reason = format!("{}: no address of an index", path.display());
-            engine::Error::Cluster { reason }.into()
-        }
-    }
 }
 
 /// Writes the last lines of an import into a cluster.
 fn ended_in_cluster(
     args: &ImportArgs,
     report: &Report,
-    target: &Path,
+    target: &StoreAddress,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     if args.json {
         return write_json(report, (target, &[]), None, out);
     }
     let took = duration(report.took);
-    let address = target.display();
-    writeln!(out, "They are in {address}, and every search sees all of them ({took}).")?;
-    writeln!(out, "try: verbatim search TEXT --db {}", quoted(&address.to_string()))?;
+    writeln!(out, "They are in {target}, and every search sees all of them ({took}).")?;
+    writeln!(out, "try: verbatim search TEXT --db {}", quoted(&target.to_string()))?;
     Ok(())
 }
 
@@ -279,16 +257,16 @@ fn target(
     args: &ImportArgs,
     config: &Config,
     named: Option<&'static str>,
-) -> Result<PathBuf, Error> {
+) -> Result<StoreAddress, Error> {
     if let Some(out) = &args.out {
-        return Ok(out.clone());
+        return Ok(out.into());
     }
-    let Some(path) = config.db.clone() else { return Ok(config.db_folder().join("verbatim.db")) };
-    match import::may_write(&path) {
-        Ok(true) => Ok(path),
-        Ok(false) => Err(Error::Foreign { path, named: named.unwrap_or("--db") }),
-        Err(error) => Err(error.into()),
+    if let Some(StoreAddress::Database(path)) = &config.db
+        && !import::may_write(path)?
+    {
+        return Err(Error::Foreign { path: path.clone(), named: named.unwrap_or("--db") });
     }
+    Ok(config.import_store())
 }
 
 /// The lines of progress, one for each export.
@@ -412,7 +390,7 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_json(
     report: &Report,
-    (target, followed): (&Path, &[PathBuf]),
+    (target, followed): (&StoreAddress, &[PathBuf]),
     indexed: Option<serde_json::Value>,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
@@ -460,7 +438,12 @@ struct Followed<'a> {
 impl Followed<'_> {
     /// Brings the transcript store and the indexes up to date if everything is followed or imported
     /// already: an earlier import may have been stopped before its end.
-    fn index(&self, args: &ImportArgs, target: &Path, out: &mut dyn Write) -> Result<u8, Error> {
+    fn index(
+        &self,
+        args: &ImportArgs,
+        target: &StoreAddress,
+        out: &mut dyn Write,
+    ) -> Result<u8, Error> {
         match args.no_index {
             true => drop(archives::sync(self.engine, self.environment, &Stop::never())),
             false => {
@@ -524,10 +507,13 @@ impl Ending<'_> {
             writeln!(out, "Not indexed: `{}` makes searches instant.", self.command("reindex"))?;
         }
         let same = |read: &Path| read.canonicalize().ok() == self.target.canonicalize().ok();
-        if let Ok(read) = config.export_database()
-            && !same(&read)
+        if let Ok(read) = config.export_store()
+            && !read.path().is_some_and(same)
         {
-            let read = places::short(&read, self.environment);
+            let read = match &read {
+                StoreAddress::Database(path) => places::short(path, self.environment),
+                StoreAddress::Cluster(address) => address.clone(),
+            };
             writeln!(out, "Without --db, searches here read {read}.")?;
         }
         let words = self.suggestion();

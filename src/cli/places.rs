@@ -11,7 +11,7 @@ use super::{
     settings::{self, SetBy},
     settings_file::{self, Setting},
 };
-use crate::engine::{Config, Key, Provider, UnknownProvider};
+use crate::engine::{Config, Key, Provider, StoreAddress, UnknownProvider};
 
 /// The flags that say where the data is.
 #[derive(Debug, Default, clap::Args)]
@@ -58,7 +58,7 @@ pub(super) fn config(places: &Places, environment: &Environment) -> Config {
     let forget_deleted = environment.verbatim_forget_deleted.as_deref();
     let forget_deleted = forget_deleted.is_some_and(|it| !it.is_empty() && !is_off(Some(it)));
     Config {
-        db: given(&settings_file::DB).path(),
+        db: given(&settings_file::DB).path().map(StoreAddress::from),
         local_databases: local_databases.filter(|folder| *folder != home.join("db")),
         home,
         index: given(&settings_file::INDEX).path(),
@@ -90,10 +90,10 @@ pub(super) fn flag(setting: &Setting, places: &Places) -> Option<Vec<OsString>> 
 /// Returns a note if the database of the working folder is searched.
 pub(super) fn local_note(config: &Config) -> Option<String> {
     config.local_folder()?;
-    let database = config.export_database().ok()?;
+    let database = config.export_store().ok()?;
     Some(format!(
         "searches {}, because the working folder has it; it is only read, and indexes go to {}",
-        database.display(),
+        database,
         config.index_folder().display()
     ))
 }
@@ -103,10 +103,10 @@ pub(super) fn passed_over_note(config: &Config) -> Option<String> {
     let others = config.passed_over();
     let others = others.iter().filter(|(_, is_canonical)| *is_canonical);
     let names: Vec<String> = others.map(|(path, _)| path.display().to_string()).collect();
-    let searched = config.export_database().ok().filter(|_| !names.is_empty())?;
+    let searched = config.export_store().ok().filter(|_| !names.is_empty())?;
     Some(format!(
         "searched the newest database, {}; not searched: {} (name one with --db)",
-        searched.display(),
+        searched,
         names.join(", ")
     ))
 }

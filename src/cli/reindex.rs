@@ -62,7 +62,7 @@ pub(super) fn run(
     let sources = engine.sources();
     if !has_export && (sources.is_empty() || engine.config().db.is_some()) {
         // The error names the missing database.
-        engine.config().export_database()?;
+        engine.config().export_store()?;
     }
     let options = Reindex { resources: args.limits.resources(environment), full: args.full };
     let begun = Instant::now();

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::arguments::parse_size;
 use crate::{
-    engine::{Exclusions, is_address},
+    engine::{Exclusions, StoreAddress},
     private,
 };
 
@@ -291,7 +291,7 @@ fn described(value: &DeValue<'_>) -> String {
 /// Returns a path of the file; an error if the path is relative.
 fn whole_path(text: &str, user: Option<&Path>) -> Result<PathBuf, String> {
     let path = PathBuf::from(from_user_folder(text, user)?);
-    match path.is_absolute() || is_address(&path) {
+    match path.is_absolute() || StoreAddress::from(&path).path().is_none() {
         true => Ok(path),
         false => Err(format!("takes a whole path, or one that begins with ~/, not {text:?}")),
     }

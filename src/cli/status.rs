@@ -11,7 +11,7 @@ use super::{
     progress::bytes,
 };
 use crate::{
-    engine::{Engine, SnapshotStatus, SourceStatus, ago, is_address},
+    engine::{Engine, SnapshotStatus, SourceStatus, StoreAddress, ago},
     model::Stop,
     text::shell::quoted,
     tools::hint::because,
@@ -97,7 +97,8 @@ fn chosen(source: &SourceStatus, named: Option<&'static str>, engine: &Engine) -
     if let Some(named) = named {
         return format!("named by {named}");
     }
-    let folder = source.database.parent().unwrap_or(&config.home).display().to_string();
+    let folder = source.database.path().and_then(|path| path.parent()).unwrap_or(&config.home);
+    let folder = folder.display();
     let passed_over = config.passed_over();
     let others = passed_over.iter().filter(|(_, is_canonical)| *is_canonical).count();
     let mut text = match others {
@@ -119,7 +120,7 @@ fn chosen(source: &SourceStatus, named: Option<&'static str>, engine: &Engine) -
 /// Returns the lines about a source.
 fn described(source: &SourceStatus, chosen: &str) -> String {
     let mut lines = vec![
-        format!("{}: {}", source.source, source.database.display()),
+        format!("{}: {}", source.source, source.database),
         format!("  chosen: {chosen}"),
         format!("  holds: {}", contents(source)),
     ];
@@ -129,7 +130,7 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
     }
     lines.extend(source.partly_read.iter().map(|what| format!("  not read: {what}")));
     let changed = source.changed.map(|at| format!(", changed {} ago", human(ago(at))));
-    if is_address(&source.database) {
+    if let StoreAddress::Cluster(_) = source.database {
         lines.push("  searched: by the cluster, whose index the imports write".to_owned());
         return lines.join("\n");
     }

@@ -15,7 +15,7 @@ use super::{
     output::{FOUND, complain, counted_of, harmless},
 };
 use crate::{
-    engine::{Engine, UpkeepEvent, is_address},
+    engine::{Engine, StoreAddress, UpkeepEvent},
     watch,
 };
 
@@ -46,7 +46,7 @@ pub(super) fn run(
         let count = counted_of(engine.sources().len(), "database");
         complain(&format!("following {count} and the transcripts; Ctrl-C ends it"));
     }
-    if engine.config().db.as_deref().is_some_and(is_address) {
+    if matches!(engine.config().db, Some(StoreAddress::Cluster(_))) {
         complain("the cluster keeps its own index; only transcripts are followed");
     }
     let (sender, messages) = mpsc::channel();

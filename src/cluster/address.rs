@@ -1,6 +1,6 @@
 //! Addresses of indexes: `opensearch+https://HOST:9200/INDEX`.
 
-use std::{fmt, path::Path};
+use std::fmt;
 
 use super::error::Error;
 
@@ -26,9 +26,9 @@ pub(crate) struct Address {
     index: String,
 }
 
-/// Returns whether a path that names a database is the address of an index.
-pub(crate) fn is_address(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| PREFIXES.iter().any(|prefix| text.starts_with(prefix)))
+/// Returns whether a text is meant as the address of an index, and not as the path of a database.
+pub(crate) fn is_address(text: &str) -> bool {
+    PREFIXES.iter().any(|prefix| text.starts_with(prefix))
 }
 
 impl Address {

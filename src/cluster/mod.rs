@@ -43,16 +43,19 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Returns the index at an address; nothing is sent before the first question.
-    pub(crate) fn new(address: Address, access: Access) -> Cluster {
+    /// Returns the index at an address; nothing is sent before the first question. Without TLS, the
+    /// address may only lead to this computer, unless `is_insecure`.
+    pub(crate) fn at(address: &str, is_insecure: bool, access: Access) -> Cluster {
+        let address = Address::parse(address, is_insecure);
         Cluster {
-            client: Client::new(address, access),
+            client: address.and_then(|address| Client::new(address, access)),
             view: Mutex::default(),
             size: Mutex::default(),
         }
     }
 
-    /// Returns the client; an error if the file of trusted certificates cannot be read.
+    /// Returns the client; an error if the address is wrong, or if the file of trusted certificates cannot
+    /// be read.
     pub(crate) fn client(&self) -> Result<&Client, Error> {
         self.client.as_ref().map_err(Clone::clone)
     }

@@ -7,9 +7,9 @@ use std::{
     time::SystemTime,
 };
 
-use super::error::Error;
+use super::{error::Error, store_address::StoreAddress};
 use crate::{
-    cluster::{Access, Address, Cluster, is_address},
+    cluster::{Access, Address, Cluster},
     db,
     embed::{Key, Provider},
 };
@@ -20,9 +20,8 @@ pub(crate) const TRANSCRIPTS: &str = "transcripts.db";
 /// The paths and the model that flags and the environment choose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// The database, if the user named one; it must exist. Or the address of an index in a cluster,
-    /// such as `opensearch+https://HOST:9200/INDEX`.
-    pub db: Option<PathBuf>,
+    /// The database, if the user named one; it must exist. Or the index in a cluster.
+    pub db: Option<StoreAddress>,
     /// The folder that holds `db/` and `index/`.
     pub home: PathBuf,
     /// Another `db/`, in the working folder. If it holds a canonical database, this database is
@@ -67,7 +66,7 @@ impl Config {
     /// Returns the databases that are in the folders of databases and are not searched, each with
     /// whether it is canonical. Empty if the user named the database.
     pub(crate) fn passed_over(&self) -> Vec<(PathBuf, bool)> {
-        let Ok(chosen) = self.export_database() else { return Vec::new() };
+        let Ok(StoreAddress::Database(chosen)) = self.export_store() else { return Vec::new() };
         if self.db.is_some() {
             return Vec::new();
         }
@@ -90,28 +89,31 @@ impl Config {
         self.index.clone().unwrap_or_else(|| self.home.join("index"))
     }
 
-    /// Returns the database of the export: the one configured, else the newest canonical `*.db` in
-    /// the working folder's `db/`, else the newest in the home's.
+    /// Returns where the export is: in the database or the cluster that the user named, else in the
+    /// newest canonical `*.db` in the working folder's `db/`, else in the newest in the home's.
     ///
-    /// The database is looked up at every call, so that a file that was added later is found.
-    pub fn export_database(&self) -> Result<PathBuf, Error> {
-        if let Some(path) = &self.db {
-            if is_address(path) {
-                self.cluster_address(path)?;
-                return Ok(path.clone());
+    /// It is looked up at every call, so that a file that was added later is found.
+    pub fn export_store(&self) -> Result<StoreAddress, Error> {
+        match &self.db {
+            Some(StoreAddress::Cluster(address)) => {
+                Address::parse(address, self.cluster_insecure)?;
+                return Ok(StoreAddress::Cluster(address.clone()));
             }
-            return match fs::metadata(path) {
-                Ok(metadata) if metadata.is_file() => Ok(path.clone()),
-                Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                    Err(db::Error::Io { path: path.clone(), source: error }.into())
-                }
-                _ => Err(db::Error::NotFound { path: path.clone() }.into()),
-            };
+            Some(StoreAddress::Database(path)) => {
+                return match fs::metadata(path) {
+                    Ok(metadata) if metadata.is_file() => Ok(path.clone().into()),
+                    Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                        Err(db::Error::Io { path: path.clone(), source: error }.into())
+                    }
+                    _ => Err(db::Error::NotFound { path: path.clone() }.into()),
+                };
+            }
+            None => {}
         }
         let unreadable = |folder: &Path, source| db::Error::Io { path: folder.to_owned(), source };
         if let Some(folder) = &self.local_databases {
             match newest_canonical(folder) {
-                Ok(Some(path)) => return Ok(path),
+                Ok(Some(path)) => return Ok(path.into()),
                 // Another program's folder of this name is none of our business.
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
                 found => drop(found.map_err(|error| unreadable(folder, error))?),
@@ -119,20 +121,19 @@ impl Config {
         }
         let folder = self.db_folder();
         let found = newest(&folder).map_err(|error| unreadable(&folder, error))?;
-        found.ok_or(Error::NoDatabase { folder })
+        found.map(StoreAddress::from).ok_or(Error::NoDatabase { folder })
     }
 
-    /// Returns the index in a cluster that the user named instead of a database; `None` for a database
-    /// or a wrong address.
-    pub(crate) fn cluster(&self) -> Option<Cluster> {
-        let path = self.db.as_deref().filter(|path| is_address(path))?;
+    /// Returns the index at an address of a cluster. A wrong address is an error of its first question.
+    pub(crate) fn cluster(&self, address: &str) -> Cluster {
         let login = self.cluster_login.as_ref().map(|login| login.as_str().to_owned());
         let access = Access { login, ca: self.cluster_ca.clone() };
-        Some(Cluster::new(self.cluster_address(path).ok()?, access))
+        Cluster::at(address, self.cluster_insecure, access)
     }
 
-    fn cluster_address(&self, path: &Path) -> Result<Address, Error> {
-        Ok(Address::parse(&path.to_string_lossy(), self.cluster_insecure)?)
+    /// Returns what an import writes to if the user names nothing else for it.
+    pub(crate) fn import_store(&self) -> StoreAddress {
+        self.db.clone().unwrap_or_else(|| self.db_folder().join("verbatim.db").into())
     }
 
     /// Returns the database of the transcript store. It keeps transcripts that were deleted, so it is

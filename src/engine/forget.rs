@@ -17,7 +17,8 @@ use super::{
     flags::Flags,
     forgotten::{Forgotten, ForgottenId},
     import::may_write,
-    source::{SourceKind, Sources, summaries},
+    source::{SourceKind, Sources, Store, summaries},
+    store_address::StoreAddress,
     upkeep::{Upkeep, enrich, transcripts},
     withheld::Withheld,
 };
@@ -58,6 +59,8 @@ pub(crate) enum ForgetProgress<'a> {
 pub(crate) struct Remains {
     /// The databases whose log still has text, because another program reads an older state.
     pub(crate) logs: Vec<PathBuf>,
+    /// The address of the cluster whose files still have the text, until the cluster merges them.
+    pub(crate) in_cluster: Option<StoreAddress>,
     /// The damaged lists of files of messages. While there is one, these files stay.
     pub(crate) lists: Vec<PathBuf>,
     /// The clean databases without an index, because other programs kept writing to them.
@@ -67,7 +70,7 @@ pub(crate) struct Remains {
 impl Remains {
     /// Returns whether no text is left.
     pub(crate) fn is_clean(&self) -> bool {
-        self.logs.is_empty() && self.lists.is_empty()
+        self.logs.is_empty() && self.in_cluster.is_none() && self.lists.is_empty()
     }
 }
 
@@ -92,10 +95,10 @@ impl Forgetter<'_> {
             let source = source?;
             let Some(about) = source.about(id, stop)? else { continue };
             if source.kind == SourceKind::Export {
-                let is_ours = source.cluster().is_some()
-                    || config.local_folder().is_none() && may_write(&source.path)?;
-                if !is_ours {
-                    return Err(Error::ReadOnly { path: source.path, id: id.to_owned() });
+                if let Some(path) = source.database()
+                    && (config.local_folder().is_some() || !may_write(path)?)
+                {
+                    return Err(Error::ReadOnly { path: path.to_owned(), id: id.to_owned() });
                 }
                 let known = self.sources.provenance(source.kind, &[id], stop)?;
                 found.service = known.get(id).map(|known| known.service.clone());
@@ -153,21 +156,24 @@ impl Forgetter<'_> {
         lists.extend(of_transcripts?);
         outcome?;
         let mut not_indexed = Vec::new();
-        let is_removed = |path: &Path| removed.iter().any(|(removed, _)| removed == path);
-        for source in self.sources.present().iter().filter(|source| is_removed(&source.path)) {
+        for source in &self.sources.present() {
+            let Some(path) = source.database() else { continue };
+            if !removed.iter().any(|(removed, _)| removed == path) {
+                continue;
+            }
             let upkeep = Upkeep { sources: self.sources };
             let done = upkeep.complete(source, resources, stop, &mut |step| {
                 progress(ForgetProgress::Indexing(step.share()));
             });
             match done {
                 // The text is gone. An index is made when the database is quiet.
-                Err(error) if error.is_contention() => not_indexed.push(source.path.clone()),
+                Err(error) if error.is_contention() => not_indexed.push(path.to_owned()),
                 done => done?,
             }
             enrich::prune_caches(source, stop)?;
         }
         let logs = removed.into_iter().filter(|(_, is_clean)| !is_clean).map(|(path, _)| path);
-        Ok(Remains { logs: logs.chain(in_cluster?).collect(), lists, not_indexed })
+        Ok(Remains { logs: logs.collect(), in_cluster: in_cluster?, lists, not_indexed })
     }
 
     /// Removes conversations from the index of a cluster, if that is the source. Returns its address if
@@ -176,14 +182,12 @@ impl Forgetter<'_> {
         &self,
         found: &[Forgettable],
         stop: &Stop,
-    ) -> Result<Option<PathBuf>, Error> {
-        let config = self.sources.config();
-        let (Some(cluster), Some(address)) = (config.cluster(), &config.db) else {
-            return Ok(None);
-        };
+    ) -> Result<Option<StoreAddress>, Error> {
+        let Some(export) = self.sources.of_kind(SourceKind::Export)? else { return Ok(None) };
+        let Store::Cluster { cluster, .. } = export.store() else { return Ok(None) };
         let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
         Ok(match cluster::forget(cluster.client()?, &ids, stop)? {
-            Forgot::Kept => Some(address.clone()),
+            Forgot::Kept => Some(export.address()),
             Forgot::None | Forgot::Clean => None,
         })
     }
@@ -211,7 +215,9 @@ impl Forgetter<'_> {
         };
         note(PathBuf::new(), Flags::forget(config, ids).map(|()| None));
         let mut exports = config.home_databases();
-        exports.extend(config.db.clone().filter(|path| !exports.contains(path)));
+        let named = config.db.as_ref().and_then(|named| named.path());
+        exports
+            .extend(named.filter(|path| !exports.iter().any(|it| it == path)).map(Path::to_owned));
         for path in exports {
             let done = remove_imported(&path, ids, again, stop);
             note(path, done);

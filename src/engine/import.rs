@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    cluster::{self, Cluster, Importer, is_address},
+    cluster::{self, Cluster, Importer},
     db::{
         self,
         writer::{self, Changes, SourceCounts, Writer},
@@ -19,6 +19,8 @@ use crate::{
         attachments::{AttachmentCounts, AttachmentImport, AttachmentStore},
         config::Config,
         error::Error as EngineError,
+        source::Store,
+        store_address::StoreAddress,
         withheld::Withheld,
     },
     import::{self, Branches, Export, ImportTally},
@@ -28,7 +30,7 @@ use crate::{
 
 use again::{FoundBefore, KnownImport};
 
-pub(crate) use crate::import::{FoundExport, OTHER_BRANCHES};
+pub(crate) use crate::import::{FORMATS, FoundExport, OTHER_BRANCHES};
 
 /// An error of an import.
 #[derive(Debug, thiserror::Error)]
@@ -155,16 +157,21 @@ pub(crate) struct SourceProgress {
 /// Where an import writes, and what it leaves out.
 #[derive(Debug)]
 pub(crate) struct Target<'a> {
-    /// The canonical database.
-    pub(crate) database: &'a Path,
+    store: Store,
     pub(crate) withheld: &'a Withheld,
     /// Where the files of messages are kept, if they are.
     attachments: Option<AttachmentStore>,
 }
 
 impl<'a> Target<'a> {
-    pub(crate) fn new(config: &Config, database: &'a Path, withheld: &'a Withheld) -> Target<'a> {
-        Target { database, withheld, attachments: AttachmentStore::beside(config, database) }
+    pub(crate) fn new(config: &Config, store: &StoreAddress, withheld: &'a Withheld) -> Target<'a> {
+        let attachments = store.path().and_then(|path| AttachmentStore::beside(config, path));
+        Target { store: Store::at(store.clone(), config), withheld, attachments }
+    }
+
+    /// Returns a database as a target beside which no files are kept.
+    fn database(path: &Path, withheld: &'a Withheld) -> Target<'a> {
+        Target { store: Store::Database(path.to_owned()), withheld, attachments: None }
     }
 }
 
@@ -180,7 +187,8 @@ pub fn import(
     branches: Branches,
     progress: &dyn Fn(Progress),
 ) -> Result<Report, Error> {
-    let target = Target { database: target, withheld: &Withheld::default(), attachments: None };
+    let store = Store::at(target.into(), &Config::default());
+    let target = Target { store, withheld: &Withheld::default(), attachments: None };
     import_until(sources, &target, branches, &Stop::never(), progress)
 }
 
@@ -193,12 +201,16 @@ pub(crate) fn import_until(
     stop: &Stop,
     progress: &dyn Fn(Progress),
 ) -> Result<Report, Error> {
-    if is_address(target.database) {
-        return import_to_address(sources, target, branches, stop, progress);
-    }
+    let database = match &target.store {
+        Store::Database(path) => path,
+        Store::Cluster { cluster, .. } => {
+            let how = ClusterImport { cluster, branches, withheld: target.withheld, stop };
+            return import_into_cluster(sources, &how, progress);
+        }
+    };
     let begun = Instant::now();
     let mut report = Report::default();
-    let mut writer = Writer::open(target.database)?;
+    let mut writer = Writer::open(database)?;
     let exports = opened(sources, &mut report);
     let total = exports.iter().map(|(_, export)| export.size()).sum();
     let store = target.attachments.as_ref();
@@ -358,11 +370,11 @@ impl From<cluster::Error> for Error {
 }
 
 /// How an import into a cluster is done.
-pub(crate) struct ClusterImport<'a> {
-    pub(crate) cluster: &'a Cluster,
-    pub(crate) branches: Branches,
-    pub(crate) withheld: &'a Withheld,
-    pub(crate) stop: &'a Stop,
+struct ClusterImport<'a> {
+    cluster: &'a Cluster,
+    branches: Branches,
+    withheld: &'a Withheld,
+    stop: &'a Stop,
 }
 
 /// Merges exports and whole canonical databases into the index of a cluster.
@@ -370,7 +382,7 @@ pub(crate) struct ClusterImport<'a> {
 /// Exports are first merged into a temporary database, so that they are merged with each other as
 /// those of a file are. Readers see all of a database or nothing of it. When it is stopped, the same
 /// import goes on later.
-pub(crate) fn import_into_cluster(
+fn import_into_cluster(
     sources: &[PathBuf],
     options: &ClusterImport<'_>,
     progress: &dyn Fn(Progress),
@@ -388,7 +400,7 @@ pub(crate) fn import_into_cluster(
         let folder = private::temporary_dir().map_err(failed)?;
         let target = folder.path().join("import.db");
         let ClusterImport { branches, withheld, stop, .. } = *options;
-        let into = Target { database: &target, withheld, attachments: None };
+        let into = Target::database(&target, withheld);
         report = import_until(&exports, &into, branches, stop, progress)?;
         report.changes = db::writer::Changes::default();
         if !report.stopped && target.is_file() {
@@ -402,23 +414,6 @@ pub(crate) fn import_into_cluster(
     }
     report.took = begun.elapsed();
     Ok(report)
-}
-
-/// Does as [`import_into_cluster`] does, into an index that needs no password.
-fn import_to_address(
-    sources: &[PathBuf],
-    target: &Target<'_>,
-    branches: Branches,
-    stop: &Stop,
-    progress: &dyn Fn(Progress),
-) -> Result<Report, Error> {
-    let withheld = target.withheld;
-    let config = Config { db: Some(target.database.to_owned()), ..Config::default() };
-    let wrong = |error: EngineError| Error::Cluster { reason: error.to_string() };
-    let path = config.export_database().map_err(wrong)?;
-    let Some(cluster) = config.cluster() else { return Err(db::Error::NotFound { path }.into()) };
-    let how = ClusterImport { cluster: &cluster, branches, withheld, stop };
-    import_into_cluster(sources, &how, progress)
 }
 
 impl ClusterImport<'_> {
@@ -507,7 +502,7 @@ enum ReadError {
 /// Returns whether an import may write to a database that the user searches: there is none yet, or an
 /// import made it. Of what is no such database, opening it to write says what is wrong.
 pub(crate) fn may_write(target: &Path) -> Result<bool, EngineError> {
-    if is_address(target) || fs::metadata(target).map_or(0, |metadata| metadata.len()) == 0 {
+    if fs::metadata(target).map_or(0, |metadata| metadata.len()) == 0 {
         return Ok(true);
     }
     match db::read(target, &Stop::never(), db::is_imported) {
@@ -521,8 +516,9 @@ pub(crate) fn may_write(target: &Path) -> Result<bool, EngineError> {
 type FoundExports = (Vec<(FoundExport, bool)>, Vec<import::Error>);
 
 /// Returns the exports that a folder holds.
-pub(crate) fn found_in(folder: &Path, target: &Path) -> io::Result<FoundExports> {
-    let imports = db::read(target, &Stop::never(), db::imports).unwrap_or_default();
+pub(crate) fn found_in(folder: &Path, target: &StoreAddress) -> io::Result<FoundExports> {
+    let imports = |path| db::read(path, &Stop::never(), db::imports).ok();
+    let imports = target.path().and_then(imports).unwrap_or_default();
     let is_imported = |export: &FoundExport| {
         let path = export.path.to_string_lossy();
         let since = export.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -565,7 +561,7 @@ mod tests {
         };
         let sources = [export];
         let withheld = Withheld::default();
-        let into = Target { database: &target, withheld: &withheld, attachments: None };
+        let into = Target::database(&target, &withheld);
         let report = import_until(&sources, &into, Branches::Shown, &stop, &after_two).unwrap();
         assert!(report.stopped && report.changes.new_conversations == 2, "{report:?}");
         let counted = db::read(&target, &Stop::never(), db::counts).unwrap();

@@ -11,9 +11,9 @@ use super::{
     error::Error,
     memory::database::Memory,
     source::{About, Listing, Scope, Source, SourceKind, Sources, shared_start},
+    store_address::StoreAddress,
 };
 use crate::{
-    cluster::is_address,
     db::{self, Heading},
     model::{Instant, Stop},
     text::snippet,
@@ -313,7 +313,7 @@ impl Lookup<'_> {
     pub fn path_of(&self, about: &About) -> String {
         match (&about.file, self.sources.of_kind(about.source).ok().flatten()) {
             (Some(file), _) => file.to_string_lossy().into_owned(),
-            (None, Some(source)) => format!("{}#{}", absolute(&source.path), about.id),
+            (None, Some(source)) => format!("{}#{}", source.address().absolute(), about.id),
             (None, None) => about.id.clone(),
         }
     }
@@ -447,16 +447,10 @@ fn made_key(about: &About) -> String {
 
 /// Returns the id that follows a database's own path in `path`.
 fn id_within<'a>(source: &Source, path: &'a str) -> Option<&'a str> {
-    let after = |prefix: &str| path.strip_prefix(prefix)?.strip_prefix('#');
-    after(&absolute(&source.path)).or_else(|| after(&source.path.to_string_lossy()))
-}
-
-fn absolute(path: &Path) -> String {
-    if is_address(path) {
-        return path.to_string_lossy().into_owned();
-    }
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    path.to_string_lossy().into_owned()
+    let after =
+        |address: &StoreAddress| path.strip_prefix(address.to_string().as_str())?.strip_prefix('#');
+    let address = source.address();
+    after(&address.absolute()).or_else(|| after(&address))
 }
 
 fn hash_of(id: &str) -> u32 {

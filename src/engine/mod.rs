@@ -31,6 +31,7 @@ mod rank;
 mod report;
 mod source;
 mod stamp;
+mod store_address;
 #[cfg(test)]
 mod testing;
 mod upkeep;
@@ -85,11 +86,7 @@ pub use upkeep::{
     transcripts::{ArchiveProgress, ArchiveReport},
 };
 
-pub(crate) use crate::{
-    cluster::{Cluster, is_address},
-    embed::Key,
-    workspace,
-};
+pub(crate) use crate::{embed::Key, workspace};
 pub(crate) use attachments::{Attachment, AttachmentCounts, MAX_ALL, MAX_FILE};
 pub(crate) use describe::{ConversationKey, Described};
 pub(crate) use exact::{Make, Render, Searched};
@@ -98,6 +95,7 @@ pub(crate) use facets::{Choice, Facets};
 pub(crate) use flags::{Flag, Flags, count as count_of, in_both};
 pub(crate) use forget::{ForgetProgress, Forgettable, Forgetter};
 pub(crate) use source::{ConversationIds, Narrowing, Note, Places, Sketch};
+pub use store_address::StoreAddress;
 #[cfg(test)]
 pub(crate) use testing::TestExport;
 pub(crate) use withheld::Withheld;

@@ -56,7 +56,8 @@ impl TestExport {
         let db = home.join("broken.db");
         fs::write(&db, "no database, but long enough to be looked at").expect("a file");
         let config = self.engine.config().clone();
-        let engine = Engine::new(Config { db: Some(db), archives: vec![transcripts], ..config });
+        let engine =
+            Engine::new(Config { db: Some(db.into()), archives: vec![transcripts], ..config });
         engine.upkeep().sync_transcripts(&Default::default(), &|_| {}).expect("they are read");
         engine
     }

@@ -30,7 +30,11 @@ pub(super) const FORMAT: Format = Format {
         // DeepSeek's conversations have a `mapping` of other messages.
         fields.get("mapping").is_some() && is_headed && fields.get("inserted_at").is_none()
     },
-    layout: FileLayout::Object(ObjectFormat { messages: "mapping", read: conversation }),
+    layout: FileLayout::Object(ObjectFormat {
+        messages: "mapping",
+        list: "conversations",
+        read: conversation,
+    }),
 };
 
 fn conversation(

@@ -21,7 +21,11 @@ pub(super) const FORMAT: Format = Format {
     name: "claude",
     label: "Claude.ai",
     is_conversation: |fields| fields.get("chat_messages").is_some() || is_design(fields),
-    layout: FileLayout::Object(ObjectFormat { messages: "chat_messages", read: conversation }),
+    layout: FileLayout::Object(ObjectFormat {
+        messages: "chat_messages",
+        list: "conversations",
+        read: conversation,
+    }),
 };
 
 /// Returns whether these are the fields of a chat about a design, which has a file of its own.

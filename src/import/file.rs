@@ -73,7 +73,7 @@ impl<'a> ExportFile<'a> {
         input: io::Chain<&[u8], CountingReader<'_, impl Read>>,
         sink: ConversationSink<'_, E>,
     ) -> Result<(), E> {
-        let mut scanner = Scanner::new(input, formats::message_fields());
+        let mut scanner = Scanner::new(input, formats::field_names());
         let mut ordinal = 0;
         let mut is_cut = false;
         let before = self.tally.conversations;
@@ -155,12 +155,12 @@ impl<'a> ExportFile<'a> {
         if let Some(reason) = failure {
             return Err(reason);
         }
-        let format = format.ok_or(Reason::Unknown)?;
+        let format = format.ok_or_else(formats::unknown)?;
         match &format.layout {
             FileLayout::Object(object) => {
                 Ok((format, (object.read)(fields, self.branches, self.tally)?))
             }
-            FileLayout::Transcript(_) => Err(Reason::Unknown),
+            FileLayout::Transcript(_) => Err(formats::unknown()),
         }
     }
 
@@ -288,7 +288,7 @@ pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
     if let Some(format) = transcript::format_of(start) {
         return Some(format);
     }
-    let mut scanner = Scanner::new(start, formats::message_fields());
+    let mut scanner = Scanner::new(start, formats::field_names());
     for _ in 0..VALUES_LOOKED_AT {
         let format = match scanner.next()? {
             ScannedValue::Value(bytes) => {

@@ -37,6 +37,8 @@ pub(super) struct ObjectFormat {
     /// The name of the field with the messages. The scanner recognises a conversation by this name if
     /// the object is too damaged to be parsed.
     pub(super) messages: &'static str,
+    /// The name of the field with the list of conversations, where an object is around them.
+    pub(super) list: &'static str,
     /// Reads a conversation from the fields of its object.
     pub(super) read:
         fn(&ObjectFields<'_>, Branches, &mut ImportTally) -> Result<Conversation, Reason>,
@@ -91,6 +93,11 @@ impl Format {
     /// Returns the name of the service or program that writes the format.
     pub fn label(&self) -> &'static str {
         self.label
+    }
+
+    /// Returns whether the format is that of a coding agent's transcripts.
+    pub(crate) fn is_transcript(&self) -> bool {
+        self.transcript().is_some()
     }
 
     /// Returns the description of the transcript, if the format is one of transcripts.

@@ -4,12 +4,15 @@ use memchr::memmem;
 
 use super::{
     chatgpt, claude, claude_code, codex,
-    format::{FileLayout, Format, TranscriptFormat},
+    format::{FileLayout, Format, ObjectFormat, TranscriptFormat},
     json::{ObjectFields, Value},
+    scan::FieldNames,
+    tally::Reason,
 };
 
 /// Every format, in the order in which they are tried.
-const ALL: [&Format; 4] = [&chatgpt::FORMAT, &claude::FORMAT, &claude_code::FORMAT, &codex::FORMAT];
+pub(crate) const ALL: [&Format; 4] =
+    [&chatgpt::FORMAT, &claude::FORMAT, &claude_code::FORMAT, &codex::FORMAT];
 
 pub(super) fn of_conversation(fields: &ObjectFields<'_>) -> Option<&'static Format> {
     ALL.into_iter().find(|format| (format.is_conversation)(fields))
@@ -17,15 +20,34 @@ pub(super) fn of_conversation(fields: &ObjectFields<'_>) -> Option<&'static Form
 
 /// Returns the format of a conversation that is too damaged to have fields.
 pub(super) fn of_damaged(bytes: &[u8]) -> Option<&'static Format> {
-    ALL.into_iter().find(|format| {
-        messages_of(format)
-            .is_some_and(|name| memmem::find(bytes, format!("\"{name}\"").as_bytes()).is_some())
-    })
+    let has = |name: &str| memmem::find(bytes, format!("\"{name}\"").as_bytes()).is_some();
+    objects().find(|(_, object)| has(object.messages)).map(|(format, _)| format)
 }
 
-/// Returns the names of the fields that hold the messages of conversations.
-pub(super) fn message_fields() -> Vec<&'static str> {
-    ALL.into_iter().filter_map(messages_of).collect()
+/// Returns the names of the fields that hold messages and conversations.
+pub(super) fn field_names() -> FieldNames {
+    let lists = objects().map(|(_, object)| object.list).collect();
+    FieldNames { messages: objects().map(|(_, object)| object.messages).collect(), lists }
+}
+
+/// Returns why an object is no conversation of any format.
+pub(super) fn unknown() -> Reason {
+    let names: Vec<String> =
+        objects().map(|(_, object)| format!("`{}`", object.messages)).collect();
+    Reason::Unknown(names.join(" nor "))
+}
+
+/// Says what is looked for in files.
+pub(super) fn looked_for() -> String {
+    let labels = |are_transcripts| {
+        let formats = ALL.into_iter().filter(|format| format.is_transcript() == are_transcripts);
+        formats.map(|format| format.label).collect::<Vec<_>>().join(" and ")
+    };
+    format!(
+        "looked for conversations of {} in .json files, and for transcripts of {} in .jsonl files",
+        labels(false),
+        labels(true)
+    )
 }
 
 pub(super) fn of_record(
@@ -75,9 +97,10 @@ pub(super) fn named(name: &str) -> Option<&'static Format> {
     ALL.into_iter().find(|format| format.name == name)
 }
 
-fn messages_of(format: &Format) -> Option<&'static str> {
-    match &format.layout {
-        FileLayout::Object(object) => Some(object.messages),
+/// Returns the formats in which a conversation is one object.
+fn objects() -> impl Iterator<Item = (&'static Format, &'static ObjectFormat)> {
+    ALL.into_iter().filter_map(|format| match &format.layout {
+        FileLayout::Object(object) => Some((format, object)),
         FileLayout::Transcript(_) => None,
-    }
+    })
 }

@@ -31,6 +31,7 @@ pub mod transcript;
 
 use std::{io, path::PathBuf};
 
+pub(crate) use self::formats::ALL as FORMATS;
 pub(crate) use self::tally::OTHER_BRANCHES;
 pub use self::{
     export::Export,

@@ -13,7 +13,7 @@ use std::{
 
 use zip::{ZipArchive, read::read_zipfile_from_stream, result::ZipError};
 
-use crate::import::{Error, compressed, repeats::ReadingOrder};
+use crate::import::{Error, compressed, formats::looked_for, repeats::ReadingOrder};
 
 /// The highest ratio of unpacked size to zip size. Text reaches 3 to 20, zeros reach 1030.
 const RATIO: u64 = 400;
@@ -32,10 +32,6 @@ const MAX_FOLDER_DEPTH: usize = 12;
 
 /// The message for a file without conversations.
 const NO_CONVERSATION: &str = "it holds no conversation";
-
-/// The message for a path in which another file may be the export.
-const LOOKED_FOR: &str = "looked for conversations of ChatGPT and Claude.ai in .json files, and for \
-                          transcripts of Claude Code and Codex in .jsonl files";
 
 /// The files of one export.
 #[derive(Debug)]
@@ -393,9 +389,9 @@ impl Package {
                 format!("{} holds no .json or .jsonl file that can be read", self.kind)
             }
             ("the zip" | "the folder", _) => {
-                format!("no conversation in {}; {LOOKED_FOR}", names.join(", "))
+                format!("no conversation in {}; {}", names.join(", "), looked_for())
             }
-            (NO_CONVERSATION, _) => format!("{NO_CONVERSATION}; {LOOKED_FOR}"),
+            (NO_CONVERSATION, _) => format!("{NO_CONVERSATION}; {}", looked_for()),
             (kind, _) => kind.to_owned(),
         };
         for refused in self.refused.iter().take(3) {

@@ -38,6 +38,15 @@ pub(super) enum ScannedValue<'a> {
     Garbage,
 }
 
+/// The names of the fields by which conversations are recognised.
+#[derive(Debug, Default)]
+pub(super) struct FieldNames {
+    /// Fields of a conversation that hold its messages.
+    pub(super) messages: Vec<&'static str>,
+    /// Fields of an object around conversations that hold them.
+    pub(super) lists: Vec<&'static str>,
+}
+
 /// Splits a stream of JSON into its values.
 pub(super) struct Scanner<R> {
     input: R,
@@ -47,8 +56,7 @@ pub(super) struct Scanner<R> {
     /// Whether the input has been read to its end.
     ended: bool,
     longest: usize,
-    /// Names of the fields that hold the messages of conversations.
-    message_fields: Vec<&'static str>,
+    names: FieldNames,
     level: Level,
     rescues: usize,
     /// The place of the last returned value in the buffer.
@@ -129,15 +137,15 @@ impl EndSearch {
 }
 
 impl<R: Read> Scanner<R> {
-    /// Returns a scanner for `input`. Conversations have their messages in fields of these names.
-    pub(super) fn new(input: R, message_fields: Vec<&'static str>) -> Scanner<R> {
+    /// Returns a scanner for `input`, whose conversations have fields of these names.
+    pub(super) fn new(input: R, names: FieldNames) -> Scanner<R> {
         Scanner {
             input,
             buffer: Vec::new(),
             at: 0,
             ended: false,
             longest: MAX_VALUE_BYTES,
-            message_fields,
+            names,
             level: Level::Outside,
             rescues: RESCUES,
             last: 0..0,
@@ -265,7 +273,7 @@ impl<R: Read> Scanner<R> {
         Some(next)
     }
 
-    /// Moves into the array of `{"conversations": […]}`; does not move for any other object.
+    /// Moves into the list of an object such as `{"conversations": […]}`; does not move for any other object.
     fn enter_wrapper(&mut self) -> bool {
         let start = self.at;
         self.at += 1;
@@ -285,13 +293,14 @@ impl<R: Read> Scanner<R> {
             }
             self.at += 1;
             let first = self.token();
-            if first == Some(b'[') && &self.buffer[name..end] == b"\"conversations\"" {
+            let named = &self.buffer[name + 1..end - 1];
+            let is_named = |field: &&str| field.as_bytes() == named;
+            if first == Some(b'[') && self.names.lists.iter().any(is_named) {
                 self.at += 1;
                 return true;
             }
             // A conversation may be long, so do not search it to its end.
-            let named = &self.buffer[name + 1..end - 1];
-            if self.message_fields.iter().any(|field| field.as_bytes() == named) {
+            if self.names.messages.iter().any(is_named) {
                 break;
             }
             match self.value_end(self.at) {
@@ -402,7 +411,7 @@ fn similar_start(bytes: &[u8]) -> Option<usize> {
 
 /// Returns the first two names of an object, quotes included.
 fn first_names(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut scanner = Scanner::new(bytes.get(1..)?.take(4096), Vec::new());
+    let mut scanner = Scanner::new(bytes.get(1..)?.take(4096), FieldNames::default());
     scanner.token().filter(|byte| *byte == b'"')?;
     let first = scanner.at;
     let ValueEnd::At(first_end) = scanner.value_end(first) else { return None };
@@ -434,6 +443,10 @@ mod tests {
             self.0 = rest;
             Ok(1)
         }
+    }
+
+    fn names() -> FieldNames {
+        FieldNames { messages: vec!["mapping"], lists: vec!["conversations"] }
     }
 
     fn all(mut scanner: Scanner<impl Read>) -> Vec<String> {
@@ -481,9 +494,9 @@ mod tests {
                 vec![r#"broken {"t":1,"m":{"x":{}},"#, r#"{"t":2,"m":{}}"#, r#"{"t":3,"m":{}}"#],
             ),
         ] {
-            assert_eq!(all(Scanner::new(json.as_bytes(), vec!["mapping"])), expected, "{json}");
+            assert_eq!(all(Scanner::new(json.as_bytes(), names())), expected, "{json}");
             assert_eq!(
-                all(Scanner::new(Drip(json.as_bytes()), vec!["mapping"])),
+                all(Scanner::new(Drip(json.as_bytes()), names())),
                 expected,
                 "{json}, byte by byte"
             );
@@ -492,7 +505,8 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_before_a_bracket() {
-        let mut scanner = Scanner::new(&b"[\xFF\xFF{\"a\": 1}, {\"b\": 2}]"[..], Vec::new());
+        let mut scanner =
+            Scanner::new(&b"[\xFF\xFF{\"a\": 1}, {\"b\": 2}]"[..], FieldNames::default());
         assert!(matches!(scanner.next(), Some(ScannedValue::Broken(_))));
         assert!(all(scanner).contains(&"{\"b\": 2}".to_owned()));
     }
@@ -508,7 +522,7 @@ mod tests {
             .chain(&b"{\"a\":1} 2"[..])
             .chain(blanks())
             .chain(&b"3]"[..]);
-        let mut scanner = Scanner::new(json, vec!["mapping"]);
+        let mut scanner = Scanner::new(json, names());
         let mut found = Vec::new();
         while let Some(ScannedValue::Value(bytes)) = scanner.next() {
             found.push(String::from_utf8_lossy(bytes).into_owned());
@@ -520,7 +534,7 @@ mod tests {
     #[test]
     fn a_value_too_long_is_passed_over() {
         let json = format!("[{{\"a\":\"{}\\\"\"}},{{\"b\":1}}]", "x".repeat(100));
-        let mut scanner = Scanner::new(Drip(json.as_bytes()), vec!["mapping"]);
+        let mut scanner = Scanner::new(Drip(json.as_bytes()), names());
         scanner.longest = 50;
         assert_eq!(all(scanner), ["too long", "{\"b\":1}"]);
     }

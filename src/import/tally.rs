@@ -104,8 +104,9 @@ pub(super) enum Reason {
     Damaged(#[from] Damage),
     #[error("its `{0}` holds no messages")]
     NoMessages(&'static str),
-    #[error("neither `mapping` nor `chat_messages` is in it")]
-    Unknown,
+    /// It has none of the fields with these names.
+    #[error("neither {0} is in it")]
+    Unknown(String),
     #[error("a bracket is missing")]
     Unbalanced,
     #[error("the file ends in the middle of it")]

@@ -52,7 +52,7 @@ pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{ConversationTitle, Document, DocumentBuffer};
 pub use terms::{Bm25, DocSet, Norms, TermIndex, WeightedTerm, build_terms, frequencies, holding};
 pub(crate) use terms::{rounded_length, speaker};
-pub use trace::{GramUse, Trace};
+pub use trace::Trace;
 pub(crate) use vectors::{PackedQuery, pack};
 pub use vectors::{VectorBuilder, VectorOptions, VectorTable, Vectors};
 

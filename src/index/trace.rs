@@ -4,21 +4,21 @@ use std::time::Duration;
 
 /// A gram that a search looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GramUse {
+pub(crate) struct GramUse {
     /// The gram, ASCII letters in lower case.
-    pub gram: String,
+    pub(crate) gram: String,
     /// Whether it was looked up in the titles rather than the texts.
-    pub in_titles: bool,
+    pub(crate) in_titles: bool,
     /// The number of messages that hold the gram, or of conversations whose titles hold it, in the
     /// segments in which it was looked up. Segments after the first are asked only for the rarest grams.
-    pub messages: u32,
+    pub(crate) messages: u32,
 }
 
 /// The steps and counts of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// The grams whose posting lists the search used.
-    pub grams: Vec<GramUse>,
+    pub(crate) grams: Vec<GramUse>,
     /// How many `_` were expanded to narrow the candidates.
     pub gaps: u64,
     /// How many threads read all messages, because no gram narrows them; 0 if posting lists gave candidates.
@@ -35,4 +35,11 @@ pub struct Trace {
     pub search: Duration,
     /// Time to make hits and to hand them over.
     pub rows: Duration,
+}
+
+impl Trace {
+    /// Returns the grams whose posting lists the search used.
+    pub fn grams(&self) -> impl Iterator<Item = &str> {
+        self.grams.iter().map(|it| it.gram.as_str())
+    }
 }

@@ -87,10 +87,7 @@ impl Tool {
     ) -> Option<Answer> {
         let stop = self.stop_of_call(stop);
         let mut searched = engine.sources_of(self.searches).into_iter();
-        let mut scans = || {
-            searched
-                .any(|source| source.cluster().is_none() && source.current_index(&stop).is_err())
-        };
+        let mut scans = || searched.any(|source| !source.is_indexed(&stop));
         // If a damaged index panics here, the call itself handles the damage.
         let scans = map_faults::caught(&mut scans).unwrap_or(true);
         (!scans).then(|| self.call(engine, options, arguments, &stop))

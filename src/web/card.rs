@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::ask::encoded;
 use crate::{
-    engine::{About, ConversationKey, Engine, Error, Sketch, SourceKind},
+    engine::{About, ConversationKey, Engine, Error, Sketch, SourceKind, import::FORMATS},
     model::{Hit, Instant, Origin, Stop},
     text::snippet,
     tools::{clock::Clock, notes, session::Session as Resumed},
@@ -76,11 +76,10 @@ pub(super) fn service(name: &str) -> Markup {
 
 /// Returns the CSS class and the display name of a service, an agent or a source.
 pub(super) fn label_of(name: &str) -> (&str, &str) {
+    if let Some(format) = FORMATS.iter().find(|format| format.name() == name) {
+        return (name, format.label());
+    }
     match name {
-        "chatgpt" => ("chatgpt", "ChatGPT"),
-        "claude" => ("claude", "Claude.ai"),
-        "claude-code" => ("code-agent", "Claude Code"),
-        "codex" => ("codex", "Codex"),
         "export" => ("", "Database"),
         "archive" => ("", "Transcripts"),
         "threads" => ("", "Saved threads"),

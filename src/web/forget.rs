@@ -73,6 +73,10 @@ pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
                     " still has the text, because a program reads an older state. End that program, then forget the conversation again: "
                     code { "verbatim forget " (found.id) } }
             }
+            @if let Some(address) = &left.in_cluster {
+                p.say.warn { b { "Warning" } " " code { (address) }
+                    ": nobody finds it any more, but files of the cluster still have the text, until it merges them." }
+            }
             @for path in &left.lists {
                 p.say.warn { b { "Warning" } " The list of files " code { (path.display()) }
                     " is damaged. Files of messages stay, because they may be of its conversation. Delete the list, import its export again, then forget this conversation again: "

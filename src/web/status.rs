@@ -100,7 +100,7 @@ fn row(source: &SourceStatus) -> Markup {
         tr {
             th scope="row" {
                 (name_of(source))
-                p.note { code { (source.database.display()) } }
+                p.note { code { (source.database) } }
                 @for path in &source.passed_over {
                     p.note { "not searched: " code { (path.display()) } }
                 }

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     engine::{
-        Branches, Config, Engine,
+        Branches, Config, Engine, StoreAddress,
         import::{Target, import_until, may_write},
     },
     model::Stop,
@@ -164,29 +164,37 @@ async fn store(
     Ok((UploadFolder { _in_use: in_use, _folder: folder }, path))
 }
 
-/// Imports a file into the database for imports.
+/// Returns an error if an import must not write to the database at a path; makes its folder otherwise.
+fn prepare(database: &Path) -> Result<(), String> {
+    if let Some(folder) = database.parent() {
+        private::create_dir_all(folder)
+            .map_err(|error| format!("{}: cannot be made: {error}", folder.display()))?;
+    }
+    match may_write(database) {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let database = database.display();
+            Err(format!("{database} is not written to, because another program made it."))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Imports a file into the database or the cluster for imports.
 fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, String> {
     let config = site.engine.config();
-    let target = config.db.clone().unwrap_or_else(|| config.db_folder().join("verbatim.db"));
+    let target = config.import_store();
     if let Some(folder) = config.local_folder() {
         return Err(format!(
             "This page searches {}, because the server was started beside it, and would not find what \
              goes to {}. Start `verbatim web` in another folder, or name the database with --db.",
             folder.display(),
-            target.display()
+            target
         ));
     }
-    if let Some(folder) = target.parent() {
-        private::create_dir_all(folder)
-            .map_err(|error| format!("{}: cannot be made: {error}", folder.display()))?;
-    }
-    match may_write(&target) {
-        Ok(true) => {}
-        Ok(false) => {
-            let database = target.display();
-            return Err(format!("{database} is not written to, because another program made it."));
-        }
-        Err(error) => return Err(error.to_string()),
+    match &target {
+        StoreAddress::Database(path) => prepare(path)?,
+        StoreAddress::Cluster(_) => {}
     }
     site.imports.set(Stage::Reading(ReadSoFar::default()));
     let sources = [path.to_owned()];

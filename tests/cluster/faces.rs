@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Stdio},
     thread,
     time::{Duration, Instant},
@@ -19,22 +19,25 @@ use crate::{
 };
 
 /// A server over HTTP, killed when dropped.
-struct HttpServer {
+pub(crate) struct HttpServer {
     child: Child,
     root: String,
     token: String,
     agent: ureq::Agent,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl HttpServer {
-    fn start(db: PathBuf) -> HttpServer {
+    /// Starts the server in a folder of its own; it knows the password of a cluster.
+    pub(crate) fn start(db: PathBuf) -> HttpServer {
         let folder = tempfile::tempdir().expect("a folder");
         let place = Place { db, ..Place::in_folder(folder.path()) };
         let log = folder.path().join("log");
         let words = ["serve", "--http", "127.0.0.1:0", "--no-archive", "--no-watch", "--page"];
         let stderr = fs::File::create(&log).expect("a log");
-        let child = place.command(&words).stdout(Stdio::null()).stderr(stderr).spawn();
+        let mut command = place.command(&words);
+        command.current_dir(folder.path()).env("VERBATIM_CLUSTER_LOGIN", "me:seCret");
+        let child = command.stdout(Stdio::null()).stderr(stderr).spawn();
         let child = child.expect("the program starts");
         let begun = Instant::now();
         let port = loop {
@@ -48,10 +51,21 @@ impl HttpServer {
         let token = fs::read_to_string(place.home.join("token")).unwrap_or_default();
         let agent = ureq::Agent::config_builder().proxy(None).build().into();
         let root = format!("http://127.0.0.1:{port}");
-        HttpServer { child, root, token: token.trim().to_owned(), agent, _folder: folder }
+        HttpServer { child, root, token: token.trim().to_owned(), agent, folder }
     }
 
-    fn get(&self, path: &str) -> String {
+    /// The working folder of the server.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &str) {
+        let request = self.agent.post(format!("{}{path}", self.root));
+        let request = request.header("authorization", format!("Bearer {}", self.token));
+        request.send(body).expect("an answer");
+    }
+
+    pub(crate) fn get(&self, path: &str) -> String {
         let request = self.agent.get(format!("{}{path}", self.root));
         let request = request.header("authorization", format!("Bearer {}", self.token));
         let mut answer = request.call().expect("an answer");

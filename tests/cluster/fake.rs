@@ -5,11 +5,9 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     path::PathBuf,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
     thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -20,10 +18,14 @@ use verbatim_search::{
     model::{Request, Stop},
 };
 
-use crate::database::{Cell, Content, Database, Message, Schema};
+use crate::{
+    database::{Cell, Content, Database, Message, Schema},
+    faces::HttpServer,
+    program::Place,
+};
 
-/// What the server answers to a method with a path: a status and a text.
-type Answers = dyn Fn(&str, &str) -> (u16, String) + Send + Sync;
+/// What the server answers to a method with a path and a body: a status and a text.
+type Answers = dyn Fn(&str, &str, &str) -> (u16, String) + Send + Sync;
 
 /// A server; returns its address and the headers of what it was asked.
 fn serve(answers: Box<Answers>) -> (String, Arc<Mutex<Vec<String>>>) {
@@ -56,7 +58,7 @@ fn answer(mut stream: TcpStream, answers: &Answers, log: &Mutex<Vec<String>>) {
         reader.read_exact(&mut body).expect("a body");
         let mut words = head.split(' ');
         let (method, path) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-        let (status, text) = answers(method, path);
+        let (status, text) = answers(method, path, &String::from_utf8_lossy(&body));
         log.lock().expect("a log").push(head.clone());
         let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", text.len());
         if stream.write_all((head + &text).as_bytes()).is_err() {
@@ -74,7 +76,7 @@ fn mapping() -> String {
 /// Asks for the messages with a text; returns the ids, or the error.
 fn search(address: &str, login: Option<&str>) -> Result<Vec<String>, String> {
     let engine = Engine::new(Config {
-        db: Some(PathBuf::from(address)),
+        db: Some(PathBuf::from(address).into()),
         home: std::env::temp_dir().join("verbatim-no-home"),
         cluster_login: login.and_then(Key::new),
         ..Config::default()
@@ -91,7 +93,7 @@ fn search(address: &str, login: Option<&str>) -> Result<Vec<String>, String> {
 #[test]
 fn a_refused_password_is_not_in_the_error() {
     for (status, expected) in [(401, "does not know the user"), (403, "may not do this")] {
-        let (address, asked) = serve(Box::new(move |_, _| {
+        let (address, asked) = serve(Box::new(move |_, _, _| {
             (status, json!({ "error": { "reason": "no", "type": "security" } }).to_string())
         }));
         let error = search(&address, Some("me:seCret")).expect_err("refused");
@@ -100,7 +102,7 @@ fn a_refused_password_is_not_in_the_error() {
         let asked = asked.lock().expect("a log").join("\n").to_ascii_lowercase();
         assert!(asked.contains("authorization: basic bwu6c2vdcmv0"), "{asked}");
     }
-    let (address, _) = serve(Box::new(|_, _| (401, String::new())));
+    let (address, _) = serve(Box::new(|_, _, _| (401, String::new())));
     let error = search(&address, None).expect_err("refused");
     assert!(error.contains("VERBATIM_CLUSTER_LOGIN"), "{error}");
 }
@@ -111,11 +113,11 @@ fn an_index_that_is_not_ours_is_refused() {
     let later = json!({ "verbatim": { "format": 99 } });
     let later = json!({ "chats-v000001-00000000": { "mappings": { "_meta": later } } });
     for (answer, expected) in [(foreign, "another program"), (later, "later version")] {
-        let (address, _) = serve(Box::new(move |_, _| (200, answer.to_string())));
+        let (address, _) = serve(Box::new(move |_, _, _| (200, answer.to_string())));
         let error = search(&address, None).expect_err("refused");
         assert!(error.contains(expected), "{error}");
     }
-    let (address, _) = serve(Box::new(|_, _| (404, "{}".to_owned())));
+    let (address, _) = serve(Box::new(|_, _, _| (404, "{}".to_owned())));
     let error = search(&address, None).expect_err("nothing there");
     assert!(error.contains("nothing was imported"), "{error}");
 }
@@ -130,7 +132,7 @@ fn a_lost_shard_is_an_error_and_never_fewer_hits() {
         "timed_out": true, "_shards": { "total": 3, "failed": 0 }, "hits": { "hits": [] },
     });
     for answer in [lost, late] {
-        let (address, asked) = serve(Box::new(move |_, path| match path.contains("_mapping") {
+        let (address, asked) = serve(Box::new(move |_, path, _| match path.contains("_mapping") {
             true => (200, mapping()),
             false => (200, answer.to_string()),
         }));
@@ -144,7 +146,7 @@ fn a_lost_shard_is_an_error_and_never_fewer_hits() {
 #[test]
 fn a_busy_cluster_is_asked_again() {
     let attempts = Mutex::new(0);
-    let (address, _) = serve(Box::new(move |_, path| {
+    let (address, _) = serve(Box::new(move |_, path, _| {
         if path.contains("_mapping") {
             let mut attempts = attempts.lock().expect("a number");
             *attempts += 1;
@@ -157,14 +159,15 @@ fn a_busy_cluster_is_asked_again() {
     assert_eq!(search(&address, None), Ok(Vec::new()));
 }
 
-/// Answers in the form of Elasticsearch 8 and 9, which say more than those of OpenSearch.
-#[test]
-fn elasticsearch_is_understood() {
-    let index = "chats-v000001-00000000";
+/// Serves an index with one conversation of one message.
+///
+/// The answers have the form of Elasticsearch 8 and 9, which say more than those of OpenSearch.
+fn serve_chat() -> (String, Arc<Mutex<Vec<String>>>) {
     let c: [u8; 8] = Sha256::digest("c1")[..8].try_into().expect("eight bytes");
     let conversation = json!({
         "kind": "c", "k": 1, "id": "c1", "title": "Colours", "digest": "d", "roles": ["user"],
-        "models": [], "messages": [[0, -1, 1_700_000_000, 0]],
+        "models": [], "messages": [[0, -1, 1_700_000_000, 0]], "project": "/home/me/paint",
+        "file": "/home/me/paint.jsonl",
     });
     let message = json!({
         "kind": "m", "c": i64::from_be_bytes(c), "id": "m1", "role": "user", "rh": 1,
@@ -172,21 +175,25 @@ fn elasticsearch_is_understood() {
     });
     let answer = |source: &Value, sort: Value| {
         let hit = json!({
-            "_index": index, "_id": "x", "_score": null, "_ignored": ["t"], "_source": source, "sort": sort,
+            "_index": "chats-v000001-00000000", "_id": "x", "_score": null, "_ignored": ["t"],
+            "_source": source, "sort": sort,
         });
         let shards = json!({ "total": 3, "successful": 3, "skipped": 0, "failed": 0 });
         let hits = json!({ "max_score": null, "hits": [hit] });
         json!({ "took": 3, "timed_out": false, "_shards": shards, "hits": hits }).to_string()
     };
-    let answers = [
-        answer(&conversation, json!([1])),
-        answer(&message, json!([1_700_000_000, 0, i64::MIN, 1, 5])),
-    ];
-    let number = AtomicUsize::new(0);
-    let (address, _) = serve(Box::new(move |_, path| match path.contains("_mapping") {
+    let conversation = answer(&conversation, json!([1]));
+    let message = answer(&message, json!([1_700_000_000, 0, i64::MIN, 1, 5]));
+    serve(Box::new(move |_, path, body| match path.contains("_mapping") {
         true => (200, mapping()),
-        false => (200, answers[number.fetch_add(1, Ordering::Relaxed)].clone()),
-    }));
+        false if body.contains(r#""kind":"c""#) => (200, conversation.clone()),
+        false => (200, message.clone()),
+    }))
+}
+
+#[test]
+fn elasticsearch_is_understood() {
+    let (address, _) = serve_chat();
     let address = address.replace("opensearch+", "elasticsearch+");
     assert_eq!(search(&address, None), Ok(vec!["m1".to_owned()]));
     let refused = json!({ "error": {
@@ -194,7 +201,7 @@ fn elasticsearch_is_understood() {
         "type": "security_exception", "reason": "unable to authenticate user [me] for REST request",
         "header": { "WWW-Authenticate": ["Basic realm=\"security\"", "ApiKey"] },
     }, "status": 401 });
-    let (address, _) = serve(Box::new(move |_, _| (401, refused.to_string())));
+    let (address, _) = serve(Box::new(move |_, _, _| (401, refused.to_string())));
     let error = search(&address.replace("opensearch+", "elasticsearch+"), Some("me:seCret"));
     assert!(error.expect_err("refused").contains("does not know the user"));
 }
@@ -210,7 +217,7 @@ fn a_refused_document_ends_an_import_with_its_reason() {
         position: Some(0),
     };
     let database = Database::of(Schema::Typed, &["Colours".into()], &[message]);
-    let (address, asked) = serve(Box::new(|method, path| match (method, path) {
+    let (address, asked) = serve(Box::new(|method, path, _| match (method, path) {
         (_, "/chats/_mapping") => (404, "{}".to_owned()),
         ("GET", path) if path.contains("_mapping") => (200, "{}".to_owned()),
         (_, path) if path.contains("_cluster/health") => {
@@ -234,4 +241,74 @@ fn a_refused_document_ends_an_import_with_its_reason() {
     assert!(error.contains("it is too long"), "{error}");
     let asked = asked.lock().expect("a log").join("\n");
     assert!(!asked.contains("_aliases"), "the import was published: {asked}");
+}
+
+#[test]
+fn every_page_shows_what_a_cluster_has() {
+    let (address, _) = serve_chat();
+    let server = HttpServer::start(PathBuf::from(address));
+    for (path, expected) in [
+        ("/c/c1", "dark red"),
+        ("/search?q=red", "Colours"),
+        ("/", "Colours"),
+        ("/stats", "Colours"),
+        ("/status", "1 message"),
+        ("/c/c1/forget", "Colours"),
+        ("/peek/c1/1", "dark red"),
+        ("/facets?q=red", ""),
+        ("/trends?q=red", "red"),
+    ] {
+        let page = server.get(path);
+        assert!(page.contains(expected), "{path}: {page}");
+        for wrong in ["no chats yet", "not found"] {
+            assert!(!page.contains(wrong), "{path}: {page}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_dropped_on_the_page_goes_to_the_cluster_with_its_password() {
+    let (address, asked) = serve(Box::new(|_, path, _| match path.contains("_mapping") {
+        true => (404, "{}".to_owned()),
+        false => (403, json!({ "error": { "reason": "no", "type": "security" } }).to_string()),
+    }));
+    let server = HttpServer::start(PathBuf::from(address));
+    let export = r#"[{"uuid": "c1", "name": "Baking", "chat_messages": [
+        {"uuid": "m1", "sender": "human", "text": "How long?"}]}]"#;
+    server.post("/import?name=conversations.json", export);
+    let begun = Instant::now();
+    let progress = loop {
+        let progress = server.get("/import/progress");
+        if !progress.contains("data-running") {
+            break progress;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{progress}");
+        thread::sleep(Duration::from_millis(20));
+    };
+    // The refusal comes from the cluster, after the file was read.
+    assert!(progress.contains("may not do this"), "{progress}");
+    let asked = asked.lock().expect("a log");
+    let with_password =
+        |head: &String| head.to_ascii_lowercase().contains("authorization: basic bwu6c2vdcmv0");
+    assert!(asked.iter().all(with_password), "{asked:?}");
+    let made = std::fs::read_dir(server.folder()).expect("a folder").flatten();
+    let made = made.filter(|it| it.file_name().to_string_lossy().starts_with("opensearch"));
+    assert_eq!(made.count(), 0, "the address was taken for a path");
+}
+
+#[test]
+fn the_status_says_how_many_conversations_of_a_cluster_are_excluded() {
+    let (address, _) = serve_chat();
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = Place { db: PathBuf::from(address), ..Place::in_folder(folder.path()) };
+    let settings = folder.path().join("config.toml");
+    std::fs::write(&settings, "exclude = ['paint']\n").expect("a file");
+    let mut command = place.command(&["status", "--no-archive"]);
+    let done = command.env("VERBATIM_CONFIG", settings).output().expect("the program starts");
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(text.contains("in no answer: 1 conversation of the export"), "{text}");
+    let done = place.command(&["doctor", "--no-archive"]).output().expect("the program starts");
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(text.contains("1 messages in 1 conversations"), "{text}");
+    assert!(!text.contains("not found"), "{text}");
 }

@@ -118,7 +118,7 @@ fn import(nodes: &Nodes, path: &Path, index: &str) {
 /// Returns an engine that asks an index.
 fn engine(nodes: &Nodes, index: &str) -> Engine {
     Engine::new(Config {
-        db: Some(nodes.address(index)),
+        db: Some(nodes.address(index).into()),
         home: std::env::temp_dir().join("verbatim-no-home"),
         ..Config::default()
     })

@@ -83,7 +83,7 @@ fn database(path: &Path) {
 
 fn indexed(home: &Path, database: &Path) -> Engine {
     let engine = Engine::new(Config {
-        db: Some(database.to_owned()),
+        db: Some(database.to_owned().into()),
         home: home.to_owned(),
         ..Config::default()
     });

@@ -257,7 +257,7 @@ impl Database {
     }
 
     pub(crate) fn engine(&self) -> Engine {
-        let db = (self.kind == SourceKind::Export).then(|| self.path());
+        let db = (self.kind == SourceKind::Export).then(|| self.path().into());
         Engine::new(Config { db, home: self.folder.path().to_owned(), ..Config::default() })
     }
 

@@ -843,10 +843,11 @@ fn a_project_is_not_known_where_the_store_cannot_be_read() {
     let reader = source.reader(&Stop::never());
     let listed = |scope: &Scope| reader.list(scope, &Stop::never()).map(|found| found.len());
     let of_project = Scope { project: Some(project), ..Scope::default() };
-    let away = source.path.with_extension("away");
-    fs::rename(&source.path, &away).unwrap();
+    let path = source.database().unwrap();
+    let away = path.with_extension("away");
+    fs::rename(path, &away).unwrap();
     assert!(listed(&of_project).is_err());
     assert_eq!(listed(&Scope::default()).unwrap(), 1);
-    fs::rename(&away, &source.path).unwrap();
+    fs::rename(&away, path).unwrap();
     assert_eq!(listed(&of_project).unwrap(), 1, "the failure is not kept");
 }

@@ -48,7 +48,7 @@ pub(crate) fn add(connection: &Connection, text: &str) {
 
 /// Returns an engine for one database.
 pub(crate) fn engine(path: &Path) -> Engine {
-    Engine::new(Config { db: Some(path.to_owned()), ..Config::default() })
+    Engine::new(Config { db: Some(path.to_owned().into()), ..Config::default() })
 }
 
 /// Returns every file in a folder with its bytes.

@@ -50,7 +50,7 @@ pub(crate) fn ask(engine: &Engine, text: &str) -> (Vec<Hit<'static>>, SearchPlan
 pub(crate) fn by_like(db: &Path, text: &str) -> Vec<Hit<'static>> {
     let nowhere = db.with_extension("no-index");
     let engine = Engine::new(Config {
-        db: Some(db.to_owned()),
+        db: Some(db.to_owned().into()),
         home: nowhere.clone(),
         index: Some(nowhere),
         ..Config::default()

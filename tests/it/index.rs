@@ -220,7 +220,7 @@ impl Pair {
         drop(connection);
         let engine = |index: &str| {
             Engine::new(Config {
-                db: Some(path.clone()),
+                db: Some(path.clone().into()),
                 home: folder.path().to_owned(),
                 index: Some(folder.path().join(index)),
                 ..Config::default()

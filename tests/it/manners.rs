@@ -406,7 +406,7 @@ fn verbose_home(home: &Path, word: &str) -> (Engine, String) {
     std::fs::write(folder.join("a.md"), format!("{}\n", text(7000)).repeat(20)).unwrap();
     let path = format!("{}#long-0000", db.display());
     let config = Config {
-        db: Some(db),
+        db: Some(db.into()),
         home: home.to_owned(),
         workspaces: vec![notes],
         ..Config::default()

@@ -39,7 +39,7 @@ impl Home {
         let talk = line(1, "user", "How do I deploy the zeppelin?");
         fs::write(transcripts.join("deadbeef.jsonl"), talk).expect("files can be written");
         let config = Config {
-            db: Some(db),
+            db: Some(db.into()),
             home: folder.path().join("home"),
             archives: vec![folder.path().join("transcripts")],
             ..Config::default()
@@ -48,7 +48,8 @@ impl Home {
     }
 
     fn db(&self) -> PathBuf {
-        self.config.db.clone().expect("it is named")
+        let db = self.config.db.as_ref().and_then(|db| db.path());
+        db.expect("it is named").to_owned()
     }
 
     /// An engine that has read the transcripts.
@@ -165,7 +166,8 @@ fn views_are_ranked_by_words_for_good() {
              CREATE VIEW conversations AS SELECT * FROM c;",
         )
         .unwrap();
-    let engine = Engine::new(Config { db: Some(db), archives: Vec::new(), ..home.config.clone() });
+    let engine =
+        Engine::new(Config { db: Some(db.into()), archives: Vec::new(), ..home.config.clone() });
     for text in ["hello view", "view hello"] {
         let answer = search(&engine, json!({"query": text}));
         assert_eq!(titles(&answer), ["A title"], "{answer}");
@@ -185,7 +187,7 @@ fn a_source_that_cannot_be_read_is_named_and_takes_no_other_away() {
     let missing = home.folder.path().join("nope.db");
     for (db, reason) in [(&missing, "Database not found: "), (&garbage, "not an SQLite database")] {
         let other = Home::new();
-        let config = Config { db: Some(db.clone()), ..other.config.clone() };
+        let config = Config { db: Some(db.clone().into()), ..other.config.clone() };
         let home = Home { config, ..other };
         let engine = home.engine();
         for mode in ["text", "both", "vector"] {

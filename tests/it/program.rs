@@ -30,7 +30,7 @@ impl Place {
     /// Returns an engine in this process.
     pub(crate) fn engine(&self) -> Engine {
         Engine::new(Config {
-            db: Some(self.db.clone()),
+            db: Some(self.db.clone().into()),
             home: self.home.clone(),
             index: Some(self.index.clone()),
             ..Config::default()

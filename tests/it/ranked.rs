@@ -61,8 +61,11 @@ fn lists_are_the_same_with_an_index_and_without() {
     converse(&connection, "none", Some("Empty"), &[]);
     converse(&connection, "timeless", Some(""), &[("user", "x", None)]);
     converse(&connection, "old", Some("Old"), &[("user", "x", Some(5))]);
-    let engine =
-        Engine::new(Config { db: Some(path), home: folder.path().into(), ..Config::default() });
+    let engine = Engine::new(Config {
+        db: Some(path.into()),
+        home: folder.path().into(),
+        ..Config::default()
+    });
     let list = |scope: &Scope, offset, limit| {
         engine.list(scope, offset, limit, &Stop::never()).expect("a list")
     };
@@ -113,7 +116,7 @@ impl Library {
     }
 
     fn engine(folder: &Path) -> Engine {
-        let db = Some(folder.join("a.db"));
+        let db = Some(folder.join("a.db").into());
         Engine::new(Config { db, home: folder.into(), ..Config::default() })
     }
 

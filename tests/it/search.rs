@@ -275,7 +275,7 @@ proptest! {
         let path = home.path().join("a.db");
         drop(store(&path, &corpus));
         let engine = Engine::new(Config {
-            db: Some(path.clone()),
+            db: Some(path.clone().into()),
             home: home.path().to_owned(),
             index: None,
             ..Config::default()
@@ -340,7 +340,7 @@ fn one_word(home: &Path) -> Engine {
     std::fs::create_dir_all(notes.join("plan/2025-11-10/001-a")).unwrap();
     std::fs::write(notes.join("plan/2025-11-10/001-a/a.md"), "npm\n").unwrap();
     let (home, workspaces) = (home.to_owned(), vec![notes]);
-    Engine::new(Config { db: Some(db), home, workspaces, ..Config::default() })
+    Engine::new(Config { db: Some(db.into()), home, workspaces, ..Config::default() })
 }
 
 proptest! {
@@ -467,7 +467,7 @@ fn the_newest_database_is_found_anew_each_time() {
         .unwrap();
     assert!(ask().ends_with("\ngreen"), "{}", ask());
     let configured = Engine::new(Config {
-        db: Some(home.path().join("missing.db")),
+        db: Some(home.path().join("missing.db").into()),
         home: home.path().to_owned(),
         index: None,
         ..Config::default()

@@ -36,7 +36,7 @@ const ENGINE_ROOMS: &[&[&str]] = &[
     &["withheld"],
     &["attachments", "exclusions", "forgotten"],
     &["config"],
-    &["error"],
+    &["error", "store_address"],
 ];
 
 /// Calls that make folders or files with the rights that the umask leaves.

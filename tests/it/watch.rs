@@ -288,8 +288,11 @@ fn ending_leaves_nothing_behind() {
     large(&path, 20_000);
     let index = home.path().join("index");
     for pause in [0, 50, 200, 600, 1500] {
-        let config =
-            Config { db: Some(path.clone()), index: Some(index.clone()), ..Config::default() };
+        let config = Config {
+            db: Some(path.clone().into()),
+            index: Some(index.clone()),
+            ..Config::default()
+        };
         let watch = watch::start(Arc::new(Engine::new(config)), |_| {}).unwrap();
         thread::sleep(Duration::from_millis(pause));
         watch.end(SOON);

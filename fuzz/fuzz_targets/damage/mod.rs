@@ -51,7 +51,7 @@ impl Original {
     /// Returns an engine whose index lies in this folder beside the database.
     pub fn engine(&self, index: &str) -> Engine {
         Engine::new(Config {
-            db: Some(self.folder.path().join("chats.db")),
+            db: Some(self.folder.path().join("chats.db").into()),
             home: self.folder.path().to_owned(),
             index: Some(self.folder.path().join(index)),
             ..Config::default()

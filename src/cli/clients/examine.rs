@@ -233,7 +233,7 @@ fn check_places(server: &Server<'_>, places: Places) -> Check {
         }
     }
     let Some(db) = db else { return Check::Start };
-    let engine = Engine::new(Config { db: Some(db.clone()), ..Config::default() });
+    let engine = Engine::new(Config { db: Some(db.clone().into()), ..Config::default() });
     match engine.tally(&[SourceKind::Export], &Stop::never().within(MAX_READ)) {
         Err(error) if !error.is_stopped() => Check::Fault(
             format!("names a database that cannot be searched: {error}"),

@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use crate::{
-    engine::{self, WriterError, import::Error as ImportError},
+    engine::{self, StoreAddress, WriterError, import::Error as ImportError},
     tools::hint::Explained,
 };
 
@@ -47,13 +47,12 @@ pub enum Error {
     Import(#[from] ImportError),
     /// An index in a cluster has other messages.
     #[error(
-        "{}: has {messages} messages that are not those of the corpus; name an index that is not \
-         there yet",
-        address.display()
+        "{address}: has {messages} messages that are not those of the corpus; name an index that is \
+         not there yet"
     )]
     InUse {
         /// The address of the index.
-        address: PathBuf,
+        address: StoreAddress,
         /// The number of messages in the index.
         messages: u64,
     },

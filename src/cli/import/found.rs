@@ -17,7 +17,7 @@ use crate::{
         progress::bytes,
     },
     engine::{
-        Config,
+        Config, StoreAddress,
         import::{self, FoundExport},
     },
     text::shell::quoted,
@@ -43,7 +43,7 @@ pub(super) enum Choice {
 /// Looks for exports among the downloads, and asks whether to import them.
 pub(super) fn choose(
     yes: bool,
-    (config, target): (&Config, &Path),
+    (config, target): (&Config, &StoreAddress),
     environment: &Environment,
     out: &mut dyn Write,
 ) -> io::Result<Choice> {

@@ -64,7 +64,7 @@ enum Answer {
 /// Runs the picker until the user chooses a conversation or leaves.
 pub(super) fn run(engine: &Arc<Engine>, colours: bool) -> Result<Picked, Error> {
     if engine.sources().is_empty() {
-        return match engine.config().export_database() {
+        return match engine.config().export_store() {
             Ok(_) | Err(engine::Error::NoDatabase { .. }) => Ok(Picked::NoChats),
             Err(error) => Err(error.into()),
         };

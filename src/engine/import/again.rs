@@ -248,7 +248,7 @@ mod tests {
             withheld: &Withheld,
         ) -> (Report, bool) {
             let database = self.path("chats.db");
-            let target = Target { database: &database, withheld, attachments: None };
+            let target = Target::database(&database, withheld);
             let read = Cell::new(0);
             let tell = |progress: Progress| read.set(progress.source.done);
             let sources = [self.path(name)];
@@ -351,7 +351,7 @@ mod tests {
         place.write("b.json", &[("2", "green")]);
         let other = TestConnection::open(place.path("chats.db")).unwrap();
         let (database, withheld) = (place.path("chats.db"), Withheld::default());
-        let target = Target { database: &database, withheld: &withheld, attachments: None };
+        let target = Target::database(&database, &withheld);
         let write = |_: Progress| {
             other.execute_batch("UPDATE messages SET content = 'blue' WHERE id = 'm1'").ok();
         };

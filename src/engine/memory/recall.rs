@@ -203,7 +203,7 @@ impl Memory {
 /// Returns whether recall searches a source: one that has an index, or is so small that it soon has one.
 fn is_memory(source: &Source, stop: &Stop) -> bool {
     source.kind != SourceKind::Archive
-        && (source.bytes() <= SMALL || source.latest_index(stop).is_some())
+        && (source.store().bytes() <= SMALL || source.latest_index(stop).is_some())
 }
 
 /// What passages are compared with: the terms of a text and its vector.

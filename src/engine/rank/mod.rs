@@ -110,7 +110,7 @@ impl Ranker<'_> {
         if is_empty && is_partial {
             scanned.extend(found.sources.iter().map(|ranked| ranked.source.clone()));
         }
-        scanned.retain(|source| !self.is_quick || source.bytes() <= ranker::SMALL);
+        scanned.retain(|source| !self.is_quick || source.store().bytes() <= ranker::SMALL);
         scanned
     }
 }

@@ -106,8 +106,8 @@ impl Ranker<'_> {
 
     /// Opens a source for ranking; `None` if it has to be scanned.
     fn open(&mut self, source: &Source) -> Result<Option<RankedSource>, Error> {
-        // A cluster keeps its own index.
-        let is_here = source.cluster().is_none();
+        // Another kind of store keeps its own index.
+        let is_here = source.database().is_some();
         let may_freshen = is_here && !self.sources.config().leave_indexes;
         if may_freshen && source.current_index(self.stop).is_err() {
             self.freshen(source)?;
@@ -163,7 +163,7 @@ impl Ranker<'_> {
 
     /// Brings the index of a source up to date where that is quick.
     fn freshen(&self, source: &Source) -> Result<(), Error> {
-        let is_small = source.bytes() <= SMALL;
+        let is_small = source.store().bytes() <= SMALL;
         match source.is_tended() && !is_small {
             _ if source.is_refresh_slow() => {}
             true => self.refresh_or_wait(source)?,

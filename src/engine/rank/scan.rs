@@ -25,7 +25,7 @@ use crate::{
     db::{self, ScanFilter, ScanPlace},
     engine::{
         error::Error,
-        source::{About, ClusterScan, Listing, Note, Sketch, Source, SourceKind},
+        source::{About, ClusterScan, Listing, Note, Sketch, Source, SourceKind, Store},
     },
     model::{Hit, Instant},
     text::{
@@ -155,12 +155,12 @@ impl Ranker<'_> {
             with_titles: self.question.fields != Fields::Messages,
             depth: if concepts.len() > 1 { DEPTH_OF_SEVERAL } else { DEPTH },
         };
-        let (found, titles, count) = match source.cluster() {
-            Some(cluster) => {
+        let (found, titles, count) = match source.store() {
+            Store::Cluster { cluster, .. } => {
                 let words = concepts.iter().flat_map(|finder| finder.texts.clone()).collect();
-                task.run(&mut ClusterScan::open(&cluster, words, filter, self.stop)?)?
+                task.run(&mut ClusterScan::open(cluster, words, filter, self.stop)?)?
             }
-            None => source.on_database(|path| {
+            Store::Database(_) => source.on_database(|path| {
                 db::read(path, self.stop, |database| {
                     task.run(&mut DatabaseScan { database, filter })
                 })

@@ -54,7 +54,7 @@ impl Examination<'_> {
     fn run(&mut self) {
         let present = self.sources.present();
         self.examine_folders(&present);
-        if let Err(error) = self.sources.config().export_database() {
+        if let Err(error) = self.sources.config().export_store() {
             let is_needed = present.is_empty() || !matches!(error, Error::NoDatabase { .. });
             self.report(if is_needed {
                 Finding::wrong("database", error.to_string(), "verbatim import EXPORT")
@@ -96,8 +96,9 @@ impl Examination<'_> {
         }
         let Some(free) = free_space(&index) else { return };
         // An index that is not current is built again, beside the old one.
-        let needed = present.iter().filter(|source| source.current_index(self.stop).is_err());
-        let bytes = |source: &Source| fs::metadata(&source.path).map_or(0, |file| file.len());
+        let here = present.iter().filter(|source| source.database().is_some());
+        let needed = here.filter(|source| source.current_index(self.stop).is_err());
+        let bytes = |source: &Source| source.store().bytes();
         let needed = LEAST_FREE + needed.map(bytes).sum::<u64>() * INDEX_SHARE;
         let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
         let what = format!("{} free", gigabytes(free));
@@ -111,9 +112,8 @@ impl Examination<'_> {
 
     /// Returns whether the database can be read.
     fn examine_database(&mut self, source: &Source) -> bool {
-        let path = &source.path;
-        let about = || path.display().to_string();
-        if source.cluster().is_some() {
+        let about = || source.address().to_string();
+        let Some(path) = source.database() else {
             let scope = Scope::default();
             match source.reader(self.stop).count(&scope, &Instant::day, self.stop) {
                 Ok(counts) => {
@@ -126,7 +126,7 @@ impl Examination<'_> {
                 Err(error) => self.report(Finding::wrong(about(), error.to_string(), "")),
             }
             return true;
-        }
+        };
         let in_time = if self.full { self.stop.clone() } else { self.stop.within(MAX_WAIT) };
         (self.begin)(&format!("counting the messages of {}", path.display()));
         let counted = db::read(path, &in_time, |database| {

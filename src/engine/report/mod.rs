@@ -6,7 +6,7 @@ mod sample;
 pub(crate) mod statistics;
 pub(crate) mod status;
 
-use super::source::{Source, Sources};
+use super::source::{Source, Sources, Store};
 use crate::model::Stop;
 
 /// Reports on folders, databases and indexes.
@@ -23,7 +23,8 @@ impl Reports<'_> {
     /// Returns how many messages the index of a source holds, and its bytes, words and vectors
     /// included.
     pub(crate) fn indexed(&self, source: &Source, stop: &Stop) -> (u64, u64) {
-        if let Some(Ok(view)) = source.cluster().map(|cluster| cluster.view(stop)) {
+        if let Store::Cluster { cluster, .. } = source.store() {
+            let Ok(view) = cluster.view(stop) else { return (0, 0) };
             let messages = view.conversations().iter().map(|it| it.turns as u64);
             return (messages.sum(), 0);
         }

@@ -44,7 +44,7 @@ pub(crate) fn compare(
     stop: &Stop,
     begin: &mut dyn FnMut(&str),
 ) -> Vec<Finding> {
-    let about = source.path.display().to_string();
+    let about = source.address().to_string();
     begin("comparing messages of the index with the database");
     let (sampled, mut differences) = match messages(source, snapshot, stop) {
         Ok(sample) => sample,
@@ -84,7 +84,7 @@ fn messages(
     snapshot: &Snapshot,
     stop: &Stop,
 ) -> Result<(usize, Vec<String>), db::Error> {
-    db::read(&source.path, stop, |database| {
+    db::read(source.path()?, stop, |database| {
         let Some(mut feed) = RowReader::of(database)? else { return Ok((0, Vec::new())) };
         let keys = db::sample_keys(database, MESSAGES)?;
         let joined: Vec<i64> =
@@ -173,7 +173,8 @@ fn query_twice(source: &Source, query: &str, stop: &Stop) -> Option<bool> {
     if !matches!(answered, Ok(SearchPlan::ByIndex { .. })) {
         return None;
     }
-    let hits = db::read(&source.path, &until, |database| db::search(database, &request)).ok()?;
+    let path = source.path().ok()?;
+    let hits = db::read(path, &until, |database| db::search(database, &request)).ok()?;
     let mut by_like = Vec::new();
     hits.hand_over(&mut |hit| {
         by_like.push(hash(hit));

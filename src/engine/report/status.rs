@@ -15,6 +15,7 @@ use crate::{
         error::Error,
         forgotten::Forgotten,
         source::{FallbackReason, Scope, Source, SourceKind, Sources},
+        store_address::StoreAddress,
         upkeep::{maintainer, transcripts},
     },
     import::Export,
@@ -52,8 +53,8 @@ pub(crate) struct Status {
 pub struct SourceStatus {
     /// The kind of the source: `export`, `archive` or `threads`.
     pub source: &'static str,
-    /// The database of the source.
-    pub database: PathBuf,
+    /// Where the source is stored.
+    pub database: StoreAddress,
     /// Other databases in `db/`, which are not searched. Empty if the user named the database.
     pub passed_over: Vec<PathBuf>,
     /// The size of the database and its log, in bytes.
@@ -135,7 +136,7 @@ pub(crate) fn status(sources: &Sources, stop: &Stop) -> Status {
         exclude: config.exclude.clone(),
         forgotten: Forgotten::of(config).map(|it| it.0.len()).map_err(|error| error.to_string()),
         local: config.local_folder().map(Path::to_owned),
-        missing: config.export_database().err().map(|error| error.to_string()),
+        missing: config.export_store().err().map(|error| error.to_string()),
         not_imported: maintainer::unimported(config, &present)
             .filter(|path| Export::glance(path).is_ok())
             .collect(),
@@ -144,10 +145,9 @@ pub(crate) fn status(sources: &Sources, stop: &Stop) -> Status {
 }
 
 fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
-    let path = &source.path;
     let mut status = SourceStatus {
         source: source.kind.name(),
-        database: path.clone(),
+        database: source.address(),
         passed_over: match source.kind {
             SourceKind::Export => config.passed_over().into_iter().map(|(path, _)| path).collect(),
             _ => Vec::new(),
@@ -167,11 +167,11 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
         at_work: None,
         refreshed: None,
     };
-    if source.cluster().is_some() {
-        count_in_cluster(&mut status, source, stop);
+    let Some(path) = source.database() else {
+        count_by_reader(&mut status, source, stop);
         return status;
-    }
-    for file in [path.clone(), suffixed(path, "-wal")] {
+    };
+    for file in [path.to_owned(), suffixed(path, "-wal")] {
         let Ok(metadata) = fs::metadata(&file) else { continue };
         status.bytes += metadata.len();
         let since = metadata.modified().unwrap_or(UNIX_EPOCH).duration_since(UNIX_EPOCH);
@@ -187,7 +187,7 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
         let model = source.model().name();
         status.generation = Some(described(&snapshot, &index_dir, model, is_current));
     }
-    count(&mut status, source, stop);
+    count(&mut status, source, path, stop);
     if source.kind == SourceKind::Archive {
         let said = transcripts::partly_read(config, stop);
         status.partly_read = said.unwrap_or_else(|error| vec![error.to_string()]);
@@ -202,13 +202,13 @@ pub(crate) fn excluded(config: &Config, source: &Source, stop: &Stop) -> Result<
     }
     let stored = source.excluded(stop)?.len();
     let forgotten = Forgotten::of(config)?.0;
-    let withheld = source.on_database(|path| db::read(path, stop, db::withheld))?;
+    let withheld = source.withheld(stop)?;
     let is_excluded = |id: &&String| !forgotten.iter().any(|known| known.id == **id);
     Ok(stored + withheld.iter().filter(is_excluded).count())
 }
 
-/// Counts the conversations and messages of a source in a cluster.
-fn count_in_cluster(status: &mut SourceStatus, source: &Source, stop: &Stop) {
+/// Counts the conversations and messages of a source that is in no database.
+fn count_by_reader(status: &mut SourceStatus, source: &Source, stop: &Stop) {
     let in_time = stop.within(MAX_WAIT);
     let reader = source.reader(&in_time);
     let counted = reader
@@ -228,9 +228,9 @@ fn count_in_cluster(status: &mut SourceStatus, source: &Source, stop: &Stop) {
 }
 
 /// Counts the conversations and messages of a source, for a limited time.
-fn count(status: &mut SourceStatus, source: &Source, stop: &Stop) {
+fn count(status: &mut SourceStatus, source: &Source, path: &Path, stop: &Stop) {
     let in_time = stop.within(MAX_WAIT);
-    match db::read(&status.database, &in_time, db::counts) {
+    match db::read(path, &in_time, db::counts) {
         Ok((conversations, messages)) => {
             status.conversations = Some(conversations);
             status.messages = Some(messages);
@@ -239,7 +239,7 @@ fn count(status: &mut SourceStatus, source: &Source, stop: &Stop) {
         Err(error) => status.error = Some(error.to_string()),
     }
     let origins = match source.kind {
-        SourceKind::Archive => db::read_tables(&status.database, &in_time, db::origins).ok(),
+        SourceKind::Archive => db::read_tables(path, &in_time, db::origins).ok(),
         SourceKind::Export | SourceKind::Threads => None,
     };
     let is_kept = |origin: &&Origin| origin.gone.is_some();

@@ -15,8 +15,10 @@ use super::{
     session::Session,
     sink::{Rendered, Sink},
     sources::{Source, Sources},
+    store::Store,
 };
 use crate::{
+    cluster::Cluster,
     engine::error::Error,
     index::{Snapshot, TextMatch},
     map_faults,
@@ -35,12 +37,12 @@ impl Source {
 
     /// Does as [`Source::reader`] does, and leaves out nothing.
     pub(crate) fn whole_reader(&self, stop: &Stop) -> Arc<dyn Reader> {
-        if let Some(cluster) = self.cluster() {
-            return Arc::new(ClusterReader::new(cluster, self.model()));
-        }
-        match self.current_index(stop) {
-            Ok(snapshot) => Arc::new(IndexedReader::new(self.clone(), snapshot)),
-            Err(reason) => Arc::new(LiveReader::new(self.clone(), reason)),
+        match self.store() {
+            Store::Cluster { cluster, .. } => Arc::new(self.cluster_reader(cluster)),
+            Store::Database(_) => match self.current_index(stop) {
+                Ok(snapshot) => Arc::new(IndexedReader::new(self.clone(), snapshot)),
+                Err(reason) => Arc::new(LiveReader::new(self.clone(), reason)),
+            },
         }
     }
 
@@ -64,18 +66,22 @@ impl Source {
     ) -> Result<SearchPlan, Error> {
         let request = request::checked(request)?;
         let excluded = self.excluded(stop)?;
-        if let Some(cluster) = self.cluster() {
-            let reader = ClusterReader::new(cluster, self.model());
-            return hiding::search(&excluded, &request, sink, |request, sink| {
-                reader.search(request, stop, sink)
-            });
-        }
-        hiding::search(&excluded, &request, sink, |request, sink| match self.current_index(stop) {
-            Ok(snapshot) => {
-                IndexedReader::new(self.clone(), snapshot).search_or_fall_back(request, stop, sink)
+        hiding::search(&excluded, &request, sink, |request, sink| match self.store() {
+            Store::Cluster { cluster, .. } => {
+                self.cluster_reader(cluster).search(request, stop, sink)
             }
-            Err(reason) => LiveReader::new(self.clone(), reason).search(request, stop, sink),
+            Store::Database(_) => match self.current_index(stop) {
+                Ok(snapshot) => {
+                    let reader = IndexedReader::new(self.clone(), snapshot);
+                    reader.search_or_fall_back(request, stop, sink)
+                }
+                Err(reason) => LiveReader::new(self.clone(), reason).search(request, stop, sink),
+            },
         })
+    }
+
+    fn cluster_reader(&self, cluster: &Arc<Cluster>) -> ClusterReader {
+        ClusterReader::new(Arc::clone(cluster), self.model())
     }
 
     /// Gives the messages whose text matches a request to `add`, as [`Snapshot::fold_texts`] says, those
@@ -104,9 +110,10 @@ impl Source {
         self.search(request, stop, &mut Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show))
     }
 
-    /// Returns the reader of the index in use, even if it is out of date; or that of a cluster.
+    /// Returns the reader of the index in use, even if it is out of date; of a store that is no database,
+    /// its reader.
     pub(crate) fn latest_reader(&self, stop: &Stop) -> Option<Arc<dyn Reader>> {
-        if self.cluster().is_some() {
+        if self.database().is_none() {
             return Some(self.reader(stop));
         }
         let snapshot = self.latest_index(stop)?;

@@ -4,7 +4,7 @@
 //! Invariant: an exact search of the export alone, as `conversation_search` asks it, leaves out only
 //! what the user excludes.
 
-use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
+use std::{collections::HashSet, ops::ControlFlow, path::Path, sync::Arc};
 
 use super::{
     hidden::{HiddenOf, Ids},
@@ -30,8 +30,8 @@ impl Source {
             return None;
         }
         let export = match self.kind {
-            SourceKind::Export => Some(self.path.clone()),
-            _ => config.export_database().ok(),
+            SourceKind::Export => self.database().map(Path::to_owned),
+            _ => config.export_store().ok().and_then(|it| it.path().map(Path::to_owned)),
         };
         let hidden = self.hidden_ids().of(config.archive_database(), export, config, stop);
         let HiddenOf { elsewhere, in_store, in_export } = hidden?;

@@ -120,7 +120,7 @@ impl IndexedReader {
         if self.source.kind != SourceKind::Archive {
             return Ok(None);
         }
-        let path = &self.source.path;
+        let path = self.source.path()?;
         Ok(Some(self.catalogue().origins(|| db::read_tables(path, stop, db::origins))?))
     }
 }

@@ -64,7 +64,7 @@ impl LiveReader {
             })
         })?;
         if let Some(state) = index_state.filter(|_| shown > 0)
-            && db::state(&self.source.path)? != *state
+            && db::state(self.source.path()?)? != *state
         {
             let folder = self.source.index_dir()?.folder().to_owned();
             return Err(Error::Torn { folder });
@@ -234,7 +234,7 @@ mod tests {
             let (request, stop) = (Request::default(), Stop::never());
             live.search_after(shown, Some(state), &request, &stop, &mut sink).map(|_| found)
         };
-        let state = db::state(&source.path).unwrap();
+        let state = db::state(source.path().unwrap()).unwrap();
         assert_eq!(after(1, &state).unwrap(), ["green", "red"]);
         export.add(3, "white");
         let torn = after(1, &state);

@@ -8,7 +8,6 @@ use std::{
 };
 
 use super::{
-    clustered,
     kind::SourceKind,
     note::Note,
     resolve::nearest,
@@ -17,7 +16,6 @@ use super::{
     sources::{Source, Sources},
 };
 use crate::{
-    db,
     engine::error::Error,
     import::tool,
     model::{Hit, Matching, Origin, Provenance, Request, Stop},
@@ -227,7 +225,7 @@ impl Sources {
         let Some(source) = self.of_kind(kind)?.filter(|_| kind == SourceKind::Export) else {
             return Ok(HashMap::new());
         };
-        source.on_database(|path| db::read(path, stop, |database| db::branches(database, id)))
+        source.branches(id, stop)
     }
 }
 
@@ -331,27 +329,6 @@ impl Source {
             ControlFlow::Continue(())
         };
         self.search(&request, stop, &mut Rendered::new(render, taken)).map(drop)
-    }
-
-    /// Returns the models that answered in each conversation, by id.
-    fn models(&self, stop: &Stop) -> Result<HashMap<String, Vec<String>>, Error> {
-        if let Some(cluster) = self.cluster() {
-            return clustered::models(&cluster, stop);
-        }
-        self.on_database(|path| db::read(path, stop, db::tally::models_by_conversation))
-    }
-
-    fn provenance(
-        &self,
-        ids: Option<&[&str]>,
-        stop: &Stop,
-    ) -> Result<HashMap<String, Provenance>, Error> {
-        if let Some(cluster) = self.cluster() {
-            return clustered::provenance(&cluster, ids, stop);
-        }
-        self.on_database(|path| {
-            db::read_tables(path, stop, |database| db::provenance(database, ids))
-        })
     }
 }
 

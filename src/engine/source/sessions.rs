@@ -81,10 +81,11 @@ impl Source {
         Ok(others.map(|other| shared_start(id, other)).max().unwrap_or(0))
     }
 
-    /// Returns the conversations that have no message with a time; none of a cluster, which does not
-    /// hold them, and none of the transcripts, which get a conversation with its first message.
+    /// Returns the conversations that have no message with a time; none of a store that is no database,
+    /// which does not hold them, and none of the transcripts, which get a conversation with its first
+    /// message.
     fn timeless(&self, stop: &Stop) -> Result<Arc<HashMap<String, Outline>>, Error> {
-        if self.kind == SourceKind::Archive || self.cluster().is_some() {
+        if self.kind == SourceKind::Archive || self.database().is_none() {
             return Ok(Arc::default());
         }
         let known = self.on_database(|path| {

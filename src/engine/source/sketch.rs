@@ -66,7 +66,7 @@ impl Source {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        if self.cluster().is_some() || self.current_index(stop).is_ok() {
+        if self.is_indexed(stop) {
             let reader = self.reader(stop);
             let mut sketches = HashMap::new();
             for id in ids {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fmt, fs,
+    fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, TryLockError},
     thread,
@@ -19,16 +19,17 @@ use super::{
     note::Note,
     scope::Scope,
     scoring::Searcher,
+    store::Store,
     work::{Task, Tended},
 };
 use crate::{
-    cluster::Cluster,
     db::{self, Outline, Probe, State},
     embed::Model,
     engine::{
         config::Config,
         error::Error,
         exclusions::{CurrentExclusions, Exclusions},
+        store_address::StoreAddress,
     },
     index::{IndexDir, Snapshot},
     model::{Origin, Stop},
@@ -37,15 +38,15 @@ use crate::{
 /// How often a question looks whether another one has opened the index that both need.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// A source whose database exists: an export, the transcript store or the recorded threads.
+/// A source whose store exists: an export, the transcript store or the recorded threads.
 ///
 /// Clones share what is open.
 #[derive(Clone)]
 pub struct Source {
     /// The kind of the source.
     pub kind: SourceKind,
-    /// The source's canonical database.
-    pub path: PathBuf,
+    /// What it is stored in.
+    store: Store,
     /// Whether the source is asked without the other sources that may have its conversations. Then the
     /// source leaves out only transcripts that another configuration of the home follows.
     pub(super) is_alone: bool,
@@ -77,8 +78,6 @@ struct SharedState {
     excluded: Mutex<Option<Excluded>>,
     /// The conversations without times of the state of a database that was asked for last.
     timeless: Mutex<Option<Timeless>>,
-    /// The index in a cluster that holds the source, if the user named one.
-    cluster: Option<Arc<Cluster>>,
 }
 
 /// The excluded conversations of one state of a database.
@@ -103,6 +102,8 @@ pub(super) struct Timeless {
 pub(crate) struct Sources {
     config: Arc<Config>,
     states: [Arc<SharedState>; SourceKind::ALL.len()],
+    /// What the user named to search. A cluster stays open as long as the sources.
+    named: Option<Store>,
     tended: Arc<Tended>,
     /// Turns texts into vectors; does nothing before the first text.
     model: Model,
@@ -116,8 +117,8 @@ impl Sources {
         let model = Model::of(&config.embeddings);
         let (tended, hidden) = (Arc::new(Tended::default()), Arc::new(HiddenIds::default()));
         let exclusions = Arc::new(CurrentExclusions::new(Arc::clone(&config)));
-        let cluster = config.cluster().map(Arc::new);
-        let states = SourceKind::ALL.map(|kind| {
+        let named = config.db.clone().map(|address| Store::at(address, &config));
+        let states = SourceKind::ALL.map(|_| {
             Arc::new(SharedState {
                 config: Arc::clone(&config),
                 index: Mutex::default(),
@@ -132,10 +133,9 @@ impl Sources {
                 exclusions: Arc::clone(&exclusions),
                 excluded: Mutex::default(),
                 timeless: Mutex::default(),
-                cluster: cluster.clone().filter(|_| kind == SourceKind::Export),
             })
         });
-        Sources { config, states, tended, model, exclusions }
+        Sources { config, states, named, tended, model, exclusions }
     }
 
     /// The configuration that the sources were made with.
@@ -197,7 +197,7 @@ impl Sources {
 
     /// Returns the export; the error names the folder that was searched for one.
     pub(crate) fn export(&self) -> Result<Source, Error> {
-        Ok(self.at(SourceKind::Export, self.config.export_database()?))
+        Ok(self.at(SourceKind::Export, self.config.export_store()?))
     }
 
     /// Whether the indexes are kept current in the background.
@@ -314,9 +314,11 @@ impl Sources {
         }
     }
 
-    fn at(&self, kind: SourceKind, path: PathBuf) -> Source {
+    fn at(&self, kind: SourceKind, address: StoreAddress) -> Source {
         let state = Arc::clone(&self.states[kind as usize]);
-        Source { kind, path, is_alone: false, state }
+        let known = self.named.clone().filter(|named| named.address() == address);
+        let store = known.unwrap_or_else(|| Store::at(address, &self.config));
+        Source { kind, store, is_alone: false, state }
     }
 }
 
@@ -351,18 +353,6 @@ impl Source {
         &self.state.timeless
     }
 
-    /// Fails if the source cannot be read.
-    pub(crate) fn check(&self, stop: &Stop) -> Result<(), Error> {
-        if let Some(cluster) = self.cluster() {
-            cluster.view(stop)?;
-            return Ok(());
-        }
-        match self.current_index(stop) {
-            Ok(_) => Ok(()),
-            Err(_) => self.on_database(|path| db::read(path, stop, |_| Ok(()))),
-        }
-    }
-
     /// Returns the ids of the conversations that the user excludes; no answer has them.
     pub(crate) fn excluded(&self, stop: &Stop) -> Result<Arc<HashSet<String>>, Error> {
         let SharedState { exclusions, excluded, .. } = &*self.state;
@@ -370,9 +360,9 @@ impl Source {
         if self.kind == SourceKind::Threads || exclusions.is_empty() {
             return Ok(Arc::default());
         }
-        if let Some(cluster) = self.cluster() {
+        if let Store::Cluster { cluster, .. } = &self.store {
             let is_excluded = |origin: &Origin| exclusions.excludes(origin);
-            return Ok(Arc::new(clustered::excluded(&cluster, &is_excluded, stop)?));
+            return Ok(Arc::new(clustered::excluded(cluster, &is_excluded, stop)?));
         }
         self.on_database(|path| {
             let state = db::state(path)?;
@@ -398,21 +388,29 @@ impl Source {
         self.kind != SourceKind::Threads && !self.state.exclusions.now().1.is_empty()
     }
 
-    /// Returns the index in a cluster that holds the source; `None` if a database does.
-    pub(crate) fn cluster(&self) -> Option<Arc<Cluster>> {
-        self.state.cluster.clone()
+    /// Returns the path of the source's canonical database; `None` if another kind of store has it. A
+    /// source without a database has no index here either.
+    pub fn database(&self) -> Option<&Path> {
+        match &self.store {
+            Store::Database(path) => Some(path),
+            Store::Cluster { .. } => None,
+        }
     }
 
-    /// Returns whether the database has what an index needs: row ids.
-    pub(crate) fn can_be_indexed(&self, stop: &Stop) -> bool {
-        if self.cluster().is_some() {
-            return false;
-        }
-        let has_keys = |database: &db::Database| {
-            let layout = database.layout();
-            Ok(layout.message_key.is_some() && layout.conversation_key.is_some())
-        };
-        self.on_database(|path| db::read(path, stop, has_keys)).unwrap_or(true)
+    /// Returns the path of the database; an error if there is none.
+    pub(crate) fn path(&self) -> Result<&Path, db::Error> {
+        let missing = || db::Error::NotFound { path: self.address().to_string().into() };
+        self.database().ok_or_else(missing)
+    }
+
+    /// Returns where the source is stored.
+    pub(crate) fn address(&self) -> StoreAddress {
+        self.store.address()
+    }
+
+    /// What the source is stored in.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Returns whether a maintainer keeps the index current in the background.
@@ -442,14 +440,12 @@ impl Source {
 
     /// Returns the snapshot of the index if it holds the current state of the database.
     pub(crate) fn current_index(&self, stop: &Stop) -> Result<Arc<Snapshot>, FallbackReason> {
-        if self.cluster().is_some() {
-            return Err(FallbackReason::NoIndex);
-        }
+        let Some(path) = self.database() else { return Err(FallbackReason::NoIndex) };
         if stop.avoids_indexes() {
             let reason = "files of the index changed again and again while they were read";
             return Err(FallbackReason::Unreadable(reason.to_owned()));
         }
-        let known = || lock(&self.state.index).as_mut()?.snapshot(&self.path, stop.call());
+        let known = || lock(&self.state.index).as_mut()?.snapshot(path, stop.call());
         if let Some(answer) = known() {
             return answer;
         }
@@ -468,7 +464,7 @@ impl Source {
         if let Some(answer) = known() {
             return answer;
         }
-        let handle = IndexHandle::open(&self.state.config.index_folder(), &self.path)
+        let handle = IndexHandle::open(&self.state.config.index_folder(), path)
             .map_err(|_| FallbackReason::NoIndex)?;
         let now = handle.probe.state();
         lock(&self.state.index).insert(handle).opened_for(now, stop.call())
@@ -487,14 +483,6 @@ impl Source {
         Some(Arc::clone(snapshot))
     }
 
-    /// Returns how many bytes the database takes; 0 if it cannot be read. A cluster is never small.
-    pub(crate) fn bytes(&self) -> u64 {
-        if self.cluster().is_some() {
-            return u64::MAX;
-        }
-        fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
-    }
-
     /// Returns the searcher of a catalogue. A searcher that was opened before is used again if it is
     /// complete.
     pub(crate) fn searcher(&self, catalogue: &Arc<Catalogue>) -> Arc<Searcher> {
@@ -511,23 +499,25 @@ impl Source {
 
     /// Returns the index directory of the source's database.
     pub(crate) fn index_dir(&self) -> Result<IndexDir, db::Error> {
-        let probe = Probe::of(&self.path)?;
+        let probe = Probe::of(self.path()?)?;
         Ok(IndexDir::of(&self.state.config.index_folder(), probe.real()))
     }
 
     /// Runs `work` on the database. An export that is replaced meanwhile is looked up again.
-    pub(crate) fn on_database<T>(
+    pub(in crate::engine) fn on_database<T>(
         &self,
         mut work: impl FnMut(&Path) -> Result<T, db::Error>,
     ) -> Result<T, Error> {
         /// How many replacements of the database one question follows.
         const MAX_REPLACEMENTS: u32 = 4;
 
-        let mut path = self.path.clone();
+        let mut path = self.path()?.to_owned();
         for _ in 0..MAX_REPLACEMENTS {
             match work(&path) {
                 Err(db::Error::NotFound { .. }) if self.kind == SourceKind::Export => {
-                    path = self.state.config.export_database()?;
+                    if let StoreAddress::Database(now) = self.state.config.export_store()? {
+                        path = now;
+                    }
                 }
                 answer => return Ok(answer?),
             }
@@ -538,7 +528,7 @@ impl Source {
 
 impl PartialEq for Source {
     fn eq(&self, other: &Source) -> bool {
-        self.kind == other.kind && self.path == other.path
+        self.kind == other.kind && self.address() == other.address()
     }
 }
 
@@ -548,7 +538,7 @@ impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Source")
             .field("kind", &self.kind)
-            .field("path", &self.path)
+            .field("store", &self.address())
             .finish_non_exhaustive()
     }
 }
@@ -560,14 +550,14 @@ fn is_alone(scope: &Scope) -> bool {
     !scope.sources.is_empty() && !has_both
 }
 
-/// Returns the database of a kind of source; `None` if there is none.
-fn located(config: &Config, kind: SourceKind) -> Result<Option<PathBuf>, Error> {
+/// Returns where a kind of source is stored; `None` if there is none.
+fn located(config: &Config, kind: SourceKind) -> Result<Option<StoreAddress>, Error> {
     let path = match kind {
-        SourceKind::Export => return config.export_database().map(Some),
+        SourceKind::Export => return config.export_store().map(Some),
         SourceKind::Archive => config.archive_database(),
         SourceKind::Threads => config.threads_database(),
     };
-    Ok(path.is_file().then_some(path))
+    Ok(path.is_file().then(|| path.into()))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub enum UpkeepEvent {
 
 impl fmt::Display for UpkeepEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |source: &Source| source.path.display().to_string();
+        let name = |source: &Source| source.address().to_string();
         match self {
             UpkeepEvent::Refreshed { source, done } => match done {
                 Reindexed::Current { messages } => {

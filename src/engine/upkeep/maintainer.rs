@@ -181,13 +181,10 @@ impl SourceState {
         stop: &Stop,
         report: &mut dyn FnMut(UpkeepEvent),
     ) -> Option<Duration> {
-        if source.cluster().is_some() {
-            // A cluster keeps its own index.
-            return None;
-        }
-        let path = &source.path;
-        if self.path != *path {
-            *self = SourceState { path: path.clone(), ..SourceState::default() };
+        // What is no database keeps its own index.
+        let path = source.database()?;
+        if self.path != path {
+            *self = SourceState { path: path.to_owned(), ..SourceState::default() };
         }
         let state = match db::state(path) {
             Ok(state) => state,
@@ -323,7 +320,7 @@ impl SourceState {
             let gives_way = may_wait || begun.elapsed() > MAX_ENRICHING;
             let has_changed = gives_way && checked.elapsed() > QUIET && {
                 checked = Instant::now();
-                db::state(&source.path).ok().as_ref() != Some(state)
+                source.path().and_then(db::state).ok().as_ref() != Some(state)
             };
             if has_changed || stop.requested() {
                 halt.request();
@@ -456,8 +453,9 @@ fn backoff(failures: u32) -> Duration {
 pub(crate) fn watched_folders(config: &Config) -> Vec<PathBuf> {
     let mut folders = follow::folders(&config.archives);
     folders.extend(config.database_folders());
-    let named = config.db.iter().cloned().chain([config.threads_database()]);
-    for path in named.chain(config.export_database().ok()) {
+    let stores = config.db.iter().cloned().chain(config.export_store().ok());
+    let databases = stores.filter_map(|store| store.path().map(Path::to_owned));
+    for path in databases.chain([config.threads_database()]) {
         let real = fs::canonicalize(&path).ok();
         let path = std::path::absolute(&path).unwrap_or(path);
         folders.extend(path.parent().map(Path::to_owned));
@@ -472,8 +470,11 @@ pub(crate) fn watched_folders(config: &Config) -> Vec<PathBuf> {
 /// searched, and are not being written.
 pub(crate) fn unimported(config: &Config, present: &[Source]) -> impl Iterator<Item = PathBuf> {
     let export = present.iter().find(|source| source.kind == SourceKind::Export);
-    let searched = export.and_then(|export| modified(&export.path));
-    let folders = config.database_folders().filter_map(|folder| fs::read_dir(folder).ok());
+    // Nobody knows when something was imported into a store that is no database.
+    let is_known = export.is_none_or(|export| export.database().is_some());
+    let searched = export.and_then(|export| modified(export.database()?));
+    let folders = config.database_folders().filter(move |_| is_known);
+    let folders = folders.filter_map(|folder| fs::read_dir(folder).ok());
     folders.flatten().flatten().map(|entry| entry.path()).filter(move |path| {
         is_named_as_export(path)
             && modified(path) > searched

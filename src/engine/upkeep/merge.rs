@@ -37,10 +37,11 @@ pub(crate) fn merge_at_rest(
     if share <= DUE {
         return Ok(false);
     }
-    let state = db::state(&source.path)?;
+    let path = source.path()?;
+    let state = db::state(path)?;
     let halt = Stop::never();
     let mut check = |_| {
-        let moved = share < OVERDUE && db::state(&source.path).is_ok_and(|now| now != state);
+        let moved = share < OVERDUE && db::state(path).is_ok_and(|now| now != state);
         if moved || stop.requested() {
             halt.request();
         }

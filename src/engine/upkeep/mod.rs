@@ -121,7 +121,7 @@ impl Upkeep<'_> {
         stop: &Stop,
         progress: &mut dyn FnMut(Completing),
     ) -> Result<(), Error> {
-        if source.cluster().is_some() {
+        if source.database().is_none() {
             // An import into a cluster makes the index, the words and the vectors at once.
             return Ok(());
         }

@@ -18,7 +18,10 @@ use super::diff::{self, Compared, Difference, SLICE, row_reader};
 use crate::{
     cluster::{self, Cluster},
     db::{self, Layout, LongContent, LongTexts, Row, State},
-    engine::{error::Error, source::Source},
+    engine::{
+        error::Error,
+        source::{Source, Store},
+    },
     index::{
         self, Build, BuildPlan, Document, IndexDir, Reading, Resources, Size, Snapshot,
         SnapshotBuilder, Writing,
@@ -153,7 +156,7 @@ pub(crate) fn refresh(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Reindexed, Error> {
     let done = follow(source, options, true, stop, progress)?;
-    done.ok_or_else(|| db::Error::Unsteady { path: source.path.clone() }.into())
+    done.ok_or_else(|| db::Error::Unsteady { path: source.address().to_string().into() }.into())
 }
 
 /// Adds what has changed to the index of a source; returns false if it has to be built again.
@@ -176,13 +179,13 @@ fn follow(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<Reindexed>, Error> {
     let begun = Instant::now();
-    let path = &source.path;
-    if let Some(cluster) = source.cluster() {
-        return match may_build {
-            true => rebuild(&cluster, path, options, stop, progress).map(Some),
-            false => Ok(None),
-        };
-    }
+    let path = match source.store() {
+        Store::Database(path) => path,
+        Store::Cluster { .. } if !may_build => return Ok(None),
+        Store::Cluster { cluster, address } => {
+            return rebuild(cluster, Path::new(address), options, stop, progress).map(Some);
+        }
+    };
     let index_dir = source.index_dir()?;
     if !options.full
         && let Ok(snapshot) = source.current_index(stop)
@@ -654,7 +657,7 @@ mod tests {
     fn how_far_the_order_is_can_be_told() {
         let export = TestExport::of(&["red", "green", "blue"]);
         let (source, stop) = (export.engine.sources().remove(0), Stop::never());
-        let database = db::open(&source.path, &stop).unwrap();
+        let database = db::open(source.path().unwrap(), &stop).unwrap();
         let (rows, seen) = (row_reader(&database).unwrap(), Arc::default());
         assert_eq!(rows.count().unwrap(), 3);
         assert_eq!(rows.order(&seen).unwrap().len(), 3);

@@ -1,0 +1,105 @@
+//! What is known of a source beside what its reader answers. Each kind of store has it in its own way.
+
+use std::collections::HashMap;
+
+use super::{clustered, sources::Source, store::Store};
+use crate::{
+    db,
+    engine::error::Error,
+    model::{Provenance, Stop},
+};
+
+impl Source {
+    /// Fails if the source cannot be read.
+    pub(crate) fn check(&self, stop: &Stop) -> Result<(), Error> {
+        match self.store() {
+            Store::Cluster { cluster, .. } => {
+                cluster.view(stop)?;
+                Ok(())
+            }
+            Store::Database(_) if self.current_index(stop).is_ok() => Ok(()),
+            Store::Database(_) => self.on_database(|path| db::read(path, stop, |_| Ok(()))),
+        }
+    }
+
+    /// Returns the models that answered in each conversation, by id.
+    pub(super) fn models(&self, stop: &Stop) -> Result<HashMap<String, Vec<String>>, Error> {
+        match self.store() {
+            Store::Cluster { cluster, .. } => clustered::models(cluster, stop),
+            Store::Database(_) => {
+                self.on_database(|path| db::read(path, stop, db::tally::models_by_conversation))
+            }
+        }
+    }
+
+    /// Returns which services conversations are from, by id; all of them without `ids`.
+    pub(super) fn provenance(
+        &self,
+        ids: Option<&[&str]>,
+        stop: &Stop,
+    ) -> Result<HashMap<String, Provenance>, Error> {
+        match self.store() {
+            Store::Cluster { cluster, .. } => clustered::provenance(cluster, ids, stop),
+            Store::Database(_) => self.on_database(|path| {
+                db::read_tables(path, stop, |database| db::provenance(database, ids))
+            }),
+        }
+    }
+
+    /// Returns the messages of a conversation that its service does not show, as `db::branches` does.
+    /// A cluster does not keep which ones these are.
+    pub(super) fn branches(&self, id: &str, stop: &Stop) -> Result<HashMap<String, String>, Error> {
+        match self.store() {
+            Store::Cluster { .. } => Ok(HashMap::new()),
+            Store::Database(_) => {
+                self.on_database(|path| db::read(path, stop, |database| db::branches(database, id)))
+            }
+        }
+    }
+
+    /// Returns the ids of the conversations whose transcripts are known and not stored; a cluster has no
+    /// transcripts.
+    pub(crate) fn withheld(&self, stop: &Stop) -> Result<Vec<String>, Error> {
+        match self.store() {
+            Store::Cluster { .. } => Ok(Vec::new()),
+            Store::Database(_) => self.on_database(|path| db::read(path, stop, db::withheld)),
+        }
+    }
+
+    /// Returns a text that changes when the store or its index does. That takes some system calls, or a
+    /// request to a cluster.
+    pub(crate) fn stamp(&self, stop: &Stop) -> String {
+        match self.store() {
+            Store::Cluster { cluster, .. } => {
+                cluster.view(stop).map_or_else(|_| String::new(), |view| view.index().to_owned())
+            }
+            Store::Database(path) => {
+                let state = db::state(path).map(|state| state.to_string()).unwrap_or_default();
+                let commit = self.index_dir().ok().and_then(|index| index.current());
+                format!("{state} {commit:?}")
+            }
+        }
+    }
+
+    /// Returns whether the store has what an index needs: row ids.
+    pub(crate) fn can_be_indexed(&self, stop: &Stop) -> bool {
+        let has_keys = |database: &db::Database| {
+            let layout = database.layout();
+            Ok(layout.message_key.is_some() && layout.conversation_key.is_some())
+        };
+        match self.store() {
+            Store::Cluster { .. } => false,
+            Store::Database(_) => {
+                self.on_database(|path| db::read(path, stop, has_keys)).unwrap_or(true)
+            }
+        }
+    }
+
+    /// Returns whether its answers come from an index: that of a cluster, or one here that is current.
+    pub(crate) fn is_indexed(&self, stop: &Stop) -> bool {
+        match self.store() {
+            Store::Cluster { .. } => true,
+            Store::Database(_) => self.current_index(stop).is_ok(),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Where a store is: a path, or the address of an index in a cluster.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf, absolute},
+};
+
+use serde::{Serialize, Serializer};
+
+use crate::cluster::is_address;
+
+/// Where conversations are stored, as users name it. An address is no path: only [`StoreAddress::path`]
+/// and a `match` lead to one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreAddress {
+    /// The path of a canonical database of SQLite.
+    Database(PathBuf),
+    /// The address of an index in a cluster, such as `opensearch+https://HOST:9200/INDEX`.
+    Cluster(String),
+}
+
+impl StoreAddress {
+    /// Returns the path of the database; `None` if the store is no database.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            StoreAddress::Database(path) => Some(path),
+            StoreAddress::Cluster(_) => None,
+        }
+    }
+
+    /// Returns an address that leads to the same store from every working folder.
+    pub(crate) fn absolute(&self) -> StoreAddress {
+        match self {
+            StoreAddress::Database(path) => absolute(path).unwrap_or_else(|_| path.clone()).into(),
+            StoreAddress::Cluster(_) => self.clone(),
+        }
+    }
+}
+
+impl<P: AsRef<Path>> From<P> for StoreAddress {
+    fn from(named: P) -> StoreAddress {
+        match named.as_ref().to_str() {
+            Some(text) if is_address(text) => StoreAddress::Cluster(text.to_owned()),
+            _ => StoreAddress::Database(named.as_ref().to_owned()),
+        }
+    }
+}
+
+impl Serialize for StoreAddress {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl fmt::Display for StoreAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreAddress::Database(path) => path.display().fmt(f),
+            StoreAddress::Cluster(address) => address.fmt(f),
+        }
+    }
+}
