@@ -166,7 +166,7 @@ fn serve_chat() -> (String, Arc<Mutex<Vec<String>>>) {
     let c: [u8; 8] = Sha256::digest("c1")[..8].try_into().expect("eight bytes");
     let conversation = json!({
         "kind": "c", "k": 1, "id": "c1", "title": "Colours", "digest": "d", "roles": ["user"],
-        "models": [], "messages": [[0, -1, 1_700_000_000, 0]], "project": "/home/me/paint",
+        "models": [], "messages": [[0, -1, 1_700_000_000, 0]], "project": "paint",
         "file": "/home/me/paint.jsonl",
     });
     let message = json!({
