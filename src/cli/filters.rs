@@ -52,10 +52,9 @@ pub(super) struct Filters {
 
 /// Parses the name of a source.
 fn source(name: &str) -> Result<String, String> {
-    let services = FORMATS.iter().map(|format| format.name());
-    let known: Vec<&str> =
-        SourceKind::ALL.map(SourceKind::name).into_iter().chain(services).collect();
-    match known.contains(&name) {
+    let kinds = SourceKind::ALL.into_iter().map(|kind| kind.name().to_owned());
+    let known: Vec<String> = kinds.chain(FORMATS.iter().map(|format| format.service())).collect();
+    match known.iter().any(|it| it == name) {
         true => Ok(name.to_owned()),
         false => Err(format!("the sources are {}", known.join(", "))),
     }
@@ -66,7 +65,7 @@ impl Filters {
     pub(super) fn takes_transcripts(&self) -> bool {
         let is_archive = |name: &String| {
             name == SourceKind::Archive.name()
-                || FORMATS.iter().any(|format| format.is_transcript() && format.name() == name)
+                || FORMATS.iter().any(|format| format.is_transcript() && format.service() == *name)
         };
         self.source.is_empty() || self.source.iter().any(is_archive)
     }

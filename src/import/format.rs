@@ -90,6 +90,11 @@ impl Format {
         self.name
     }
 
+    /// Returns the name of the service or the agent, as answers and filters have it.
+    pub(crate) fn service(&self) -> String {
+        self.name.replace('_', "-")
+    }
+
     /// Returns the name of the service or program that writes the format.
     pub fn label(&self) -> &'static str {
         self.label

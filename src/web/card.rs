@@ -76,7 +76,7 @@ pub(super) fn service(name: &str) -> Markup {
 
 /// Returns the CSS class and the display name of a service, an agent or a source.
 pub(super) fn label_of(name: &str) -> (&str, &str) {
-    if let Some(format) = FORMATS.iter().find(|format| format.name() == name) {
+    if let Some(format) = FORMATS.iter().find(|format| format.service() == name) {
         return (name, format.label());
     }
     match name {

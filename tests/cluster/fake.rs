@@ -166,8 +166,8 @@ fn serve_chat() -> (String, Arc<Mutex<Vec<String>>>) {
     let c: [u8; 8] = Sha256::digest("c1")[..8].try_into().expect("eight bytes");
     let conversation = json!({
         "kind": "c", "k": 1, "id": "c1", "title": "Colours", "digest": "d", "roles": ["user"],
-        "models": [], "messages": [[0, -1, 1_700_000_000, 0]], "project": "/home/me/paint",
-        "file": "/home/me/paint.jsonl",
+        "models": [], "messages": [[0, -1, 1_700_000_000, 0]],
+        "origin": { "project": "paint" },
     });
     let message = json!({
         "kind": "m", "c": i64::from_be_bytes(c), "id": "m1", "role": "user", "rh": 1,

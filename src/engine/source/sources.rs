@@ -504,7 +504,7 @@ impl Source {
     }
 
     /// Runs `work` on the database. An export that is replaced meanwhile is looked up again.
-    pub(in crate::engine) fn on_database<T>(
+    pub(crate) fn on_database<T>(
         &self,
         mut work: impl FnMut(&Path) -> Result<T, db::Error>,
     ) -> Result<T, Error> {
