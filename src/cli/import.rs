@@ -382,7 +382,7 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         branches: "; `--branches all` imports them",
         forgotten: "; `verbatim forget --list` lists them",
         files: "; `verbatim export` writes them out",
-        room: " (`verbatim forget` makes room: it removes the files of a conversation)",
+        room: "`verbatim forget` makes room for files: it removes those of a conversation",
     };
     let mut lines = left_out(report, remedies).into_iter();
     lines.try_for_each(|line| writeln!(out, "{}", on_one_line(&line)))

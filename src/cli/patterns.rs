@@ -57,6 +57,7 @@ impl Patterns {
 
     /// Returns a request for the texts.
     pub(super) fn request(&self) -> Request {
+        let trimmed = |text: &String| engine::trimmed(text).to_owned();
         let matching = match () {
             () if !self.regexp.is_empty() => Matching::Regex,
             () if self.like => Matching::Like,
@@ -65,8 +66,7 @@ impl Patterns {
         };
         let (text, or) = match self.regexp.split_first() {
             Some((first, others)) => (first.clone(), others),
-            None if engine::trimmed(&self.text()).is_empty() => (String::new(), &[][..]),
-            None => (self.text(), &[][..]),
+            None => (trimmed(&self.text()), &[][..]),
         };
         let request = Request {
             text,

@@ -9,7 +9,7 @@ use crate::engine::{
 /// The longest title of a conversation in a line, in characters.
 const LONGEST_TITLE: usize = 60;
 
-/// What helps, in the words of a face: each begins with a semicolon, or is empty.
+/// What helps, in the words of a face, or nothing. The words follow those of a line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Remedies {
     /// How to import the branches that the service does not show.
@@ -18,7 +18,7 @@ pub(crate) struct Remedies {
     pub(crate) forgotten: &'static str,
     /// How to get at the files of messages that are kept.
     pub(crate) files: &'static str,
-    /// How to make room for files.
+    /// How to make room for files: a line of its own.
     pub(crate) room: &'static str,
 }
 
@@ -82,7 +82,7 @@ fn of_attachments(counts: &AttachmentCounts, remedies: Remedies, lines: &mut Vec
     }
     for (left_out, why) in [
         (&counts.too_large, format!("more than {} long", bytes(MAX_FILE))),
-        (&counts.no_room, format!("because {} are kept at most{}", bytes(MAX_ALL), remedies.room)),
+        (&counts.no_room, format!("because {} are kept at most", bytes(MAX_ALL))),
     ] {
         let names = left_out.names.join(", ");
         let more = left_out.number - left_out.names.len() as u64;
@@ -91,6 +91,9 @@ fn of_attachments(counts: &AttachmentCounts, remedies: Remedies, lines: &mut Vec
             let files = counted(left_out.number, "file");
             lines.push(format!("{files} of messages left out, {why}: {names}{more}"));
         }
+    }
+    if counts.no_room.number > 0 && !remedies.room.is_empty() {
+        lines.push(remedies.room.to_owned());
     }
     lines.extend(counts.failures.iter().map(|failure| format!("warning: {failure}")));
 }
