@@ -388,7 +388,7 @@ fn remote_entry(
     }
 }
 
-/// Returns the error that a client cannot read its configuration.
+/// Returns the error for a configuration that its client cannot read, with how to correct it.
 fn broken(client: &Client, file: &ConfigFile, reason: String) -> Error {
     let remedy = clients::remedy_of(client, file, &reason);
     Error::Syntax { path: client.path.clone(), reason, remedy }
@@ -532,20 +532,21 @@ fn server_arguments(config: &Config, environment: &Environment) -> Vec<String> {
 /// Returns the flags for the paths of a server that are not the default.
 pub(super) fn server_places(config: &Config, environment: &Environment) -> Vec<String> {
     let mut arguments = Vec::new();
-    let mut add = |flag: &str, path: &StoreAddress| {
-        arguments.extend([flag.to_owned(), path.absolute().to_string()]);
+    let mut add = |flag: &str, place: StoreAddress| {
+        arguments.extend([flag.to_owned(), place.absolute().to_string()]);
     };
+    let path = |path: &PathBuf| StoreAddress::Database(path.clone());
     if environment.data_folder.is_none() || config.home != default_home(environment) {
-        add("--home", &(&config.home).into());
+        add("--home", path(&config.home));
     }
     if let Some(db) = &config.db {
-        add("--db", db);
+        add("--db", db.clone());
     }
     if let Some(index) = &config.index {
-        add("--index", &index.into());
+        add("--index", path(index));
     }
     if config.archives != agents_folders(environment) {
-        config.archives.iter().for_each(|folder| add("--archive", &folder.into()));
+        config.archives.iter().for_each(|folder| add("--archive", path(folder)));
         if config.archives.is_empty() {
             arguments.push("--no-archive".to_owned());
         }

@@ -18,7 +18,7 @@ use super::{
     environment::Environment,
     indexing::{self, Limits},
     interrupt,
-    output::{FOUND, complain, harmless, plural},
+    output::{FOUND, complain, harmless},
     places,
     progress::{Step, bytes, duration},
 };
@@ -28,7 +28,7 @@ use crate::{
         import::{self, Progress, Report, SourceProgress},
     },
     model::Stop,
-    text::shell::quoted,
+    text::{amount::counted as count, shell::quoted},
     tools::left_out::{Remedies, left_out},
 };
 
@@ -553,11 +553,6 @@ impl Ending<'_> {
 /// Returns a text in quotation marks, as a person would type it.
 fn quoted_text(text: &str) -> String {
     format!("\"{text}\"")
-}
-
-/// Returns `1 message` or `2,000 messages`.
-fn count(number: u64, what: &str) -> String {
-    format!("{} {what}{}", HumanCount(number), plural(number))
 }
 
 /// Returns a sentence without line breaks, which a file's name may have.

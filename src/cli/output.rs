@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::{clock::Clock, waiting};
 use crate::{
     model::Hit,
-    text::{date, terminal::is_bidi_control},
+    text::{amount, date, terminal::is_bidi_control},
 };
 
-pub(super) use crate::text::terminal::harmless;
+pub(super) use crate::text::{amount::grouped as counted, terminal::harmless};
 
 /// The exit code if something was found or done.
 pub(super) const FOUND: u8 = 0;
@@ -90,22 +90,9 @@ pub(super) fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// Returns a number with thousands separators.
-pub(super) fn counted(number: u64) -> String {
-    let digits = number.to_string();
-    let mut counted = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            counted.push(',');
-        }
-        counted.push(digit);
-    }
-    counted
-}
-
 /// Returns a number with its unit.
 pub(super) fn counted_of(number: usize, unit: &str) -> String {
-    format!("{} {unit}{}", counted(number as u64), plural(number as u64))
+    amount::counted(number as u64, unit)
 }
 
 /// Asks a question on standard error; an empty line means yes.

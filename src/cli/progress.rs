@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{environment::Environment, waiting};
 
-pub(super) use crate::tools::left_out::bytes;
+pub(super) use crate::text::amount::bytes;
 
 /// The length of the bar of [`Step`].
 const STEPS: u64 = 10_000;

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::{
     error::Error,
-    output::{FOUND, harmless, plural},
+    output::{FOUND, harmless},
     progress::bytes,
 };
 use crate::{
     engine::{Engine, SnapshotStatus, SourceStatus, StoreAddress, ago},
     model::Stop,
-    text::shell::quoted,
+    text::{amount::counted as count, shell::quoted},
     tools::hint::because,
 };
 
@@ -199,11 +199,6 @@ fn index(snapshot: &SnapshotStatus) -> String {
         text.push_str(&format!(", with {}", snapshot.derived.join(" and ")));
     }
     text
-}
-
-/// Returns `1 message` or `2,000 messages`.
-fn count(number: u64, what: &str) -> String {
-    format!("{} {what}{}", HumanCount(number), plural(number))
 }
 
 /// Returns a duration in its largest unit.

@@ -269,7 +269,7 @@ pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Re
     let name = &written.name;
     if !written.is_copy {
         let_go(client, name, stop)?;
-        // A refresh and a flush let go of the files from before the merge.
+        // After a refresh and a flush, the cluster deletes the files that the merge replaced.
         for step in ["_forcemerge?max_num_segments=1", "_refresh", "_flush"] {
             let path = format!("/{name}/{step}");
             let call = Call::import("merge the segments of the index", "POST", path);

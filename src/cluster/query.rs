@@ -167,7 +167,7 @@ fn of_gaps(text: &str) -> Vec<Value> {
     all
 }
 
-/// Returns a character as it is in the pattern of a wildcard query.
+/// Returns a character for the pattern of a wildcard query, escaped; `?` for a gap.
 fn wildcard(letter: &Option<char>) -> String {
     match letter {
         None => "?".to_owned(),

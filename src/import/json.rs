@@ -10,6 +10,8 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
+use crate::text::lossy;
+
 /// The place in the input that is not JSON, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON: {what} at `{near}`")]
@@ -527,15 +529,6 @@ fn decode(bytes: &[u8]) -> Cow<'_, str> {
         }
     }
     Cow::Owned(text)
-}
-
-/// Returns a text with U+FFFD for invalid bytes. Nearly all text is valid, and `from_utf8` checks that
-/// several times faster than `from_utf8_lossy`.
-fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(bytes),
-    }
 }
 
 /// Returns the four hexadecimal digits at `at` as a number.

@@ -8,9 +8,12 @@ use std::{borrow::Cow, cmp::Ordering, ops::Range, path::Path};
 use super::{
     Document, Snapshot,
     snapshot::SegmentReader,
-    store::{DocStore, DocumentBuffer, lossy, lossy_text},
+    store::{DocStore, DocumentBuffer, lossy_text},
 };
-use crate::model::{Hit, Instant};
+use crate::{
+    model::{Hit, Instant},
+    text::lossy,
+};
 
 /// A segment of a snapshot: a folder of files that never change.
 #[derive(Clone, Debug, PartialEq, Eq)]

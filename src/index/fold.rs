@@ -14,14 +14,14 @@ use super::{
     postings::{DocBits, List},
     segment::Segment,
     snapshot::SegmentReader,
-    store::{DocStore, lossy},
+    store::DocStore,
     trace::Trace,
     verify::Verifier,
 };
 use crate::{
     map_faults,
     model::{Instant, Request, Stop},
-    text::grams::CommonRun,
+    text::{grams::CommonRun, lossy},
 };
 
 /// The number of messages of a segment from which on a further thread is worth its start.

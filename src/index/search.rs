@@ -7,8 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Error, Snapshot, cursor::Cursor, plan::GramQuery, store::lossy, trace::Trace};
-use crate::model::{Hit, Request, Stop};
+use super::{Error, Snapshot, cursor::Cursor, plan::GramQuery, trace::Trace};
+use crate::{
+    model::{Hit, Request, Stop},
+    text::lossy,
+};
 
 /// A message that matches.
 #[derive(Debug)]

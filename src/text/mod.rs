@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here reads a file, a clock or the environment.
 
+pub(crate) mod amount;
 pub mod content;
 pub mod date;
 pub mod expression;
@@ -25,6 +26,8 @@ pub(crate) mod terminal;
 pub mod whole_word;
 pub mod words;
 
+use std::borrow::Cow;
+
 /// Returns `text` with the spans in brackets, for tests. The spans are in order.
 #[cfg(test)]
 fn bracketed(text: &str, spans: Vec<std::ops::Range<usize>>) -> String {
@@ -34,4 +37,13 @@ fn bracketed(text: &str, spans: Vec<std::ops::Range<usize>>) -> String {
         bracketed.insert(span.start, '[');
     }
     bracketed
+}
+
+/// Returns bytes as text, with U+FFFD for invalid UTF-8.
+pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    // `from_utf8` checks valid text several times faster than `from_utf8_lossy`.
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
 }

@@ -1,9 +1,12 @@
 //! What an import left out, a line for each kind.
 
-use super::notes::{counted, grouped};
-use crate::engine::{
-    AttachmentCounts, MAX_ALL, MAX_FILE,
-    import::{OTHER_BRANCHES, Report},
+use super::bound;
+use crate::{
+    engine::{
+        AttachmentCounts, MAX_ALL, MAX_FILE,
+        import::{OTHER_BRANCHES, Report},
+    },
+    text::amount::{bytes, counted, grouped},
 };
 
 /// The longest title of a conversation in a line, in characters.
@@ -50,7 +53,7 @@ pub(crate) fn left_out(report: &Report, remedies: Remedies) -> Vec<String> {
     for (what, number) in &tally.left_out {
         let number = match number {
             0 | 1 => String::new(),
-            number => format!(" ({})", grouped(*number as usize)),
+            number => format!(" ({})", grouped(*number)),
         };
         let help = if what == OTHER_BRANCHES { remedies.branches } else { "" };
         lines.push(format!("not imported: {what}{number}{help}"));
@@ -108,7 +111,8 @@ fn unread(report: &Report, lines: &mut Vec<String>) {
         }
     }
     for skipped in &tally.skipped {
-        let name = skipped.name.as_deref().map(|name| format!(" ({})", beginning(name)));
+        let name =
+            skipped.name.as_deref().map(|name| format!(" ({})", bound::line(name, LONGEST_TITLE)));
         let (file, reason) = (&skipped.file, &skipped.reason);
         let name = name.unwrap_or_default();
         lines.push(format!("  {file}: conversation {}{name}: {reason}", skipped.ordinal));
@@ -122,24 +126,4 @@ fn unread(report: &Report, lines: &mut Vec<String>) {
     }
     lines.extend(tally.damaged.iter().map(|damaged| format!("warning: {damaged}")));
     lines.extend(report.failures.iter().map(|failure| format!("not imported: {failure}")));
-}
-
-/// Returns a number of bytes in words.
-pub(crate) fn bytes(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} bytes"),
-        1_000..1_000_000 => format!("{} KB", bytes.div_ceil(1_000)),
-        1_000_000..10_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        10_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
-    }
-}
-
-/// Returns the beginning of a title on one line.
-fn beginning(title: &str) -> String {
-    let line: String = title.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= LONGEST_TITLE {
-        return line;
-    }
-    line.chars().take(LONGEST_TITLE - 1).chain(['…']).collect()
 }

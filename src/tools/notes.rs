@@ -1,6 +1,6 @@
 //! The text of the engine's notes for a model, with advice.
 
-use crate::engine::Note;
+use crate::{engine::Note, text::amount};
 
 /// The seconds until the next attempt if the duration of the work is unknown.
 const SOON: u64 = 10;
@@ -60,21 +60,7 @@ pub(super) fn more(given: usize, total: usize, is_exact: bool) -> Option<String>
 
 /// Returns a number with thousands separators.
 pub(crate) fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// Returns a number with its unit, such as `1 message` or `2,000 messages`.
-pub(crate) fn counted(number: u64, unit: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {unit}{plural}", grouped(number as usize))
+    amount::grouped(number as u64)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use super::ask::encoded;
 use crate::{
     engine::{About, ConversationKey, Engine, Error, Sketch, SourceKind, import::FORMATS},
     model::{Hit, Instant, Origin, Stop},
-    text::snippet,
-    tools::{clock::Clock, notes, session::Session as Resumed},
+    text::{amount, snippet},
+    tools::{clock::Clock, session::Session as Resumed},
 };
 
 /// The details of a conversation.
@@ -109,7 +109,7 @@ pub(super) fn title_of(about: &About) -> String {
 
 /// Returns a number with its unit.
 pub(super) fn counted(number: usize, unit: &str) -> String {
-    notes::counted(number as u64, unit)
+    amount::counted(number as u64, unit)
 }
 
 /// Returns a time in words, with its ISO form in the HTML.

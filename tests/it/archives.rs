@@ -435,28 +435,28 @@ fn what_cannot_be_read_is_in_the_status() {
     let path = |name: &str| home.path(name).canonicalize().unwrap().display().to_string();
     let (a, c) = (path("a.jsonl"), path("c.jsonl"));
     for said in [
-        format!("not read: 2 lines in 1 files cannot be read; the first is {a}\n"),
+        format!("not read: 2 lines in 1 file cannot be read; the first is {a}\n"),
         "not read: content of types that we do not know is in 2 files: brand-new (1), hologram (1), \
          smell (1), system/novel (1), telepathy (1); the first is "
             .to_owned()
             + &a,
-        format!("not read: 1 files: begins with many records that are of no agent we know; it is not \
+        format!("not read: 1 file: begins with many records that are of no agent we know; it is not \
                  read; the first is {c}\n"),
-        "not read: 1 files and folders are not read; the first is ".to_owned(),
+        "not read: 1 file or folder is not read; the first is ".to_owned(),
     ] {
         assert!(status.contains(&said), "{said}\n{status}");
     }
     assert!(status.contains("d/d: folders that deep in others are not read\n"), "{status}");
     let doctor = run(&home, &["doctor"]);
-    assert!(doctor.contains("2 lines in 1 files cannot be read"), "{doctor}");
+    assert!(doctor.contains("2 lines in 1 file cannot be read"), "{doctor}");
     // What is said goes with the file.
     fs::remove_file(home.path("c.jsonl")).unwrap();
     fs::remove_dir_all(home.path("d")).unwrap();
     home.write("a.jsonl", line(1, "user", "before"));
     home.sync();
     let status = run(&home, &["status"]);
-    assert!(status.contains("is in 1 files: smell (1), telepathy (1)"), "{status}");
-    assert!(!status.contains("lines in") && !status.contains("files and folders"), "{status}");
+    assert!(status.contains("is in 1 file: smell (1), telepathy (1)"), "{status}");
+    assert!(!status.contains("lines in") && !status.contains("file or folder"), "{status}");
 }
 
 #[cfg(unix)]

@@ -34,7 +34,7 @@ Each service sends you a link to a zip. Download it, and run `verbatim import` a
 
 /// The decision about the exports that were found.
 pub(super) enum Choice {
-    /// Import these; none if all were imported already.
+    /// Import these exports; the list is empty if all were imported already.
     Import(Vec<PathBuf>),
     /// Import nothing; end with this exit code.
     Leave(u8),

@@ -168,6 +168,11 @@ impl Examination<'_> {
             for what in said.unwrap_or_else(|error| vec![error.to_string()]) {
                 self.report(Finding::note("transcripts", what, ""));
             }
+            for path in self.sources.config().damaged_stores() {
+                let what = "a damaged transcript store was set aside; transcripts that their programs                             deleted may only be in it";
+                let mend = "name it with --db to search it, or delete it";
+                self.report(Finding::note(path.display().to_string(), what, mend));
+            }
         }
         if layout.message_key.is_none() || layout.conversation_key.is_none() {
             let what = "cannot be indexed, because its tables are views or WITHOUT ROWID";

@@ -95,7 +95,7 @@ impl Source {
         }
     }
 
-    /// Returns whether its answers come from an index: that of a cluster, or one here that is current.
+    /// Returns whether an index answers: that of the cluster, or a current one on this machine.
     pub(crate) fn is_indexed(&self, stop: &Stop) -> bool {
         match self.store() {
             Store::Cluster { .. } => true,

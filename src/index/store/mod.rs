@@ -51,6 +51,7 @@ use super::{
 use crate::{
     map_faults::Mapped,
     model::{Hit, Instant},
+    text::lossy,
 };
 use layout::{
     Field, HAS_POSITION, HAS_STORED, IS_IRREGULAR, IS_NOTHING, IS_UUID, NO_TITLE, TABLE_SHIFT,
@@ -414,16 +415,6 @@ impl DocStore {
             content,
             position: head.rest().position,
         }
-    }
-}
-
-/// Returns a text with U+FFFD for each sequence that is not UTF-8.
-///
-/// `from_utf8` checks valid text several times faster than `from_utf8_lossy`, and nearly all text is valid.
-pub(super) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{
     engine::{config::Config, error::Error},
     import::transcript::TranscriptReader,
     model::Stop,
+    text::amount::counted,
 };
 
 /// Files of which something could not be read.
@@ -59,17 +60,20 @@ pub(crate) fn partly_read(config: &Config, stop: &Stop) -> Result<Vec<String>, E
     let mut said = Vec::new();
     if lines > 0 {
         let Partly { files, first } = broken;
-        said.push(format!("{lines} lines in {files} files cannot be read; the first is {first}"));
+        let (lines, files) = (counted(lines, "line"), counted(files, "file"));
+        said.push(format!("{lines} in {files} cannot be read; the first is {first}"));
     }
     if unknown.files > 0 {
         let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
         let (kinds, Partly { files, first }) = (kinds.join(", "), unknown);
+        let files = counted(files, "file");
         said.push(format!(
-            "content of types that we do not know is in {files} files: {kinds}; the first is {first}"
+            "content of types that we do not know is in {files}: {kinds}; the first is {first}"
         ));
     }
     if foreign.files > 0 {
-        said.push(format!("{} files: {FOREIGN}; the first is {}", foreign.files, foreign.first));
+        let files = counted(foreign.files, "file");
+        said.push(format!("{files}: {FOREIGN}; the first is {}", foreign.first));
     }
     let mut unread = ArchiveReport::default();
     for found in walk(config, &mut unread).found {
@@ -82,8 +86,11 @@ pub(crate) fn partly_read(config: &Config, stop: &Stop) -> Result<Vec<String>, E
         }
     }
     if let Some(failure) = unread.failures.first() {
-        let failed = unread.failed;
-        said.push(format!("{failed} files and folders are not read; the first is {failure}"));
+        let failed = match unread.failed {
+            1 => "1 file or folder is".to_owned(),
+            failed => format!("{failed} files and folders are"),
+        };
+        said.push(format!("{failed} not read; the first is {failure}"));
     }
     Ok(said)
 }
