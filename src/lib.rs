@@ -156,15 +156,16 @@
 //! use verbatim_search::{Instant, Scope, Stop};
 //!
 //! let stop = Stop::never();
-//! let (page, total) = engine.list(&Scope::default(), 0, 10, &stop)?;
-//! assert_eq!((page[0].title.as_str(), total), ("Baking", 1));
+//! let page = engine.list(&Scope::default(), 0..10, &stop)?;
+//! let baking = &page.abouts[0];
+//! assert_eq!((baking.title.as_str(), page.total, page.notes()), ("Baking", 1, Vec::new()));
 //!
-//! let session = engine.session(page[0].source, &page[0].id, false, &stop)?.expect("is there");
+//! let session = engine.find(&stop).session(baking.source, &baking.id, false)?.expect("is there");
 //! assert_eq!((session.turns(), session.role(0)), (2, "user"));
 //! assert!(session.message(1).content.starts_with("Four hours"));
 //!
-//! let counts = engine.sources()[0].reader(&stop).count(&Scope::default(), &Instant::day, &stop)?;
-//! assert_eq!(counts.roles["assistant"], 1);
+//! let tally = engine.tally(&Scope::default(), &Instant::day, &stop)?;
+//! assert_eq!(tally.roles["assistant"], 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -297,8 +298,8 @@ pub use db::{
 pub use embed::{Error as EmbedError, Key, Protocol, Provider, Remote, Unknown as UnknownProvider};
 pub use engine::{
     About, ArchiveProgress, ArchiveReport, Config, ConversationMatch, Counts, Engine, Enriched,
-    Error, FallbackReason, Fields, Listing, Lookup, Maintainer, Match, Messages, Mode, Progress,
-    Question, Ranking, Reader, Reindex, Reindexed, Rendered, Scope, SearchPlan, Session, Sink,
+    Error, FallbackReason, Fields, ListedPage, Listing, Lookup, Maintainer, Match, Messages, Mode,
+    Progress, Question, Ranking, Reader, Reindex, Reindexed, Scope, SearchPlan, Session, Sink,
     Source, SourceKind, StoreAddress, Tally, Upkeep, UpkeepEvent,
     import::{Error as ImportError, Progress as ImportProgress, Report as ImportReport, import},
     scoring::{

@@ -72,7 +72,7 @@ fn ask(path: &Path) {
     let stop = Stop::never();
     let request = Request { text: "part".to_owned(), ..Request::default() };
     drop(engine.exact(&request, &stop, &mut |_| ControlFlow::Continue(())));
-    drop(engine.list(&Scope::default(), 0, 10, &stop));
+    drop(engine.list(&Scope::default(), 0..10, &stop));
 }
 
 fuzz_target!(|data: &[u8]| {

@@ -112,9 +112,9 @@ fn ask(engine: &Engine) {
         drop(reader.count(&Scope::default(), &Instant::day, &stop));
     }
     for listing in
-        engine.list(&Scope::default(), 0, LIMIT, &stop).map(|it| it.0).unwrap_or_default()
+        engine.list(&Scope::default(), 0..LIMIT, &stop).map(|it| it.abouts).unwrap_or_default()
     {
-        drop(engine.session(listing.source, &listing.id, false, &stop));
+        drop(engine.find(&stop).session(listing.source, &listing.id, false));
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) use self::error::Error;
 use super::{environment::Environment, output::FOUND, progress};
 use crate::{
     engine::{
-        Branches, Config, Engine, Mode, Question, Reindex, Resources, Scope, StoreAddress,
+        Branches, Config, Engine, Mode, Question, Ranker, Reindex, Resources, Scope, StoreAddress,
         Withheld,
         import::{Target, import_until},
     },
@@ -163,7 +163,7 @@ impl Evaluation {
             limit: DEPTH,
             ..Question::default()
         };
-        Ok(self.engine.rank_ids(&question, &Stop::never())?)
+        Ok(Ranker::new(self.engine.all_sources(), &question, &Stop::never()).message_ids()?)
     }
 
     fn write_table(&self, out: &mut dyn Write, modes: &[(&str, Figures)]) -> std::io::Result<()> {

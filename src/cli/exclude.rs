@@ -22,7 +22,7 @@ pub(super) fn follow(engine: &Engine, environment: &Environment) {
     let Some(path) = environment.settings.path.clone() else { return };
     let user = environment.user_folder.clone();
     let follower = ExcludeFollower { path, user, last: Mutex::default() };
-    engine.follow_exclusions(Box::new(move || follower.look()));
+    engine.all_sources().exclusions().follow(Box::new(move || follower.look()));
 }
 
 /// Reads the configuration file again after a change.

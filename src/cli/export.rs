@@ -20,7 +20,7 @@ use super::{
     progress, show,
 };
 use crate::{
-    engine::{About, Attachment, Engine, Session},
+    engine::{About, Attachment, AttachmentFiles, Engine, ListOptions, Session},
     model::Stop,
     private,
     text::{date, snippet},
@@ -77,7 +77,7 @@ pub(super) fn run(
     let clock = Clock::of(environment, args.filters.utc);
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&unknown);
-    let listed = engine.listed_briefly(&scope, 0, usize::MAX, &stop)?;
+    let listed = engine.all_sources().list(&scope, 0..usize::MAX, ListOptions::BRIEF, &stop)?;
     notes::print(&listed.notes);
     let failed = |path: &Path, source| Error::Export { path: path.to_owned(), source };
     private::create_dir_all(&args.target).map_err(|error| failed(&args.target, error))?;
@@ -89,16 +89,17 @@ pub(super) fn run(
     );
     let [mut written, mut unchanged] = [0_u64; 2];
     let mut attachments = 0;
+    let kept_files = AttachmentFiles::of(engine.config());
     for about in &listed.abouts {
         bar.inc(1);
-        let Some(session) = engine.session(about.source, &about.id, false, &stop)? else {
+        let Some(session) = engine.find(&stop).session(about.source, &about.id, false)? else {
             continue;
         };
         let path = files.path_for(about, clock);
         let kept = show::attachments(engine, about.source, &about.id);
         let mut links = links(&kept, about);
         let mut copied = Ok(());
-        links.retain(|Link { attachment, place, .. }| match engine.open_attachment(attachment) {
+        links.retain(|Link { attachment, place, .. }| match kept_files.open(attachment) {
             Ok(mut content) if copied.is_ok() => {
                 let target = path.with_file_name(place);
                 let done = copy(&mut content, &target, attachment.bytes);

@@ -107,7 +107,7 @@ impl Filters {
             tool: self.tool.clone(),
             file: self.file.clone(),
         };
-        let (mut scope, notes) = engine.narrowed(scope, &narrowing, stop)?;
+        let (mut scope, notes) = engine.all_sources().narrowed(scope, &narrowing, stop)?;
         if let Some(word) = &self.within {
             let about = engine.find(stop).by_word(word);
             let about = about.map_err(|error| not_found(error, engine, stop))?;
@@ -122,7 +122,7 @@ impl Filters {
 
 /// Adds the sources that cannot be read to a not-found error: the conversation may be in one of them.
 fn not_found(error: engine::Error, engine: &Engine, stop: &Stop) -> Error {
-    let unread = notes::lines(&engine.unreadable(&Scope::default(), stop));
+    let unread = notes::lines(&engine.all_sources().problems(stop));
     match error {
         engine::Error::NoConversation { .. } if !unread.is_empty() => {
             usage(format!("{error}; {}", unread.join("; ")))

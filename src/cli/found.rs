@@ -212,7 +212,7 @@ pub(super) fn listed(
         let of_kind = abouts.iter().filter(|about| about.source == kind);
         let ids: Vec<&str> = of_kind.map(|about| about.id.as_str()).collect();
         if !ids.is_empty() {
-            provenance.insert(kind, engine.provenance(kind, &ids, stop)?);
+            provenance.insert(kind, engine.all_sources().provenance(kind, &ids, stop)?);
         }
     }
     let ids: Vec<&str> = abouts.iter().map(|about| about.id.as_str()).collect();

@@ -206,7 +206,7 @@ impl Group {
         let session = match page.context > 0 && !lines.is_empty() {
             true => {
                 let (kind, id) = &self.key;
-                page.engine.session(*kind, id, page.raw_content, &Stop::never())?
+                page.engine.find(&Stop::never()).session(*kind, id, page.raw_content)?
             }
             false => None,
         };

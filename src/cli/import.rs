@@ -24,7 +24,8 @@ use super::{
 };
 use crate::{
     engine::{
-        self, About, Branches, Config, Engine, Scope, SourceKind, StoreAddress,
+        self, About, Branches, Config, Engine, ListOptions, Scope, SourceKind, StoreAddress,
+        Withheld,
         import::{self, Progress, Report, SourceProgress},
     },
     model::Stop,
@@ -184,7 +185,7 @@ pub(super) fn run(
     let begun = Instant::now();
     let stop = interrupt::stop_on_interrupt(environment);
     let lines = SourceLines { environment, current: RefCell::default() };
-    let withheld = engine.withheld()?;
+    let withheld = Withheld::of(&engine.all_sources().current_config())?;
     let show = |progress| lines.show(progress);
     let into = import::Target::new(engine.config(), &target, &withheld);
     let reading = Engine::new(Config { db: Some(target.clone()), ..engine.config().clone() });
@@ -467,7 +468,8 @@ impl Followed<'_> {
     /// Says that the transcripts are not copied, and why that is not needed.
     fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
         let scope = Scope { sources: vec![SourceKind::Archive], ..Scope::default() };
-        let page = self.engine.listed_briefly(&scope, 0, usize::MAX, &Stop::never());
+        let (sources, stop) = (self.engine.all_sources(), Stop::never());
+        let page = sources.list(&scope, 0..usize::MAX, ListOptions::BRIEF, &stop);
         let known = page.map(|page| page.abouts).unwrap_or_default();
         for source in &self.sources {
             let real = source.canonicalize().unwrap_or_else(|_| source.clone());

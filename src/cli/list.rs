@@ -16,7 +16,7 @@ use super::{
     output::{FOUND, NOTHING, complain, counted, harmless, json_line},
 };
 use crate::{
-    engine::{About, Engine, ListedPage},
+    engine::{About, Engine, ListOptions, ListedPage},
     model::Stop,
 };
 
@@ -65,11 +65,10 @@ pub(super) fn run(
     notes::print(&notes);
     scope.session.clone_from(&args.session);
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
-    let page = match args.json {
-        true => engine.listed(&scope, args.offset, limit, &stop)?,
-        false => engine.listed_briefly(&scope, args.offset, limit, &stop)?,
-    };
-    let ListedPage { abouts, total, notes } = page;
+    let page = args.offset..args.offset.saturating_add(limit);
+    let options = ListOptions { briefly: !args.json, ..ListOptions::default() };
+    let ListedPage { abouts, total, notes } =
+        engine.all_sources().list(&scope, page, options, &stop)?;
     notes::print(&notes);
     let look = Look::of(environment);
     let conversations = listed(engine, &abouts, &stop)?;

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     engine::{self, Engine, IndexError, Make, Note, Scope, SearchPlan, Searched},
-    model::{Hit, Matching, Request, Stop},
+    model::{Hit, Instant, Matching, Request, Stop},
     text::{matcher::Matchers, snippet},
 };
 
@@ -340,9 +340,9 @@ impl<'a> Exact<'a> {
         let request = Request { limit: limit.filter(|_| !is_narrow), ..self.request.clone() };
         let engine = self.page.engine;
         let mut searched =
-            engine.exact_in_all(&request, &self.scope, &self.stop, render.into(), show)?;
+            engine.all_sources().search(&request, &self.scope, &self.stop, render.into(), show)?;
         if searched.plans.iter().all(|(.., count)| *count == 0) {
-            searched.notes.extend(engine.unknown_role(&self.scope, &self.stop)?);
+            searched.notes.extend(engine.all_sources().unknown_role(&self.scope, &self.stop)?);
         }
         Ok(searched)
     }
@@ -479,7 +479,7 @@ impl<'a> Exact<'a> {
         if self.has_filters() {
             return Ok(String::new());
         }
-        let tally = self.page.engine.tally(&[], &self.stop)?;
+        let tally = self.page.engine.tally(&Scope::default(), &Instant::day, &self.stop)?;
         let took = took.as_secs_f64() * 1e3;
         Ok(format!(" (of {} searched in {took:.1} ms)", counted(tally.messages)))
     }
@@ -496,7 +496,7 @@ impl<'a> Exact<'a> {
         if self.has_filters() {
             return Ok(format!("{none} within these filters; remove a filter, or {advice}"));
         }
-        let tally = self.page.engine.tally(&[], &self.stop)?;
+        let tally = self.page.engine.tally(&Scope::default(), &Instant::day, &self.stop)?;
         let messages = counted_of(tally.messages as usize, "message");
         let conversations = counted_of(tally.conversations, "conversation");
         Ok(format!("{none} ({messages} in {conversations} looked at); {advice}"))

@@ -23,7 +23,7 @@ use super::{
     progress, settings, settings_file,
 };
 use crate::{
-    engine::{self, Attachment, Engine, Scope, Session, SourceKind},
+    engine::{self, Attachment, AttachmentFiles, Engine, Session, SourceKind},
     model::{Hit, Stop},
     text::{literal::LiteralPattern, snippet},
 };
@@ -108,10 +108,11 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
     let stop = Stop::never();
-    notes::print(&engine.unreadable(&Scope::default(), &stop));
+    notes::print(&engine.all_sources().problems(&stop));
     let clock = Clock::of(environment, args.utc);
     let (about, number) = target(engine, &args.conversation, &stop)?;
-    let session = engine.session(about.source, &about.id, args.raw_content == Some(true), &stop)?;
+    let session =
+        engine.find(&stop).session(about.source, &about.id, args.raw_content == Some(true))?;
     let gone = || engine::Error::NoConversation { word: args.conversation.clone() };
     let session = session.ok_or_else(gone)?;
     let first = match number {
@@ -186,7 +187,7 @@ fn of_message<'a>(
 
 /// Returns the attachments of a conversation. If they cannot be read, reports the error and returns none.
 pub(super) fn attachments(engine: &Engine, source: SourceKind, id: &str) -> Vec<Attachment> {
-    engine.attachments(source, id).unwrap_or_else(|error| {
+    AttachmentFiles::of(engine.config()).list(source, id).unwrap_or_else(|error| {
         complain(&error.to_string());
         Vec::new()
     })

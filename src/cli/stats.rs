@@ -57,11 +57,11 @@ pub(super) fn run(
     let clock = Clock::of(environment, args.filters.utc);
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&unknown);
-    let tally = engine.tally_in(&scope, &|time| clock.day(time), &stop)?;
-    let services = engine.services(&tally, &stop)?;
+    let tally = engine.tally(&scope, &|time| clock.day(time), &stop)?;
+    let services = engine.all_sources().services(&tally.by_conversation, &stop)?;
     notes::print(&tally.notes);
     if tally.messages == 0 {
-        notes::print(engine.unknown_role(&scope, &stop)?.as_slice());
+        notes::print(engine.all_sources().unknown_role(&scope, &stop)?.as_slice());
     }
     let drawing = args.svg.as_ref().map(|path| (path, svg(&months(&tally))));
     if let Some((_, svg)) = drawing.as_ref().filter(|(path, _)| path.as_os_str() == "-") {

@@ -99,7 +99,7 @@ impl<T, R: FnMut(Hit<'_>) -> Option<Timed<T>>> Sink for SendingSink<R, T> {
 impl Sources {
     /// Searches the sources in a scope, several at one time, and shows their hits, newest first,
     /// until `show` breaks off. The request has the roles, the dates and the text.
-    pub(crate) fn exact_in_all<T: Send>(
+    pub(crate) fn search<T: Send>(
         &self,
         request: &Request,
         scope: &Scope,
@@ -107,7 +107,7 @@ impl Sources {
         render: Render<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched, Error> {
-        let (sources, mut notes) = self.readable(scope, stop)?;
+        let (sources, mut notes) = self.readable(&scope.sources, stop)?;
         let kept = |kind, hit: Hit<'_>| {
             let is_wanted = scope.accepts_id(kind, &hit.conversation_id);
             is_wanted.then(|| (render.make)(kind, hit)).flatten()
@@ -214,8 +214,8 @@ mod tests {
                     ControlFlow::Continue(())
                 };
                 let (scope, stop) = (Scope::default(), Stop::never());
-                let searched =
-                    export.engine.exact_in_all(&request, &scope, &stop, render, &mut show);
+                let sources = export.engine.all_sources();
+                let searched = sources.search(&request, &scope, &stop, render, &mut show);
                 assert!(matches!(searched.unwrap().plans[0].1, SearchPlan::ByIndex { .. }));
                 hits
             };

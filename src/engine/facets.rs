@@ -299,7 +299,7 @@ impl Sources {
         let request = Request { roles: Vec::new(), since: None, until: None, ..request.clone() };
         let request = checked(&request)?;
         let mut facets = Facets::default();
-        let (_, notes) = self.each(&Scope::default(), |source| {
+        let (_, notes) = self.each(&[], |source| {
             let kind = source.kind;
             let counting = Counting { kind, choice, places, month, left_out: Ids::default() };
             match count(&source, &request, counting, &mut facets, stop) {
@@ -414,9 +414,9 @@ mod tests {
     fn counted(engine: &Engine, text: &str, choice: &Choice) -> Facets {
         let request =
             Request { text: text.to_owned(), matching: Matching::Literal, ..Request::default() };
-        let places = engine.places(true, &Stop::never()).unwrap();
+        let places = engine.all_sources().places(true, &Stop::never()).unwrap();
         let month = |time: Instant| Some((time.day() / 30).to_string());
-        engine.facets(&request, choice, &places, &month, &Stop::never()).unwrap()
+        engine.all_sources().facets(&request, choice, &places, &month, &Stop::never()).unwrap()
     }
 
     /// Returns an export of some hundred messages, with an index of two segments, and an engine that

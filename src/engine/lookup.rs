@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use super::{
     error::Error,
     memory::database::Memory,
-    source::{About, Listing, Scope, Source, SourceKind, Sources, shared_start},
+    source::{About, Listing, Scope, Session, Source, SourceKind, Sources, shared_start},
     store_address::StoreAddress,
 };
 use crate::{
@@ -55,6 +55,23 @@ pub struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
+    /// Returns what is known of a conversation; `None` if the source has none of that id that has
+    /// messages.
+    pub fn about(&self, kind: SourceKind, id: &str) -> Result<Option<About>, Error> {
+        self.sources.about(kind, id, self.stop)
+    }
+
+    /// Opens a conversation; `None` if the source has none of that id that has messages.
+    pub fn session(
+        &self,
+        kind: SourceKind,
+        id: &str,
+        raw_content: bool,
+    ) -> Result<Option<Session>, Error> {
+        let Some(source) = self.sources.of_kind(kind)? else { return Ok(None) };
+        source.session(id, raw_content, self.stop)
+    }
+
     /// Returns the conversation that a handle names: an address or a path, else an id, a key, a
     /// whole title, or the beginning of an id that has `shortest` characters or more.
     ///
@@ -78,7 +95,7 @@ impl Lookup<'_> {
             found = self.called(handle, shortest, &mut failed)?;
         }
         match (found.total, failed) {
-            (0, Some(error)) => match self.sources.readable(&Scope::default(), self.stop) {
+            (0, Some(error)) => match self.sources.readable(&[], self.stop) {
                 Ok((readable, _)) if !readable.is_empty() => Ok(None),
                 _ => Err(error),
             },
@@ -165,7 +182,7 @@ impl Lookup<'_> {
     /// Returns the conversation that a person means by a word: what [`Lookup::by_handle`] finds, a
     /// link to the conversation on its service's site, or a part of a title.
     pub fn by_word(&self, word: &str) -> Result<About, Error> {
-        self.sources.within(&Scope::default())?;
+        self.sources.within(&[])?;
         let none = || Error::NoConversation { word: snippet::echo(word).into_owned() };
         let word = id_in_link(word).unwrap_or(word);
         match self.by_handle(word, 1)? {
@@ -262,7 +279,7 @@ impl Lookup<'_> {
 
     /// Returns the sources that can be read; none if there are none.
     fn readable(&self) -> Result<Vec<Source>, Error> {
-        match self.sources.readable(&Scope::default(), self.stop) {
+        match self.sources.readable(&[], self.stop) {
             Err(error) if error.is_not_found() => Ok(Vec::new()),
             readable => Ok(readable?.0),
         }

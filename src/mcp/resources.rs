@@ -10,7 +10,7 @@ use rmcp::{
 use serde_json::{Map, json};
 
 use crate::{
-    engine::{self, About, Engine, ListedPage, Scope},
+    engine::{self, About, Engine, ListOptions, ListedPage, Scope},
     model::Stop,
     text::{date, snippet},
     tools::{Options, hint::Explained, transcript},
@@ -42,8 +42,8 @@ pub(super) fn list(
             ErrorData::invalid_params(message, None)
         })?,
     };
-    let listed =
-        engine.listed_briefly(&Scope::default(), offset, PAGE.min(MOST - offset), &Stop::never());
+    let (sources, page) = (engine.all_sources(), offset..MOST.min(offset + PAGE));
+    let listed = sources.list(&Scope::default(), page, ListOptions::BRIEF, &Stop::never());
     let ListedPage { abouts, total, notes } = match listed {
         Ok(listed) => listed,
         // The server may have started before its database exists.

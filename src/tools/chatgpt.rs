@@ -155,7 +155,7 @@ fn target(call: &Call<'_>, given: &str) -> Result<(About, ReadFrom), Error> {
 fn unknown(call: &Call<'_>, id: &str) -> Error {
     let id = snippet::echo(id);
     let mut text = format!("there is no conversation {id:?}; give an id as search returned it");
-    for note in call.engine.unreadable(&Scope::default(), call.stop) {
+    for note in call.engine.all_sources().problems(call.stop) {
         text.push_str(&format!("; {note}"));
     }
     Error::Refused(text)
@@ -172,7 +172,8 @@ fn title(about: &About) -> String {
 /// else of the resource.
 fn url(call: &Call<'_>, about: &About) -> Result<String, Error> {
     let ids = [about.id.as_str()];
-    let known = call.engine.provenance(about.source, &ids, call.stop)?.remove(&about.id);
+    let known =
+        call.engine.all_sources().provenance(about.source, &ids, call.stop)?.remove(&about.id);
     if let Some(link) = known.and_then(|known| known.link) {
         return Ok(link);
     }

@@ -108,7 +108,11 @@ fn search(call: &Call<'_>) -> Result<Answer, Error> {
         text.push_str(&message);
         ControlFlow::Continue(())
     };
-    let plan = call.engine.search(&request, call.stop, &mut Rendered::new(render, show))?;
+    let plan = call.engine.all_sources().export()?.search(
+        &request,
+        call.stop,
+        &mut Rendered::new(render, show),
+    )?;
     if text.is_empty() {
         text.push_str("No matching messages.");
     }

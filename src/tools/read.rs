@@ -10,7 +10,7 @@ use super::{
     },
 };
 use crate::{
-    engine::{self, About, Engine, Scope, Session, file_stem},
+    engine::{self, About, Engine, Session, file_stem},
     model::Stop,
     text::snippet,
 };
@@ -79,7 +79,8 @@ fn read(call: &Call<'_>) -> Result<Answer, Error> {
     let offset = offset.map_err(|error| out_of_range(error.to_string()))?.unwrap_or(0);
     let session = match conversation(call, "path", path)? {
         Some(about) => {
-            let session = engine.session(about.source, &about.id, options.raw_content, stop)?;
+            let session =
+                engine.find(stop).session(about.source, &about.id, options.raw_content)?;
             let id = snippet::echo(&about.id);
             Some(session.ok_or_else(|| Error::Refused(format!("{id} has no messages to read")))?)
         }
@@ -88,7 +89,7 @@ fn read(call: &Call<'_>) -> Result<Answer, Error> {
     let session = session.ok_or_else(|| {
         let path = snippet::echo(path);
         let mut text = format!("File not found: {path} (give the path that search prints, an id, a key or a whole title)");
-        for note in engine.unreadable(&Scope::default(), stop) {
+        for note in engine.all_sources().problems(stop) {
             text.push_str(&format!("; {note}"));
         }
         Error::Refused(text)
@@ -111,7 +112,7 @@ pub fn transcript(
     stop: &Stop,
 ) -> Result<Option<String>, engine::Error> {
     for source in engine.sources() {
-        if let Some(session) = engine.session(source.kind, id, options.raw_content, stop)? {
+        if let Some(session) = engine.find(stop).session(source.kind, id, options.raw_content)? {
             let part = Part { start: 1, end: u32::MAX, offset: 0, most: usize::MAX / 8 };
             return Ok(Page::of(&session, part).ok());
         }
@@ -140,7 +141,7 @@ pub(super) fn part(
     place: ReadFrom,
 ) -> Result<Option<String>, Error> {
     let Call { engine, options, stop, .. } = call;
-    let session = engine.session(about.source, &about.id, options.raw_content, stop)?;
+    let session = engine.find(stop).session(about.source, &about.id, options.raw_content)?;
     let Some(session) = session else { return Ok(None) };
     let most = bound::MOST_TOKENS - bound::FRAME;
     let from = |start, offset| {

@@ -86,7 +86,7 @@ impl Tool {
         stop: &Stop,
     ) -> Option<Answer> {
         let stop = self.stop_of_call(stop);
-        let mut searched = engine.sources_of(self.searches).into_iter();
+        let mut searched = engine.all_sources().present_of(self.searches).into_iter();
         let mut scans = || searched.any(|source| !source.is_indexed(&stop));
         // If a damaged index panics here, the call itself handles the damage.
         let scans = map_faults::caught(&mut scans).unwrap_or(true);

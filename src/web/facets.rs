@@ -83,13 +83,13 @@ fn count(
     let request = request(ask, &Scope::default());
     let month = |time| clock.month(time);
     let (choice, places) = (choice(site, ask, flags)?, site.places(true, &stop)?);
-    Ok(Some(Arc::new(site.engine.facets(&request, &choice, &places, &month, &stop)?)))
+    Ok(Some(Arc::new(site.engine.all_sources().facets(&request, &choice, &places, &month, &stop)?)))
 }
 
 /// Counts all messages in a scope.
 pub(super) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Facets, Error> {
     let clock = site.clock();
-    let tally = site.engine.tally_in(scope, &|time| clock.day(time), stop)?;
+    let tally = site.engine.tally(scope, &|time| clock.day(time), stop)?;
     let places = site.places(true, stop)?;
     let mut facets = Facets {
         messages: tally.messages,

@@ -9,7 +9,7 @@ use super::{
     card::{counted, title_of},
 };
 use crate::{
-    engine::{About, Engine, Error, Scope, Session},
+    engine::{About, Engine, Error, ListOptions, Scope, Session},
     model::{Hit, Instant, Stop},
     text::snippet,
 };
@@ -56,7 +56,7 @@ impl Family {
         };
         let parent = match session == id {
             true => None,
-            false => engine.session(kind, session, false, stop)?,
+            false => engine.find(stop).session(kind, session, false)?,
         };
         let parent = parent.map(|parent| {
             let call = call_of(&parent, talk).map(|turn| parent.line(turn));
@@ -64,7 +64,8 @@ impl Family {
             (title_of(&parent.about), format!("/c/{}{call}", encoded(session)))
         });
         let scope = Scope { sources: vec![kind], session: Some(id.clone()), ..Scope::default() };
-        let page = engine.listed_briefly(&scope, 0, MOST_AGENTS + 1, stop)?;
+        let (sources, first) = (engine.all_sources(), 0..MOST_AGENTS + 1);
+        let page = sources.list(&scope, first, ListOptions::BRIEF, stop)?;
         let total = page.total;
         // A scope with an id that is nobody's session has the conversations of another session.
         let (mut family, other): (Vec<About>, Vec<About>) =
@@ -120,7 +121,7 @@ impl Family {
 impl Agent {
     fn prompt(&self, engine: &Engine, stop: &Stop) -> &str {
         self.prompt.get_or_init(|| {
-            let agent = engine.session(self.about.source, &self.about.id, false, stop);
+            let agent = engine.find(stop).session(self.about.source, &self.about.id, false);
             agent.ok().flatten().map(|agent| prompt_of(&agent)).unwrap_or_default()
         })
     }

@@ -28,7 +28,7 @@ use super::{
     upload::plain_name,
 };
 use crate::{
-    engine::{Attachment, SourceKind},
+    engine::{Attachment, AttachmentFiles, SourceKind},
     model::{Hit, Stop},
 };
 
@@ -46,8 +46,8 @@ const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'";
 
 /// The files of a conversation's messages.
-pub(super) struct MessageFiles<'s> {
-    site: &'s Site,
+pub(super) struct MessageFiles {
+    store: AttachmentFiles,
     address: String,
     kind: SourceKind,
     conversation: String,
@@ -56,14 +56,15 @@ pub(super) struct MessageFiles<'s> {
     failure: Option<String>,
 }
 
-impl<'s> MessageFiles<'s> {
-    pub(super) fn of(site: &'s Site, card: &Card, kind: SourceKind) -> MessageFiles<'s> {
-        let (all, failure) = match site.engine.attachments(kind, &card.id) {
+impl MessageFiles {
+    pub(super) fn of(site: &Site, card: &Card, kind: SourceKind) -> MessageFiles {
+        let store = AttachmentFiles::of(site.engine.config());
+        let (all, failure) = match store.list(kind, &card.id) {
             Ok(all) => (all, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         let (address, conversation) = (card.address(), card.id.clone());
-        MessageFiles { site, address, kind, conversation, all, failure }
+        MessageFiles { store, address, kind, conversation, all, failure }
     }
 
     fn of_message<'a>(&'a self, hit: &'a Hit<'_>) -> impl Iterator<Item = &'a Attachment> {
@@ -95,7 +96,7 @@ impl<'s> MessageFiles<'s> {
         let address = format!("{}/file/{}", self.address, file.sha256());
         let name = name_of(file);
         html! {
-            @if !self.site.engine.has_attachment(file) {
+            @if !self.store.has(file) {
                 span.missing { bdi { (name) } " " span.note { "The copy is missing. " (remedy(self.kind)) } }
             } @else if is_picture(file) {
                 // The width and height are set, so that the page does not move when the picture loads.
@@ -171,22 +172,23 @@ fn remedy(kind: SourceKind) -> &'static str {
 
 fn find(site: &Site, id: &str, hash: &str, stop: &Stop) -> Result<(File, Attachment), Problem> {
     let missing = || Problem::Missing("There is no such file in this conversation.".to_owned());
+    let store = AttachmentFiles::of(site.engine.config());
     // The files of an excluded conversation are not shown either.
     let mut files = Vec::new();
     for kind in [SourceKind::Export, SourceKind::Archive] {
-        if site.engine.about(kind, id, stop)?.is_some() {
-            let of_kind = site.engine.attachments(kind, id)?;
+        if site.engine.find(stop).about(kind, id)?.is_some() {
+            let of_kind = store.list(kind, id)?;
             files.extend(of_kind.into_iter().map(|file| (kind, file)));
         }
     }
     let (kind, file) =
         files.into_iter().find(|(_, file)| file.sha256() == hash).ok_or_else(missing)?;
-    if !site.engine.has_attachment(&file) {
+    if !store.has(&file) {
         let name = name_of(&file);
         let what = format!("The copy of {name} is missing. {}", remedy(kind));
         return Err(Problem::Missing(what));
     }
-    Ok((site.engine.open_attachment(&file)?, file))
+    Ok((store.open(&file)?, file))
 }
 
 /// The body of a file that is being sent. No thread waits while the client reads.

@@ -96,7 +96,7 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
     }?;
     // The check counts every message, which takes time, so it runs only if there are no results.
     if results.groups.is_empty() {
-        results.notes.extend(site.engine.unknown_role(&scope, stop)?);
+        results.notes.extend(site.engine.all_sources().unknown_role(&scope, stop)?);
     }
     results.flags = flags;
     if results.took == Duration::ZERO {
@@ -244,7 +244,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         is_cut = true;
         ControlFlow::Break(())
     };
-    let searched = site.engine.exact_in_all(
+    let searched = site.engine.all_sources().search(
         &request,
         scope,
         stop,
@@ -322,7 +322,8 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
 
 /// Lists the conversations, latest activity first.
 fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
-    let page = site.engine.listed(scope, ask.page.saturating_mul(GROUPS), GROUPS, stop)?;
+    let first = ask.page.saturating_mul(GROUPS);
+    let page = site.engine.list(scope, first..first.saturating_add(GROUPS), stop)?;
     let keys: Vec<ConversationKey> =
         page.abouts.iter().map(|about| (about.source, about.id.clone())).collect();
     let mut cards = cards(&site.engine, &keys, stop)?;

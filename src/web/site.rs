@@ -16,7 +16,7 @@ use super::{frame, imports::Imports};
 use crate::{
     engine::{self, Engine, Facets, Flags, Places, Resources, Scope},
     map_faults,
-    model::Stop,
+    model::{self, Stop},
     tools::{clock::Clock, hint::Explained},
 };
 
@@ -105,7 +105,7 @@ impl Site {
             return Some(count);
         }
         let stamp = self.stamp().to_owned();
-        let count = self.engine.tally(&[], stop).ok()?.messages;
+        let count = self.engine.tally(&Scope::default(), &model::Instant::day, stop).ok()?.messages;
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         *counted = Some((Instant::now(), stamp, count));
         Some(count)
@@ -114,7 +114,7 @@ impl Site {
     /// Returns a stamp that changes when an answer may change. Within an answer it stays as it was when it
     /// was first asked for: what is read after that is as new or newer.
     pub(super) fn stamp(&self) -> &str {
-        self.stamp.get_or_init(|| self.engine.stamp())
+        self.stamp.get_or_init(|| self.engine.all_sources().stamp())
     }
 
     /// Returns the stars and the hidden conversations.
@@ -133,7 +133,7 @@ impl Site {
         if let Some(known) = known.filter(|it| it.stamp == stamp && it.has_models >= with_models) {
             return Ok(known.places);
         }
-        let places = Arc::new(self.engine.places(with_models, stop)?);
+        let places = Arc::new(self.engine.all_sources().places(with_models, stop)?);
         let known = KnownPlaces { stamp, has_models: with_models, places: Arc::clone(&places) };
         *self.places.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
         Ok(places)
@@ -273,7 +273,7 @@ fn is_torn<T>(done: &Result<T, Problem>) -> bool {
 pub(super) async fn is_id(site: &Arc<SiteState>, id: &str) -> bool {
     let id = id.to_owned();
     let work = move |site: &Site, stop: &Stop| {
-        let is_of = |kind| matches!(site.engine.about(kind, &id, stop), Ok(Some(_)));
+        let is_of = |kind| matches!(site.engine.find(stop).about(kind, &id), Ok(Some(_)));
         Ok(engine::SourceKind::ALL.into_iter().any(is_of))
     };
     run(site, work).await.unwrap_or_default()

@@ -27,8 +27,8 @@ const LONGEST: usize = 10;
 pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let clock = site.clock();
-    let tally = site.engine.tally_in(&Scope::default(), &|time| clock.day(time), stop)?;
-    let services = site.engine.services(&tally, stop)?;
+    let tally = site.engine.tally(&Scope::default(), &|time| clock.day(time), stop)?;
+    let services = site.engine.all_sources().services(&tally.by_conversation, stop)?;
     let longest = longest(&site.engine, stop)?;
     let frame = Frame {
         title: "Statistics",
@@ -39,7 +39,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
         stamp,
     };
     let months = months(&tally.months);
-    let hours = site.engine.counted_by(&|time| clock.hour_of_week(time), stop)?;
+    let hours = site.engine.reports().counted_by(&|time| clock.hour_of_week(time), stop)?;
     Ok(frame.around(html! {
         div.page.plain {
             nav.here-nav aria-label="On this page" {

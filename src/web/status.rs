@@ -10,7 +10,7 @@ use super::{
     site::{Problem, Site},
 };
 use crate::{
-    engine::{Scope, SourceStatus, ago},
+    engine::{SourceStatus, ago},
     model::Stop,
     tools::{hint::because, notes::grouped},
 };
@@ -19,7 +19,7 @@ use crate::{
 pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let status = site.engine.reports().status(stop);
-    let notes = site.engine.unreadable(&Scope::default(), stop);
+    let notes = site.engine.all_sources().problems(stop);
     let ask = Ask::default();
     let messages = site.messages(stop);
     let title = "Status";

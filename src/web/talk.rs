@@ -21,7 +21,7 @@ use super::{
     site::{Problem, Site},
 };
 use crate::{
-    engine::{self, Error, Flags, Scope, Session, SourceKind},
+    engine::{self, Error, Flags, Session, SourceKind},
     model::Stop,
     text::{literal::LiteralPattern, snippet},
     tools::notes::grouped,
@@ -282,7 +282,7 @@ fn reading<'a>(
 
 /// Returns the messages on branches that the service does not show.
 fn follows(site: &Site, session: &Session, stop: &Stop) -> Result<HashMap<String, String>, Error> {
-    site.engine.branches(session.about.source, &session.about.id, stop)
+    site.engine.all_sources().branches(session.about.source, &session.about.id, stop)
 }
 
 /// Opens the conversation that an id, its beginning, a title or a link names.
@@ -290,7 +290,7 @@ pub(super) fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card)
     let engine = &site.engine;
     let mut failed = None;
     let by_id = SourceKind::ALL.into_iter().find_map(|kind| {
-        let opened = engine.session(kind, id, false, stop);
+        let opened = engine.find(stop).session(kind, id, false);
         let session = opened.unwrap_or_else(|error| {
             failed.get_or_insert(error);
             None
@@ -305,13 +305,13 @@ pub(super) fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card)
                 // The next attempt reads the current files.
                 (Err(_), Some(failed @ Error::Torn { .. })) => return Err(failed.into()),
                 (Err(error @ Error::NoConversation { .. }), _) => {
-                    let unread = engine.unreadable(&Scope::default(), stop);
+                    let unread = engine.all_sources().problems(stop);
                     let unread: String = unread.iter().map(|note| format!("; {note}")).collect();
                     return Err(Problem::Missing(format!("{error}{unread}")));
                 }
                 (Err(error), _) => return Err(error.into()),
             };
-            let session = engine.session(about.source, &about.id, false, stop)?;
+            let session = engine.find(stop).session(about.source, &about.id, false)?;
             let gone = || Error::NoConversation { word: snippet::echo(id).into_owned() };
             (about.source, session.ok_or_else(gone)?)
         }

@@ -77,8 +77,13 @@ fn trend(site: &Site, text: &str, notes: &mut Vec<Note>, stop: &Stop) -> Result<
     let clock = site.clock();
     let month = |time| clock.month(time);
     let (request, choice) = (request(&ask, &Scope::default()), Choice::default());
-    let counts =
-        site.engine.facets(&request, &choice, &*site.places(false, stop)?, &month, stop)?;
+    let counts = site.engine.all_sources().facets(
+        &request,
+        &choice,
+        &*site.places(false, stop)?,
+        &month,
+        stop,
+    )?;
     if !counts.is_complete {
         let what = format!("Counting “{text}” took too long. Compare fewer texts, or longer ones.");
         return Err(Problem::Wrong(what));

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     engine::{
-        Branches, Config, Engine, StoreAddress,
+        Branches, Config, Engine, StoreAddress, Withheld,
         import::{Target, import_until, may_write},
     },
     model::Stop,
@@ -198,7 +198,8 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
     }
     site.imports.set(Stage::Reading(ReadSoFar::default()));
     let sources = [path.to_owned()];
-    let withheld = site.engine.withheld().map_err(|error| error.to_string())?;
+    let withheld = Withheld::of(&site.engine.all_sources().current_config())
+        .map_err(|error| error.to_string())?;
     let stop = Stop::never();
     let into = Target::new(config, &target, &withheld);
     let report = import_until(&sources, &into, branches, &stop, &|progress| {

@@ -194,7 +194,11 @@ fn conversations_have_the_summaries_of_a_local_index() {
         let about = |engine: &Engine| {
             let kind = engine.sources()[0].kind;
             let id = format!("c{conversation}");
-            engine.about(kind, &id, &Stop::never()).expect("an answer").expect("a conversation")
+            engine
+                .find(&Stop::never())
+                .about(kind, &id)
+                .expect("an answer")
+                .expect("a conversation")
         };
         assert!(!about(&local).summary.is_empty());
         assert_eq!(about(&local), about(&here));

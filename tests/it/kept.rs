@@ -12,7 +12,7 @@ use verbatim_search::{
     cli::{self, Environment},
     engine::{Config, Engine, Mode, Question, Reindex, Resources, Scope, SourceKind, import},
     import::Branches,
-    model::{Request, Stop},
+    model::{Instant, Request, Stop},
     tools::Options,
 };
 
@@ -75,11 +75,11 @@ fn counts_once(home: &Home, titles: &[&str], messages: u64) {
     let stop = Stop::never();
     // A new engine is used, because the index of the old one may be out of date.
     let engine = Engine::new(home.engine.config().clone());
-    let (listed, total) = engine.list(&Scope::default(), 0, 100, &stop).unwrap();
-    let mut found: Vec<&str> = listed.iter().map(|about| about.title.as_str()).collect();
+    let page = engine.list(&Scope::default(), 0..100, &stop).unwrap();
+    let mut found: Vec<&str> = page.abouts.iter().map(|about| about.title.as_str()).collect();
     found.sort_unstable();
-    assert_eq!((found.as_slice(), total), (titles, titles.len()));
-    let tally = engine.tally(&[], &stop).unwrap();
+    assert_eq!((found.as_slice(), page.total), (titles, titles.len()));
+    let tally = engine.tally(&Scope::default(), &Instant::day, &stop).unwrap();
     assert_eq!((tally.messages, tally.conversations), (messages, titles.len()));
     assert_eq!(tally.roles.values().sum::<u64>(), messages);
     assert_eq!(tally.months.values().sum::<u64>(), messages);
@@ -95,7 +95,7 @@ fn counts_once(home: &Home, titles: &[&str], messages: u64) {
     let all = ids.len();
     ids.dedup();
     assert_eq!((ids.len(), all), (titles.len(), titles.len()));
-    for about in &listed {
+    for about in &page.abouts {
         assert_eq!(engine.find(&stop).by_word(&about.id).unwrap().source, about.source);
     }
     let arguments = json!({"mode": "list", "limit": 50});
@@ -198,7 +198,7 @@ fn followed_transcripts_are_not_copied() {
 fn kept(home: &Home) -> Vec<(String, bool)> {
     let scope = Scope { sources: vec![SourceKind::Archive], ..Scope::default() };
     let engine = Engine::new(home.engine.config().clone());
-    let (listed, _) = engine.list(&scope, 0, 100, &Stop::never()).unwrap();
+    let listed = engine.list(&scope, 0..100, &Stop::never()).unwrap().abouts;
     let mut kept: Vec<(String, bool)> =
         listed.into_iter().map(|about| (about.id, about.gone.is_some())).collect();
     kept.sort();
@@ -299,7 +299,10 @@ fn what_cannot_be_looked_at_is_not_deleted() {
     assert_kept(&second, &[("session-2", false)]);
     assert_eq!(home.sync().removed, 0);
     assert_kept(&home, &[("session-1", false)]);
-    assert_eq!(home.engine.tally(&[], &Stop::never()).unwrap().messages, 2);
+    assert_eq!(
+        home.engine.tally(&Scope::default(), &Instant::day, &Stop::never()).unwrap().messages,
+        2
+    );
 }
 
 #[cfg(unix)]

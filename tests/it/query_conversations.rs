@@ -412,7 +412,7 @@ fn keys_of_one_hash_open_their_own_conversations() {
     let engine = engine(&path);
     let never = Stop::never();
     let key_of = |id: &str| {
-        let about = engine.about(SourceKind::Export, id, &never).unwrap().unwrap();
+        let about = engine.find(&never).about(SourceKind::Export, id).unwrap().unwrap();
         engine.find(&never).key_of(&about).unwrap()
     };
     let opened =

@@ -67,7 +67,8 @@ fn lists_are_the_same_with_an_index_and_without() {
         ..Config::default()
     });
     let list = |scope: &Scope, offset, limit| {
-        engine.list(scope, offset, limit, &Stop::never()).expect("a list")
+        let page = engine.list(scope, offset..offset + limit, &Stop::never()).expect("a list");
+        (page.abouts, page.total)
     };
     let scopes = [
         (Scope::default(), vec!["a", "b", "old", "timeless"]),
@@ -87,11 +88,14 @@ fn lists_are_the_same_with_an_index_and_without() {
     let (page, total) = list(&Scope::default(), 1, 2);
     assert_eq!((ids(&page), total), (vec!["b", "old"], 4));
     assert_eq!(list(&Scope::default(), 9, 2).0, []);
-    let about =
-        engine.about(SourceKind::Export, "b", &Stop::never()).expect("reads").expect("is there");
+    let about = engine
+        .find(&Stop::never())
+        .about(SourceKind::Export, "b")
+        .expect("reads")
+        .expect("is there");
     assert_eq!((about.title.as_str(), about.turns), ("Bees", 2));
     assert_eq!((about.begun, about.last), (Some(at(10)), Some(at(50))));
-    assert_eq!(engine.about(SourceKind::Export, "none", &Stop::never()).expect("reads"), None);
+    assert_eq!(engine.find(&Stop::never()).about(SourceKind::Export, "none").expect("reads"), None);
 }
 
 fn at(seconds: i64) -> Instant {

@@ -27,7 +27,7 @@ fn reindex(engine: &Engine) {
 }
 
 fn summary(engine: &Engine, id: &str) -> (String, String) {
-    let about = engine.about(SourceKind::Export, id, &Stop::never()).unwrap().unwrap();
+    let about = engine.find(&Stop::never()).about(SourceKind::Export, id).unwrap().unwrap();
     (about.title, about.summary)
 }
 

@@ -613,7 +613,7 @@ fn what_is_deleted_is_gone_at_once() {
     keys(&answer, &["success", "message", "deletedSessionId"]);
     assert_eq!(exact(&engine, "secret"), [""; 0]);
     let scope = Scope { sources: vec![SourceKind::Threads], ..Scope::default() };
-    assert_eq!(engine.list(&scope, 0, 10, &Stop::never()).unwrap().1, 1);
+    assert_eq!(engine.list(&scope, 0..10, &Stop::never()).unwrap().total, 1);
     assert_eq!(data(&engine, &json!({"action": "analytics"}))["total_threads"], 1);
     let gone = json!({"action": "resume", "thread_id": answer["deletedSessionId"]});
     assert!(refused(&engine, &gone).ends_with("not found"));

@@ -14,8 +14,8 @@ use super::{
     known, of_project, probe, servers,
 };
 use crate::{
-    engine::{Config, Engine, Finding, SourceKind},
-    model::Stop,
+    engine::{Config, Engine, Finding, Scope, SourceKind},
+    model::{Instant, Stop},
 };
 
 /// A function that parses the program's arguments; `None` if they name another command than `serve`.
@@ -234,7 +234,8 @@ fn check_places(server: &Server<'_>, places: Places) -> Check {
     }
     let Some(db) = db else { return Check::Start };
     let engine = Engine::new(Config { db: Some(db.clone().into()), ..Config::default() });
-    match engine.tally(&[SourceKind::Export], &Stop::never().within(MAX_READ)) {
+    let scope = Scope { sources: vec![SourceKind::Export], ..Scope::default() };
+    match engine.tally(&scope, &Instant::day, &Stop::never().within(MAX_READ)) {
         Err(error) if !error.is_stopped() => Check::Fault(
             format!("names a database that cannot be searched: {error}"),
             "give the path of a database that `verbatim import` made, or leave it out".to_owned(),

@@ -147,7 +147,7 @@ pub(super) fn search(engine: &Engine, text: &str, stop: &Stop) -> Option<Results
 
 /// Returns a message about sources that cannot be read or do not exist.
 fn unreadable(engine: &Engine, stop: &Stop) -> Option<String> {
-    let notes = engine.unreadable(&Scope::default(), stop);
+    let notes = engine.all_sources().problems(stop);
     let mut gaps = notes.iter().filter(|note| matches!(note, Note::Unreadable { .. }));
     gaps.next().map(ToString::to_string)
 }

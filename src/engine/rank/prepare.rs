@@ -79,7 +79,7 @@ impl Ranker<'_> {
     /// Returns the sources in the question's scope that can be read, and notes the others.
     pub(super) fn readable_sources(&mut self) -> Result<Vec<Source>, Error> {
         self.wait_for_transcripts()?;
-        let (sources, notes) = self.sources.readable(&self.scope, self.stop)?;
+        let (sources, notes) = self.sources.readable(&self.scope.sources, self.stop)?;
         notes.into_iter().for_each(|note| self.note(note));
         let (scope, notes) = self.sources.resolved(&self.scope, &sources, self.stop)?;
         notes.into_iter().for_each(|note| self.note(note));

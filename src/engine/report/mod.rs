@@ -6,8 +6,13 @@ mod sample;
 pub(crate) mod statistics;
 pub(crate) mod status;
 
-use super::source::{Source, Sources, Store};
-use crate::model::Stop;
+use std::collections::BTreeMap;
+
+use super::{
+    error::Error,
+    source::{Source, Sources, Store},
+};
+use crate::model::{Instant, Stop};
 
 /// Reports on folders, databases and indexes.
 pub(crate) struct Reports<'a> {
@@ -32,6 +37,15 @@ impl Reports<'_> {
         let segments = snapshot.segments();
         let bytes = segments.iter().map(|segment| status::size_of(segment.folder)).sum();
         (snapshot.messages().into(), bytes)
+    }
+
+    /// Counts the messages that have a time by the number that `of` gives it.
+    pub(crate) fn counted_by(
+        &self,
+        of: &dyn Fn(Instant) -> i64,
+        stop: &Stop,
+    ) -> Result<BTreeMap<i64, u64>, Error> {
+        statistics::counted_by(self.sources, of, stop)
     }
 
     /// Examines folders, databases and indexes; `full` examines everything, however long it takes.

@@ -47,7 +47,7 @@ pub(crate) fn tally(
     stop: &Stop,
 ) -> Result<Tally, Error> {
     let count = |source: Source| Ok((source.kind, source.reader(stop).count(scope, day, stop)?));
-    let (counted, notes) = sources.each(scope, count)?;
+    let (counted, notes) = sources.each(&scope.sources, count)?;
     let mut tally = Tally { notes, ..Tally::default() };
     for (kind, counts) in counted {
         tally.conversations += counts.conversations.len();
@@ -79,7 +79,7 @@ pub(crate) fn counted_by(
 ) -> Result<BTreeMap<i64, u64>, Error> {
     let scope = Scope::default();
     let count = |source: Source| source.reader(stop).count(&scope, of, stop);
-    let (counted, _) = sources.each(&scope, count)?;
+    let (counted, _) = sources.each(&[], count)?;
     let mut counts = BTreeMap::new();
     for (number, count) in counted.into_iter().flat_map(|counts| counts.days) {
         if let Some(number) = number {

@@ -149,8 +149,7 @@ impl Sources {
         id: &str,
         stop: &Stop,
     ) -> Result<Option<About>, Error> {
-        let scope = Scope { sources: vec![kind], ..Scope::default() };
-        let Some(source) = self.within(&scope)?.pop() else { return Ok(None) };
+        let Some(source) = self.within(&[kind])?.pop() else { return Ok(None) };
         source.about(id, stop)
     }
 }

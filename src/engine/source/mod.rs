@@ -3,6 +3,7 @@
 //! A [`Source`] is a place that messages come from. What can be asked of it is the trait
 //! [`Reader`]; [`Source::reader`] chooses the best reader for the state that the source is in.
 
+mod attachment_files;
 pub(crate) mod catalogue;
 mod choice;
 mod cluster_about;
@@ -14,10 +15,12 @@ mod hidden;
 mod hiding;
 mod indexed;
 mod kind;
+mod list;
 mod live;
 mod lock;
 mod narrow;
 mod note;
+mod places;
 mod read_messages;
 mod reader;
 pub(crate) mod request;
@@ -36,16 +39,20 @@ pub(crate) mod summaries;
 mod turns;
 mod work;
 
+pub(crate) use attachment_files::AttachmentFiles;
 pub(crate) use clustered::ClusterScan;
 pub(crate) use gone::is_same;
 pub use handle::FallbackReason;
 pub(crate) use hidden::Ids;
 pub use kind::SourceKind;
+pub(crate) use list::ListOptions;
+pub use list::ListedPage;
 #[cfg(feature = "internals")]
 pub use live::LiveReader;
 pub(crate) use lock::lock;
-pub(crate) use narrow::{Narrowing, Places};
+pub(crate) use narrow::Narrowing;
 pub(crate) use note::{Lacking, Note};
+pub(crate) use places::Places;
 pub use reader::{Counts, Listing, Messages, Reader, SearchPlan};
 pub use scope::{About, Scope};
 pub(crate) use scope::{ConversationIds, shared_start};

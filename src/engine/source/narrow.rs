@@ -2,7 +2,7 @@
 //! model.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     ops::ControlFlow,
     sync::Arc,
 };
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     engine::error::Error,
     import::tool,
-    model::{Hit, Matching, Origin, Provenance, Request, Stop},
+    model::{Hit, Matching, Origin, Request, Stop},
 };
 
 /// What describes conversations beyond a scope; empty for all.
@@ -130,7 +130,7 @@ impl Sources {
         let mut without_models = Vec::new();
         let mut calls = Calls::of(narrowing);
         let mut ids = ConversationIds::new();
-        let (_, mut notes) = self.each(&scope, |source| {
+        let (_, mut notes) = self.each(&scope.sources, |source| {
             let provenance = match narrowing.services.is_empty() {
                 true => HashMap::new(),
                 false => source.provenance(None, stop)?,
@@ -181,7 +181,7 @@ impl Sources {
         }
         for Call { what, given, .. } in calls.0.into_iter().filter(|call| !call.is_met) {
             let known = match what {
-                "tool" => nearest(given, self.called_tools(&scope, stop)?),
+                "tool" => nearest(given, self.called_tools(&scope.sources, stop)?),
                 _ => Vec::new(),
             };
             notes.push(Note::Unknown { what, given: given.to_owned(), known });
@@ -190,9 +190,9 @@ impl Sources {
     }
 
     /// Returns the names of the tools that agents called.
-    fn called_tools(&self, scope: &Scope, stop: &Stop) -> Result<Vec<String>, Error> {
+    fn called_tools(&self, kinds: &[SourceKind], stop: &Stop) -> Result<Vec<String>, Error> {
         let mut names = BTreeSet::new();
-        self.each(scope, |source| {
+        self.each(kinds, |source| {
             let of = |content: &str| tool::called(content).map(str::to_owned).collect::<Vec<_>>();
             source.calls(
                 tool::CALL,
@@ -202,109 +202,6 @@ impl Sources {
             )
         })?;
         Ok(names.into_iter().collect())
-    }
-
-    /// Returns which services conversations of a kind of source are from, by id.
-    pub(crate) fn provenance(
-        &self,
-        kind: SourceKind,
-        ids: &[&str],
-        stop: &Stop,
-    ) -> Result<HashMap<String, Provenance>, Error> {
-        let Some(source) = self.of_kind(kind)? else { return Ok(HashMap::new()) };
-        source.provenance(Some(ids), stop)
-    }
-
-    /// Returns the messages of a conversation that its service does not show, as `db::branches` does.
-    pub(crate) fn branches(
-        &self,
-        kind: SourceKind,
-        id: &str,
-        stop: &Stop,
-    ) -> Result<HashMap<String, String>, Error> {
-        let Some(source) = self.of_kind(kind)?.filter(|_| kind == SourceKind::Export) else {
-            return Ok(HashMap::new());
-        };
-        source.branches(id, stop)
-    }
-}
-
-impl Sources {
-    /// Returns how many of the messages that were counted by conversation are from each service. Where
-    /// the service is not known, the source counts.
-    pub(crate) fn services(
-        &self,
-        counted: &[(SourceKind, HashMap<String, u64>)],
-        stop: &Stop,
-    ) -> Result<BTreeMap<String, u64>, Error> {
-        let mut services: BTreeMap<String, u64> = BTreeMap::new();
-        for (kind, conversations) in counted {
-            let provenance = match self.of_kind(*kind)? {
-                Some(source) => source.provenance(None, stop)?,
-                None => HashMap::new(),
-            };
-            for (id, messages) in conversations {
-                let service = provenance.get(id).map(|it| &*it.service);
-                let name = service.unwrap_or(kind.name());
-                match services.get_mut(name) {
-                    Some(count) => *count += messages,
-                    None => drop(services.insert(name.to_owned(), *messages)),
-                }
-            }
-        }
-        Ok(services)
-    }
-}
-
-/// Where a conversation is from, as filters name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// The service or the agent; the source where that is not known.
-    pub(crate) service: Arc<str>,
-    /// The project, of a coding agent's conversation.
-    pub(crate) project: Option<Arc<str>>,
-    /// The models that answered, as far as the database names them.
-    pub(crate) models: Vec<Arc<str>>,
-}
-
-/// Where every conversation is from.
-pub(crate) type Places = HashMap<(SourceKind, String), Place>;
-
-impl Sources {
-    /// Returns where every conversation is from, without their models unless they are wanted: those take
-    /// long to read. Sources that cannot be read are left out.
-    pub(crate) fn places(&self, with_models: bool, stop: &Stop) -> Result<Places, Error> {
-        let mut names: HashSet<Arc<str>> = HashSet::new();
-        let mut shared = |name: &str| match names.get(name) {
-            Some(name) => Arc::clone(name),
-            None => {
-                let name: Arc<str> = name.into();
-                names.insert(Arc::clone(&name));
-                name
-            }
-        };
-        let mut places = HashMap::new();
-        self.each(&Scope::default(), |source| {
-            let provenance = source.provenance(None, stop)?;
-            let models = match with_models {
-                true => source.models(stop)?,
-                false => HashMap::new(),
-            };
-            let listing = source.reader(stop).list(&Scope::default(), stop)?;
-            for at in 0..listing.len() {
-                let (id, _) = listing.heading(at);
-                let service = provenance.get(id).map(|it| &*it.service);
-                let service = service.filter(|name| !name.is_empty());
-                let project = listing.origin(at).and_then(|origin| origin.project.as_deref());
-                let project = project.filter(|name| !name.is_empty()).map(&mut shared);
-                let service = shared(service.unwrap_or(source.kind.name()));
-                let models = models.get(id).map(Vec::as_slice).unwrap_or_default();
-                let models = models.iter().map(|name| shared(name)).collect();
-                places.insert((source.kind, id.to_owned()), Place { service, project, models });
-            }
-            Ok(())
-        })?;
-        Ok(places)
     }
 }
 

@@ -84,9 +84,9 @@ impl Sources {
         if scope.roles.is_empty() {
             return Ok(None);
         }
-        let of_sources = Scope { sources: scope.sources.clone(), ..Scope::default() };
-        let count = |source: Source| source.reader(stop).count(&of_sources, &Instant::day, stop);
-        let (counts, _) = self.each(&of_sources, count)?;
+        let all = Scope::default();
+        let count = |source: Source| source.reader(stop).count(&all, &Instant::day, stop);
+        let (counts, _) = self.each(&scope.sources, count)?;
         let known: BTreeSet<String> =
             counts.into_iter().flat_map(|it| it.roles.into_keys()).collect();
         let unknown = scope.roles.iter().find(|role| !known.contains(*role));

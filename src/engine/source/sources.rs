@@ -17,7 +17,6 @@ use super::{
     kind::SourceKind,
     lock::lock,
     note::Note,
-    scope::Scope,
     scoring::Searcher,
     store::Store,
     work::{Task, Tended},
@@ -205,18 +204,18 @@ impl Sources {
         &self.tended
     }
 
-    /// Runs `work` for each source in a scope, the export first. A source that is configured and
+    /// Runs `work` for each source of some kinds, of all if none is named, the export first. A source that is configured and
     /// missing, or that cannot be read, is noted, and the others are asked all the same.
     ///
     /// It is an error if there is nothing to ask, or if no source can be read.
     pub(crate) fn each<T>(
         &self,
-        scope: &Scope,
+        kinds: &[SourceKind],
         mut work: impl FnMut(Source) -> Result<T, Error>,
     ) -> Result<(Vec<T>, Vec<Note>), Error> {
         let (mut done, mut notes, mut first) = (Vec::new(), Vec::new(), None);
-        let wanted = |kind: &SourceKind| scope.sources.is_empty() || scope.sources.contains(kind);
-        let is_alone = is_alone(scope);
+        let wanted = |kind: &SourceKind| kinds.is_empty() || kinds.contains(kind);
+        let is_alone = is_alone(kinds);
         for kind in SourceKind::ALL.into_iter().filter(wanted) {
             let outcome = match self.found(kind) {
                 Ok(Some(source)) => work(Source { is_alone, ..source }),
@@ -246,32 +245,25 @@ impl Sources {
         Ok((done, notes))
     }
 
-    /// Returns the sources in a scope that can be read, and what is to be said of the others.
+    /// Returns the sources of some kinds that can be read, and what is to be said of the others.
     pub(crate) fn readable(
         &self,
-        scope: &Scope,
+        kinds: &[SourceKind],
         stop: &Stop,
     ) -> Result<(Vec<Source>, Vec<Note>), Error> {
-        self.each(scope, |source| source.check(stop).map(|()| source))
+        self.each(kinds, |source| source.check(stop).map(|()| source))
     }
 
-    /// Returns what is to be said of the sources in a scope that cannot be read.
-    pub(crate) fn problems(&self, scope: &Scope, stop: &Stop) -> Vec<Note> {
-        let kinds = match scope.sources.as_slice() {
-            [] => &SourceKind::ALL,
-            kinds => kinds,
-        };
-        let notes = kinds.iter().flat_map(|kind| {
-            let scope = Scope { sources: vec![*kind], ..Scope::default() };
-            match self.readable(&scope, stop) {
-                Ok((_, notes)) => notes,
-                Err(error) if error.is_of_source() => {
-                    vec![Note::Unreadable { source: *kind, reason: error.reason() }]
-                }
-                Err(_) => Vec::new(),
+    /// Returns what is to be said of sources that cannot be read.
+    pub(crate) fn problems(&self, stop: &Stop) -> Vec<Note> {
+        let of_kind = |kind| match self.readable(&[kind], stop) {
+            Ok((_, notes)) => notes,
+            Err(error) if error.is_of_source() => {
+                vec![Note::Unreadable { source: kind, reason: error.reason() }]
             }
-        });
-        notes.collect()
+            Err(_) => Vec::new(),
+        };
+        SourceKind::ALL.into_iter().flat_map(of_kind).collect()
     }
 
     /// Returns what is to be said of transcripts that nobody has read yet.
@@ -293,15 +285,16 @@ impl Sources {
         path.exists().then_some(Note::SetAside { path })
     }
 
-    /// Returns the sources in a scope; the error is that there is no source at all.
-    pub(crate) fn within(&self, scope: &Scope) -> Result<Vec<Source>, Error> {
-        let wanted = |kind| scope.sources.is_empty() || scope.sources.contains(&kind);
+    /// Returns the sources of some kinds, of all if none is named; the error is that there is no source
+    /// at all.
+    pub(crate) fn within(&self, kinds: &[SourceKind]) -> Result<Vec<Source>, Error> {
+        let wanted = |kind| kinds.is_empty() || kinds.contains(&kind);
         let mut sources = self.present();
         if sources.is_empty() && wanted(SourceKind::Export) {
             sources.push(self.export()?);
         }
         sources.retain(|source| wanted(source.kind));
-        let is_alone = is_alone(scope);
+        let is_alone = is_alone(kinds);
         Ok(sources.into_iter().map(|source| Source { is_alone, ..source }).collect())
     }
 
@@ -543,11 +536,10 @@ impl fmt::Debug for Source {
     }
 }
 
-/// Returns whether a scope has only one of the sources that may have the same conversations.
-fn is_alone(scope: &Scope) -> bool {
-    let has = |kind| scope.sources.contains(&kind);
-    let has_both = has(SourceKind::Export) && has(SourceKind::Archive);
-    !scope.sources.is_empty() && !has_both
+/// Returns whether kinds of sources have only one of those that may have the same conversations.
+fn is_alone(kinds: &[SourceKind]) -> bool {
+    let has_both = kinds.contains(&SourceKind::Export) && kinds.contains(&SourceKind::Archive);
+    !kinds.is_empty() && !has_both
 }
 
 /// Returns where a kind of source is stored; `None` if there is none.

@@ -2,7 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::{clustered, sources::Source, store::Store};
+use super::{
+    clustered,
+    kind::SourceKind,
+    sources::{Source, Sources},
+    store::Store,
+};
 use crate::{
     db,
     engine::error::Error,
@@ -101,5 +106,31 @@ impl Source {
             Store::Cluster { .. } => true,
             Store::Database(_) => self.current_index(stop).is_ok(),
         }
+    }
+}
+
+impl Sources {
+    /// Returns which services conversations of a kind of source are from, by id.
+    pub(crate) fn provenance(
+        &self,
+        kind: SourceKind,
+        ids: &[&str],
+        stop: &Stop,
+    ) -> Result<HashMap<String, Provenance>, Error> {
+        let Some(source) = self.of_kind(kind)? else { return Ok(HashMap::new()) };
+        source.provenance(Some(ids), stop)
+    }
+
+    /// Returns the messages of a conversation that its service does not show, as `db::branches` does.
+    pub(crate) fn branches(
+        &self,
+        kind: SourceKind,
+        id: &str,
+        stop: &Stop,
+    ) -> Result<HashMap<String, String>, Error> {
+        let Some(source) = self.of_kind(kind)?.filter(|_| kind == SourceKind::Export) else {
+            return Ok(HashMap::new());
+        };
+        source.branches(id, stop)
     }
 }

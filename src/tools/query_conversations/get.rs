@@ -8,7 +8,7 @@ use super::{
     turn::{ANSWER_TOKENS, Budget, CompactTurn, TurnText},
 };
 use crate::{
-    engine::{self, About, Scope, Session},
+    engine::{self, About, Session},
     text::snippet,
     tools::{
         bound,
@@ -80,7 +80,7 @@ pub(super) fn get(
         }
     };
     let session = match &about {
-        Some(about) => engine.session(about.source, &about.id, options.raw_content, stop)?,
+        Some(about) => engine.find(stop).session(about.source, &about.id, options.raw_content)?,
         None => None,
     };
     let Some(about) = about else { return Ok(not_found(call, &word)) };
@@ -152,7 +152,7 @@ fn other_key(
 fn not_found(call: &Call<'_>, word: &str) -> Answer {
     let mut message =
         format!("Session not found: No conversation found with {word}. Check with mode=list.");
-    for note in call.engine.unreadable(&Scope::default(), call.stop) {
+    for note in call.engine.all_sources().problems(call.stop) {
         message.push_str(&format!(" Note: {note}."));
     }
     let compact = json!({"found": false, "message": message});

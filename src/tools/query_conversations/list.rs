@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::answer::{answer, iso, shown, turn_count};
 use crate::{
-    engine::{Note, Scope},
+    engine::{ListOptions, Note, Scope},
     tools::{
         error::Error,
         notes,
@@ -79,7 +79,9 @@ pub(super) fn list(
     limit: usize,
     ignored: Option<String>,
 ) -> Result<Answer, Error> {
-    let listed = call.engine.sessions_listed(scope, offset, limit, call.stop)?;
+    let options = ListOptions { briefly: true, with_empty: true };
+    let page = offset..offset.saturating_add(limit);
+    let listed = call.engine.all_sources().list(scope, page, options, call.stop)?;
     let mut conversations = Vec::new();
     for about in &listed.abouts {
         conversations.push(ListItem {

@@ -209,7 +209,7 @@ fn last_turns(
     budget: &mut Budget,
 ) -> Result<Vec<TurnText>, Error> {
     let raw_content = call.options.raw_content;
-    let session = call.engine.session(about.source, &about.id, raw_content, call.stop)?;
+    let session = call.engine.find(call.stop).session(about.source, &about.id, raw_content)?;
     let Some(session) = session else { return Ok(Vec::new()) };
     let first = session.turns().saturating_sub(most).max(first_turn(&session));
     // The latest turns matter most if the budget does not cover all turns.

@@ -1,0 +1,51 @@
+//! The files of messages, of imports and of transcripts alike.
+
+use std::fs::File;
+
+use super::kind::SourceKind;
+use crate::engine::{
+    attachments::{Attachment, AttachmentStore},
+    config::Config,
+    error::Error,
+};
+
+/// The files of messages that imports and transcripts kept.
+pub(crate) struct AttachmentFiles {
+    imported: AttachmentStore,
+    of_transcripts: AttachmentStore,
+}
+
+impl AttachmentFiles {
+    pub(crate) fn of(config: &Config) -> AttachmentFiles {
+        let imported = AttachmentStore::of(config);
+        AttachmentFiles { imported, of_transcripts: AttachmentStore::of_transcripts(config) }
+    }
+
+    /// Returns the files of a conversation's messages. [`Attachment::is_of`] says which are of a
+    /// message.
+    pub(crate) fn list(
+        &self,
+        source: SourceKind,
+        conversation: &str,
+    ) -> Result<Vec<Attachment>, Error> {
+        match source {
+            SourceKind::Export => self.imported.list(conversation),
+            SourceKind::Archive => self.of_transcripts.list(conversation),
+            SourceKind::Threads => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns whether the copy of a file is there.
+    pub(crate) fn has(&self, file: &Attachment) -> bool {
+        self.imported.has(file) || self.of_transcripts.has(file)
+    }
+
+    /// Opens a file.
+    pub(crate) fn open(&self, file: &Attachment) -> Result<File, Error> {
+        // A content is the same in both stores: its hash names it.
+        match self.of_transcripts.has(file) {
+            true => self.of_transcripts.open(file),
+            false => self.imported.open(file),
+        }
+    }
+}

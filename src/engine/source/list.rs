@@ -1,0 +1,88 @@
+//! Lists the conversations of all sources.
+
+use std::{cmp::Reverse, ops::Range};
+
+use super::{
+    note::Note,
+    scope::{About, Scope},
+    sources::{Source, Sources},
+};
+use crate::{engine::error::Error, model::Stop};
+
+/// What a list has of each conversation, and which conversations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListOptions {
+    /// Whether summaries, which take time to make, are left out.
+    pub(crate) briefly: bool,
+    /// Whether conversations without messages are listed too: those of an export, and threads.
+    pub(crate) with_empty: bool,
+}
+
+impl ListOptions {
+    /// Conversations with messages, without summaries.
+    pub(crate) const BRIEF: ListOptions = ListOptions { briefly: true, with_empty: false };
+}
+
+/// A page of a list of conversations.
+#[derive(Clone, Debug, Default)]
+pub struct ListedPage {
+    /// The conversations of the page, latest activity first.
+    pub abouts: Vec<About>,
+    /// The number of conversations in the whole list.
+    pub total: usize,
+    /// The notes about everything that the list leaves out.
+    pub(crate) notes: Vec<Note>,
+}
+
+impl ListedPage {
+    /// Returns what the list leaves out, and names of the scope that nothing has; a sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.iter().map(ToString::to_string).collect()
+    }
+}
+
+impl Sources {
+    /// Lists the conversations in a scope, latest activity first, and describes those of a page.
+    pub(crate) fn list(
+        &self,
+        scope: &Scope,
+        page: Range<usize>,
+        ListOptions { briefly, with_empty }: ListOptions,
+        stop: &Stop,
+    ) -> Result<ListedPage, Error> {
+        let (sources, mut notes) = self.readable(&scope.sources, stop)?;
+        let (scope, unknown) = self.resolved(scope, &sources, stop)?;
+        let list = |source: Source| match with_empty {
+            true => source.sessions(&scope, stop),
+            false => source.reader(stop).list(&scope, stop),
+        };
+        let (listings, unreadable) = self.each(&scope.sources, list)?;
+        for note in unknown.into_iter().chain(unreadable) {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        let mut places = Vec::new();
+        for (number, listing) in listings.iter().enumerate() {
+            places.extend((0..listing.len()).map(|place| (listing.last(place), number, place)));
+        }
+        // Each listing is sorted; the sort is stable, so that equal times keep the sources' order.
+        places.sort_by_key(|(last, ..)| Reverse(*last));
+        let total = places.len();
+        if total == 0 {
+            notes.extend(self.unknown_role(&scope, stop)?);
+        }
+        let page = places.into_iter().skip(page.start).take(page.len());
+        let page: Vec<(usize, usize)> = page.map(|(_, number, place)| (number, place)).collect();
+        for (number, listing) in listings.iter().enumerate() {
+            let of_listing = page.iter().filter(|(of, _)| *of == number).map(|(_, place)| *place);
+            listing.prepare(&of_listing.collect::<Vec<_>>(), briefly);
+        }
+        let describe = |(number, place): (usize, usize)| match briefly {
+            true => listings[number].brief(place),
+            false => listings[number].about(place),
+        };
+        let abouts = page.into_iter().map(describe).collect();
+        Ok(ListedPage { abouts, total, notes })
+    }
+}

@@ -1,0 +1,86 @@
+//! Where conversations are from: their services, projects and models.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+use super::{kind::SourceKind, scope::Scope, sources::Sources};
+use crate::{engine::error::Error, model::Stop};
+
+/// Where a conversation is from, as filters name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The service or the agent; the source where that is not known.
+    pub(crate) service: Arc<str>,
+    /// The project, of a coding agent's conversation.
+    pub(crate) project: Option<Arc<str>>,
+    /// The models that answered, as far as the database names them.
+    pub(crate) models: Vec<Arc<str>>,
+}
+
+/// Where every conversation is from.
+pub(crate) type Places = HashMap<(SourceKind, String), Place>;
+
+impl Sources {
+    /// Returns where every conversation is from, without their models unless they are wanted: those take
+    /// long to read. Sources that cannot be read are left out.
+    pub(crate) fn places(&self, with_models: bool, stop: &Stop) -> Result<Places, Error> {
+        let mut names: HashSet<Arc<str>> = HashSet::new();
+        let mut shared = |name: &str| match names.get(name) {
+            Some(name) => Arc::clone(name),
+            None => {
+                let name: Arc<str> = name.into();
+                names.insert(Arc::clone(&name));
+                name
+            }
+        };
+        let mut places = HashMap::new();
+        self.each(&[], |source| {
+            let provenance = source.provenance(None, stop)?;
+            let models = match with_models {
+                true => source.models(stop)?,
+                false => HashMap::new(),
+            };
+            let listing = source.reader(stop).list(&Scope::default(), stop)?;
+            for at in 0..listing.len() {
+                let (id, _) = listing.heading(at);
+                let service = provenance.get(id).map(|it| &*it.service);
+                let service = service.filter(|name| !name.is_empty());
+                let project = listing.origin(at).and_then(|origin| origin.project.as_deref());
+                let project = project.filter(|name| !name.is_empty()).map(&mut shared);
+                let service = shared(service.unwrap_or(source.kind.name()));
+                let models = models.get(id).map(Vec::as_slice).unwrap_or_default();
+                let models = models.iter().map(|name| shared(name)).collect();
+                places.insert((source.kind, id.to_owned()), Place { service, project, models });
+            }
+            Ok(())
+        })?;
+        Ok(places)
+    }
+
+    /// Returns how many of the messages that were counted by conversation are from each service. Where
+    /// the service is not known, the source counts.
+    pub(crate) fn services(
+        &self,
+        counted: &[(SourceKind, HashMap<String, u64>)],
+        stop: &Stop,
+    ) -> Result<BTreeMap<String, u64>, Error> {
+        let mut services: BTreeMap<String, u64> = BTreeMap::new();
+        for (kind, conversations) in counted {
+            let provenance = match self.of_kind(*kind)? {
+                Some(source) => source.provenance(None, stop)?,
+                None => HashMap::new(),
+            };
+            for (id, messages) in conversations {
+                let service = provenance.get(id).map(|it| &*it.service);
+                let name = service.unwrap_or(kind.name());
+                match services.get_mut(name) {
+                    Some(count) => *count += messages,
+                    None => drop(services.insert(name.to_owned(), *messages)),
+                }
+            }
+        }
+        Ok(services)
+    }
+}
