@@ -305,13 +305,7 @@ struct Exact<'a> {
 
 impl<'a> Exact<'a> {
     fn of(args: &Args, page: Page<'a>, scope: Scope, stop: Stop) -> Result<Exact<'a>, Error> {
-        let request = Request {
-            roles: scope.roles.clone(),
-            since: scope.since,
-            until: scope.until,
-            raw_content: args.is_raw(),
-            ..args.patterns.request()
-        };
+        let request = Request { raw_content: args.is_raw(), ..args.patterns.request() };
         let matchers =
             Matchers::of(&request).map_err(|error| engine::Error::from(IndexError::from(error)))?;
         Ok(Exact { page, scope, request, matchers, limit: args.limit, stop })
@@ -335,9 +329,7 @@ impl<'a> Exact<'a> {
         render: Make<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched, Error> {
-        // A source may stop at the limit only if all its hits are shown.
-        let is_narrow = self.scope.conversation.is_some() || self.scope.conversations.is_some();
-        let request = Request { limit: limit.filter(|_| !is_narrow), ..self.request.clone() };
+        let request = Request { limit, ..self.request.clone() };
         let engine = self.page.engine;
         let mut searched =
             engine.all_sources().search(&request, &self.scope, &self.stop, render.into(), show)?;
@@ -460,10 +452,7 @@ impl<'a> Exact<'a> {
     }
 
     fn has_filters(&self) -> bool {
-        let Scope { roles, since, until, conversation, conversations, sources, .. } = &self.scope;
-        let is_open = roles.is_empty() && sources.is_empty();
-        let is_open = is_open && since.is_none() && until.is_none();
-        !is_open || conversation.is_some() || conversations.is_some()
+        self.scope != Scope::default()
     }
 
     /// Returns how many messages were searched, and the time; an empty text with SQLite or with filters.

@@ -97,8 +97,9 @@ impl<T, R: FnMut(Hit<'_>) -> Option<Timed<T>>> Sink for SendingSink<R, T> {
 }
 
 impl Sources {
-    /// Searches the sources in a scope, several at one time, and shows their hits, newest first,
-    /// until `show` breaks off. The request has the roles, the dates and the text.
+    /// Searches the sources in a scope, several at one time, and shows the hits that are in the scope
+    /// and match the request, newest first, until `show` breaks off. With the request's limit a source
+    /// may find its last hits earlier; `show` counts them.
     pub(crate) fn search<T: Send>(
         &self,
         request: &Request,
@@ -107,11 +108,17 @@ impl Sources {
         render: Render<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched, Error> {
-        let (sources, mut notes) = self.readable(&scope.sources, stop)?;
+        let (mut sources, mut notes) = self.readable(&scope.sources, stop)?;
+        let (scope, unknown) = self.resolved_to_ids(scope, &sources, stop)?;
+        notes.extend(unknown);
+        sources.retain(|source| scope.sources.is_empty() || scope.sources.contains(&source.kind));
+        let (bounded, has_roles) = (scope.bounded(request), !request.roles.is_empty());
         let kept = |kind, hit: Hit<'_>| {
-            let is_wanted = scope.accepts_id(kind, &hit.conversation_id);
+            let is_wanted = scope.accepts_id(kind, &hit.conversation_id)
+                && (!has_roles || scope.accepts_role(&hit.role));
             is_wanted.then(|| (render.make)(kind, hit)).flatten()
         };
+        let request = &bounded;
         if let [source] = &*sources {
             // There is no other source to wait for, so the thread that finds the hits shows them.
             let mut count = 0;
@@ -193,8 +200,60 @@ fn newest<'a, 's, T>(streams: &'a mut [Stream<'s, T>]) -> Option<&'a mut Stream<
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::engine::TestExport;
+    use crate::engine::{ConversationIds, TestExport};
+
+    #[test]
+    fn every_field_of_a_scope_counts() {
+        let export = TestExport::of(&["red", "blue", "red fox"]);
+        let sql = "INSERT INTO messages VALUES ('a', 1, 'assistant', 'blue fox', 1700000009)";
+        export.connection.execute(sql, []).unwrap();
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let ids = |ids: &[&str]| -> Arc<ConversationIds> {
+            let ids = ids.iter().map(|id| (*id).to_owned());
+            Arc::new([(SourceKind::Export, ids.collect())].into())
+        };
+        let at = |seconds| Some(Instant { seconds, nanos: 0 });
+        let name = |name: &str| Some(name.to_owned());
+        let all = Scope::default;
+        let scopes = [
+            (4, all()),
+            (0, Scope { sources: vec![SourceKind::Threads], ..all() }),
+            (1, Scope { roles: vec!["assistant".to_owned()], ..all() }),
+            (2, Scope { since: at(1_700_000_002), ..all() }),
+            (2, Scope { until: at(1_700_000_001), ..all() }),
+            (2, Scope { conversation: name("1"), ..all() }),
+            (4, Scope { project: name("Export"), ..all() }),
+            (0, Scope { project: name("shop"), ..all() }),
+            (2, Scope { session: name("1"), ..all() }),
+            (3, Scope { conversations: Some(ids(&["1", "2"])), ..all() }),
+            (2, Scope { without: ids(&["1"]), ..all() }),
+            (2, Scope { excluded: Arc::new(["1".to_owned()].into()), ..all() }),
+        ];
+        let found = |request: &Request, scope: &Scope| {
+            let mut count = 0;
+            let mut show = |()| {
+                count += 1;
+                ControlFlow::Continue(())
+            };
+            let make: Make<'_, ()> = &|_, _| Some(());
+            let sources = export.engine.all_sources();
+            sources.search(request, scope, &Stop::never(), make.into(), &mut show).unwrap();
+            count
+        };
+        for is_indexed in [false, true] {
+            for (expected, scope) in &scopes {
+                assert_eq!(found(&Request::default(), scope), *expected, "{is_indexed} {scope:?}");
+            }
+            // The roles and dates of a request count too.
+            let users = Request { roles: texts(&["user"]), ..Request::default() };
+            assert_eq!(found(&users, &scopes[2].1), 0);
+            assert_eq!(found(&Request { until: at(1_700_000_002), ..users }, &scopes[3].1), 1);
+            export.reindex();
+        }
+    }
 
     #[test]
     fn hits_whose_texts_are_not_wanted_are_the_same_hits() {

@@ -10,7 +10,7 @@ use std::{
 use super::{
     error::Error,
     source::{
-        Ids, Note, Places, Scope, Source, SourceKind, Sources, request::checked, sink::Rendered,
+        ChosenIds, Ids, Note, Places, Source, SourceKind, Sources, request::checked, sink::Rendered,
     },
 };
 use crate::{
@@ -28,12 +28,10 @@ pub(crate) struct Choice {
     pub(crate) projects: Vec<String>,
     /// Names of models, of which a conversation has one.
     pub(crate) models: Vec<String>,
-    /// Roles, as stored.
-    pub(crate) roles: Vec<String>,
-    pub(crate) since: Option<Instant>,
-    pub(crate) until: Option<Instant>,
-    /// The conversations that are counted at all, as far as it names some.
-    pub(crate) within: Scope,
+    /// The texts that every counted message matches, and the chosen roles and dates.
+    pub(crate) request: Request,
+    /// The conversations that are counted at all.
+    pub(crate) ids: ChosenIds,
 }
 
 /// Numbers of messages that match, by service, project, model, role and month. Each number ignores the
@@ -124,8 +122,8 @@ impl Choice {
 
     /// Returns whether a time is between the dates.
     fn has_time(&self, time: Option<Instant>) -> bool {
-        self.since.is_none_or(|since| time >= Some(since))
-            && self.until.is_none_or(|until| time.is_some_and(|time| time <= until))
+        self.request.since.is_none_or(|since| time >= Some(since))
+            && self.request.until.is_none_or(|until| time.is_some_and(|time| time <= until))
     }
 }
 
@@ -197,7 +195,7 @@ impl<'a> ClassCounter<'a> {
         if self.roles.len() <= role {
             self.roles.resize(role + 1, None);
         }
-        let named = |name: &str| (name.to_owned(), is_of(&choice.roles, name));
+        let named = |name: &str| (name.to_owned(), is_of(&choice.request.roles, name));
         let (_, is_chosen) = self.roles[role].get_or_insert_with(|| named(name()));
         let is_in_time = choice.has_time(time);
         if is_in_time && *is_chosen && self.origins[origin].1 {
@@ -219,7 +217,7 @@ impl<'a> ClassCounter<'a> {
         let Counting { kind, choice, places, left_out, .. } = self.counting;
         self.key.1.clear();
         self.key.1.push_str(id);
-        let counts = !left_out.contains(id) && choice.within.accepts_id(*kind, id);
+        let counts = !left_out.contains(id) && choice.ids.has(*kind, id);
         let origin = counts.then(|| {
             let place = places.get(&self.key);
             let origin = CommonOrigin {
@@ -286,17 +284,18 @@ impl<'a> ClassCounter<'a> {
 }
 
 impl Sources {
-    /// Counts the messages whose text matches a request, until `stop` is requested. The request's
-    /// roles and dates do not count, those of the choice do. `month` names the month of a time.
+    /// Counts the messages whose text matches, until `stop` is requested. `month` names the month of a
+    /// time.
     pub(crate) fn facets(
         &self,
-        request: &Request,
         choice: &Choice,
         places: &Places,
         month: MonthOf<'_>,
         stop: &Stop,
     ) -> Result<Facets, Error> {
-        let request = Request { roles: Vec::new(), since: None, until: None, ..request.clone() };
+        // The messages of other roles and dates are counted too.
+        let (roles, since, until, limit) = (Vec::new(), None, None, None);
+        let request = Request { roles, since, until, limit, ..choice.request.clone() };
         let request = checked(&request)?;
         let mut facets = Facets::default();
         let (_, notes) = self.each(&[], |source| {
@@ -412,11 +411,12 @@ mod tests {
     }
 
     fn counted(engine: &Engine, text: &str, choice: &Choice) -> Facets {
-        let request =
-            Request { text: text.to_owned(), matching: Matching::Literal, ..Request::default() };
+        let (text, matching) = (text.to_owned(), Matching::Literal);
+        let request = Request { text, matching, ..choice.request.clone() };
+        let choice = Choice { request, ..choice.clone() };
         let places = engine.all_sources().places(true, &Stop::never()).unwrap();
         let month = |time: Instant| Some((time.day() / 30).to_string());
-        engine.all_sources().facets(&request, choice, &places, &month, &Stop::never()).unwrap()
+        engine.all_sources().facets(&choice, &places, &month, &Stop::never()).unwrap()
     }
 
     /// Returns an export of some hundred messages, with an index of two segments, and an engine that
@@ -463,12 +463,13 @@ mod tests {
         let (export, live, _folder) = both();
         let at = |seconds| Some(Instant { seconds, nanos: 0 });
         let ids = [(SourceKind::Export, ["1".to_owned(), "3".to_owned()].into())].into();
-        let without = Scope { without: Arc::new(ids), ..Scope::default() };
+        let of = |request| Choice { request, ..Choice::default() };
+        let (since, until) = (at(1_650_000_000), at(1_700_000_100));
         let choices = [
             Choice::default(),
-            Choice { roles: vec!["user".to_owned()], ..Choice::default() },
-            Choice { since: at(1_650_000_000), until: at(1_700_000_100), ..Choice::default() },
-            Choice { within: without, ..Choice::default() },
+            of(Request { roles: vec!["user".to_owned()], ..Request::default() }),
+            of(Request { since, until, ..Request::default() }),
+            Choice { ids: ChosenIds { without: Arc::new(ids), only: None }, ..Choice::default() },
         ];
         // "title" is in every title, and in no text.
         for text in [

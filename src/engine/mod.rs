@@ -92,7 +92,7 @@ pub(crate) use facets::{Choice, Facets};
 pub(crate) use flags::{Flag, Flags, count as count_of, in_both};
 pub(crate) use forget::{ForgetProgress, Forgettable, Forgetter};
 pub(crate) use source::{
-    AttachmentFiles, ConversationIds, ListOptions, Narrowing, Note, Places, Sketch,
+    AttachmentFiles, ChosenIds, ConversationIds, ListOptions, Narrowing, Note, Places, Sketch,
 };
 pub use store_address::StoreAddress;
 #[cfg(test)]

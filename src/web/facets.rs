@@ -9,11 +9,11 @@ use super::{
     ask::{Ask, NO_PROJECT, Way},
     card::{counted as counted_of, label_of, role_name},
     chart::{Month, histogram, months},
-    scope::{choice, flagged, request},
+    scope::{choice, flagged},
     site::{Problem, Site},
 };
 use crate::{
-    engine::{Error, Facets, Flags, Scope, count_of},
+    engine::{ChosenIds, Error, Facets, Flags, Scope, count_of},
     model::Stop,
     tools::notes::grouped,
 };
@@ -74,16 +74,16 @@ fn count(
         return Ok(None);
     }
     if ask.text().is_empty() {
-        let scope = flagged(ask, flags);
+        let ChosenIds { only: conversations, without } = flagged(ask, flags);
+        let scope = Scope { conversations, without, ..Scope::default() };
         let count = || everything(site, &scope, stop);
         return Ok(Some(site.totals(&scope, count)?));
     }
     let stop = stop.within(most);
     let clock = site.clock();
-    let request = request(ask, &Scope::default());
     let month = |time| clock.month(time);
     let (choice, places) = (choice(site, ask, flags)?, site.places(true, &stop)?);
-    Ok(Some(Arc::new(site.engine.all_sources().facets(&request, &choice, &places, &month, &stop)?)))
+    Ok(Some(Arc::new(site.engine.all_sources().facets(&choice, &places, &month, &stop)?)))
 }
 
 /// Counts all messages in a scope.
@@ -328,8 +328,8 @@ fn timeline(site: &Site, ask: &Ask, facets: &Facets) -> Result<Markup, Problem> 
     let choice = choice(site, ask, &Flags::default())?;
     let clock = site.clock();
     let (first, last) = (
-        choice.since.and_then(|time| clock.month(time)),
-        choice.until.and_then(|time| clock.month(time)),
+        choice.request.since.and_then(|time| clock.month(time)),
+        choice.request.until.and_then(|time| clock.month(time)),
     );
     let is_in = |month: &str| {
         first.as_deref().is_none_or(|first| month >= first)

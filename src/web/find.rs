@@ -197,7 +197,7 @@ impl Grouping {
 /// Finds the messages that contain the text, newest first.
 fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
-    let request = scope::request(ask, scope);
+    let request = scope::request(ask);
     let (pattern, marker) = (LiteralPattern::new(&request.text, false), marker(ask));
     let first_shown = ask.page.saturating_mul(GROUPS);
     let is_full = AtomicBool::new(false);

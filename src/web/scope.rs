@@ -7,7 +7,7 @@ use super::{
     site::{Problem, Site},
 };
 use crate::{
-    engine::{Choice, ConversationIds, Flags, Scope, in_both},
+    engine::{Choice, ChosenIds, ConversationIds, Flags, Scope, in_both},
     model::{Matching, Request, Stop},
     text::date::Edge,
 };
@@ -30,30 +30,29 @@ pub(super) fn choice(site: &Site, ask: &Ask, flags: &Flags) -> Result<Choice, Pr
         services: ask.sources.clone(),
         projects: ask.projects.iter().map(project).collect(),
         models: ask.models.clone(),
-        roles: ask.roles.clone(),
-        since,
-        until,
-        within: flagged(ask, flags),
+        request: Request { roles: ask.roles.clone(), since, until, ..request(ask) },
+        ids: flagged(ask, flags),
     })
 }
 
-/// Returns the scope of the starred and the hidden conversations.
-pub(super) fn flagged(ask: &Ask, flags: &Flags) -> Scope {
+/// Returns the conversations that the filters for starred and hidden ones leave.
+pub(super) fn flagged(ask: &Ask, flags: &Flags) -> ChosenIds {
     let without = if ask.hidden { Arc::default() } else { Arc::clone(&flags.hidden) };
-    let conversations = match (ask.starred, ask.hidden) {
+    let only = match (ask.starred, ask.hidden) {
         (false, false) => None,
         (true, false) => Some(Arc::clone(&flags.starred)),
         (false, true) => Some(Arc::clone(&flags.hidden)),
         (true, true) => Some(Arc::new(in_both(&flags.starred, &flags.hidden))),
     };
-    Scope { conversations, without, ..Scope::default() }
+    ChosenIds { only, without }
 }
 
 /// Returns the scope of all filters.
 pub(super) fn scope(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Scope, Problem> {
-    let Choice { services, projects, models, roles, since, until, within } =
-        choice(site, ask, flags)?;
-    let mut scope = Scope { roles, since, until, ..within };
+    let Choice { services, projects, models, request, ids } = choice(site, ask, flags)?;
+    let Request { roles, since, until, .. } = request;
+    let (conversations, without) = (ids.only, ids.without);
+    let mut scope = Scope { roles, since, until, conversations, without, ..Scope::default() };
     if !services.is_empty() || !projects.is_empty() || !models.is_empty() {
         let is_of = |chosen: &[String], name: &str| {
             chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
@@ -76,13 +75,10 @@ pub(super) fn scope(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Resul
     Ok(scope)
 }
 
-/// Returns the exact search for the text in a scope.
-pub(super) fn request(ask: &Ask, scope: &Scope) -> Request {
+/// Returns the exact search for the text.
+pub(super) fn request(ask: &Ask) -> Request {
     Request {
         text: ask.text().to_owned(),
-        roles: scope.roles.clone(),
-        since: scope.since,
-        until: scope.until,
         matching: if ask.text().is_empty() { Matching::Like } else { Matching::Literal },
         ..Request::default()
     }

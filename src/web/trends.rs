@@ -76,14 +76,9 @@ fn trend(site: &Site, text: &str, notes: &mut Vec<Note>, stop: &Stop) -> Result<
     let ask = Ask { q: text.to_owned(), ..Ask::default() };
     let clock = site.clock();
     let month = |time| clock.month(time);
-    let (request, choice) = (request(&ask, &Scope::default()), Choice::default());
-    let counts = site.engine.all_sources().facets(
-        &request,
-        &choice,
-        &*site.places(false, stop)?,
-        &month,
-        stop,
-    )?;
+    let choice = Choice { request: request(&ask), ..Choice::default() };
+    let counts =
+        site.engine.all_sources().facets(&choice, &*site.places(false, stop)?, &month, stop)?;
     if !counts.is_complete {
         let what = format!("Counting “{text}” took too long. Compare fewer texts, or longer ones.");
         return Err(Problem::Wrong(what));

@@ -5,7 +5,6 @@ use std::{
     cmp::Reverse,
     collections::{HashMap, HashSet},
     ops::{ControlFlow, Range},
-    sync::Arc,
 };
 
 use super::{
@@ -267,20 +266,10 @@ impl Ranker<'_> {
         source: &Source,
     ) -> Result<Option<HashSet<String>>, Error> {
         let scope = self.narrowed_scope();
-        let has_no_names = scope.project.is_none()
-            && scope.session.is_none()
-            && scope.conversations.is_none()
-            && scope.without.is_empty();
-        if has_no_names && source.left_out(self.stop)?.is_empty() {
+        let scope = Scope { conversation: None, ..scope.any_message() };
+        if scope.is_open() && source.left_out(self.stop)?.is_empty() {
             return Ok(None);
         }
-        let scope = Scope {
-            project: scope.project.clone(),
-            session: scope.session.clone(),
-            conversations: scope.conversations.clone(),
-            without: Arc::clone(&scope.without),
-            ..Scope::default()
-        };
         let listing = source.reader(self.stop).list(&scope, self.stop)?;
         let ids = (0..listing.len()).map(|place| listing.heading(place).0.to_owned());
         Ok(Some(ids.collect()))

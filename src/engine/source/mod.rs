@@ -55,7 +55,7 @@ pub(crate) use note::{Lacking, Note};
 pub(crate) use places::Places;
 pub use reader::{Counts, Listing, Messages, Reader, SearchPlan};
 pub use scope::{About, Scope};
-pub(crate) use scope::{ConversationIds, shared_start};
+pub(crate) use scope::{ChosenIds, ConversationIds, shared_start};
 pub use session::Session;
 pub(crate) use session::line_number;
 pub(crate) use sketch::Sketch;

@@ -110,8 +110,8 @@ impl Calls<'_> {
 }
 
 impl Sources {
-    /// Returns the scope with the conversations that have all of the descriptions. Notes names that
-    /// nothing has.
+    /// Returns the scope with those of its conversations that have all of the descriptions. Notes names
+    /// that nothing has.
     pub(crate) fn narrowed(
         &self,
         scope: Scope,
@@ -162,8 +162,9 @@ impl Sources {
                     folder.look(&of(|origin| &origin.folder)),
                     model.look(&of_models),
                 ];
+                let is_in_scope = scope.accepts_id(source.kind, id);
                 let is_called = called.iter().all(|ids| ids.contains(id));
-                if is_called && is_wanted.iter().all(|is_wanted| *is_wanted) {
+                if is_in_scope && is_called && is_wanted.iter().all(|is_wanted| *is_wanted) {
                     ids.entry(source.kind).or_default().insert(id.to_owned());
                 }
             }

@@ -1,10 +1,10 @@
 //! Finds out what the project and the session of a scope name.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     note::{MAX_KNOWN, Note},
-    scope::{Scope, is_same, shown_project},
+    scope::{ConversationIds, Scope, is_same, shown_project},
     sources::{Source, Sources},
 };
 use crate::{
@@ -79,6 +79,29 @@ impl Sources {
 }
 
 impl Sources {
+    /// Does as [`Sources::resolved`] does, and names the conversations of the project and the session
+    /// by their ids.
+    pub(crate) fn resolved_to_ids(
+        &self,
+        scope: &Scope,
+        sources: &[Source],
+        stop: &Stop,
+    ) -> Result<(Scope, Vec<Note>), Error> {
+        let (scope, notes) = self.resolved(scope, sources, stop)?;
+        if !scope.has_origin() {
+            return Ok((scope, notes));
+        }
+        let wanted = scope.any_message();
+        let mut ids = ConversationIds::new();
+        for source in sources {
+            let listing = source.reader(stop).list(&wanted, stop)?;
+            let found = (0..listing.len()).map(|place| listing.heading(place).0.to_owned());
+            ids.insert(source.kind, found.collect());
+        }
+        let conversations = Some(Arc::new(ids));
+        Ok((Scope { project: None, session: None, conversations, ..scope }, notes))
+    }
+
     /// Returns a note of the first role of a scope that no message has.
     pub(crate) fn unknown_role(&self, scope: &Scope, stop: &Stop) -> Result<Option<Note>, Error> {
         if scope.roles.is_empty() {

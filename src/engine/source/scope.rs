@@ -9,16 +9,34 @@ use std::{
 use super::kind::SourceKind;
 use crate::{
     db::Outline,
-    model::{Instant, Origin},
+    model::{Instant, Origin, Request},
 };
 
 /// The ids of conversations of each kind of source. Two sources may share an id.
 pub(crate) type ConversationIds = HashMap<SourceKind, HashSet<String>>;
 
+/// Conversations by their ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ChosenIds {
+    /// The conversations; `None` for all.
+    pub(crate) only: Option<Arc<ConversationIds>>,
+    /// The conversations that are left out.
+    pub(crate) without: Arc<ConversationIds>,
+}
+
+impl ChosenIds {
+    /// Returns whether the conversation of a source with an id is among the chosen ones.
+    pub(crate) fn has(&self, kind: SourceKind, id: &str) -> bool {
+        let has = |ids: &ConversationIds| ids.get(&kind).is_some_and(|ids| ids.contains(id));
+        self.only.as_deref().is_none_or(has) && !has(&self.without)
+    }
+}
+
 /// The scope of a search; applied before anything is ranked or counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Kinds of sources; empty for all.
+    /// Kinds of sources; empty for all. A [`Reader`](super::reader::Reader) is of one source already, and
+    /// does not compare its kind.
     pub sources: Vec<SourceKind>,
     /// Roles, as stored; empty for all.
     pub roles: Vec<String>,
@@ -50,6 +68,20 @@ impl Scope {
             && !self.excluded.contains(id)
     }
 
+    /// Returns a request for the messages that match `request` and have the scope's roles and dates. If
+    /// both have roles, the hits are still to be compared with the scope's.
+    pub(crate) fn bounded(&self, request: &Request) -> Request {
+        let roles = if request.roles.is_empty() { &self.roles } else { &request.roles };
+        Request {
+            roles: roles.clone(),
+            since: request.since.max(self.since),
+            until: [request.until, self.until].into_iter().flatten().min(),
+            // A source may stop at the limit only if the scope has all its hits.
+            limit: request.limit.filter(|_| self.conversation.is_none() && !self.has_names()),
+            ..request.clone()
+        }
+    }
+
     /// Returns whether a conversation that took place between two instants is within the dates.
     pub(crate) fn covers(&self, begun: Option<Instant>, last: Option<Instant>) -> bool {
         self.since.is_none_or(|since| last.is_some_and(|last| last >= since))
@@ -57,14 +89,23 @@ impl Scope {
     }
 
     /// Returns whether the scope has every message of its sources.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         *self == Scope { sources: self.sources.clone(), ..Scope::default() }
+    }
+
+    /// Returns the scope of all messages of the same conversations.
+    pub(crate) fn any_message(&self) -> Scope {
+        Scope { roles: Vec::new(), since: None, until: None, ..self.clone() }
     }
 
     /// Returns whether the scope has a message of a role and a time, in whatever conversation.
     pub(super) fn accepts_message(&self, role: &str, time: Option<Instant>) -> bool {
-        (self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role))
-            && self.covers(time, time)
+        self.accepts_role(role) && self.covers(time, time)
+    }
+
+    /// Returns whether the scope has messages of a role.
+    pub(crate) fn accepts_role(&self, role: &str) -> bool {
+        self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)
     }
 
     /// Returns whether the scope names conversations.

@@ -104,14 +104,15 @@ impl ClusterScorer {
             places.map(|place| view.conversations()[place].stored.id.clone()).collect()
         };
         // Roles and dates are those of messages.
-        let of_conversations =
-            Scope { roles: Vec::new(), since: None, until: None, ..scope.clone() };
+        let of_conversations = scope.any_message();
+        let of_source = scope.without.get(&KIND).into_iter().flatten();
+        let without = scope.excluded.iter().chain(of_source);
         let filter = RankFilter {
             roles: scope.roles.clone(),
             since: scope.since,
             until: scope.until,
             within: is_named.then(|| ids(&of_conversations)),
-            without: if is_named { Vec::new() } else { scope.excluded.iter().cloned().collect() },
+            without: if is_named { Vec::new() } else { without.cloned().collect() },
         };
         Ok(ClusterScorer {
             cluster,

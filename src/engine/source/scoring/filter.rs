@@ -4,7 +4,6 @@ use std::{
     cell::RefCell,
     collections::{HashMap, HashSet},
     ops::Range,
-    sync::Arc,
 };
 
 use super::{scorer::Concept, searcher::Searcher};
@@ -48,14 +47,7 @@ impl ScopeFilter {
             doc_ids.sort_unstable();
             doc_ids
         });
-        let of_origin = Scope {
-            project: scope.project.clone(),
-            session: scope.session.clone(),
-            conversations: scope.conversations.clone(),
-            without: Arc::clone(&scope.without),
-            excluded: Arc::clone(&scope.excluded),
-            ..Scope::default()
-        };
+        let of_origin = Scope { conversation: None, ..scope.any_message() };
         let is_narrow = scope.has_origin() || scope.has_names();
         let conversations =
             is_narrow.then(|| catalogue.within(&of_origin, origins).into_iter().collect());
