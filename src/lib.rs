@@ -40,20 +40,8 @@
 //! # Build the index, and see what a search did
 //!
 //! ```
-//! # use std::fs;
-//! # use verbatim_search::{Branches, Config, Engine, import};
-//! #
-//! # let home = tempfile::tempdir()?;
-//! # let export = home.path().join("conversations.json");
-//! # fs::write(&export, r#"[{"uuid": "c1", "name": "Baking", "chat_messages": [
-//! #     {"uuid": "m1", "sender": "human", "created_at": "2025-01-03T10:00:00Z",
-//! #      "text": "How long does a sourdough bread proof?"},
-//! #     {"uuid": "m2", "sender": "assistant", "created_at": "2025-01-03T10:00:09Z",
-//! #      "text": "Four hours at 24 degrees, or a night in the fridge."}]}]"#)?;
-//! # let config = Config { home: home.path().to_owned(), ..Config::default() };
-//! # fs::create_dir_all(config.db_folder())?;
-//! # import(&[export], &config.db_folder().join("chats.db"), Branches::Shown, &|_| {})?;
-//! # let engine = Engine::new(config);
+//! # mod example { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/baking.rs")); }
+//! # let (_home, engine) = example::baking()?;
 //! # use std::ops::ControlFlow;
 //! use verbatim_search::{Reindex, Reindexed, Request, Resources, SearchPlan, Stop};
 //!
@@ -73,20 +61,8 @@
 //! # Look for expressions, words and several texts
 //!
 //! ```
-//! # use std::fs;
-//! # use verbatim_search::{Branches, Config, Engine, import};
-//! #
-//! # let home = tempfile::tempdir()?;
-//! # let export = home.path().join("conversations.json");
-//! # fs::write(&export, r#"[{"uuid": "c1", "name": "Baking", "chat_messages": [
-//! #     {"uuid": "m1", "sender": "human", "created_at": "2025-01-03T10:00:00Z",
-//! #      "text": "How long does a sourdough bread proof?"},
-//! #     {"uuid": "m2", "sender": "assistant", "created_at": "2025-01-03T10:00:09Z",
-//! #      "text": "Four hours at 24 degrees, or a night in the fridge."}]}]"#)?;
-//! # let config = Config { home: home.path().to_owned(), ..Config::default() };
-//! # fs::create_dir_all(config.db_folder())?;
-//! # import(&[export], &config.db_folder().join("chats.db"), Branches::Shown, &|_| {})?;
-//! # let engine = Engine::new(config);
+//! # mod example { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/baking.rs")); }
+//! # let (_home, engine) = example::baking()?;
 //! # use std::ops::ControlFlow;
 //! use verbatim_search::{Matching, Request, Stop};
 //!
@@ -109,20 +85,8 @@
 //! # Rank
 //!
 //! ```
-//! # use std::fs;
-//! # use verbatim_search::{Branches, Config, Engine, import};
-//! #
-//! # let home = tempfile::tempdir()?;
-//! # let export = home.path().join("conversations.json");
-//! # fs::write(&export, r#"[{"uuid": "c1", "name": "Baking", "chat_messages": [
-//! #     {"uuid": "m1", "sender": "human", "created_at": "2025-01-03T10:00:00Z",
-//! #      "text": "How long does a sourdough bread proof?"},
-//! #     {"uuid": "m2", "sender": "assistant", "created_at": "2025-01-03T10:00:09Z",
-//! #      "text": "Four hours at 24 degrees, or a night in the fridge."}]}]"#)?;
-//! # let config = Config { home: home.path().to_owned(), ..Config::default() };
-//! # fs::create_dir_all(config.db_folder())?;
-//! # import(&[export], &config.db_folder().join("chats.db"), Branches::Shown, &|_| {})?;
-//! # let engine = Engine::new(config);
+//! # mod example { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/baking.rs")); }
+//! # let (_home, engine) = example::baking()?;
 //! use verbatim_search::{Question, Stop};
 //!
 //! let question = Question {
@@ -139,20 +103,8 @@
 //! # List, read and count
 //!
 //! ```
-//! # use std::fs;
-//! # use verbatim_search::{Branches, Config, Engine, import};
-//! #
-//! # let home = tempfile::tempdir()?;
-//! # let export = home.path().join("conversations.json");
-//! # fs::write(&export, r#"[{"uuid": "c1", "name": "Baking", "chat_messages": [
-//! #     {"uuid": "m1", "sender": "human", "created_at": "2025-01-03T10:00:00Z",
-//! #      "text": "How long does a sourdough bread proof?"},
-//! #     {"uuid": "m2", "sender": "assistant", "created_at": "2025-01-03T10:00:09Z",
-//! #      "text": "Four hours at 24 degrees, or a night in the fridge."}]}]"#)?;
-//! # let config = Config { home: home.path().to_owned(), ..Config::default() };
-//! # fs::create_dir_all(config.db_folder())?;
-//! # import(&[export], &config.db_folder().join("chats.db"), Branches::Shown, &|_| {})?;
-//! # let engine = Engine::new(config);
+//! # mod example { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/baking.rs")); }
+//! # let (_home, engine) = example::baking()?;
 //! use verbatim_search::{Instant, Scope, Stop};
 //!
 //! let stop = Stop::never();
@@ -182,7 +134,9 @@
 //! - **index directory**: the files of one database's index: segments and snapshots
 //! - **maintainer**: refreshes indexes in the background; **upkeep** is all that it does
 //! - **merge**: makes one segment of several
+//! - **note**: says in a sentence what an answer leaves out, or did in another way
 //! - **reader**: answers from one state of a source: by its index, or by SQLite's `LIKE`
+//! - **scope**: which messages a question is about: sources, roles, dates, conversations
 //! - **scorer**: ranks the messages of one source: BM25, cosines, context
 //! - **segment**: a part of an index that never changes; only its deleted documents do
 //! - **signature**: a table of bits that says in which pieces of a long text a run of characters may be
@@ -301,7 +255,7 @@ pub use engine::{
     Error, FallbackReason, Fields, ListedPage, Listing, Lookup, Maintainer, Match, Messages, Mode,
     Progress, Question, Ranking, Reader, Reindex, Reindexed, Scope, SearchPlan, Session, Sink,
     Source, SourceKind, StoreAddress, Tally, Upkeep, UpkeepEvent,
-    import::{Error as ImportError, Progress as ImportProgress, Report as ImportReport, import},
+    import::{Error as ImportError, ImportProgress, Report as ImportReport, import},
     scoring::{
         Candidates, Concept, ConceptScorer, Nearness, Scale, Scorer, Statistics, TitleQuery,
         TitleScores,

@@ -434,6 +434,15 @@ impl Stop {
     }
 }
 
+/// Requests a stop when it is dropped, as it is when nobody waits for the work any more.
+pub(crate) struct StopOnDrop(pub(crate) Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.request();
+    }
+}
+
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_decimal())

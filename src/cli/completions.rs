@@ -100,7 +100,7 @@ pub(super) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy().to_lowercase();
     let Ok(environment) = Environment::of_process() else { return Vec::new() };
     let Ok(environment) = environment.with_settings() else { return Vec::new() };
-    let engine = Engine::new(places::config(&places::Places::default(), &environment));
+    let engine = Engine::new(places::config(&places::PlaceArgs::default(), &environment));
     let stop = Stop::never().within(MAX_WAIT);
     // These shells insert a candidate without quotes, and a title may hold any character. Other
     // shells quote it.

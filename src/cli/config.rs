@@ -8,7 +8,7 @@ use super::{
     environment::Environment,
     error::Error,
     output::{FOUND, harmless},
-    places::{self, Places},
+    places::{self, PlaceArgs},
     settings::{self, Given, SetBy},
     settings_file::{self, Setting},
 };
@@ -35,7 +35,7 @@ pub(super) struct Args {
 /// Writes the settings with their values and where each value comes from.
 pub(super) fn run(
     args: &Args,
-    places: &Places,
+    places: &PlaceArgs,
     config: &Config,
     environment: &Environment,
     out: &mut dyn Write,

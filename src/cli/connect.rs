@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::{
     clients::{
-        self, Client, ConfigFile, NOT_TAKEN, PROFILE, RemoteEntry, SERVER, TOKEN_VARIABLE, answers,
-        is_of_this_computer, known, probe,
+        self, AiClient, ConfigFile, NOT_TAKEN, PROFILE, RemoteEntry, SERVER, TOKEN_VARIABLE,
+        answers, is_of_this_computer, known, probe,
     },
     environment::Environment,
     output::{FOUND, NOTHING, confirmed, harmless, json_line},
@@ -273,8 +273,8 @@ pub(super) fn disconnect(
 
 /// Lists the clients, and starts the server of each connected client to test it.
 fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
-    let (here, missing): (Vec<Client>, Vec<Client>) =
-        known(environment).into_iter().partition(Client::is_installed);
+    let (here, missing): (Vec<AiClient>, Vec<AiClient>) =
+        known(environment).into_iter().partition(AiClient::is_installed);
     for client in &here {
         let state = match reached(client, environment) {
             Some(Err(Unreached::Unknown(error))) => {
@@ -325,7 +325,7 @@ impl Outcome {
 
 /// Writes the outcome of a change as JSON. `text` is the configuration with the change.
 fn write_json(
-    client: &Client,
+    client: &AiClient,
     text: &str,
     outcome: &Outcome,
     out: &mut dyn Write,
@@ -348,19 +348,19 @@ fn write_json(
     Ok(outcome.code())
 }
 
-fn client(id: &str, environment: &Environment) -> Result<Client, Error> {
+fn client(id: &str, environment: &Environment) -> Result<AiClient, Error> {
     let client = known(environment).into_iter().find(|client| client.id == id);
     client.ok_or_else(|| Error::NoFolder(id.to_owned()))
 }
 
-fn read(client: &Client) -> Result<ConfigFile, Error> {
+fn read(client: &AiClient) -> Result<ConfigFile, Error> {
     ConfigFile::read(&client.path, client.syntax)
         .map_err(|source| Error::File { path: client.path.clone(), source })
 }
 
 /// Returns what the client's configuration says about a server over HTTP.
 fn remote_entry(
-    client: &Client,
+    client: &AiClient,
     url: &str,
     args: &ConnectArgs,
     config: &Config,
@@ -389,13 +389,13 @@ fn remote_entry(
 }
 
 /// Returns the error for a configuration that its client cannot read, with how to correct it.
-fn broken(client: &Client, file: &ConfigFile, reason: String) -> Error {
+fn broken(client: &AiClient, file: &ConfigFile, reason: String) -> Error {
     let remedy = clients::remedy_of(client, file, &reason);
     Error::Syntax { path: client.path.clone(), reason, remedy }
 }
 
 /// Returns the name of this program's entry in a configuration, and whether the entry uses HTTP.
-fn present(client: &Client, file: &ConfigFile) -> Result<Option<(String, bool)>, Error> {
+fn present(client: &AiClient, file: &ConfigFile) -> Result<Option<(String, bool)>, Error> {
     let config = file.parse().map_err(|reason| broken(client, file, reason))?;
     let list = &config[client.key];
     let mut ours = clients::servers(&config).into_iter();
@@ -425,7 +425,7 @@ enum Unreached {
 }
 
 /// Starts or asks the server that a client's configuration names; `None` if it names none.
-fn reached(client: &Client, environment: &Environment) -> Option<Result<(), Unreached>> {
+fn reached(client: &AiClient, environment: &Environment) -> Option<Result<(), Unreached>> {
     let parsed =
         read(client).and_then(|file| file.parse().map_err(|reason| broken(client, &file, reason)));
     let config = match parsed {
@@ -445,7 +445,7 @@ fn reached(client: &Client, environment: &Environment) -> Option<Result<(), Unre
 
 /// Shows a change and makes it after a yes.
 fn change(
-    client: &Client,
+    client: &AiClient,
     file: &ConfigFile,
     text: &str,
     how: &How,

@@ -67,7 +67,7 @@ pub(super) struct Page<'a> {
 }
 
 /// A matching message, or a conversation with a matching title.
-pub(super) struct Found {
+pub(super) struct FoundHit {
     pub(super) key: Key,
     pub(super) message: MessageKey,
     pub(super) title: Vec<Piece>,
@@ -76,19 +76,19 @@ pub(super) struct Found {
     pub(super) text: Option<Vec<Piece>>,
 }
 
-impl Found {
+impl FoundHit {
     /// Makes the displayed form of a hit; `mark` returns the matches in a text.
     pub(super) fn of(
         kind: SourceKind,
         hit: &Hit<'_>,
         look: Look,
         mark: &dyn Fn(&str) -> Vec<Range<usize>>,
-    ) -> Found {
+    ) -> FoundHit {
         let title = title(hit, mark, look);
         let spans = mark(&hit.content);
         let is_title_only = spans.is_empty() && !mark(snippet::trim(&hit.title)).is_empty();
         let columns = look.columns.saturating_sub(ROLE);
-        Found {
+        FoundHit {
             key: (kind, hit.conversation_id.clone().into_owned()),
             message: MessageKey::of(hit),
             title,
@@ -100,7 +100,7 @@ impl Found {
 
 /// A conversation of an answer.
 #[derive(Debug)]
-pub(super) struct Conversation {
+pub(super) struct DescribedConversation {
     sketch: Option<Sketch>,
     origin: Option<Origin>,
     pub(super) short_id: String,
@@ -108,7 +108,7 @@ pub(super) struct Conversation {
     kind: SourceKind,
 }
 
-impl Conversation {
+impl DescribedConversation {
     /// Returns the number by which `verbatim show` finds a message: its line in a transcript, else
     /// its place in the conversation.
     pub(super) fn number(&self, message: &Hit<'_>) -> Option<u32> {
@@ -177,7 +177,11 @@ pub(super) fn target(
 }
 
 /// Looks one conversation up.
-pub(super) fn conversation(engine: &Engine, key: Key, stop: &Stop) -> Result<Conversation, Error> {
+pub(super) fn conversation(
+    engine: &Engine,
+    key: Key,
+    stop: &Stop,
+) -> Result<DescribedConversation, Error> {
     let mut found = conversations(engine, std::slice::from_ref(&key), stop)?;
     Ok(found.remove(&key).expect("every conversation that is asked for is described"))
 }
@@ -187,12 +191,12 @@ pub(super) fn conversations(
     engine: &Engine,
     keys: &[Key],
     stop: &Stop,
-) -> Result<HashMap<Key, Conversation>, Error> {
+) -> Result<HashMap<Key, DescribedConversation>, Error> {
     let faults = map_faults::count();
     let found = engine.find(stop).described(keys)?.into_iter().map(|(key, one)| {
         let Described { short_id, sketch, origin, provenance } = one;
         let kind = key.0;
-        (key, Conversation { sketch, origin, short_id, provenance, kind })
+        (key, DescribedConversation { sketch, origin, short_id, provenance, kind })
     });
     let found = found.collect();
     match map_faults::count() == faults {
@@ -206,7 +210,7 @@ pub(super) fn listed(
     engine: &Engine,
     abouts: &[About],
     stop: &Stop,
-) -> Result<Vec<Conversation>, Error> {
+) -> Result<Vec<DescribedConversation>, Error> {
     let mut provenance = HashMap::new();
     for kind in SourceKind::ALL {
         let of_kind = abouts.iter().filter(|about| about.source == kind);
@@ -217,7 +221,7 @@ pub(super) fn listed(
     }
     let ids: Vec<&str> = abouts.iter().map(|about| about.id.as_str()).collect();
     let short = engine.find(stop).short_ids(&ids)?;
-    let described = abouts.iter().zip(short).map(|(about, short_id)| Conversation {
+    let described = abouts.iter().zip(short).map(|(about, short_id)| DescribedConversation {
         sketch: None,
         origin: Some(Origin { project: about.project.clone(), ..Origin::default() }),
         short_id,

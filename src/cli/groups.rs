@@ -11,7 +11,7 @@ use tempfile::SpooledTempFile;
 
 use super::{
     error::Error,
-    found::{Conversation, Found, Key, MessageKey, Page, conversations},
+    found::{DescribedConversation, FoundHit, Key, MessageKey, Page, conversations},
     look::{DIM, Piece, excerpt},
     output::{counted, counted_of, harmless},
 };
@@ -84,7 +84,7 @@ impl Groups {
         self.shown >= self.most
     }
 
-    pub(super) fn take(&mut self, found: Found) -> Result<(), Error> {
+    pub(super) fn take(&mut self, found: FoundHit) -> Result<(), Error> {
         let has_message = found.text.is_some();
         self.messages += usize::from(has_message);
         let known = self.seen.get_mut(&found.key).map(|seen| {
@@ -106,7 +106,7 @@ impl Groups {
         let group = known.unwrap_or(Some(self.groups.len()));
         let time = found.message.time();
         if is_new {
-            let Found { key, title, .. } = found;
+            let FoundHit { key, title, .. } = found;
             self.groups.push(Group { key, title, time, lines: Vec::new() });
         }
         self.shown += 1;
@@ -181,7 +181,7 @@ impl Group {
     fn read(
         &self,
         spool: &mut BufReader<&mut SpooledTempFile>,
-        conversation: &Conversation,
+        conversation: &DescribedConversation,
     ) -> Result<Vec<(Option<u32>, Line)>, Error> {
         let mut lines = Vec::new();
         let mut text = String::new();

@@ -13,6 +13,8 @@ use clap::{Args, ValueEnum};
 use indicatif::HumanCount;
 use serde_json::json;
 
+use found::FoundChoice;
+
 use super::{
     archives,
     environment::Environment,
@@ -26,7 +28,7 @@ use crate::{
     engine::{
         self, About, Branches, Config, Engine, ListOptions, Scope, SourceKind, StoreAddress,
         Withheld,
-        import::{self, Progress, Report, SourceProgress},
+        import::{self, ImportProgress, Report, SourceProgress},
     },
     model::Stop,
     text::{amount::counted as count, shell::quoted},
@@ -156,20 +158,14 @@ pub(super) fn run(
         return Err(Error::Stdin);
     }
     let target = target(args, engine.config(), named)?;
-    let sources = match args.sources.is_empty() {
-        true => {
-            let mut log = io::stderr();
-            let list: &mut dyn Write = if args.json { &mut log } else { &mut *out };
-            match found::choose(args.yes, (engine.config(), &target), environment, list)? {
-                found::Choice::Import(sources) => sources,
-                found::Choice::Leave(code) if args.json => {
-                    return write_json(&Report::default(), (&target, &[]), None, out)
-                        .map(|()| code);
-                }
-                found::Choice::Leave(code) => return Ok(code),
+    let sources = match sources(args, (engine.config(), &target), environment, out)? {
+        FoundChoice::Import(sources) => sources,
+        FoundChoice::Leave(code) => {
+            if args.json {
+                write_json(&Report::default(), (&target, &[]), None, out)?;
             }
+            return Ok(code);
         }
-        false => found::expanded(&args.sources, environment),
     };
     let is_default = args.out.is_none() && engine.config().db.is_none();
     let is_followed = |source: &PathBuf| is_default && engine.config().follows(source);
@@ -237,6 +233,21 @@ pub(super) fn run(
     Ok(code)
 }
 
+/// Returns the named exports, or those that are found and chosen.
+fn sources(
+    args: &ImportArgs,
+    into: (&Config, &StoreAddress),
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<FoundChoice, Error> {
+    if !args.sources.is_empty() {
+        return Ok(FoundChoice::Import(found::expanded(&args.sources, environment)));
+    }
+    let mut log = io::stderr();
+    let list: &mut dyn Write = if args.json { &mut log } else { out };
+    Ok(found::choose(args.yes, into, environment, list)?)
+}
+
 /// Writes the last lines of an import into a cluster.
 fn ended_in_cluster(
     args: &ImportArgs,
@@ -277,7 +288,7 @@ struct SourceLines<'a> {
 }
 
 impl SourceLines<'_> {
-    fn show(&self, progress: Progress) {
+    fn show(&self, progress: ImportProgress) {
         let now = progress.source;
         let is_other =
             self.current.borrow().as_ref().is_none_or(|(_, last)| last.number != now.number);

@@ -12,7 +12,7 @@ use tempfile::SpooledTempFile;
 use super::{
     clock::Clock,
     error::Error,
-    found::{Found, Key, MessageKey, Page, conversations},
+    found::{FoundHit, Key, MessageKey, Page, conversations},
     look::{DIM, ROLE, fitted, padded},
     output::{JsonHit, harmless},
 };
@@ -75,7 +75,7 @@ impl<T> Batches<T> {
 pub(super) struct FlatLines<'a> {
     page: Page<'a>,
     out: &'a mut dyn Write,
-    batches: Batches<Found>,
+    batches: Batches<FoundHit>,
     /// Conversations whose title matches; a title is written once.
     titles: HashSet<Key>,
 }
@@ -85,7 +85,7 @@ impl FlatLines<'_> {
         FlatLines { page, out, batches: Batches::new(most), titles: HashSet::new() }
     }
 
-    pub(super) fn show(&mut self, found: Found) -> ControlFlow<()> {
+    pub(super) fn show(&mut self, found: FoundHit) -> ControlFlow<()> {
         if found.text.is_none() && !self.titles.insert(found.key.clone()) {
             return ControlFlow::Continue(());
         }
@@ -99,7 +99,7 @@ impl FlatLines<'_> {
     }
 }
 
-fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[Found]) -> Result<(), Error> {
+fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[FoundHit]) -> Result<(), Error> {
     let keys: Vec<Key> = batch.iter().map(|found| found.key.clone()).collect();
     let conversations = conversations(page.engine, &keys, &Stop::never())?;
     for found in batch {

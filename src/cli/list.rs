@@ -10,8 +10,8 @@ use super::{
     environment::Environment,
     error::Error,
     filters::Filters,
-    found::{Conversation, listed},
-    look::{DIM, Look, Start, padded},
+    found::{DescribedConversation, listed},
+    look::{DIM, LineStart, Look, padded},
     notes,
     output::{FOUND, NOTHING, complain, counted, harmless, json_line},
 };
@@ -108,7 +108,7 @@ struct Columns {
 fn write_text(
     out: &mut dyn Write,
     about: &About,
-    conversation: &Conversation,
+    conversation: &DescribedConversation,
     columns: &Columns,
 ) -> io::Result<()> {
     let Columns { look, clock, .. } = *columns;
@@ -118,7 +118,7 @@ fn write_text(
     let facts = format!("{gap}  {time}  {:>COUNT$}  ", counted(about.turns.into()));
     let title = about.title.split_whitespace().collect::<Vec<_>>().join(" ");
     let title = if title.is_empty() { "Untitled".to_owned() } else { harmless(&title) };
-    let start = Start {
+    let start = LineStart {
         columns: id.width() + facts.width(),
         text: look.linked(&id, conversation.link()) + &look.styled(DIM, &facts),
     };
@@ -129,7 +129,7 @@ fn write_json(
     out: &mut dyn Write,
     engine: &Engine,
     about: &About,
-    (clock, conversation): (Clock, &Conversation),
+    (clock, conversation): (Clock, &DescribedConversation),
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct JsonConversation<'a> {

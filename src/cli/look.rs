@@ -65,7 +65,7 @@ impl Color {
 
 /// The beginning of a line, and its width.
 #[derive(Debug, Default)]
-pub(super) struct Start {
+pub(super) struct LineStart {
     pub(super) text: String,
     pub(super) columns: usize,
 }
@@ -107,14 +107,14 @@ impl Look {
         facts: &[String],
         link: Option<&str>,
     ) -> io::Result<()> {
-        self.between(out, Start::default(), (title, TITLE, link), &facts.join("  "))
+        self.between(out, LineStart::default(), (title, TITLE, link), &facts.join("  "))
     }
 
     /// Writes a line of a list: its beginning, a title, and the rest at the right edge.
     pub(super) fn entry(
         self,
         out: &mut dyn Write,
-        start: Start,
+        start: LineStart,
         title: &str,
         right: &str,
     ) -> io::Result<()> {
@@ -124,7 +124,7 @@ impl Look {
     fn between(
         self,
         out: &mut dyn Write,
-        start: Start,
+        start: LineStart,
         (title, style, link): (&[Piece], Style, Option<&str>),
         right: &str,
     ) -> io::Result<()> {

@@ -70,7 +70,7 @@ use self::{
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter, complain},
     pager::Paged,
     picker::Picked,
-    places::Places,
+    places::PlaceArgs,
     waiting::{EndsWaiting, Waiting},
 };
 use crate::{
@@ -119,7 +119,7 @@ const NO_CHATS: &str = "there are no chats yet. `verbatim import` brings in the 
 #[command(name = "verbatim", version = env!("VERBATIM_VERSION"), max_term_width = HELP_WIDTH)]
 struct Cli {
     #[command(flatten)]
-    places: Places,
+    places: PlaceArgs,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -426,7 +426,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
 }
 
 /// Opens the picker; without a terminal, prints example commands.
-fn pick(places: &Places, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
+fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
     if !environment.full_screen {
         // A script without a command has a mistake: standard output stays empty, and the exit code is 2.
         anstream::eprint!("{EXAMPLES}");
@@ -464,7 +464,7 @@ fn pick(places: &Places, environment: &Environment, out: &mut dyn Write) -> Resu
 }
 
 /// Parses the arguments with which a client starts the program; `None` if the command is not `serve`.
-fn parse_serve(arguments: &[&str]) -> Result<Option<Places>, clap::Error> {
+fn parse_serve(arguments: &[&str]) -> Result<Option<PlaceArgs>, clap::Error> {
     let words = std::iter::once("verbatim").chain(arguments.iter().copied());
     let mut matches = Cli::command().try_get_matches_from(words)?;
     let cli = Cli::from_arg_matches_mut(&mut matches)?;

@@ -13,13 +13,13 @@ use super::{
     clock::Clock,
     completions,
     error::Error,
-    found::{Conversation, conversation, target},
+    found::{DescribedConversation, conversation, target},
     output::{FOUND, NOTHING, complain, harmless, json_line},
 };
 use crate::{
     engine::{About, Engine},
     model::Stop,
-    tools::session::Session,
+    tools::session::ResumeCommand,
 };
 
 /// Open a conversation on its service's site, in the browser
@@ -133,7 +133,7 @@ pub(super) fn resume(
         writeln!(out, "{}", harmless(&session.to_string()))?;
         return Ok(FOUND);
     }
-    let Session { folder, words } = session;
+    let ResumeCommand { folder, words } = session;
     // On Windows the agents are scripts, which only the shell finds by name.
     let mut command = Command::new(if cfg!(windows) { "cmd" } else { words[0] });
     if cfg!(windows) {
@@ -150,7 +150,7 @@ pub(super) fn resume(
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOTHING))
 }
 
-fn find(engine: &Engine, word: &str) -> Result<(About, Conversation), Error> {
+fn find(engine: &Engine, word: &str) -> Result<(About, DescribedConversation), Error> {
     let stop = Stop::never();
     let (about, _) = target(engine, word, &stop)?;
     let found = conversation(engine, (about.source, about.id.clone()), &stop)?;
@@ -158,6 +158,6 @@ fn find(engine: &Engine, word: &str) -> Result<(About, Conversation), Error> {
 }
 
 /// Returns the session of a conversation; `None` if no known agent can resume it.
-pub(super) fn session(found: &Conversation) -> Option<Session<'_>> {
-    Session::of(found.source(), found.origin()?)
+pub(super) fn session(found: &DescribedConversation) -> Option<ResumeCommand<'_>> {
+    ResumeCommand::of(found.source(), found.origin()?)
 }

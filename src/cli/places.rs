@@ -16,7 +16,7 @@ use crate::engine::{Config, Key, Provider, StoreAddress, UnknownProvider};
 /// The flags that say where the data is.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Places")]
-pub(super) struct Places {
+pub(super) struct PlaceArgs {
     /// Use this database, or an index of OpenSearch, such as opensearch+https://HOST:9200/INDEX
     /// [default: VERBATIM_DB, CONVERSATION_DB, then ORIGIN_CONVERSATION_DB, then the newest *.db
     /// with chats in the working folder's db/, then in the home folder's db/]
@@ -45,7 +45,7 @@ pub(super) struct Places {
 
 /// Returns the configuration: flags override the environment, which overrides the configuration
 /// file, which overrides defaults. An empty variable counts as absent.
-pub(super) fn config(places: &Places, environment: &Environment) -> Config {
+pub(super) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
     let given = |setting| settings::given(setting, flag(setting, places), environment);
     let named = given(&settings_file::HOME).path();
     let local_databases = named.is_none().then(|| environment.working_folder.join("db"));
@@ -73,7 +73,7 @@ pub(super) fn config(places: &Places, environment: &Environment) -> Config {
 }
 
 /// Returns the value of a setting from the path flags.
-pub(super) fn flag(setting: &Setting, places: &Places) -> Option<Vec<OsString>> {
+pub(super) fn flag(setting: &Setting, places: &PlaceArgs) -> Option<Vec<OsString>> {
     let one = |path: &Option<PathBuf>| Some(vec![path.as_ref()?.clone().into_os_string()]);
     match setting.key {
         "home" => one(&places.home),
@@ -210,7 +210,7 @@ pub(super) fn cluster_login(environment: &Environment) -> Result<Option<Key>, Wr
 }
 
 /// Returns the flag or variable that names the database.
-pub(super) fn named_by(places: &Places, environment: &Environment) -> Option<&'static str> {
+pub(super) fn named_by(places: &PlaceArgs, environment: &Environment) -> Option<&'static str> {
     let flag = flag(&settings_file::DB, places);
     match settings::given(&settings_file::DB, flag, environment).by {
         SetBy::Flag(name) | SetBy::Variable(name) => Some(name),
@@ -223,9 +223,9 @@ pub(super) fn named_by(places: &Places, environment: &Environment) -> Option<&'s
 mod tests {
     use super::*;
 
-    fn places(flags: [Option<&str>; 3]) -> Places {
+    fn places(flags: [Option<&str>; 3]) -> PlaceArgs {
         let [db, home, index] = flags.map(|flag| flag.map(PathBuf::from));
-        Places { db, home, index, ..Places::default() }
+        PlaceArgs { db, home, index, ..PlaceArgs::default() }
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
         let mut flags = places([None; 3]);
         flags.archive = vec!["b".into(), "c".into()];
         assert_eq!(config(&flags, &environment).archives, ["b", "c"].map(PathBuf::from));
-        let none = Places { no_archive: true, ..places([None; 3]) };
+        let none = PlaceArgs { no_archive: true, ..places([None; 3]) };
         assert!(config(&none, &environment).archives.is_empty());
         assert!(config(&places([None; 3]), &Environment::default()).archives.is_empty());
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     environment::Environment,
     error::Error,
-    found::{Conversation, Found, Key, Page, conversations},
+    found::{DescribedConversation, FoundHit, Key, Page, conversations},
     groups::Groups,
     indexing,
     lines::{FlatLines, JsonAnswer},
@@ -90,12 +90,12 @@ pub(super) fn run(
     let found = ranking.items.iter().map(|one| {
         let content = one.passage.as_str().into();
         let hit = Hit { content, ..one.hit.lent() };
-        let found = Found::of(one.source, &hit, page.look, &mark);
+        let found = FoundHit::of(one.source, &hit, page.look, &mark);
         // A ranked message is shown even if only the title has the words.
         let text = found
             .text
             .unwrap_or_else(|| super::look::excerpt(&hit.content, &[], page.look.columns));
-        Found { text: Some(text), ..found }
+        FoundHit { text: Some(text), ..found }
     });
     if form.flat {
         let mut lines = FlatLines::new(page, usize::MAX, out);
@@ -179,7 +179,11 @@ struct JsonMatch<'a> {
 }
 
 impl JsonMatch<'_> {
-    fn of<'a>(one: &'a Match, page: Page<'_>, conversation: &'a Conversation) -> JsonMatch<'a> {
+    fn of<'a>(
+        one: &'a Match,
+        page: Page<'_>,
+        conversation: &'a DescribedConversation,
+    ) -> JsonMatch<'a> {
         JsonMatch {
             hit: JsonHit::of(&one.hit, page.clock),
             source: one.source.name(),

@@ -16,7 +16,7 @@ use super::{
     error::Error,
     explain::explain,
     filters::Filters,
-    found::{Found, Page},
+    found::{FoundHit, Page},
     groups::Groups,
     lines::{FlatLines, JsonAnswer, JsonLines},
     look::{Color, DIM, Look},
@@ -394,7 +394,7 @@ impl<'a> Exact<'a> {
     fn flat(&self, out: &mut dyn Write) -> Result<usize, Error> {
         let mut lines = FlatLines::new(self.page, self.most(), out);
         let mark = |text: &str| self.matchers.first_spans(text, MOST_SPANS);
-        let render = |kind, hit: Hit<'_>| Some(Found::of(kind, &hit, self.page.look, &mark));
+        let render = |kind, hit: Hit<'_>| Some(FoundHit::of(kind, &hit, self.page.look, &mark));
         self.all(self.limit_of_source(), &render, &mut |found| lines.show(found))?;
         lines.finish()
     }
@@ -410,7 +410,7 @@ impl<'a> Exact<'a> {
         let mut groups = Groups::new(self.most());
         let mut until = None;
         let mut outcome = Ok(());
-        let mut show = |found: Found| {
+        let mut show = |found: FoundHit| {
             if let Err(error) = groups.take(found) {
                 outcome = Err(error);
                 return ControlFlow::Break(());
@@ -427,7 +427,7 @@ impl<'a> Exact<'a> {
                 }
             }
         };
-        let render = |kind, hit: Hit<'_>| Some(Found::of(kind, &hit, self.page.look, &mark));
+        let render = |kind, hit: Hit<'_>| Some(FoundHit::of(kind, &hit, self.page.look, &mark));
         let searched = self.all(self.limit_of_source(), &render, &mut show)?;
         outcome?;
         let is_cut = groups.is_cut;

@@ -15,9 +15,9 @@ use super::{
     environment::Environment,
     error::Error,
     filters::usage,
-    found::{self, Conversation, target},
+    found::{self, DescribedConversation, target},
     look::{Color, DIM, Look, TITLE},
-    markdown::{self, Highlighter, MOST_RENDERED},
+    markdown::{self, CodeHighlighter, MOST_RENDERED},
     notes, open,
     output::{FOUND, JsonHit, NOTHING, complain, counted_of, harmless, json_line},
     progress, settings, settings_file,
@@ -157,7 +157,7 @@ pub(super) fn run(
         is_terminal: environment.terminal,
         clock,
         pattern: pattern.map(|text| LiteralPattern::new(text, false)),
-        highlighter: Highlighter::default(),
+        highlighter: CodeHighlighter::default(),
     };
     page.head(&session, &conversation)?;
     if first > 0 {
@@ -203,7 +203,7 @@ struct ConversationPage<'w> {
     is_terminal: bool,
     clock: Clock,
     pattern: Option<LiteralPattern>,
-    highlighter: Highlighter,
+    highlighter: CodeHighlighter,
 }
 
 impl ConversationPage<'_> {
@@ -226,7 +226,7 @@ impl ConversationPage<'_> {
         }
     }
 
-    fn head(&mut self, session: &Session, conversation: &Conversation) -> io::Result<()> {
+    fn head(&mut self, session: &Session, conversation: &DescribedConversation) -> io::Result<()> {
         let about = &session.about;
         let title = match snippet::trim(&about.title) {
             "" => "Untitled".to_owned(),

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     engine::{
         Engine, search_workspace,
-        workspace::{Dates, Line, Question},
+        workspace::{Dates, Line, WorkspaceQuestion},
     },
     model::Stop,
 };
@@ -88,7 +88,7 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    let question = Question {
+    let question = WorkspaceQuestion {
         pattern: args.query.clone(),
         dates: args.date.clone(),
         kind: args.kind.clone().filter(|kind| kind != "all"),

@@ -42,7 +42,6 @@ pub(crate) struct LongTexts {
 }
 
 impl LongTexts {
-    /// Returns the text that is shown.
     pub(crate) fn shown(self) -> LongText {
         self.decoded.unwrap_or(self.stored)
     }

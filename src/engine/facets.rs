@@ -324,7 +324,7 @@ fn count(
         let id = || it.conversation_id();
         counter.add((it.conversation(), id), (it.role(), || it.role_name()), it.time());
     };
-    if let Some((snapshot, counters)) = source.fold_texts(request, stop, &make, &add) {
+    if let Some((snapshot, counters)) = source.aggregate_texts(request, stop, &make, &add) {
         counters.iter().for_each(|(_, counter)| counter.add_to(facets));
         facets.conversations += distinct(&snapshot, &counters);
         return Ok(());
@@ -480,7 +480,7 @@ mod tests {
                 let stop = Stop::never();
                 let source = export.engine.sources().remove(0);
                 let request = Request { text: text.to_owned(), ..Request::default() };
-                let used = source.fold_texts(&request, &stop, &|| (), &|(), _| ());
+                let used = source.aggregate_texts(&request, &stop, &|| (), &|(), _| ());
                 assert!(used.is_some(), "the index is not used");
                 let (by_index, by_like) =
                     (counted(&export.engine, text, choice), counted(&live, text, choice));

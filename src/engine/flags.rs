@@ -68,7 +68,6 @@ impl Flags {
         Ok(Flags { starred, hidden })
     }
 
-    /// Returns the conversations with a flag.
     pub(crate) fn with(&self, flag: Flag) -> &Arc<ConversationIds> {
         match flag {
             Flag::Starred => &self.starred,
@@ -148,7 +147,6 @@ pub(crate) fn count(ids: &ConversationIds) -> usize {
     ids.values().map(HashSet::len).sum()
 }
 
-/// Returns the conversations that are in both.
 pub(crate) fn in_both(one: &ConversationIds, other: &ConversationIds) -> ConversationIds {
     let of = |(kind, ids): (&SourceKind, &HashSet<String>)| {
         let other = other.get(kind)?;

@@ -126,7 +126,7 @@ impl Report {
 
 /// The progress of an import.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
+pub struct ImportProgress {
     /// Bytes read.
     pub done: u64,
     /// Bytes to read in all.
@@ -185,7 +185,7 @@ pub fn import(
     sources: &[PathBuf],
     target: &Path,
     branches: Branches,
-    progress: &dyn Fn(Progress),
+    progress: &dyn Fn(ImportProgress),
 ) -> Result<Report, Error> {
     let store = Store::at(target.into(), &Config::default());
     let target = Target { store, withheld: &Withheld::default(), attachments: None };
@@ -199,7 +199,7 @@ pub(crate) fn import_until(
     target: &Target<'_>,
     branches: Branches,
     stop: &Stop,
-    progress: &dyn Fn(Progress),
+    progress: &dyn Fn(ImportProgress),
 ) -> Result<Report, Error> {
     let database = match &target.store {
         Store::Database(path) => path,
@@ -221,7 +221,7 @@ pub(crate) fn import_until(
     {
         known.take(&found, &mut writer)?;
         report.take(found);
-        progress(Progress { done: total, total, ..Progress::default() });
+        progress(ImportProgress { done: total, total, ..ImportProgress::default() });
         report.changes = writer.finish()?;
         report.took = begun.elapsed();
         return Ok(report);
@@ -231,7 +231,7 @@ pub(crate) fn import_until(
         branches,
         stop,
         progress,
-        shown: Cell::new(Progress { total, ..Progress::default() }),
+        shown: Cell::new(ImportProgress { total, ..ImportProgress::default() }),
         writer,
         attachments: store.map(|store| AttachmentImport::new(store, stop)),
         report,
@@ -267,9 +267,9 @@ struct Reading<'a> {
     target: &'a Target<'a>,
     branches: Branches,
     stop: &'a Stop,
-    progress: &'a dyn Fn(Progress),
+    progress: &'a dyn Fn(ImportProgress),
     /// The progress that was told last.
-    shown: Cell<Progress>,
+    shown: Cell<ImportProgress>,
     writer: Writer,
     attachments: Option<AttachmentImport<'a>>,
     report: Report,
@@ -280,7 +280,7 @@ impl Reading<'_> {
     fn read(&mut self, number: usize, mut export: Export) -> Result<(bool, SourceCounts), Error> {
         let Reading { target, branches, stop, .. } = *self;
         let Reading { writer, attachments, report, shown, progress, .. } = self;
-        let tell = |change: &dyn Fn(&mut Progress)| {
+        let tell = |change: &dyn Fn(&mut ImportProgress)| {
             let mut now = shown.get();
             change(&mut now);
             shown.set(now);
@@ -385,7 +385,7 @@ struct ClusterImport<'a> {
 fn import_into_cluster(
     sources: &[PathBuf],
     options: &ClusterImport<'_>,
-    progress: &dyn Fn(Progress),
+    progress: &dyn Fn(ImportProgress),
 ) -> Result<Report, Error> {
     let begun = Instant::now();
     let (databases, exports): (Vec<&PathBuf>, Vec<&PathBuf>) =
@@ -554,7 +554,7 @@ mod tests {
         fs::write(&export, format!("[{}]", chats.join(","))).unwrap();
         let target = folder.path().join("a.db");
         let stop = Stop::never();
-        let after_two = |progress: Progress| {
+        let after_two = |progress: ImportProgress| {
             if progress.source.conversations == 2 {
                 stop.request();
             }
@@ -662,7 +662,7 @@ mod tests {
         let slow = write(&file("a.json"), &chat("1", "red"));
         let fast = write(&file("b.json"), &chat("2", "green"));
         let target = file("chats.db");
-        let meanwhile = |progress: Progress| {
+        let meanwhile = |progress: ImportProgress| {
             if progress.source.conversations == 1 && !target.exists() {
                 import(std::slice::from_ref(&fast), &target, Branches::Shown, &|_| {}).unwrap();
             }

@@ -229,10 +229,10 @@ impl Engine {
 /// Returns the lines of the configured workspaces that match, or of the folder `named` inside one.
 pub(crate) fn search_workspace(
     config: &Config,
-    question: &workspace::Question,
+    question: &workspace::WorkspaceQuestion,
     named: Option<&str>,
     stop: &Stop,
-) -> Result<workspace::Found, Error> {
+) -> Result<workspace::FoundLines, Error> {
     let folders = workspace::folders(&config.workspaces, named)?;
     Ok(workspace::search(&folders, question, stop)?)
 }

@@ -53,8 +53,8 @@ pub(super) struct Gate {
 const OPEN: [(&str, Method); 4] = [
     (paths::HEALTH, Method::GET),
     (login::LOGIN, Method::POST),
-    (login::SCRIPT, Method::GET),
-    (login::STYLE, Method::GET),
+    (login::LOGIN_SCRIPT, Method::GET),
+    (login::LOGIN_STYLE, Method::GET),
 ];
 
 /// Returns whether a request needs no token.

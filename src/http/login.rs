@@ -9,14 +9,14 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use maud::{DOCTYPE, html};
+use maud::{DOCTYPE, Markup, html};
 
 use super::token::{self, AccessToken, is_equal};
 
 /// The paths of the login form and of its files.
 pub(super) const LOGIN: &str = "/login";
-pub(super) const SCRIPT: &str = "/login.js";
-pub(super) const STYLE: &str = "/login.css";
+pub(super) const LOGIN_SCRIPT: &str = "/login.js";
+pub(super) const LOGIN_STYLE: &str = "/login.css";
 
 /// How long a browser keeps the cookie.
 const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
@@ -121,59 +121,47 @@ fn is_path(text: &str) -> bool {
 
 /// Returns the page that asks for the token.
 pub(super) fn page(status: StatusCode, problem: &str) -> Response {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Verbatim: token" }
-                link rel="stylesheet" href=(STYLE);
-                script src=(SCRIPT) defer {}
-            }
-            body {
-                main {
-                    h1 { "Verbatim" }
-                    @if !problem.is_empty() { p role="alert" { (problem) } }
-                    p { "Your chats are private. The command " code { "verbatim token" } " prints the token that opens them." }
-                    form method="post" action=(LOGIN) {
-                        input type="hidden" name="next" value="/";
-                        label for="token" { "Token" }
-                        input id="token" name="token" type="password" autocomplete="off" required autofocus;
-                        button { "Open" }
-                    }
-                }
-            }
+    let script = html! { script src=(LOGIN_SCRIPT) defer {} };
+    let main = html! {
+        @if !problem.is_empty() { p role="alert" { (problem) } }
+        p { "Your chats are private. The command " code { "verbatim token" } " prints the token that opens them." }
+        form method="post" action=(LOGIN) {
+            input type="hidden" name="next" value="/";
+            label for="token" { "Token" }
+            input id="token" name="token" type="password" autocomplete="off" required autofocus;
+            button { "Open" }
         }
     };
-    (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], page.into_string())
-        .into_response()
+    answer(status, "Verbatim: token", &script, &main)
 }
 
 /// Returns a page for a visitor that comes from another site. The browser does not send the cookie
 /// with such a request; the link on the page makes a request with the cookie.
 pub(super) fn sent_by_another_site(path: &str) -> Response {
     let path = if is_path(path) { path } else { "/" };
+    let main = html! {
+        p { "Another site or program sent you here." }
+        p { a href=(path) { "Open your chats" } }
+    };
+    answer(StatusCode::FORBIDDEN, "Verbatim", &html! {}, &main)
+}
+
+fn answer(status: StatusCode, title: &str, script: &Markup, main: &Markup) -> Response {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Verbatim" }
-                link rel="stylesheet" href=(STYLE);
+                title { (title) }
+                link rel="stylesheet" href=(LOGIN_STYLE);
+                (script)
             }
-            body {
-                main {
-                    h1 { "Verbatim" }
-                    p { "Another site or program sent you here." }
-                    p { a href=(path) { "Open your chats" } }
-                }
-            }
+            body { main { h1 { "Verbatim" } (main) } }
         }
     };
     let kind = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
-    (StatusCode::FORBIDDEN, kind, page.into_string()).into_response()
+    (status, kind, page.into_string()).into_response()
 }
 
 pub(super) async fn script() -> Response {

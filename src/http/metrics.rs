@@ -16,14 +16,13 @@ use axum::{
 
 use super::{
     login,
-    paths::{HEALTH, MCP, METRICS, SEARCH},
+    paths::{HEALTH, MCP, METRICS, SEARCH_PATH},
 };
 use crate::log::log;
 
 /// The upper bounds of the histogram, in seconds.
 const BOUNDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
 
-/// The counts of a route.
 #[derive(Debug, Default)]
 struct RouteCounts {
     /// Requests by the status of their answer.
@@ -125,6 +124,6 @@ pub(super) async fn answer(State(metrics): State<Arc<Metrics>>) -> Response {
 
 /// Returns the route of a path, because paths can hold ids.
 fn route(path: &str) -> &'static str {
-    let known = [MCP, SEARCH, METRICS, HEALTH, login::LOGIN];
+    let known = [MCP, SEARCH_PATH, METRICS, HEALTH, login::LOGIN];
     known.into_iter().find(|known| *known == path).map_or("page", |known| &known[1..])
 }

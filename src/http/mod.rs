@@ -40,7 +40,7 @@ use self::{
     listener::{Acceptor, Listener},
     login::{LoginCode, LoginForm},
     metrics::Metrics,
-    paths::{HEALTH, MCP, METRICS, SEARCH},
+    paths::{HEALTH, MCP, METRICS, SEARCH_PATH},
     search::{SearchRun, Searches},
     token::AccessToken,
 };
@@ -242,14 +242,14 @@ impl HttpServer {
         if let Some(search) = &self.search {
             let found =
                 FoundBy { searches: Searches::new(search.clone()), page: self.page.clone() };
-            app = app.route(SEARCH, get(search_for).with_state(found));
+            app = app.route(SEARCH_PATH, get(search_for).with_state(found));
         }
         if let Some(page) = self.page.clone() {
             let log_in = post(log_in).with_state(Arc::new(login));
             app = app
                 .route(login::LOGIN, log_in.layer(DefaultBodyLimit::max(FORM_BYTES)))
-                .route(login::SCRIPT, get(login::script))
-                .route(login::STYLE, get(login::style))
+                .route(login::LOGIN_SCRIPT, get(login::script))
+                .route(login::LOGIN_STYLE, get(login::style))
                 .fallback_service(page);
         } else {
             app = app.fallback(async || refused(StatusCode::NOT_FOUND, "there is nothing here"));

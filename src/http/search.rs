@@ -25,7 +25,11 @@ use tokio::{
 };
 
 use super::gate::refused;
-use crate::{log::log, map_faults, model::Stop};
+use crate::{
+    log::log,
+    map_faults,
+    model::{Stop, StopOnDrop},
+};
 
 /// The number of concurrent searches; further searches wait.
 const CONCURRENT: usize = 8;
@@ -131,15 +135,6 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
     };
     let body = Body::new(PartBody { first, parts, is_whole, _guard: guard });
     ([(header::CONTENT_TYPE, "application/x-ndjson; charset=utf-8")], body).into_response()
-}
-
-/// Stops a search when its client disconnects.
-struct StopOnDrop(Stop);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.request();
-    }
 }
 
 /// Sends the output in parts; waits for a slow client, and fails when the client disconnects.

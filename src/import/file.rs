@@ -185,7 +185,6 @@ impl<'a> ExportFile<'a> {
         ordinal >= FOREIGN_AFTER_VALUES
     }
 
-    /// Reads a transcript, which is one conversation.
     fn transcript<E>(
         &mut self,
         mut input: io::Chain<&[u8], CountingReader<'_, impl Read>>,

@@ -10,7 +10,7 @@ use super::{
     Error,
     export::Export,
     format::{FileLayout, Format},
-    package::is_zip,
+    package::{is_json, is_zip},
 };
 
 /// The number of files of an export that are checked.
@@ -98,8 +98,4 @@ fn first_json(folder: &Path) -> Option<PathBuf> {
         name.starts_with("conversations") && is_json(path) && path.is_file()
     });
     paths.into_iter().min()
-}
-
-fn is_json(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }

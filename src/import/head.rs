@@ -41,7 +41,6 @@ pub enum TranscriptEvent {
 }
 
 impl TranscriptEvent {
-    /// Returns the events of files of a message.
     pub(super) fn files(
         message: &str,
         files: Vec<InlineFile>,
@@ -165,7 +164,6 @@ pub(super) fn ending_uuid(stem: &str) -> Option<&str> {
     stem.get(start..).filter(|uuid| is_uuid(uuid))
 }
 
-/// Returns whether a text is a UUID.
 pub(super) fn is_uuid(text: &str) -> bool {
     text.len() == 36
         && text.bytes().enumerate().all(|(at, byte)| match at {

@@ -178,7 +178,7 @@ impl Package {
             if leads_out(entry.name()) {
                 self.refused.push(format!("{name}: refused: its name leads out of the zip"));
             } else if entry.is_dir() {
-            } else if !(is_json(&name) || is_zip) {
+            } else if !(is_part_of_export(&name) || is_zip) {
                 if !entry.is_symlink() && !entry.encrypted() {
                     let location = Location::Entry(self.zips.len(), at);
                     self.others.push(OtherFile { name: last_part(&name), location });
@@ -265,7 +265,7 @@ impl Package {
             let mut stream = zip.by_index(*at).ok()?.take(most);
             // The loop ends at the first file that is incomplete.
             while let Ok(Some(entry)) = read_zipfile_from_stream(&mut stream) {
-                let (is_wanted, mut start) = (is_json(entry.name()), Vec::new());
+                let (is_wanted, mut start) = (is_part_of_export(entry.name()), Vec::new());
                 let is_whole = entry.take(most).read_to_end(&mut start).is_ok();
                 let found = Some(start).filter(|_| is_wanted).and_then(|start| look(&start));
                 if found.is_some() || !is_whole {
@@ -290,7 +290,7 @@ impl Package {
                         kind = target.metadata()?.file_type();
                     }
                     _ => {
-                        if is_json(&name) {
+                        if is_part_of_export(&name) {
                             self.refused.push(format!("{name}: refused: it is a symbolic link that leads out of the folder"));
                         }
                         continue;
@@ -305,7 +305,7 @@ impl Package {
                 if let Err(error) = walked {
                     self.refused.push(format!("{name}: {error}"));
                 }
-            } else if kind.is_file() && is_json(&name) {
+            } else if kind.is_file() && is_part_of_export(&name) {
                 let size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
                 self.files.push(PackagedFile { name, size, location: Location::Path(path) });
             } else if kind.is_file() {
@@ -471,7 +471,7 @@ fn repeated(zip: File, start: u64) -> io::Result<Vec<String>> {
     let repeated = names.iter().filter(|(_, count)| **count > 1);
     let repeated = repeated.map(|(name, count)| (String::from_utf8_lossy(name), count));
     Ok(repeated
-        .filter(|(name, _)| is_json(name))
+        .filter(|(name, _)| is_part_of_export(name))
         .map(|(name, count)| {
             format!("{name}: {count} files of this name are in the zip; only the last was read")
         })
@@ -524,13 +524,17 @@ fn last_part(name: &str) -> String {
     name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
 }
 
-fn is_json(name: &str) -> bool {
+fn is_part_of_export(name: &str) -> bool {
     let path = Path::new(name);
-    let is_one = compressed::is_named_as_transcript(path)
-        || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let is_one = compressed::is_named_as_transcript(path) || is_json(path);
     // macOS stores metadata in a separate file with the same suffix.
     let is_beside = name.split('/').any(|part| part.starts_with("._") || part == "__MACOSX");
     is_one && !is_beside
+}
+
+/// Returns whether a file has the name of a JSON file.
+pub(super) fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
 
 /// Returns a sort key that puts `part-2` before `part-10`.

@@ -7,13 +7,13 @@
 //! Invariant: may propose too many candidates, never too few.
 
 mod activity;
+mod aggregate;
 mod artifact;
 mod build;
 mod check;
 mod cursor;
 mod directory;
 mod documents;
-mod fold;
 mod invert;
 mod lists;
 mod plan;
@@ -39,10 +39,10 @@ use std::{io, path::PathBuf};
 use crate::text::expression::ExpressionError;
 
 pub use activity::{Activity, Last};
+pub use aggregate::TextMatch;
 pub use build::{Build, BuildPlan};
 pub use directory::{CommitStamp, IndexDir, Writing};
 pub use documents::SegmentRef;
-pub use fold::TextMatch;
 pub use invert::Resources;
 #[cfg(feature = "internals")]
 pub use scored::ScoredDoc;

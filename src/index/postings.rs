@@ -243,7 +243,6 @@ impl<'a> DocTree<'a> {
         DocTree(Node::List(Box::new(list)))
     }
 
-    /// Returns the messages of the conversations in a tree.
     pub(super) fn messages(store: &'a DocStore, mut conversations: DocTree<'a>) -> DocTree<'a> {
         let next = first_from(store, &mut conversations, 0);
         let begun = BinaryHeap::new();

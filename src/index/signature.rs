@@ -72,7 +72,6 @@ fn slot([a, b, c]: [char; 3]) -> usize {
     (packed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SLOT_BITS)) as usize
 }
 
-/// Returns the bytes of a piece of a text.
 fn piece_bytes(text: &str) -> usize {
     let usual = text.len().div_ceil(8).clamp(SMALLEST_PIECE, USUAL_PIECE);
     usual.max(text.len().div_ceil(MOST_PIECES))

@@ -10,15 +10,12 @@ use rmcp::{
     },
     service::RequestContext,
 };
-use tokio::{
-    task::{JoinError, JoinHandle},
-    time::{Instant, MissedTickBehavior, interval_at},
-};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::session::ClientSession;
 use crate::{
     engine::Engine,
-    model::Stop,
+    model::{Stop, StopOnDrop},
     text::snippet,
     tools::{Answer, Options},
 };
@@ -93,9 +90,16 @@ impl ClientSession {
         });
         let done = tokio::select! {
             biased;
-            done = &mut work => done,
-            () = context.ct.cancelled() => abandoned.end(work).await,
-            () = self.is_over.cancelled() => abandoned.end(work).await,
+            done = &mut work => Some(done),
+            () = context.ct.cancelled() => None,
+            () = self.is_over.cancelled() => None,
+        };
+        let done = match done {
+            Some(done) => done,
+            None => {
+                drop(abandoned);
+                work.await
+            }
         };
         match done {
             Ok(done) => Ok(done),
@@ -105,23 +109,6 @@ impl ClientSession {
                 Err(ErrorData::internal_error(message, None))
             }
         }
-    }
-}
-
-/// Stops work when the client no longer waits for the work.
-struct StopOnDrop(Stop);
-
-impl StopOnDrop {
-    /// Stops the work, and waits for its end.
-    async fn end<T>(&self, work: JoinHandle<T>) -> Result<T, JoinError> {
-        self.0.request();
-        work.await
-    }
-}
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.request();
     }
 }
 

@@ -6,7 +6,7 @@ use crate::text::snippet;
 pub(super) const MOST_TOKENS: usize = 20_000;
 
 /// The maximum number of bytes of an answer, where bytes are counted: three bytes for a token.
-pub(super) const MOST_BYTES: usize = 60_000;
+pub(super) const MOST_ANSWER_BYTES: usize = 60_000;
 
 /// The tokens reserved for the frame around the parts of an answer.
 pub(super) const FRAME: usize = 500;

@@ -10,7 +10,7 @@ use super::{
     error::Error,
     notes,
     read::{self, ReadFrom},
-    tool::{self, Answer, Call, Effect, Tool, object, plain_error},
+    tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
 };
 use crate::{
     engine::{self, About, Fields, Mode, Question, Scope, SourceKind},
@@ -81,7 +81,7 @@ struct ChatGptResult {
     url: String,
 }
 
-fn search(call: &Call<'_>) -> Result<Answer, Error> {
+fn search(call: &ToolCall<'_>) -> Result<Answer, Error> {
     call.arguments.only(&["query"])?;
     let query = call.arguments.string("query", "a text")?;
     let query = query.ok_or_else(|| Error::refused("query is required: what to search for"))?;
@@ -113,7 +113,7 @@ fn search(call: &Call<'_>) -> Result<Answer, Error> {
     Ok(answer.to_string().into())
 }
 
-fn fetch(call: &Call<'_>) -> Result<Answer, Error> {
+fn fetch(call: &ToolCall<'_>) -> Result<Answer, Error> {
     call.arguments.only(&["id"])?;
     let given = call.arguments.string("id", "an id that search returned")?;
     let given = given.ok_or_else(|| Error::refused("id is required: as search returned it"))?;
@@ -131,7 +131,7 @@ fn fetch(call: &Call<'_>) -> Result<Answer, Error> {
 }
 
 /// Returns the conversation of an id, and the place to read from: `ID`, `ID:LINE` or `ID:LINE:OFFSET`.
-fn target(call: &Call<'_>, given: &str) -> Result<(About, ReadFrom), Error> {
+fn target(call: &ToolCall<'_>, given: &str) -> Result<(About, ReadFrom), Error> {
     let number = |text: &str| text.parse::<u32>().ok();
     let mut ways = vec![(given, ReadFrom::default())];
     if let Some((id, line)) = given.rsplit_once(':')
@@ -152,7 +152,7 @@ fn target(call: &Call<'_>, given: &str) -> Result<(About, ReadFrom), Error> {
     Err(unknown(call, given))
 }
 
-fn unknown(call: &Call<'_>, id: &str) -> Error {
+fn unknown(call: &ToolCall<'_>, id: &str) -> Error {
     let id = snippet::echo(id);
     let mut text = format!("there is no conversation {id:?}; give an id as search returned it");
     for note in call.engine.all_sources().problems(call.stop) {
@@ -170,7 +170,7 @@ fn title(about: &About) -> String {
 
 /// Returns the address of the chat: on its service's site if known, else on this server's page,
 /// else of the resource.
-fn url(call: &Call<'_>, about: &About) -> Result<String, Error> {
+fn url(call: &ToolCall<'_>, about: &About) -> Result<String, Error> {
     let ids = [about.id.as_str()];
     let known =
         call.engine.all_sources().provenance(about.source, &ids, call.stop)?.remove(&about.id);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::Arguments,
     error::Error,
-    tool::{Answer, Call, Effect, Options, Tool, object},
+    tool::{Answer, Effect, Options, Tool, ToolCall, object},
 };
 use crate::{
     engine::{FallbackReason, Rendered, SearchPlan, SourceKind},
@@ -85,7 +85,7 @@ fn schema() -> Map<String, Value> {
 }
 
 /// Returns an error as an ordinary result, as the contract requires.
-fn refuse(_: &Call<'_>, error: &Error) -> Answer {
+fn refuse(_: &ToolCall<'_>, error: &Error) -> Answer {
     match error {
         Error::Contract(text) => text.clone().into(),
         Error::Engine(inner) if inner.is_not_found() => error.to_string().into(),
@@ -93,7 +93,7 @@ fn refuse(_: &Call<'_>, error: &Error) -> Answer {
     }
 }
 
-fn search(call: &Call<'_>) -> Result<Answer, Error> {
+fn search(call: &ToolCall<'_>) -> Result<Answer, Error> {
     let request = request(call.options, &call.arguments)?;
     let mut text = String::new();
     let render = |hit: Hit<'_>| {

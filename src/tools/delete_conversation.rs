@@ -6,7 +6,7 @@ use super::{
     arguments::shown,
     error::Error,
     tool::{
-        Answer, Call, Effect, SHORTEST_ID, SWITCHED_OFF, Tool, conversation, json_error, object,
+        Answer, Effect, SHORTEST_ID, SWITCHED_OFF, Tool, ToolCall, conversation, json_error, object,
     },
 };
 use crate::{
@@ -44,8 +44,8 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn delete(call: &Call<'_>) -> Result<Answer, Error> {
-    let Call { engine, options, arguments, .. } = call;
+fn delete(call: &ToolCall<'_>) -> Result<Answer, Error> {
+    let ToolCall { engine, options, arguments, .. } = call;
     if options.no_conversations {
         return Err(Error::refused(SWITCHED_OFF));
     }
@@ -90,7 +90,7 @@ fn delete(call: &Call<'_>) -> Result<Answer, Error> {
 
 /// Returns the id of the recorded or saved conversation in an argument. A title is not enough for a
 /// deletion.
-fn thread_id(call: &Call<'_>, name: &str, word: &str) -> Result<String, Error> {
+fn thread_id(call: &ToolCall<'_>, name: &str, word: &str) -> Result<String, Error> {
     let (word, memory) = (snippet::trim(word), call.engine.memory());
     let (keyed, mut threads) = (memory.thread_keyed(word)?, memory.threads_named(word)?);
     let whole = threads.iter().find(|thread| thread.id == word).map(|thread| thread.id.clone());

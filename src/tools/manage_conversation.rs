@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::searchable,
-    bound::{self, MOST_BYTES},
+    bound::{self, MOST_ANSWER_BYTES},
     error::Error,
     tool::{self, Answer, Effect, Tool, object},
 };
@@ -159,7 +159,7 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn run(call: &tool::Call<'_>) -> Result<Answer, Error> {
+fn run(call: &tool::ToolCall<'_>) -> Result<Answer, Error> {
     let name = call.arguments.string("action", "one of the actions as a string")?;
     let required = || Error::Refused(format!("action is required: one of {}", ACTIONS.join(", ")));
     let name = name.ok_or_else(required)?;
@@ -192,7 +192,7 @@ struct Told {
     log: Option<String>,
 }
 
-fn refuse(call: &tool::Call<'_>, error: &Error) -> Answer {
+fn refuse(call: &tool::ToolCall<'_>, error: &Error) -> Answer {
     let action = match call.arguments.values.get("action") {
         Some(Value::String(name)) => Value::String(snippet::echo(name).into_owned()),
         _ => Value::Null,
@@ -203,7 +203,7 @@ fn refuse(call: &tool::Call<'_>, error: &Error) -> Answer {
 
 /// A call of one action; it reads only the arguments of that action.
 struct Action<'a> {
-    call: &'a tool::Call<'a>,
+    call: &'a tool::ToolCall<'a>,
     name: &'static str,
 }
 
@@ -278,7 +278,8 @@ impl<'a> Action<'a> {
         let (turns, total) = memory.thread_history(id, self.limit()?)?;
         let summary = memory.saved_summary(id)?;
         let returned = turns.len();
-        let room = MOST_BYTES - summary.as_ref().map_or(0, String::len).min(MOST_BYTES);
+        let room =
+            MOST_ANSWER_BYTES - summary.as_ref().map_or(0, String::len).min(MOST_ANSWER_BYTES);
         let (mut bytes, mut messages, mut is_cut) = (0, Vec::new(), false);
         for turn in turns.into_iter().rev() {
             let content = bound::start(&turn.content, room);
@@ -324,7 +325,7 @@ impl<'a> Action<'a> {
         let (count, mut bytes) = (found.len(), 0);
         let fits = |one: &Recalled| {
             bytes += one.passage.len() + one.title.len() + MATCH_FRAME;
-            bytes <= MOST_BYTES
+            bytes <= MOST_ANSWER_BYTES
         };
         let matches = found.into_iter().take_while(fits).map(|one| ThreadMatch {
             thread_id: one.conversation,

@@ -8,7 +8,6 @@ const SOON: u64 = 10;
 /// The step to which seconds are rounded up.
 const STEP: u64 = 5;
 
-/// Returns the lines of notes.
 pub(super) fn lines(notes: &[Note]) -> Vec<String> {
     notes.iter().map(line).collect()
 }
@@ -20,7 +19,6 @@ pub(super) fn message(lines: &[String]) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-/// Returns the line of a note.
 fn line(note: &Note) -> String {
     let advice = match note {
         Note::Building { seconds_left, .. } => {

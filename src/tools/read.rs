@@ -6,7 +6,8 @@ use super::{
     bound,
     error::Error,
     tool::{
-        self, Answer, Call, Effect, Options, Tool, conversation, first_turn, object, plain_error,
+        self, Answer, Effect, Options, Tool, ToolCall, conversation, first_turn, object,
+        plain_error,
     },
 };
 use crate::{
@@ -54,8 +55,8 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn read(call: &Call<'_>) -> Result<Answer, Error> {
-    let Call { engine, options, arguments, stop } = call;
+fn read(call: &ToolCall<'_>) -> Result<Answer, Error> {
+    let ToolCall { engine, options, arguments, stop } = call;
     arguments.only(&ARGUMENTS)?;
     let path = arguments.string("path", "a path as search prints it")?;
     let path = path.filter(|path| !path.is_empty());
@@ -136,11 +137,11 @@ const LINES_BEFORE: u32 = 10;
 
 /// Returns a conversation from a place on, as much as fits, with the id for the next part.
 pub(super) fn part(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     about: &About,
     place: ReadFrom,
 ) -> Result<Option<String>, Error> {
-    let Call { engine, options, stop, .. } = call;
+    let ToolCall { engine, options, stop, .. } = call;
     let session = engine.find(stop).session(about.source, &about.id, options.raw_content)?;
     let Some(session) = session else { return Ok(None) };
     let most = bound::MOST_TOKENS - bound::FRAME;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::wrong,
     error::Error,
-    tool::{Answer, Call, Effect, SWITCHED_OFF, Tool, json_error, object},
+    tool::{Answer, Effect, SWITCHED_OFF, Tool, ToolCall, json_error, object},
 };
 use crate::{engine::Save, text::snippet};
 
@@ -75,8 +75,8 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn save(call: &Call<'_>) -> Result<Answer, Error> {
-    let Call { engine, options, arguments, stop } = call;
+fn save(call: &ToolCall<'_>) -> Result<Answer, Error> {
+    let ToolCall { engine, options, arguments, stop } = call;
     if options.no_conversations {
         return Err(Error::refused(SWITCHED_OFF));
     }

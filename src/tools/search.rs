@@ -8,7 +8,7 @@ use super::{
     bound,
     error::Error,
     notes,
-    tool::{self, Answer, Call, Effect, Tool, object, plain_error},
+    tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
 };
 use crate::{
     engine::{self, ConversationMatch, Engine, Fields, Match, Mode, Question, Scope, SourceKind},
@@ -130,7 +130,7 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn search(call: &Call<'_>) -> Result<Answer, Error> {
+fn search(call: &ToolCall<'_>) -> Result<Answer, Error> {
     let Parsed { question, limit, is_json } = parse(&call.arguments)?;
     let ranking = call.engine.rank_conversations(&question, call.stop)?;
     let is_complete = ranking.is_complete();

@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::Arguments,
-    bound::{self, MOST_BYTES},
+    bound::{self, MOST_ANSWER_BYTES},
     error::Error,
-    tool::{Answer, Call, Effect, Tool, object},
+    tool::{Answer, Effect, Tool, ToolCall, object},
 };
 use crate::{
     engine::{
         self,
-        workspace::{Dates, Error as WorkspaceError, Line, Question},
+        workspace::{Dates, Error as WorkspaceError, Line, WorkspaceQuestion},
     },
     text::snippet,
 };
@@ -84,7 +84,7 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn search(call: &Call<'_>) -> Result<Answer, Error> {
+fn search(call: &ToolCall<'_>) -> Result<Answer, Error> {
     let (question, limit) = question(&call.arguments)?;
     let folder = call.arguments.string("workspace_path", "a folder as a string")?;
     let config = call.engine.config();
@@ -154,7 +154,7 @@ fn listed(folders: &[PathBuf]) -> String {
 
 /// Returns the question and the limit; the question has one line more, to learn whether there are
 /// more lines.
-fn question(given: &Arguments<'_>) -> Result<(Question, usize), Error> {
+fn question(given: &Arguments<'_>) -> Result<(WorkspaceQuestion, usize), Error> {
     given.only(&ARGUMENTS)?;
     let pattern = given.string("query", "a regular expression as a string")?;
     let pattern = pattern.filter(|text| !snippet::trim(text).is_empty());
@@ -168,10 +168,10 @@ fn question(given: &Arguments<'_>) -> Result<(Question, usize), Error> {
     let kind = kind.filter(|kind| !kind.is_empty() && !kind.eq_ignore_ascii_case(EVERY_TYPE));
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let (pattern, kind) = (pattern.to_owned(), kind.map(str::to_owned));
-    Ok((Question { pattern, dates, kind, limit: limit + 1 }, limit))
+    Ok((WorkspaceQuestion { pattern, dates, kind, limit: limit + 1 }, limit))
 }
 
-fn nothing(question: &Question, dates: Option<&str>) -> String {
+fn nothing(question: &WorkspaceQuestion, dates: Option<&str>) -> String {
     let mut text = format!("No results found for query: '{}'", snippet::echo(&question.pattern));
     if let Some(kind) = &question.kind {
         text.push_str(&format!(" (type: {})", snippet::echo(kind)));
@@ -198,7 +198,7 @@ fn results(lines: &[Line], workspaces: &[PathBuf]) -> String {
         let conversation = bound::line(&line.conversation, LONGEST_PATH);
         let (number, text) = (line.number, bound::line_breaks_as_spaces(&line.text));
         let block = format!("**{conversation}** - {file}:{number}\n  {text}\n\n");
-        if body.len() + block.len() > MOST_BYTES {
+        if body.len() + block.len() > MOST_ANSWER_BYTES {
             break;
         }
         body.push_str(&block);

@@ -3,15 +3,15 @@
 use crate::{model::Origin, text::shell::quoted};
 
 /// The session of a coding agent. `Display` gives the command that resumes the session.
-pub(crate) struct Session<'a> {
+pub(crate) struct ResumeCommand<'a> {
     pub(crate) folder: Option<&'a str>,
     pub(crate) words: [&'a str; 3],
 }
 
-impl<'a> Session<'a> {
+impl<'a> ResumeCommand<'a> {
     /// Returns the session of an agent's conversation; `None` if no known agent can resume it. A
     /// session cannot be resumed if its transcript is gone.
-    pub(crate) fn of(agent: &str, origin: &'a Origin) -> Option<Session<'a>> {
+    pub(crate) fn of(agent: &str, origin: &'a Origin) -> Option<ResumeCommand<'a>> {
         let session = origin.session.as_deref().filter(|_| origin.gone.is_none())?;
         // A transcript may hold any text, and the id becomes a part of a command.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -23,14 +23,14 @@ impl<'a> Session<'a> {
         let folder = origin.folder.as_deref().filter(|folder| !folder.is_empty());
         let folder = folder.filter(|folder| !folder.contains(is_hostile));
         match agent {
-            "claude-code" => Some(Session { folder, words: ["claude", "--resume", session] }),
-            "codex" => Some(Session { folder: None, words: ["codex", "resume", session] }),
+            "claude-code" => Some(ResumeCommand { folder, words: ["claude", "--resume", session] }),
+            "codex" => Some(ResumeCommand { folder: None, words: ["codex", "resume", session] }),
             _ => None,
         }
     }
 }
 
-impl std::fmt::Display for Session<'_> {
+impl std::fmt::Display for ResumeCommand<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(folder) = self.folder {
             // With /d, cmd changes the drive too.
@@ -52,7 +52,7 @@ mod tests {
         let command = |agent, folder, session| {
             let (session, folder) = (Some(String::from(session)), Some(String::from(folder)));
             let origin = Origin { session, folder, ..Origin::default() };
-            Session::of(agent, &origin).map(|session| session.to_string())
+            ResumeCommand::of(agent, &origin).map(|session| session.to_string())
         };
         for (agent, folder, session, expected) in [
             ("claude-code", "/home/me/app", "0a-1_b", "cd /home/me/app && claude --resume 0a-1_b"),

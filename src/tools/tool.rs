@@ -29,9 +29,9 @@ pub struct Tool {
     pub schema: fn() -> Map<String, Value>,
     /// Returns the JSON schema of [`Answer::structured`], if the answers have structured data.
     pub output_schema: Option<fn() -> Map<String, Value>>,
-    pub(super) run: fn(&Call<'_>) -> Result<Answer, Error>,
+    pub(super) run: fn(&ToolCall<'_>) -> Result<Answer, Error>,
     /// Returns the text of an error in the format of the tool's contract.
-    pub(super) refuse: fn(&Call<'_>, &Error) -> Answer,
+    pub(super) refuse: fn(&ToolCall<'_>, &Error) -> Answer,
 }
 
 /// The number of attempts of a read-only tool if index files change while they are read.
@@ -50,7 +50,7 @@ impl Tool {
     ) -> Answer {
         let arguments = Arguments { tool: self.name, values: arguments };
         let stop = &self.stop_of_call(stop);
-        let call = Call { engine, options, arguments, stop };
+        let call = ToolCall { engine, options, arguments, stop };
         // A tool that writes runs only once.
         let attempts = if self.effect == Effect::Reads { ATTEMPTS } else { 1 };
         for _ in 1..attempts {
@@ -68,7 +68,7 @@ impl Tool {
         }
         let without = stop.avoiding_indexes();
         let stop = if attempts > 1 { &without } else { stop };
-        let call = Call { stop, ..call };
+        let call = ToolCall { stop, ..call };
         let done = map_faults::caught(|| (self.run)(&call));
         if done.is_err() {
             engine.close();
@@ -99,7 +99,7 @@ impl Tool {
     }
 
     /// Returns the answer for a run that succeeded, failed or panicked.
-    fn answer(&self, call: &Call<'_>, done: Result<Result<Answer, Error>, String>) -> Answer {
+    fn answer(&self, call: &ToolCall<'_>, done: Result<Result<Answer, Error>, String>) -> Answer {
         match done {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
@@ -163,7 +163,7 @@ impl From<String> for Answer {
     }
 }
 
-pub(super) struct Call<'a> {
+pub(super) struct ToolCall<'a> {
     pub(super) engine: &'a Engine,
     pub(super) options: &'a Options,
     pub(super) arguments: Arguments<'a>,
@@ -171,12 +171,12 @@ pub(super) struct Call<'a> {
 }
 
 /// Returns an error answer with the error's text.
-pub(super) fn plain_error(_: &Call<'_>, error: &Error) -> Answer {
+pub(super) fn plain_error(_: &ToolCall<'_>, error: &Error) -> Answer {
     Answer { is_error: true, ..error.to_string().into() }
 }
 
 /// Returns an error answer in the format of the tools that save and delete conversations.
-pub(super) fn json_error(_: &Call<'_>, error: &Error) -> Answer {
+pub(super) fn json_error(_: &ToolCall<'_>, error: &Error) -> Answer {
     Answer { is_error: true, ..json!({"error": error.to_string()}).to_string().into() }
 }
 
@@ -197,7 +197,7 @@ pub(super) const SHORTEST_ID: usize = 4;
 
 /// Returns the conversation in an argument; `None` if there is none.
 pub(super) fn conversation(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     name: &str,
     handle: &str,
 ) -> Result<Option<About>, Error> {
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use crate::engine::Config;
 
-    fn tool(effect: Effect, run: fn(&Call<'_>) -> Result<Answer, Error>) -> Tool {
+    fn tool(effect: Effect, run: fn(&ToolCall<'_>) -> Result<Answer, Error>) -> Tool {
         Tool {
             name: "broken",
             title: "",

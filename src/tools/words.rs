@@ -24,7 +24,6 @@ impl Words {
         Words { tokenizer, terms }
     }
 
-    /// Adds a term.
     pub(crate) fn add(&mut self, term: &str) {
         self.terms.insert(term.to_owned());
     }

@@ -57,7 +57,6 @@ pub(super) struct Ask {
     pub(super) page: usize,
 }
 
-/// Returns the fields of a query string.
 pub(super) fn fields(query: &str) -> impl Iterator<Item = (String, String)> {
     let decoded = |text: &str| {
         let text = text.replace('+', " ");

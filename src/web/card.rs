@@ -9,7 +9,7 @@ use crate::{
     engine::{About, ConversationKey, Engine, Error, Sketch, SourceKind, import::FORMATS},
     model::{Hit, Instant, Origin, Stop},
     text::{amount, snippet},
-    tools::{clock::Clock, session::Session as Resumed},
+    tools::{clock::Clock, session::ResumeCommand},
 };
 
 /// The details of a conversation.
@@ -44,7 +44,7 @@ impl Card {
 
     /// Returns the command that resumes the session of a coding agent.
     pub(super) fn resume(&self) -> Option<String> {
-        Resumed::of(&self.service, &self.origin).map(|session| session.to_string())
+        ResumeCommand::of(&self.service, &self.origin).map(|session| session.to_string())
     }
 
     /// Returns the project with the branch; `None` without a project.
@@ -107,7 +107,6 @@ pub(super) fn title_of(about: &About) -> String {
     }
 }
 
-/// Returns a number with its unit.
 pub(super) fn counted(number: usize, unit: &str) -> String {
     amount::counted(number as u64, unit)
 }

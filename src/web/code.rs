@@ -43,7 +43,6 @@ impl Highlighter {
         Highlighter { left }
     }
 
-    /// Returns code as HTML.
     pub(super) fn html(&mut self, code: &str, language: &str) -> String {
         let is_short = code.len() <= MOST_BYTES && code.lines().all(|l| l.len() <= LONGEST_LINE);
         if self.left.is_zero() || language.is_empty() || !is_short {

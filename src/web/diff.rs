@@ -2,7 +2,6 @@
 
 use super::mark::escaped;
 
-/// A change of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileChange<'a> {
     /// The path of the file, as the agent named it.

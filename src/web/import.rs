@@ -9,7 +9,7 @@ use super::{
     imports::Stage,
     message::size,
     site::{Problem, Site},
-    upload::MOST_BYTES,
+    upload::MOST_UPLOAD_BYTES,
 };
 use crate::model::Stop;
 
@@ -40,7 +40,7 @@ pub(super) fn drop_zone() -> Markup {
     html! {
         form.drop.scripted #drop {
             h2 { "Drop an export here" }
-            p #drop-what { "The zip from ChatGPT or Claude.ai, as it is, of up to " (size(MOST_BYTES as usize)) ". It never leaves this computer." }
+            p #drop-what { "The zip from ChatGPT or Claude.ai, as it is, of up to " (size(MOST_UPLOAD_BYTES as usize)) ". It never leaves this computer." }
             label.sr for="file" { "Export to import" }
             input #file type="file" name="export" accept=".zip,.json,.jsonl" required
                 aria-describedby="drop-what";

@@ -65,7 +65,7 @@ pub(super) struct Versions {
 }
 
 /// The settings with which messages are shown.
-pub(super) struct Reading<'a> {
+pub(super) struct MessageSettings<'a> {
     pub(super) clock: Clock,
     pub(super) marker: &'a Marker,
     pub(super) highlighter: Highlighter,
@@ -87,7 +87,7 @@ enum Part<'a> {
     Output(&'a str),
 }
 
-impl Reading<'_> {
+impl MessageSettings<'_> {
     /// Returns a message with its heading.
     pub(super) fn message(&mut self, message: &ShownMessage<'_>) -> Markup {
         let ShownMessage { number, role, .. } = message;
@@ -384,7 +384,8 @@ mod tests {
             let highlighter = Highlighter::new();
             let (clock, marker) = (Clock::new(false), &Marker::Nothing);
             let is_focused = false;
-            let mut reading = Reading { clock, marker, highlighter, joins_thinking, is_focused };
+            let mut reading =
+                MessageSettings { clock, marker, highlighter, joins_thinking, is_focused };
             let message = ShownMessage {
                 number: 1,
                 role: "assistant",

@@ -113,7 +113,7 @@ async fn conversation(
             _ => file(&site, move |site, stop| talk::as_file(site, &id, stop)).await,
         };
     }
-    let view = talk::View::new(id, None, query.as_deref().unwrap_or_default());
+    let view = talk::TalkView::new(id, None, query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::page(site, &view, stop)).await
 }
 
@@ -123,7 +123,7 @@ async fn message(
     RawQuery(query): RawQuery,
 ) -> Response {
     let Ok(number) = number.parse() else { return missing(State(site)).await };
-    let view = talk::View::new(id, Some(number), query.as_deref().unwrap_or_default());
+    let view = talk::TalkView::new(id, Some(number), query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::page(site, &view, stop)).await
 }
 
@@ -133,7 +133,7 @@ async fn peek(
     RawQuery(query): RawQuery,
 ) -> Response {
     let Ok(number) = number.parse() else { return missing(State(site)).await };
-    let view = talk::View::new(id, Some(number), query.as_deref().unwrap_or_default());
+    let view = talk::TalkView::new(id, Some(number), query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::peek(site, &view, stop)).await
 }
 

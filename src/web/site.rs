@@ -16,7 +16,7 @@ use super::{frame, imports::Imports};
 use crate::{
     engine::{self, Engine, Facets, Flags, Places, Resources, Scope},
     map_faults,
-    model::{self, Stop},
+    model::{self, Stop, StopOnDrop},
     tools::{clock::Clock, hint::Explained},
 };
 
@@ -223,15 +223,6 @@ fn sentence(message: &str) -> String {
     let first: String = rest.next().into_iter().flat_map(char::to_uppercase).collect();
     let end = if message.ends_with(['.', '!', '?']) { "" } else { "." };
     format!("{first}{}{end}", rest.as_str())
-}
-
-/// Requests a stop when the client no longer waits for the answer.
-struct StopOnDrop(Stop);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.request();
-    }
 }
 
 /// Runs work off the async threads. The work stops when the client disconnects, and runs again if

@@ -17,7 +17,7 @@ use super::{
     find::marker,
     flag,
     frame::{Frame, Tab},
-    message::{MOST_SHOWN, Reading, ShownMessage, Versions, has_text},
+    message::{MOST_SHOWN, MessageSettings, ShownMessage, Versions, has_text},
     site::{Problem, Site},
 };
 use crate::{
@@ -49,7 +49,7 @@ const MOST_COLOURING: Duration = Duration::from_secs(3);
 const MOST_NAME: usize = 60;
 
 /// The requested part of a conversation.
-pub(super) struct View {
+pub(super) struct TalkView {
     /// The id or its beginning, a title or a link.
     id: String,
     number: Option<u32>,
@@ -58,10 +58,10 @@ pub(super) struct View {
     is_whole: bool,
 }
 
-impl View {
-    pub(super) fn new(id: String, number: Option<u32>, query: &str) -> View {
+impl TalkView {
+    pub(super) fn new(id: String, number: Option<u32>, query: &str) -> TalkView {
         let is_whole = fields(query).any(|(name, value)| name == "all" && value == "1");
-        View { id, number, ask: Ask::parse(query), is_whole }
+        TalkView { id, number, ask: Ask::parse(query), is_whole }
     }
 }
 
@@ -81,7 +81,7 @@ struct Talk {
 }
 
 /// Returns the whole page.
-pub(super) fn page(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Problem> {
+pub(super) fn page(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let marker = marked_in(&view.ask);
     let talk = open(site, view, &marker, stop)?;
@@ -112,7 +112,7 @@ pub(super) fn page(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
 }
 
 /// Returns a message with its neighbours, for the pane beside the results.
-pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Problem> {
+pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, Problem> {
     /// The number of characters of each neighbour.
     const NEAR: usize = 160;
 
@@ -275,9 +275,9 @@ fn reading<'a>(
     card: &Card,
     marker: &'a Marker,
     highlighter: Highlighter,
-) -> Reading<'a> {
+) -> MessageSettings<'a> {
     let (clock, joins_thinking) = (site.clock(), joins_thinking(card));
-    Reading { clock, marker, highlighter, joins_thinking, is_focused: false }
+    MessageSettings { clock, marker, highlighter, joins_thinking, is_focused: false }
 }
 
 /// Returns the messages on branches that the service does not show.
@@ -332,7 +332,7 @@ fn turn_of(session: &Session, number: u32) -> Result<usize, Problem> {
     })
 }
 
-fn open(site: &Site, view: &View, marker: &Marker, stop: &Stop) -> Result<Talk, Problem> {
+fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Talk, Problem> {
     let (session, card) = find(site, &view.id, stop)?;
     let mut turn = view.number.map(|number| turn_of(&session, number)).transpose()?;
     let is_kept = |at: usize| {
@@ -415,7 +415,7 @@ impl Talk {
     }
 
     fn messages(&self, site: &Site, marker: &Marker, stop: &Stop) -> Markup {
-        let mut reading = Reading {
+        let mut reading = MessageSettings {
             is_focused: self.ask.is_focused,
             ..reading(site, &self.card, marker, Highlighter::new())
         };

@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// The maximum size of a received file in bytes: exports with many pictures have some gigabytes.
-pub(super) const MOST_BYTES: u64 = 16 << 30;
+pub(super) const MOST_UPLOAD_BYTES: u64 = 16 << 30;
 
 /// The maximum number of bytes of a file name.
 const MOST_NAME: usize = 200;
@@ -128,13 +128,13 @@ async fn store(
     body: Body,
 ) -> Result<(UploadFolder, PathBuf), (StatusCode, String)> {
     let too_long = || {
-        let why = format!("The file is longer than {}.", size(MOST_BYTES as usize));
+        let why = format!("The file is longer than {}.", size(MOST_UPLOAD_BYTES as usize));
         (StatusCode::PAYLOAD_TOO_LARGE, why)
     };
     let failed = |error: io::Error| {
         (StatusCode::INSUFFICIENT_STORAGE, format!("The file cannot be kept: {error}."))
     };
-    if length.is_some_and(|length| length > MOST_BYTES) {
+    if length.is_some_and(|length| length > MOST_UPLOAD_BYTES) {
         return Err(too_long());
     }
     let home = &site.engine.config().home;
@@ -154,7 +154,7 @@ async fn store(
         })?;
         let Ok(bytes) = frame.into_data() else { continue };
         done += bytes.len() as u64;
-        if done > MOST_BYTES {
+        if done > MOST_UPLOAD_BYTES {
             return Err(too_long());
         }
         file.write_all(&bytes).map_err(failed)?;

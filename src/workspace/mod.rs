@@ -99,7 +99,7 @@ impl Error {
 
 /// A question to a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Question {
+pub struct WorkspaceQuestion {
     /// A regular expression, matched in either case.
     pub pattern: String,
     /// The month or day of the conversations; `None` for all.
@@ -128,7 +128,7 @@ pub struct Line {
 
 /// The matching lines: newest conversation first, then by path, then by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundLines {
     /// The matching lines.
     pub lines: Vec<Line>,
     /// Files and folders that could not be read, or not to their end, with the reason.

@@ -21,7 +21,7 @@ use grep::{
 use ignore::{WalkBuilder, WalkState};
 
 use super::{
-    Error, Folder, Found, Line, Question,
+    Error, Folder, FoundLines, Line, WorkspaceQuestion,
     best::Best,
     expression::Expression,
     layout::{Contents, Rank, WorkspaceLayout},
@@ -58,7 +58,11 @@ const FIRST_READ: usize = 4 << 10;
 const FAST: Duration = Duration::from_millis(2);
 
 /// Returns the first matching lines.
-pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Found, Error> {
+pub fn search(
+    folders: &[Folder],
+    question: &WorkspaceQuestion,
+    stop: &Stop,
+) -> Result<FoundLines, Error> {
     let expression = Expression::new(&question.pattern, stop)?;
     let search = Search {
         question,
@@ -98,7 +102,7 @@ pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Fo
     }
     let lines = search.best.into_inner().unwrap_or_else(PoisonError::into_inner).into_lines();
     let unread = search.unread.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Found { lines, unread, has_conversations })
+    Ok(FoundLines { lines, unread, has_conversations })
 }
 
 /// Returns a walk through a folder as `rg` does it.
@@ -110,7 +114,7 @@ fn walk(folder: &Folder) -> WalkBuilder {
 
 /// The state of a search that its threads share.
 struct Search<'a> {
-    question: &'a Question,
+    question: &'a WorkspaceQuestion,
     matcher: &'a RegexMatcher,
     stop: &'a Stop,
     speed: Speed,

@@ -52,20 +52,10 @@ fn pasted(text: &str) -> String {
 }
 
 #[test]
+#[ignore = "needs letta-client for Python; PYTHON names the Python"]
 fn the_lines_for_letta_run_in_its_client() {
     // A Python that has `letta-client`, such as that of a virtual environment.
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
-    let has_client = Command::new(&python)
-        .args(["-c", "import letta_client"])
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !has_client {
-        eprintln!(
-            "left out: no letta-client here (pip install letta-client; PYTHON names the Python)"
-        );
-        return;
-    }
     let home = folder();
     let lines = home.path().join("lines.py");
     fs::write(&lines, pasted("letta_client")).unwrap();

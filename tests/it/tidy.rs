@@ -2,7 +2,7 @@
 
 mod code;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use code::exported_names;
 use code::{SourceFile, Tree, functions};
@@ -86,6 +86,12 @@ const KNOWN_WIDE_FUNCTIONS: &[&str] = &[];
 
 /// Constants that are tuples, whose parts have no names.
 const KNOWN_TUPLES: &[&str] = &[];
+
+/// Types of which every room or command has its own.
+const KNOWN_TYPES: &[&str] = &["Args", "Error"];
+
+/// Constants of which every entry of a table has its own, and the tables.
+const KNOWN_CONSTANTS: &[&str] = &["ALL", "FORMAT", "TOOL"];
 
 /// Compares the places that break a rule with the list of known exceptions.
 #[track_caller]
@@ -214,6 +220,24 @@ fn constants_are_no_tuples() {
         tuples.extend(constants.map(|four| format!("{} {}", file.path, four[1])));
     }
     assert_only_known("constants that are tuples", tuples, KNOWN_TUPLES);
+}
+
+#[test]
+fn shared_names_have_one_meaning() {
+    let mut files: [BTreeMap<String, BTreeSet<String>>; 2] = Default::default();
+    for file in Tree::read().files {
+        for (files, names) in files.iter_mut().zip(code::shared_names(&file.code)) {
+            for name in names {
+                files.entry(name).or_default().insert(file.path.clone());
+            }
+        }
+    }
+    let [types, constants] = files.map(|names| {
+        let several = names.into_iter().filter(|(_, files)| files.len() > 1);
+        several.map(|(name, _)| name).collect::<Vec<_>>()
+    });
+    assert_only_known("types that several files define", types, KNOWN_TYPES);
+    assert_only_known("constants that several files define", constants, KNOWN_CONSTANTS);
 }
 
 /// Returns the manifest of the package.

@@ -8,9 +8,9 @@ use std::{
 
 use serde_json::Value;
 
-use super::super::{environment::Environment, places::Places};
+use super::super::{environment::Environment, places::PlaceArgs};
 use super::{
-    Client, ConfigFile, Server, Syntax, can_start, can_start_from_desktop, is_named_verbatim,
+    AiClient, ConfigFile, Server, Syntax, can_start, can_start_from_desktop, is_named_verbatim,
     known, of_project, probe, servers,
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A function that parses the program's arguments; `None` if they name another command than `serve`.
-pub(crate) type ParseServe = fn(&[&str]) -> Result<Option<Places>, clap::Error>;
+pub(crate) type ParseServe = fn(&[&str]) -> Result<Option<PlaceArgs>, clap::Error>;
 
 /// The time limit of reading a database that a client names.
 const MAX_READ: Duration = Duration::from_secs(3);
@@ -36,7 +36,7 @@ enum Check {
 
 /// A client's configuration file and its content.
 pub(crate) struct Configured {
-    client: Client,
+    client: AiClient,
     file: io::Result<ConfigFile>,
     /// The content, or the reason why the client cannot parse the file. `None` if the file was not read.
     content: Option<Result<Value, String>>,
@@ -103,7 +103,7 @@ pub(crate) fn names_other_places(found: &[Configured], parse: ParseServe) -> boo
 }
 
 /// Returns how to make a file readable for its client.
-pub(crate) fn remedy_of(client: &Client, file: &ConfigFile, error: &str) -> &'static str {
+pub(crate) fn remedy_of(client: &AiClient, file: &ConfigFile, error: &str) -> &'static str {
     if error.to_lowercase().contains("escape") {
         return r"write each backslash twice, as in C:\\Users";
     }
@@ -119,7 +119,7 @@ pub(crate) fn remedy_of(client: &Client, file: &ConfigFile, error: &str) -> &'st
 /// Returns the finding about a server.
 fn finding(
     about: String,
-    client: &Client,
+    client: &AiClient,
     server: &Server<'_>,
     environment: &Environment,
     parse: ParseServe,
@@ -143,7 +143,7 @@ fn finding(
 }
 
 fn check(
-    client: &Client,
+    client: &AiClient,
     server: &Server<'_>,
     environment: &Environment,
     parse: ParseServe,
@@ -209,7 +209,7 @@ fn check(
 }
 
 /// Checks the folders and the database that a server is given.
-fn check_places(server: &Server<'_>, places: Places) -> Check {
+fn check_places(server: &Server<'_>, places: PlaceArgs) -> Check {
     let variable =
         |name: &str| server.variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = places.home.or_else(|| variable("VERBATIM_HOME"));

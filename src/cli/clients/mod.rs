@@ -55,7 +55,7 @@ enum Entry {
 
 /// A client with a documented configuration file.
 #[derive(Clone, Debug)]
-pub(super) struct Client {
+pub(super) struct AiClient {
     /// The name of the client on the command line.
     pub(super) id: &'static str,
     /// The name of the client for people.
@@ -72,7 +72,7 @@ pub(super) struct Client {
     is_desktop: bool,
 }
 
-impl Client {
+impl AiClient {
     /// Returns whether the client seems to be installed.
     pub(super) fn is_installed(&self) -> bool {
         self.marker.exists()
@@ -106,7 +106,7 @@ impl Client {
 }
 
 /// Returns every known client that exists on this platform.
-pub(super) fn known(environment: &Environment) -> Vec<Client> {
+pub(super) fn known(environment: &Environment) -> Vec<AiClient> {
     let home = environment.user_folder.as_deref();
     let config = environment.config_folder.as_deref();
     // Zed uses this folder on macOS too, and OpenCode on every platform.
@@ -128,7 +128,7 @@ pub(super) fn known(environment: &Environment) -> Vec<Client> {
             let is_desktop =
                 !["claude-code", "codex", "copilot", "gemini", "opencode"].contains(&id);
             let (path, marker) = (folder.join(path), folder.join(marker));
-            clients.push(Client { id, name, path, marker, key, syntax, entry, is_desktop });
+            clients.push(AiClient { id, name, path, marker, key, syntax, entry, is_desktop });
         };
     let at = ["Claude", "Claude/claude_desktop_config.json"];
     add("claude-desktop", "Claude Desktop", config, at, "mcpServers", StrictJson, Plain);
@@ -162,7 +162,7 @@ pub(super) fn known(environment: &Environment) -> Vec<Client> {
 }
 
 /// Returns the configuration files of a project that clients read.
-fn of_project(environment: &Environment) -> Vec<Client> {
+fn of_project(environment: &Environment) -> Vec<AiClient> {
     let folder = &environment.working_folder;
     let clients = known(environment).into_iter();
     clients
@@ -174,7 +174,7 @@ fn of_project(environment: &Environment) -> Vec<Client> {
                 _ => return None,
             };
             let path = folder.join(path);
-            (path != client.path).then_some(Client { path, ..client })
+            (path != client.path).then_some(AiClient { path, ..client })
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use std::{net::IpAddr, time::Duration};
 use axum::http::Uri;
 use serde_json::{Value, json};
 
-use super::{super::environment::Environment, Client, Server, URL_KEYS};
+use super::{super::environment::Environment, AiClient, Server, URL_KEYS};
 
 /// The variable from which some clients read the token.
 pub(crate) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
@@ -38,7 +38,7 @@ pub(crate) struct RemoteEntry {
     pub(crate) is_here: bool,
 }
 
-impl Client {
+impl AiClient {
     /// Returns the entry for a server over HTTP; `None` if the client does not support such servers.
     pub(crate) fn remote_entry(&self, url: &str, token: &str) -> Option<RemoteEntry> {
         let headers =

@@ -33,7 +33,7 @@ const HOW_TO_EXPORT: &str = "To get one:
 Each service sends you a link to a zip. Download it, and run `verbatim import` again.";
 
 /// The decision about the exports that were found.
-pub(super) enum Choice {
+pub(super) enum FoundChoice {
     /// Import these exports; the list is empty if all were imported already.
     Import(Vec<PathBuf>),
     /// Import nothing; end with this exit code.
@@ -46,10 +46,10 @@ pub(super) fn choose(
     (config, target): (&Config, &StoreAddress),
     environment: &Environment,
     out: &mut dyn Write,
-) -> io::Result<Choice> {
+) -> io::Result<FoundChoice> {
     let Some(folder) = &environment.download_folder else {
         complain("no folder of downloads is known; name the export");
-        return Ok(Choice::Leave(NOTHING));
+        return Ok(FoundChoice::Leave(NOTHING));
     };
     let place = places::short(folder, environment);
     let (found, failures) = match import::found_in(folder, target) {
@@ -57,7 +57,7 @@ pub(super) fn choose(
         Err(error) if error.kind() == io::ErrorKind::NotFound => Default::default(),
         Err(error) => {
             complain(&format!("{place} cannot be read: {error}; name the export"));
-            return Ok(Choice::Leave(UNANSWERED));
+            return Ok(FoundChoice::Leave(UNANSWERED));
         }
     };
     for failure in failures {
@@ -74,7 +74,7 @@ pub(super) fn choose(
                 "The transcripts in {folders} need no import: `verbatim search` finds what they say."
             )?;
         }
-        return Ok(Choice::Leave(NOTHING));
+        return Ok(FoundChoice::Leave(NOTHING));
     }
     writeln!(out, "Found in {place}:")?;
     let name = |export: &FoundExport| {
@@ -98,7 +98,7 @@ pub(super) fn choose(
     let question = match (fresh.len(), found.len()) {
         (0, _) => {
             writeln!(out, "Nothing is new. To import one again: verbatim import {example}")?;
-            return Ok(Choice::Import(fresh));
+            return Ok(FoundChoice::Import(fresh));
         }
         (1, 1) => "Import it?".to_owned(),
         (1, _) => "Import the new one?".to_owned(),
@@ -107,20 +107,20 @@ pub(super) fn choose(
         (fresh, _) => format!("Import the {fresh} new ones?"),
     };
     if yes {
-        return Ok(Choice::Import(fresh));
+        return Ok(FoundChoice::Import(fresh));
     }
     if !environment.can_ask {
         complain(&format!(
             "nothing was imported, because nobody can be asked here: `verbatim import --yes` imports \
              what is new; `verbatim import {example}` imports only that file"
         ));
-        return Ok(Choice::Leave(UNANSWERED));
+        return Ok(FoundChoice::Leave(UNANSWERED));
     }
     if confirmed(&question)? {
-        return Ok(Choice::Import(fresh));
+        return Ok(FoundChoice::Import(fresh));
     }
     writeln!(out, "Nothing was imported. To import one: verbatim import {example}")?;
-    Ok(Choice::Leave(FOUND))
+    Ok(FoundChoice::Leave(FOUND))
 }
 
 /// Returns the service, the size and the day of an export.

@@ -41,7 +41,7 @@ const COLOURS: [(&str, Style); 12] = [
 
 /// Colours code. The syntaxes are loaded for the first code block.
 #[derive(Debug, Default)]
-pub(crate) struct Highlighter {
+pub(crate) struct CodeHighlighter {
     syntaxes: OnceLock<Syntaxes>,
     /// The time that colouring took so far.
     taken: Cell<Duration>,
@@ -53,7 +53,7 @@ struct Syntaxes {
     colours: Vec<(Scope, Style)>,
 }
 
-impl Highlighter {
+impl CodeHighlighter {
     /// Returns the lines of code, coloured if colours are on, the language is known and time is left.
     pub(super) fn highlighted(
         &self,

@@ -20,7 +20,7 @@ use super::{
     output::harmless,
 };
 
-pub(super) use self::code::Highlighter;
+pub(super) use self::code::CodeHighlighter;
 
 /// The longest message that is rendered, in bytes; a longer message is shown as it is.
 pub(super) const MOST_RENDERED: usize = 256 << 10;
@@ -45,7 +45,7 @@ pub(super) fn write(
     out: &mut dyn Write,
     message: &str,
     look: Look,
-    highlighter: &Highlighter,
+    highlighter: &CodeHighlighter,
     mark: Mark<'_>,
 ) -> io::Result<()> {
     let is_call = |at: &usize| *at == 0 || message.as_bytes()[at - 1] == b'\n';
@@ -103,7 +103,7 @@ enum Block {
 struct Page<'a> {
     out: &'a mut dyn Write,
     look: Look,
-    highlighter: &'a Highlighter,
+    highlighter: &'a CodeHighlighter,
     mark: Mark<'a>,
     text: StyledText,
     block: Block,
@@ -122,7 +122,7 @@ impl<'a> Page<'a> {
     fn new(
         out: &'a mut dyn Write,
         look: Look,
-        highlighter: &'a Highlighter,
+        highlighter: &'a CodeHighlighter,
         mark: Mark<'a>,
     ) -> Page<'a> {
         let (prefixes, lists, links, styles) = Default::default();

@@ -10,7 +10,7 @@ fn rendered(markdown: &str, look: Look, word: &str) -> String {
         found.map(|(at, word)| at..at + word.len()).collect()
     };
     let mut out = Vec::new();
-    write(&mut out, markdown, look, &Highlighter::default(), &mark).unwrap();
+    write(&mut out, markdown, look, &CodeHighlighter::default(), &mark).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -19,9 +19,9 @@ use crossterm::{clipboard::CopyToClipboard, event, execute};
 
 use self::{
     screen::Screen,
-    search::{Preview, Results, Target, Worker},
+    search::{PickerTarget, Preview, Results, Worker},
     state::{Action, Picker},
-    view::View,
+    view::PickerView,
 };
 use super::{error::Error, found::conversation, open, output::harmless};
 use crate::{
@@ -76,9 +76,9 @@ pub(super) fn run(engine: &Arc<Engine>, colours: bool) -> Result<Picked, Error> 
 struct Loop<'a> {
     engine: &'a Arc<Engine>,
     picker: Picker,
-    view: View,
+    view: PickerView,
     searches: Worker<String>,
-    previews: Worker<Target>,
+    previews: Worker<PickerTarget>,
     is_reading: bool,
     /// Whether the screen must be drawn again.
     is_changed: bool,
@@ -98,7 +98,7 @@ impl Loop<'_> {
         })?;
         let mut picker = Picker::default();
         picker.is_searching = true;
-        let (view, screen) = (View::new(colours), Screen::open()?);
+        let (view, screen) = (PickerView::new(colours), Screen::open()?);
         let (is_reading, is_changed) = (false, true);
         Ok(Loop {
             engine,
@@ -211,7 +211,7 @@ impl Loop<'_> {
     }
 
     /// Copies the text of a message to the clipboard of the terminal, over SSH too.
-    fn copy(&self, target: &Target) -> io::Result<String> {
+    fn copy(&self, target: &PickerTarget) -> io::Result<String> {
         let Some(text) = search::text_of(self.engine, target) else {
             return Ok("the message cannot be read".to_owned());
         };
@@ -228,7 +228,7 @@ impl Loop<'_> {
 }
 
 /// Opens a conversation on its service's site; returns a message for the user.
-fn browse(engine: &Engine, target: Target) -> Result<String, Error> {
+fn browse(engine: &Engine, target: PickerTarget) -> Result<String, Error> {
     let found = conversation(engine, (target.source, target.id), &Stop::never())?;
     let Some(link) = found.link().filter(|link| open::is_web(link)) else {
         return Ok("this conversation has no link; Enter shows it".to_owned());
@@ -238,7 +238,7 @@ fn browse(engine: &Engine, target: Target) -> Result<String, Error> {
 }
 
 /// Returns the conversation's id, with the number of the message, for `verbatim show`.
-fn word_of(engine: &Engine, target: Target) -> String {
+fn word_of(engine: &Engine, target: PickerTarget) -> String {
     let Some(hit) = &target.message else { return target.id };
     let found = conversation(engine, (target.source, target.id.clone()), &Stop::never());
     match found.ok().and_then(|found| found.number(hit)) {
@@ -248,7 +248,7 @@ fn word_of(engine: &Engine, target: Target) -> String {
 }
 
 /// Returns the command that resumes a coding agent's session; `None` if it is no such session.
-fn resume_command(engine: &Engine, target: Target) -> Result<Option<String>, Error> {
+fn resume_command(engine: &Engine, target: PickerTarget) -> Result<Option<String>, Error> {
     let found = conversation(engine, (target.source, target.id), &Stop::never())?;
     Ok(open::session(&found).map(|session| session.to_string()))
 }

@@ -94,7 +94,7 @@ pub(super) struct MarkedText {
 
 /// The conversation, and maybe the message, to which a key applies.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct PickerTarget {
     pub(super) source: SourceKind,
     pub(super) id: String,
     pub(super) message: Option<Hit<'static>>,
@@ -123,10 +123,10 @@ impl Results {
     }
 
     /// Returns the target of a key for a conversation, or for a message of the conversation.
-    pub(super) fn target(&self, conversation: usize, message: Option<usize>) -> Target {
+    pub(super) fn target(&self, conversation: usize, message: Option<usize>) -> PickerTarget {
         let of = &self.conversations[conversation];
         let message = message.map(|number| of.messages[number].hit.clone());
-        Target { source: of.source, id: of.id.clone(), message, text: self.text.clone() }
+        PickerTarget { source: of.source, id: of.id.clone(), message, text: self.text.clone() }
     }
 }
 
@@ -237,7 +237,7 @@ fn list(engine: &Engine, stop: &Stop, results: &mut Results) -> Option<String> {
 }
 
 /// Reads the messages around a target; `None` if the work was stopped or failed.
-pub(super) fn preview(engine: &Engine, target: &Target, stop: &Stop) -> Option<Preview> {
+pub(super) fn preview(engine: &Engine, target: &PickerTarget, stop: &Stop) -> Option<Preview> {
     let pattern = LiteralPattern::new(&target.text, false);
     let faults = map_faults::count();
     let read = map_faults::caught(|| {
@@ -257,7 +257,7 @@ pub(super) fn preview(engine: &Engine, target: &Target, stop: &Stop) -> Option<P
 }
 
 /// Returns the whole text of a target's message, or of the first message if the target is a conversation.
-pub(super) fn text_of(engine: &Engine, target: &Target) -> Option<String> {
+pub(super) fn text_of(engine: &Engine, target: &PickerTarget) -> Option<String> {
     let stop = Stop::never();
     let faults = map_faults::count();
     let read = map_faults::caught(|| {

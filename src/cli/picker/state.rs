@@ -5,7 +5,7 @@ use tui_input::{Input, InputRequest, backend::crossterm::to_input_request};
 
 use super::{
     super::output::harmless,
-    search::{Preview, Results, Target},
+    search::{PickerTarget, Preview, Results},
 };
 
 /// The number of lines that stay visible when a page is scrolled.
@@ -241,13 +241,13 @@ impl Picker {
     }
 
     /// Returns what is chosen.
-    pub(super) fn target(&self) -> Option<Target> {
+    pub(super) fn target(&self) -> Option<PickerTarget> {
         let row = self.rows[self.chosen_row()?];
         Some(self.results.target(row.conversation, row.message))
     }
 
     /// Returns the target whose preview is needed, once for each choice.
-    pub(super) fn wanted_preview(&mut self) -> Option<Target> {
+    pub(super) fn wanted_preview(&mut self) -> Option<PickerTarget> {
         std::mem::take(&mut self.needs_preview).then(|| self.target()).flatten()
     }
 }

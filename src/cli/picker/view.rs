@@ -39,7 +39,7 @@ const ELLIPSIS: &str = "…";
 
 /// The drawing code of the picker, with the wrapped lines of the preview.
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct PickerView {
     styles: Styles,
     wrapped: Option<WrappedPreview>,
 }
@@ -63,9 +63,9 @@ struct WrappedPreview {
     focus: usize,
 }
 
-impl View {
+impl PickerView {
     /// Returns a view; without colours, the view uses only bold and reversed text.
-    pub(super) fn new(colours: bool) -> View {
+    pub(super) fn new(colours: bool) -> PickerView {
         let plain = Style::new();
         let (mark, heading, warning) = match colours {
             true => (plain.fg(Color::Red), plain.fg(Color::Green), plain.fg(Color::Yellow)),
@@ -78,7 +78,7 @@ impl View {
             chosen: plain.add_modifier(Modifier::REVERSED),
             warning,
         };
-        View { styles, wrapped: None }
+        PickerView { styles, wrapped: None }
     }
 
     /// Draws the whole screen.
@@ -434,7 +434,7 @@ mod tests {
 
         /// Returns the screen as text, and below it the marked and the chosen text.
         fn drawn(&mut self, width: u16, height: u16) -> String {
-            let mut view = View::new(true);
+            let mut view = PickerView::new(true);
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
             terminal.draw(|frame| view.draw(frame, &mut self.picker)).unwrap();
             let buffer = terminal.backend().buffer();
@@ -547,7 +547,7 @@ mod tests {
 
     #[test]
     fn text_without_colours_is_underlined() {
-        let styles = View::new(false).styles;
+        let styles = PickerView::new(false).styles;
         for style in [styles.mark, styles.heading, styles.dim, styles.chosen, styles.warning] {
             assert_eq!((style.fg, style.bg), (None, None));
         }

@@ -78,7 +78,6 @@ struct Pending {
     files: Vec<Attachment>,
 }
 
-/// The files of an export.
 struct ExportFiles<'a> {
     export: &'a mut Export,
     /// The files that were looked for, by their ids: each with its name in the export; `None` if it is

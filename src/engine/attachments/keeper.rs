@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     attachment::Attachment,
-    media_type::{PLAIN, type_of},
+    media_type::{PLAIN_TEXT, type_of},
     store::{AttachmentStore, FILES, UNDER_WAY, failed, hex},
 };
 use crate::{
@@ -108,7 +108,7 @@ impl<'a> Keeper<'a> {
             file.persist(&path).map_err(|error| io_failed(error.error))?;
             self.open.as_mut().expect("it is open").1 += bytes;
         }
-        let media_type = media_type.unwrap_or(PLAIN).to_owned();
+        let media_type = media_type.unwrap_or(PLAIN_TEXT).to_owned();
         Ok(Attachment { media_type, bytes, sha256, ..Attachment::default() })
     }
 

@@ -1,7 +1,7 @@
 //! The type of a file, by its content.
 
 /// The type of texts, and the type of contents whose type is unknown.
-pub(super) const PLAIN: &str = "text/plain";
+pub(super) const PLAIN_TEXT: &str = "text/plain";
 const UNKNOWN: &str = "application/octet-stream";
 
 /// Returns the type of a content by its first bytes. The type that the export gives is not used: a
@@ -23,7 +23,7 @@ pub(super) fn type_of(start: &[u8]) -> &'static str {
         _ => match std::str::from_utf8(start) {
             // The last character may be cut.
             Err(error) if error.error_len().is_some() => UNKNOWN,
-            _ => PLAIN,
+            _ => PLAIN_TEXT,
         },
     }
 }

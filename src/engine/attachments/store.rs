@@ -67,7 +67,6 @@ impl AttachmentStore {
         }
     }
 
-    /// Opens a file.
     pub(crate) fn open(&self, attachment: &Attachment) -> Result<File, Error> {
         let path = self.file_path(&attachment.sha256);
         File::open(&path).map_err(failed(&path))
@@ -292,7 +291,6 @@ pub(super) fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
     move |source| Error::Attachments { path: path.clone(), source }
 }
 
-/// Returns what is in a folder.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let paths = fs::read_dir(folder).and_then(|all| all.map(|entry| Ok(entry?.path())).collect());
     paths.map_err(failed(folder))

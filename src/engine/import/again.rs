@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use crate::{
         db::TestConnection,
-        engine::import::{Progress, Report, Target, import_until},
+        engine::import::{ImportProgress, Report, Target, import_until},
         model::Stop,
     };
 
@@ -250,7 +250,7 @@ mod tests {
             let database = self.path("chats.db");
             let target = Target::database(&database, withheld);
             let read = Cell::new(0);
-            let tell = |progress: Progress| read.set(progress.source.done);
+            let tell = |progress: ImportProgress| read.set(progress.source.done);
             let sources = [self.path(name)];
             let report = import_until(&sources, &target, branches, &Stop::never(), &tell);
             (report.unwrap(), read.get() > 0)
@@ -352,7 +352,7 @@ mod tests {
         let other = TestConnection::open(place.path("chats.db")).unwrap();
         let (database, withheld) = (place.path("chats.db"), Withheld::default());
         let target = Target::database(&database, &withheld);
-        let write = |_: Progress| {
+        let write = |_: ImportProgress| {
             other.execute_batch("UPDATE messages SET content = 'blue' WHERE id = 'm1'").ok();
         };
         let sources = [place.path("b.json")];

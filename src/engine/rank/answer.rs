@@ -38,7 +38,7 @@ const MAX_CHUNKED: usize = 16 << 10;
 const MAX_WITHOUT_TERMS: usize = 64 << 20;
 
 /// A conversation: the place of its source among the ranked sources, and its number there.
-pub(super) type ConversationKey = (usize, u32);
+pub(super) type ConversationPlace = (usize, u32);
 
 /// The scored messages for a question, with the sources and concepts.
 pub(super) struct ScoredMessages {
@@ -48,32 +48,32 @@ pub(super) struct ScoredMessages {
 }
 
 /// The result of ranking by the indexes, and the sources that are left.
-pub(super) enum Found {
+pub(super) enum FoundBy {
     /// The scored messages, and the sources that have to be scanned.
-    Scored(ScoredMessages, Vec<Source>),
+    Scores(ScoredMessages, Vec<Source>),
     /// There is nothing to rank by: these sources are searched for the text as a substring.
-    BySubstring(Vec<Source>),
+    Substring(Vec<Source>),
 }
 
 impl Ranker<'_> {
     /// Scores every message that answers, in the sources that have an index.
-    pub(super) fn find(&mut self) -> Result<Found, Error> {
+    pub(super) fn find(&mut self) -> Result<FoundBy, Error> {
         if self.question.mode == Mode::Exact {
-            return Ok(Found::BySubstring(self.readable_sources()?));
+            return Ok(FoundBy::Substring(self.readable_sources()?));
         }
         let texts = self.concepts();
         let OpenedSources { ranked: sources, scanned } = self.open_sources()?;
         let all = || sources.iter().map(|it| it.source.clone()).chain(scanned.clone()).collect();
         let is_single = texts.len() == 1;
         if is_single && sources.is_empty() && Tokenizer::default().question(texts[0]).is_empty() {
-            return Ok(Found::BySubstring(all()));
+            return Ok(FoundBy::Substring(all()));
         }
         let mut concepts = Vec::new();
         let mut by_concept: Vec<Vec<Scored>> = Vec::new();
         for text in texts.into_iter().filter(|_| !sources.is_empty()) {
             let mut concept = self.parse_concept(text, &sources)?;
             if is_single && is_without_words(&concept) {
-                return Ok(Found::BySubstring(all()));
+                return Ok(FoundBy::Substring(all()));
             }
             if self.question.fields != Fields::Summaries {
                 by_concept.push(self.score_messages(&sources, &mut concept)?);
@@ -85,7 +85,7 @@ impl Ranker<'_> {
             1 => by_concept.remove(0),
             _ => in_common_conversations(&sources, by_concept, self.common.is_some()),
         };
-        Ok(Found::Scored(ScoredMessages { sources, concepts, scored }, scanned))
+        Ok(FoundBy::Scores(ScoredMessages { sources, concepts, scored }, scanned))
     }
 
     /// Returns the conversations that answer best.
@@ -98,14 +98,14 @@ impl Ranker<'_> {
             Fields::Messages => HashMap::new(),
             Fields::Summaries | Fields::Both => self.score_titles(found)?,
         };
-        let mut messages: HashMap<ConversationKey, Vec<Scored>> = HashMap::new();
+        let mut messages: HashMap<ConversationPlace, Vec<Scored>> = HashMap::new();
         for scored in &found.scored {
             let scorer = &found.sources[scored.source].scorer;
             if let Some(conversation) = scorer.conversation(scored.doc_id) {
                 messages.entry((scored.source, conversation)).or_default().push(*scored);
             }
         }
-        let mut scores: HashMap<ConversationKey, f32> = HashMap::new();
+        let mut scores: HashMap<ConversationPlace, f32> = HashMap::new();
         for (conversation, scored) in &messages {
             scores.insert(*conversation, joined(scored.iter().map(|scored| scored.score)));
         }
@@ -113,13 +113,13 @@ impl Ranker<'_> {
         for (conversation, score) in titles {
             *scores.entry(conversation).or_default() += title_weight * score;
         }
-        let mut order: Vec<(ConversationKey, f32)> = scores.into_iter().collect();
+        let mut order: Vec<(ConversationPlace, f32)> = scores.into_iter().collect();
         order.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let mut total = order.len();
         let mut items = Vec::new();
         // Of an index that is out of date some conversations may be gone: the next ones take their place.
         for some in order.chunks(self.question.limit.max(1)) {
-            let old: Vec<ConversationKey> = some.iter().map(|(key, _)| *key).collect();
+            let old: Vec<ConversationPlace> = some.iter().map(|(key, _)| *key).collect();
             let mut sketches = self.sketches_of_older(&found.sources, &old);
             for &((source, conversation), score) in some {
                 let ranked = &found.sources[source];
@@ -286,14 +286,14 @@ fn in_common_conversations(
     by_concept: Vec<Vec<Scored>>,
     are_common: bool,
 ) -> Vec<Scored> {
-    let conversation = |scored: &Scored| -> Option<ConversationKey> {
+    let conversation = |scored: &Scored| -> Option<ConversationPlace> {
         Some((scored.source, sources[scored.source].scorer.conversation(scored.doc_id)?))
     };
     let count = by_concept.len() as f32;
-    let mut common: Option<HashSet<ConversationKey>> = None;
-    let mut sums: HashMap<ConversationKey, f32> = HashMap::new();
+    let mut common: Option<HashSet<ConversationPlace>> = None;
+    let mut sums: HashMap<ConversationPlace, f32> = HashMap::new();
     for scored in &by_concept {
-        let mut best: HashMap<ConversationKey, f32> = HashMap::new();
+        let mut best: HashMap<ConversationPlace, f32> = HashMap::new();
         for scored in scored {
             if let Some(conversation) = conversation(scored) {
                 let score = best.entry(conversation).or_default();

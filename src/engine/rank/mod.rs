@@ -18,7 +18,7 @@ use super::{
     error::Error,
     source::{Note, Source},
 };
-use answer::{Found, ScoredMessages};
+use answer::{FoundBy, ScoredMessages};
 
 pub use question::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub(crate) use ranker::Ranker;
@@ -28,8 +28,8 @@ impl Ranker<'_> {
     /// with their number.
     pub(crate) fn messages(mut self) -> Result<Ranking<Match>, Error> {
         let (found, scanned) = match self.find()? {
-            Found::Scored(found, scanned) => (found, scanned),
-            Found::BySubstring(sources) => return self.messages_by_substring(&sources),
+            FoundBy::Scores(found, scanned) => (found, scanned),
+            FoundBy::Substring(sources) => return self.messages_by_substring(&sources),
         };
         let limit = self.question.limit;
         let matches = self.matches(&found, &found.scored, limit);
@@ -53,7 +53,7 @@ impl Ranker<'_> {
     /// Returns the ids of the messages that answer best, duplicate texts included.
     pub(crate) fn message_ids(mut self) -> Result<Vec<String>, Error> {
         let found = match self.find()? {
-            Found::Scored(found, scanned) if scanned.is_empty() => found,
+            FoundBy::Scores(found, scanned) if scanned.is_empty() => found,
             _ => {
                 let items = self.messages()?.items.into_iter();
                 return Ok(items.map(|item| item.hit.message_id.into_owned()).collect());
@@ -70,8 +70,8 @@ impl Ranker<'_> {
     /// Returns the conversations that answer best.
     pub(crate) fn conversations(mut self) -> Result<Ranking<ConversationMatch>, Error> {
         let (found, scanned) = match self.find()? {
-            Found::Scored(found, scanned) => (found, scanned),
-            Found::BySubstring(sources) => return self.conversations_by_substring(&sources),
+            FoundBy::Scores(found, scanned) => (found, scanned),
+            FoundBy::Substring(sources) => return self.conversations_by_substring(&sources),
         };
         let (mut items, mut total) = self.ranked_conversations(&found)?;
         let mut is_cut = self.is_cut;

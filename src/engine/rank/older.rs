@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
-    answer::ConversationKey, fuse::Scored, prepare::RankedSource, question::Match, ranker::Ranker,
+    answer::ConversationPlace, fuse::Scored, prepare::RankedSource, question::Match, ranker::Ranker,
 };
 use crate::engine::{
     error::Error,
@@ -57,12 +57,12 @@ impl Ranker<'_> {
     pub(super) fn sketches_of_older(
         &mut self,
         sources: &[RankedSource],
-        conversations: &[ConversationKey],
-    ) -> HashMap<ConversationKey, Sketch> {
+        conversations: &[ConversationPlace],
+    ) -> HashMap<ConversationPlace, Sketch> {
         let mut found = HashMap::new();
         for (place, source) in sources.iter().enumerate().filter(|(_, it)| it.checked.is_some()) {
             let here = conversations.iter().filter(|(source, _)| *source == place);
-            let ids: Vec<(String, ConversationKey)> =
+            let ids: Vec<(String, ConversationPlace)> =
                 here.map(|key| (source.scorer.about(key.1).id, *key)).collect();
             let names: Vec<&str> = ids.iter().map(|(id, _)| id.as_str()).collect();
             let mut sketches = self.sketched_now(source, &names);

@@ -76,7 +76,6 @@ pub(super) struct ScanResult {
     pub(super) is_cut: bool,
 }
 
-/// The task of one scan.
 struct ScanTask<'a> {
     concepts: &'a [WordFinder],
     passages: &'a PassageFinder,

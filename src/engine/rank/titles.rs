@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use super::{
-    answer::{ConversationKey, ScoredMessages},
+    answer::{ConversationPlace, ScoredMessages},
     question::Mode,
     ranker::Ranker,
 };
@@ -38,11 +38,11 @@ impl Ranker<'_> {
     pub(super) fn score_titles(
         &mut self,
         found: &ScoredMessages,
-    ) -> Result<HashMap<ConversationKey, f32>, Error> {
+    ) -> Result<HashMap<ConversationPlace, f32>, Error> {
         let with_terms = self.question.mode != Mode::Vector;
         let queries: Vec<TitleQuery<'_>> =
             found.concepts.iter().map(|concept| title_query(concept, with_terms)).collect();
-        let mut conversations: Vec<ConversationKey> = Vec::new();
+        let mut conversations: Vec<ConversationPlace> = Vec::new();
         // By concept, then by conversation.
         let mut scores: Vec<Vec<f32>> = vec![Vec::new(); queries.len()];
         let mut cosines: Vec<Vec<f32>> = vec![Vec::new(); queries.len()];

@@ -33,7 +33,6 @@ pub struct Tally {
     pub sources: BTreeMap<String, u64>,
     /// By the model that wrote them, as far as the sources say.
     pub models: BTreeMap<String, u64>,
-    /// By conversation, for each source.
     pub(crate) by_conversation: Vec<(SourceKind, HashMap<String, u64>)>,
     /// The notes about everything that was left out.
     pub(crate) notes: Vec<Note>,

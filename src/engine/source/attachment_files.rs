@@ -40,7 +40,6 @@ impl AttachmentFiles {
         self.imported.has(file) || self.of_transcripts.has(file)
     }
 
-    /// Opens a file.
     pub(crate) fn open(&self, file: &Attachment) -> Result<File, Error> {
         // A content is the same in both stores: its hash names it.
         match self.of_transcripts.has(file) {

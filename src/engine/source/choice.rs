@@ -25,8 +25,8 @@ use crate::{
     model::{Hit, Request, Stop},
 };
 
-/// What the messages of a snapshot were folded into, with the numbers of their segments.
-pub(crate) type FoldedTexts<T> = (Arc<Snapshot>, Vec<(usize, T)>);
+/// What the messages of a snapshot were aggregated into, with the numbers of their segments.
+pub(crate) type AggregatedTexts<T> = (Arc<Snapshot>, Vec<(usize, T)>);
 
 impl Source {
     /// Returns the best reader of the state that the source is in now: the index if it is current,
@@ -84,20 +84,20 @@ impl Source {
         ClusterReader::new(Arc::clone(cluster), self.model())
     }
 
-    /// Gives the messages whose text matches a request to `add`, as [`Snapshot::fold_texts`] says, those
+    /// Gives the messages whose text matches a request to `add`, as [`Snapshot::aggregate_texts`] says, those
     /// that answers leave out too; `None` if the index cannot answer.
-    pub(crate) fn fold_texts<T: Send>(
+    pub(crate) fn aggregate_texts<T: Send>(
         &self,
         request: &Request,
         stop: &Stop,
         make: &(dyn Fn() -> T + Sync),
         add: &(dyn Fn(&mut T, TextMatch<'_>) + Sync),
-    ) -> Option<FoldedTexts<T>> {
+    ) -> Option<AggregatedTexts<T>> {
         let snapshot = self.current_index(stop).ok()?;
         let faults = map_faults::count();
-        let folded = map_faults::caught(|| snapshot.fold_texts(request, stop, make, add));
+        let done = map_faults::caught(|| snapshot.aggregate_texts(request, stop, make, add));
         let is_sound = map_faults::count() == faults && snapshot.is_intact();
-        Some((snapshot, folded.ok()?.ok().filter(|_| is_sound)?))
+        Some((snapshot, done.ok()?.ok().filter(|_| is_sound)?))
     }
 
     /// Does as [`Source::search`] does, and hands over copies of the hits.

@@ -26,7 +26,6 @@ use crate::{
     model::{Hit, Instant, Origin, Request, Stop},
 };
 
-/// The reader of an index.
 #[derive(Debug)]
 pub(super) struct IndexedReader {
     source: Source,

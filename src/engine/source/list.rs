@@ -4,6 +4,7 @@ use std::{cmp::Reverse, ops::Range};
 
 use super::{
     note::Note,
+    reader::Listing,
     scope::{About, Scope},
     sources::{Source, Sources},
 };
@@ -41,6 +42,30 @@ impl ListedPage {
     }
 }
 
+/// A page of a list of conversations that are not described yet.
+struct Undescribed {
+    listings: Vec<Box<dyn Listing>>,
+    /// For each conversation the number of its listing, and its place there.
+    page: Vec<(usize, usize)>,
+    total: usize,
+    notes: Vec<Note>,
+}
+
+impl Undescribed {
+    fn described(self, briefly: bool) -> ListedPage {
+        for (number, listing) in self.listings.iter().enumerate() {
+            let of_listing = self.page.iter().filter(|(of, _)| *of == number);
+            listing.prepare(&of_listing.map(|(_, place)| *place).collect::<Vec<_>>(), briefly);
+        }
+        let describe = |(number, place): &(usize, usize)| match briefly {
+            true => self.listings[*number].brief(*place),
+            false => self.listings[*number].about(*place),
+        };
+        let abouts = self.page.iter().map(describe).collect();
+        ListedPage { abouts, total: self.total, notes: self.notes }
+    }
+}
+
 impl Sources {
     /// Lists the conversations in a scope, latest activity first, and describes those of a page.
     pub(crate) fn list(
@@ -50,6 +75,16 @@ impl Sources {
         ListOptions { briefly, with_empty }: ListOptions,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
+        Ok(self.undescribed(scope, page, with_empty, stop)?.described(briefly))
+    }
+
+    fn undescribed(
+        &self,
+        scope: &Scope,
+        wanted: Range<usize>,
+        with_empty: bool,
+        stop: &Stop,
+    ) -> Result<Undescribed, Error> {
         let (sources, mut notes) = self.readable(&scope.sources, stop)?;
         let (scope, unknown) = self.resolved(scope, &sources, stop)?;
         let list = |source: Source| match with_empty {
@@ -72,17 +107,8 @@ impl Sources {
         if total == 0 {
             notes.extend(self.unknown_role(&scope, stop)?);
         }
-        let page = places.into_iter().skip(page.start).take(page.len());
-        let page: Vec<(usize, usize)> = page.map(|(_, number, place)| (number, place)).collect();
-        for (number, listing) in listings.iter().enumerate() {
-            let of_listing = page.iter().filter(|(of, _)| *of == number).map(|(_, place)| *place);
-            listing.prepare(&of_listing.collect::<Vec<_>>(), briefly);
-        }
-        let describe = |(number, place): (usize, usize)| match briefly {
-            true => listings[number].brief(place),
-            false => listings[number].about(place),
-        };
-        let abouts = page.into_iter().map(describe).collect();
-        Ok(ListedPage { abouts, total, notes })
+        let page = places.into_iter().skip(wanted.start).take(wanted.len());
+        let page = page.map(|(_, number, place)| (number, place)).collect();
+        Ok(Undescribed { listings, page, total, notes })
     }
 }

@@ -25,7 +25,7 @@ pub(crate) const SLICE: Duration = Duration::from_millis(200);
 const MOST: f64 = 0.25;
 
 /// The place of a message in result order: time, position and rowid, all descending.
-pub(crate) type Place = Reverse<(Option<model::Instant>, Option<i64>, i64)>;
+pub(crate) type ResultPlace = Reverse<(Option<model::Instant>, Option<i64>, i64)>;
 
 /// Returns a reader of a database's rows by their keys.
 pub(crate) fn row_reader(database: &Database) -> Result<RowReader<'_>, Error> {
@@ -38,7 +38,7 @@ pub(crate) struct Difference {
     /// Doc ids of messages that were deleted or changed, ascending.
     pub(crate) dead: Vec<u32>,
     /// The places of messages that are new or changed, unsorted.
-    pub(crate) fresh: Vec<Place>,
+    pub(crate) fresh: Vec<ResultPlace>,
 }
 
 /// The result of a comparison.

@@ -202,7 +202,6 @@ impl DocStoreWriter {
         DocsByConversation { ends, docs }
     }
 
-    /// Returns the layout of the fields.
     fn fields_layout(&self) -> RowLayout {
         let times = || self.times.iter().flatten();
         let earliest = times().map(|time| time.seconds).min().unwrap_or(0);

@@ -10,7 +10,6 @@ use super::{kernel, query::QueryVector};
 /// distribution (Max: Quantizing for minimum distortion, 1960): for two bits, and for four.
 const STEPS: [f32; 2] = [0.995_7, 0.335_2];
 
-/// The form of a code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeForm {
     pub(super) bits: u32,

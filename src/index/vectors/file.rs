@@ -82,7 +82,6 @@ pub(super) struct Sections {
 }
 
 impl Shape {
-    /// Returns the bytes of a row.
     pub(super) fn row_bytes(&self) -> usize {
         self.code().map_or(self.dimensions, CodeForm::bytes)
     }

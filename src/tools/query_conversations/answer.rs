@@ -9,7 +9,7 @@ use crate::{
     tools::{
         bound,
         error::Error,
-        tool::{Answer, Call, Options},
+        tool::{Answer, Options, ToolCall},
     },
 };
 
@@ -46,7 +46,7 @@ pub(super) fn json(value: &impl Serialize, options: &Options) -> String {
 
 /// Returns a conversation's summary: the saved summary in full, else a sentence of the conversation
 /// on one line.
-pub(super) fn summary(call: &Call<'_>, about: &About) -> Result<Option<String>, Error> {
+pub(super) fn summary(call: &ToolCall<'_>, about: &About) -> Result<Option<String>, Error> {
     let saved = match about.source {
         SourceKind::Threads => call.engine.memory().saved_summary(&about.id)?,
         SourceKind::Export | SourceKind::Archive => None,

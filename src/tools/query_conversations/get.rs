@@ -13,7 +13,7 @@ use crate::{
     tools::{
         bound,
         error::Error,
-        tool::{Answer, Call, conversation, first_turn},
+        tool::{Answer, ToolCall, conversation, first_turn},
     },
 };
 
@@ -59,13 +59,13 @@ struct CompactGot {
 
 /// Answers with the session of an id or a key, and at most `most_turns` of its turns.
 pub(super) fn get(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     id: Option<&str>,
     key: Option<&str>,
     most_turns: usize,
     ignored: Option<String>,
 ) -> Result<Answer, Error> {
-    let Call { engine, options, stop, .. } = call;
+    let ToolCall { engine, options, stop, .. } = call;
     let (about, word) = match (id, key) {
         (Some(id), _) => {
             (conversation(call, "sessionId", id)?, format!("ID: {}", snippet::echo(id)))
@@ -134,7 +134,7 @@ pub(super) fn get(
 
 /// Says that the given key belongs to another session than the given id, or to none.
 fn other_key(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     about: &About,
     id: Option<&str>,
     key: Option<&str>,
@@ -149,7 +149,7 @@ fn other_key(
     Ok((!is_same).then(ignored))
 }
 
-fn not_found(call: &Call<'_>, word: &str) -> Answer {
+fn not_found(call: &ToolCall<'_>, word: &str) -> Answer {
     let mut message =
         format!("Session not found: No conversation found with {word}. Check with mode=list.");
     for note in call.engine.all_sources().problems(call.stop) {
@@ -162,7 +162,7 @@ fn not_found(call: &Call<'_>, word: &str) -> Answer {
 }
 
 /// Says that an answer shows only part of a session, and how to read the rest.
-fn rest(call: &Call<'_>, session: &Session, shown: usize, is_cut: bool) -> String {
+fn rest(call: &ToolCall<'_>, session: &Session, shown: usize, is_cut: bool) -> String {
     let first = first_turn(session);
     let total = session.turns() - first;
     let path = call.engine.find(call.stop).path_of(&session.about);

@@ -8,7 +8,7 @@ use crate::{
     tools::{
         error::Error,
         notes,
-        tool::{Answer, Call},
+        tool::{Answer, ToolCall},
     },
 };
 
@@ -73,7 +73,7 @@ struct CompactListPage<'a> {
 
 /// Answers with one page of the conversations in a scope.
 pub(super) fn list(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     scope: &Scope,
     offset: usize,
     limit: usize,

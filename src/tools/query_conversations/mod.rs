@@ -12,7 +12,7 @@ use super::{
     arguments::{Arguments, wrong},
     error::Error,
     search::day,
-    tool::{Answer, Call, Effect, Tool, object},
+    tool::{Answer, Effect, Tool, ToolCall, object},
 };
 use crate::{
     engine::{self, Fields, Question, Scope, SourceKind},
@@ -123,12 +123,12 @@ fn output_schema() -> Map<String, Value> {
     }))
 }
 
-fn refuse(call: &Call<'_>, error: &Error) -> Answer {
+fn refuse(call: &ToolCall<'_>, error: &Error) -> Answer {
     let text = answer::json(&json!({"error": error.to_string()}), call.options);
     Answer { is_error: true, ..text.into() }
 }
 
-fn run(call: &Call<'_>) -> Result<Answer, Error> {
+fn run(call: &ToolCall<'_>) -> Result<Answer, Error> {
     if call.options.no_conversations {
         let text = "Conversations not enabled: set ENABLE_CONVERSATIONS=true";
         return Err(Error::refused(text));

@@ -12,7 +12,7 @@ use crate::{
         bound,
         error::Error,
         notes,
-        tool::{Answer, Call, first_turn},
+        tool::{Answer, ToolCall, first_turn},
     },
 };
 
@@ -98,7 +98,7 @@ struct CompactSearchResults {
 
 /// Answers a question; `transcript` is the number of last turns to show of each conversation, if any.
 pub(super) fn search(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     question: &Question,
     transcript: Option<usize>,
     ignored: Option<String>,
@@ -203,7 +203,7 @@ fn matched_turns(item: &ConversationMatch, budget: &mut Budget) -> Vec<TurnText>
 
 /// Returns the last turns of a conversation, in order.
 fn last_turns(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     about: &About,
     most: usize,
     budget: &mut Budget,

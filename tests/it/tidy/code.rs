@@ -258,6 +258,26 @@ pub(super) fn tokens(code: &str) -> Vec<&str> {
     tokens
 }
 
+/// Returns the names of the types, and those of the constants, that a code shows to other files.
+pub(super) fn shared_names(code: &str) -> [BTreeSet<String>; 2] {
+    let mut names = [BTreeSet::new(), BTreeSet::new()];
+    let tokens = tokens(code);
+    for (at, _) in tokens.iter().enumerate().filter(|(_, token)| **token == "pub") {
+        let mut rest = &tokens[at + 1..];
+        if rest.first() == Some(&"(") {
+            let end = rest.iter().position(|token| *token == ")").unwrap_or(rest.len() - 1);
+            rest = &rest[end + 1..];
+        }
+        let kind = match rest {
+            ["struct" | "enum" | "trait" | "type" | "union", ..] => 0,
+            ["const" | "static", name, ":", ..] if is_name(name) => 1,
+            _ => continue,
+        };
+        names[kind].insert(rest[1].to_owned());
+    }
+    names
+}
+
 fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }

@@ -76,7 +76,6 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Tells progress.
     pub(super) fn telling(self, progress: &'a dyn Fn(ArchiveProgress)) -> Pass<'a> {
         Pass { progress, ..self }
     }

@@ -1,4 +1,4 @@
-//! Folds the messages whose text matches into values of the caller, with several threads: for counts,
+//! Aggregates the messages whose text matches into values of the caller, with several threads: for counts,
 //! which need neither the texts of the messages nor their order.
 
 use std::{
@@ -72,7 +72,7 @@ impl Snapshot {
     /// adds to its own value, which `make` makes; returns the values with their segments.
     ///
     /// A search that is stopped returns the values as they are then.
-    pub fn fold_texts<T: Send>(
+    pub fn aggregate_texts<T: Send>(
         &self,
         request: &Request,
         stop: &Stop,
@@ -90,14 +90,14 @@ impl Snapshot {
                 Some(run) => Some(segment.data.followed(run)?),
                 None => None,
             };
-            let fold = SegmentFold { segment, query: &query, followed, stop, add };
-            let made = match fold.threads() {
+            let aggregation = SegmentAggregation { segment, query: &query, followed, stop, add };
+            let made = match aggregation.threads() {
                 1 => {
                     let mut value = make();
-                    fold.run(plan, &mut value);
+                    aggregation.run(plan, &mut value);
                     vec![value]
                 }
-                threads => fold.run_with(threads, &before, make)?,
+                threads => aggregation.run_with(threads, &before, make)?,
             };
             values.extend(made.into_iter().map(|value| (number, value)));
         }
@@ -126,8 +126,8 @@ impl Segment {
     }
 }
 
-/// The state that the threads share which fold one segment.
-struct SegmentFold<'a, T> {
+/// The state that the threads share which aggregate one segment.
+struct SegmentAggregation<'a, T> {
     segment: &'a SegmentReader,
     query: &'a GramQuery<'a>,
     /// The messages in whose text a character follows the only run of the query.
@@ -136,7 +136,7 @@ struct SegmentFold<'a, T> {
     add: &'a (dyn Fn(&mut T, TextMatch<'_>) + Sync),
 }
 
-impl<T: Send> SegmentFold<'_, T> {
+impl<T: Send> SegmentAggregation<'_, T> {
     fn threads(&self) -> usize {
         let available = thread::available_parallelism().map_or(1, usize::from);
         let worth = self.segment.data.store.messages() / THREAD_MESSAGES;
