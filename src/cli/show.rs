@@ -25,7 +25,7 @@ use super::{
 use crate::{
     engine::{self, Attachment, AttachmentFiles, Engine, Session, SourceKind},
     model::{Hit, Stop},
-    text::{literal::LiteralPattern, snippet},
+    text::{literal::LiteralPattern, snippet, up_to},
 };
 
 /// Print one conversation
@@ -302,9 +302,8 @@ impl ConversationPage<'_> {
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let end = (0..=PIECE.min(rest.len())).rev().find(|at| rest.is_char_boundary(*at));
-        let (piece, after) = rest.split_at(end.unwrap_or(0));
-        rest = after;
+        let piece = up_to(rest, PIECE);
+        rest = &rest[piece.len()..];
         (!piece.is_empty()).then_some(piece)
     })
 }

@@ -44,6 +44,7 @@ const IMPORT_PATIENCE: Duration = Duration::from_secs(90);
 /// The pause before a request is repeated for the first time. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
+/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Time between two checks of the stop.

@@ -29,6 +29,7 @@ const MOST_LONG_TEXT: usize = 4 << 20;
 /// The bytes of the hash in the name of a document. They are whole characters of Base64.
 const HASH_BYTES: usize = 12;
 
+/// A message as a document.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct MessageDocument {
     kind: String,
@@ -106,6 +107,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl MessageDocument {
+    /// Returns the document of a message.
     pub(super) fn of(conversation: &str, message: &StoredMessage, document: &str) -> Self {
         let mut one = MessageDocument {
             kind: MESSAGE.to_owned(),

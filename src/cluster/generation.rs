@@ -9,7 +9,7 @@ use super::{
     client::{Call, Client},
     error::Error,
     features::model as vector_model,
-    layout::{LAYOUT_FORMAT, META, copied_settings, finished_settings, new_index},
+    layout::{FORMAT, META, copied_settings, finished_settings, new_index},
 };
 use crate::model::Stop;
 
@@ -36,7 +36,7 @@ pub(super) struct Generation {
 impl Generation {
     /// Returns whether the index has the format and the vectors of this version.
     pub(super) fn is_current(&self) -> bool {
-        self.format == LAYOUT_FORMAT && self.model == vector_model().name()
+        self.format == FORMAT && self.model == vector_model().name()
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation
     }
     let Some((name, described)) = found.into_iter().next() else { return Ok(None) };
     match generation(&name, &described).filter(|_| name != alias) {
-        Some(found) if found.format <= LAYOUT_FORMAT => Ok(Some(found)),
+        Some(found) if found.format <= FORMAT => Ok(Some(found)),
         Some(found) => checked(client, found).map(Some),
         None => Err(client.foreign("an index of another program has this name")),
     }
@@ -101,10 +101,10 @@ fn generation(name: &str, described: &Described) -> Option<Generation> {
 /// Returns an index if it has the format of this version.
 fn checked(client: &Client, found: Generation) -> Result<Generation, Error> {
     match found.format {
-        LAYOUT_FORMAT => Ok(found),
-        format if format > LAYOUT_FORMAT => Err(client.foreign(format!(
+        FORMAT => Ok(found),
+        format if format > FORMAT => Err(client.foreign(format!(
             "a later version of verbatim wrote this index (format {format}, this one knows \
-             {LAYOUT_FORMAT}); update verbatim"
+             {FORMAT}); update verbatim"
         ))),
         format => Err(Error::Older { address: client.address().to_string(), format }),
     }
@@ -159,7 +159,7 @@ pub(super) fn begin(
         None => vector_model().name().to_owned(),
     };
     let model = if model == vector_model().name() { model } else { String::new() };
-    let meta = json!({ "format": LAYOUT_FORMAT, "import": import, "base": base, "copy": copied.is_some(), "model": model });
+    let meta = json!({ "format": FORMAT, "import": import, "base": base, "copy": copied.is_some(), "model": model });
     let what = "make an index";
     match copied {
         None => {
@@ -186,7 +186,7 @@ pub(super) fn begin(
         base: base.to_owned(),
         is_copy: copied.is_some(),
         model,
-        format: LAYOUT_FORMAT,
+        format: FORMAT,
     })
 }
 

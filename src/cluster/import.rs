@@ -18,7 +18,7 @@ use super::{
     error::Error,
     features::FeatureMaker,
     generation::{self, Generation},
-    layout::LAYOUT_FORMAT,
+    layout::FORMAT,
     view::{self, ClusterConversation, Shards},
 };
 use crate::model::{Instant, Stop, StoredConversation, StoredMessage};
@@ -143,7 +143,7 @@ impl<'a> Importer<'a> {
         let digests = all.iter().map(|it| (it.stored.id.clone(), it.digest.clone()));
         let mut importer = Importer::of(client, Some(current.to_owned()), HashMap::new(), stop);
         importer.changed = digests.collect();
-        let name = document::conversation_name(&format!("{current} anew, format {LAYOUT_FORMAT}"));
+        let name = document::conversation_name(&format!("{current} anew, format {FORMAT}"));
         importer.target = Some(importer.begun_or_new(&name, false)?);
         Ok(importer)
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::text::fold::fold;
 
 /// The version of the layout, which every index stores. It must rise when the stored data change.
-pub(super) const LAYOUT_FORMAT: u64 = 4;
+pub(super) const FORMAT: u64 = 4;
 
 /// The name of our entry in the metadata of an index.
 pub(super) const META: &str = "verbatim";

@@ -64,6 +64,7 @@ pub(crate) struct RankFilter {
 /// The statistics of all messages of an index.
 #[derive(Clone, Debug)]
 pub(crate) struct RankedSize {
+    /// The index.
     pub(super) index: String,
     pub(crate) messages: u64,
     /// The sum of the messages' lengths, in terms.
@@ -75,6 +76,7 @@ pub(crate) struct RankedSize {
 /// The place of a conversation in a view, and that of a message in reading order.
 pub(crate) type MessagePlace = (usize, u32);
 
+/// A message that is ranked.
 #[derive(Debug)]
 pub(crate) struct RankedMessage {
     pub(crate) at: MessagePlace,

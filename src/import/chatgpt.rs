@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The format of ChatGPT's exports.
-pub(super) const FORMAT: Format = Format {
+pub(super) const SOURCE_FORMAT: Format = Format {
     name: "chatgpt",
     label: "ChatGPT",
     is_conversation: |fields| {

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::import::json::{Raw, Value};
+use crate::{
+    import::json::{Raw, Value},
+    text::up_to,
+};
 
 /// Opens a marker: a kind, then arguments behind [`SEPARATOR`]s, then [`CLOSE`].
 const MARKER_START: char = '\u{e200}';
@@ -54,7 +57,7 @@ pub fn strip(text: &str, author: Author) -> Cow<'_, str> {
                 None => plain.push(first),
             }
         } else if first == MARKER_START
-            && let Some(end) = head(after, LONGEST_MARKER).find([CLOSE, MARKER_START])
+            && let Some(end) = up_to(after, LONGEST_MARKER).find([CLOSE, MARKER_START])
             && after[end..].starts_with(CLOSE)
         {
             plain.push_str(&shown(&after[..end]));
@@ -94,7 +97,7 @@ fn is_reference(text: &str) -> bool {
 ///
 /// Returns the text that is shown instead, and the length of the marker.
 fn bracket(text: &str, author: Author) -> Option<(&str, usize)> {
-    let end = head(text, LONGEST_BRACKET).find(['】', '\n'])?;
+    let end = up_to(text, LONGEST_BRACKET).find(['】', '\n'])?;
     if !text[end..].starts_with('】') {
         return None;
     }
@@ -110,15 +113,6 @@ fn bracket(text: &str, author: Author) -> Option<(&str, usize)> {
         label.strip_prefix('L').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let cited = author != Author::Tool || label == "source" || lines;
     Some((if cited { "" } else { label }, length))
-}
-
-/// Returns at most the first `length` bytes of a text.
-fn head(text: &str, length: usize) -> &str {
-    let mut end = length.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The format of Claude.ai's exports.
-pub(super) const FORMAT: Format = Format {
+pub(super) const SOURCE_FORMAT: Format = Format {
     name: "claude",
     label: "Claude.ai",
     is_conversation: |fields| fields.get("chat_messages").is_some() || is_design(fields),

@@ -25,7 +25,7 @@ use super::{
 use crate::model::Message;
 
 /// The format of Claude Code's transcripts.
-pub(super) const FORMAT: Format = Format {
+pub(super) const SOURCE_FORMAT: Format = Format {
     name: "claude_code",
     label: "Claude Code",
     is_conversation: |fields| fields.get("loglines").is_some_and(Raw::is_array),

@@ -33,7 +33,7 @@ use super::{
 use crate::model::Message;
 
 /// The format of Codex's transcripts.
-pub(super) const FORMAT: Format = Format {
+pub(super) const SOURCE_FORMAT: Format = Format {
     name: "codex",
     label: "Codex",
     is_conversation: |fields| {

@@ -11,8 +11,12 @@ use super::{
 };
 
 /// Every format, in the order in which they are tried.
-pub(crate) const ALL: [&Format; 4] =
-    [&chatgpt::FORMAT, &claude::FORMAT, &claude_code::FORMAT, &codex::FORMAT];
+pub(crate) const ALL: [&Format; 4] = [
+    &chatgpt::SOURCE_FORMAT,
+    &claude::SOURCE_FORMAT,
+    &claude_code::SOURCE_FORMAT,
+    &codex::SOURCE_FORMAT,
+];
 
 pub(super) fn of_conversation(fields: &ObjectFields<'_>) -> Option<&'static Format> {
     ALL.into_iter().find(|format| (format.is_conversation)(fields))

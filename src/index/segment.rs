@@ -30,7 +30,7 @@ use super::{
 
 /// The version of everything in a segment and in a snapshot. Other versions are not read but built
 /// again.
-pub(super) const SEGMENT_FORMAT: u32 = 8;
+pub(super) const FORMAT: u32 = 8;
 
 /// The prefix of a segment's folder.
 pub(super) const SEGMENT: &str = "segment-";
@@ -76,13 +76,13 @@ impl SegmentManifest {
     ) -> io::Result<(SegmentManifest, u32)> {
         let files = artifact::seal(folder, written)?;
         lists::check(&folder.join(GRAMS)).map_err(io::Error::other)?;
-        let manifest = SegmentManifest { format: SEGMENT_FORMAT, text_bytes, layout, files };
+        let manifest = SegmentManifest { format: FORMAT, text_bytes, layout, files };
         let checksum = artifact::write_manifest(folder, &manifest)?;
         Ok((manifest, checksum))
     }
 
     pub(super) fn read(folder: &Path, checksum: u32) -> Result<SegmentManifest, Error> {
-        read_manifest(folder, SEGMENT_FORMAT, Some(checksum))
+        read_manifest(folder, FORMAT, Some(checksum))
     }
 
     /// Returns the name, size and checksum of each file of the segment.

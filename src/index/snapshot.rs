@@ -20,7 +20,7 @@ use super::{
     Error,
     artifact::{FileRecord, damaged, read_manifest, write_file, write_manifest},
     postings::DocBits,
-    segment::{SEGMENT, SEGMENT_FORMAT, Segment, Size},
+    segment::{FORMAT, SEGMENT, Segment, Size},
 };
 use crate::{failpoint, text::grams::CommonGrams};
 
@@ -53,7 +53,7 @@ pub(super) struct SegmentRecord {
 
 impl SnapshotManifest {
     pub(super) fn read(folder: &Path, checksum: u32) -> Result<SnapshotManifest, Error> {
-        read_manifest(folder, SEGMENT_FORMAT, Some(checksum))
+        read_manifest(folder, FORMAT, Some(checksum))
     }
 
     pub(super) fn segments(&self) -> &[SegmentRecord] {
@@ -126,10 +126,7 @@ impl SnapshotBuilder {
             segments.push(SegmentRecord { name, manifest_checksum, deleted });
         }
         let (state, reading) = (self.state.clone(), self.reading);
-        write_manifest(
-            folder,
-            &SnapshotManifest { format: SEGMENT_FORMAT, state, reading, segments },
-        )
+        write_manifest(folder, &SnapshotManifest { format: FORMAT, state, reading, segments })
     }
 }
 

@@ -39,6 +39,15 @@ fn bracketed(text: &str, spans: Vec<std::ops::Range<usize>>) -> String {
     bracketed
 }
 
+/// Returns the beginning of a text, at most so many bytes of it.
+pub(crate) fn up_to(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// Returns bytes as text, with U+FFFD for invalid UTF-8.
 pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     // `from_utf8` checks valid text several times faster than `from_utf8_lossy`.

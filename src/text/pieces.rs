@@ -1,6 +1,6 @@
 //! Matches a text that comes in pieces, because it is too long for memory.
 
-use super::matcher::Matcher;
+use super::{matcher::Matcher, up_to};
 
 /// The longest character in bytes.
 const LONGEST_CHARACTER: usize = 4;
@@ -43,11 +43,8 @@ impl<'m> PieceMatcher<'m> {
             }
             matcher => self.found = usize::from(matcher.matches(text)),
         }
-        let mut start = from.max(self.rest.len().saturating_sub(self.longest));
-        while !self.rest.is_char_boundary(start) {
-            start -= 1;
-        }
-        self.rest.drain(..start);
+        let start = from.max(self.rest.len().saturating_sub(self.longest));
+        self.rest.drain(..up_to(&self.rest, start).len());
     }
 
     /// Returns whether the text so far matches.

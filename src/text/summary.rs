@@ -13,7 +13,7 @@ use std::{
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::words::Tokenizer;
+use super::{up_to, words::Tokenizer};
 
 /// The shortest summary, in characters, if the conversation has enough sentences.
 const MIN_CHARACTERS: usize = 160;
@@ -184,9 +184,7 @@ fn sentences(turns: &[SummaryTurn<'_>], joining: Joining) -> Vec<(String, bool)>
     let mut all: Vec<(String, bool)> = Vec::new();
     let mut known: HashSet<String> = HashSet::new();
     for turn in turns.iter().take(TURNS) {
-        let end = (0..=BYTES_READ.min(turn.text.len())).rev();
-        let end = end.into_iter().find(|at| turn.text.is_char_boundary(*at)).unwrap_or(0);
-        for block in prose(&turn.text[..end]) {
+        for block in prose(up_to(turn.text, BYTES_READ)) {
             let mut is_open = false;
             for sentence in block.unicode_sentences() {
                 let text = plain(sentence).filter(|text| says_something(text, &words(text)));

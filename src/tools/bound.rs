@@ -35,15 +35,6 @@ pub(super) fn cut(text: &str, most: usize) -> Option<&str> {
     None
 }
 
-/// Returns the beginning of a text that is at most `most` bytes long.
-pub(super) fn start(text: &str, most: usize) -> &str {
-    let mut end = text.len().min(most);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
 /// The prefix of each line of a quoted text.
 pub(super) const QUOTE: &str = "> ";
 

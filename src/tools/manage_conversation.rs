@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     engine::{Recalled, Start},
-    text::{date, snippet},
+    text::{date, snippet, up_to},
 };
 
 /// The default number of messages or matches.
@@ -282,7 +282,7 @@ impl<'a> Action<'a> {
             MOST_ANSWER_BYTES - summary.as_ref().map_or(0, String::len).min(MOST_ANSWER_BYTES);
         let (mut bytes, mut messages, mut is_cut) = (0, Vec::new(), false);
         for turn in turns.into_iter().rev() {
-            let content = bound::start(&turn.content, room);
+            let content = up_to(&turn.content, room);
             if bytes + content.len() > room {
                 break;
             }

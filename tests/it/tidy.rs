@@ -90,8 +90,8 @@ const KNOWN_TUPLES: &[&str] = &[];
 /// Types of which every room or command has its own.
 const KNOWN_TYPES: &[&str] = &["Args", "Error"];
 
-/// Constants of which every entry of a table has its own, and the tables.
-const KNOWN_CONSTANTS: &[&str] = &["ALL", "FORMAT", "TOOL"];
+/// Constants of which every table, every entry of a table, or every kind of file has its own.
+const KNOWN_CONSTANTS: &[&str] = &["ALL", "FORMAT", "SOURCE_FORMAT", "TOOL"];
 
 /// Compares the places that break a rule with the list of known exceptions.
 #[track_caller]

@@ -27,6 +27,7 @@ use super::{error::Error, found::conversation, open, output::harmless};
 use crate::{
     engine::{self, Engine},
     model::Stop,
+    text::up_to,
 };
 
 /// The time that the screen waits for the results of a key before it is drawn without them.
@@ -215,13 +216,10 @@ impl Loop<'_> {
         let Some(text) = search::text_of(self.engine, target) else {
             return Ok("the message cannot be read".to_owned());
         };
-        let mut end = text.len().min(MOST_COPIED);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        execute!(io::stdout(), CopyToClipboard::to_clipboard_from(&text[..end]))?;
-        Ok(match end < text.len() {
-            true => format!("copied the first {end} of {} bytes", text.len()),
+        let copied = up_to(&text, MOST_COPIED);
+        execute!(io::stdout(), CopyToClipboard::to_clipboard_from(copied))?;
+        Ok(match copied.len() < text.len() {
+            true => format!("copied the first {} of {} bytes", copied.len(), text.len()),
             false => "copied the message".to_owned(),
         })
     }

@@ -19,7 +19,7 @@ use crate::{
         source::{Source, line_number, scoring::Concept},
     },
     model::{MOST_KEPT, Stop},
-    text::{snippet, words::Tokenizer},
+    text::{snippet, up_to, words::Tokenizer},
 };
 
 /// Shares of the second and the third message's scores that are added to the best message's score.
@@ -256,7 +256,7 @@ impl<'a> Passages<'a> {
         let most = if self.vector.is_some() { MAX_WITHOUT_TERMS } else { usize::MAX };
         let of_terms = passage::place(text, &self.terms, &self.tokenizer, most);
         let is_short = snippet::cut(text, passage::LENGTH).is_none();
-        let start = passage::up_to(text, MAX_CHUNKED);
+        let start = up_to(text, MAX_CHUNKED);
         let model = self.ranker.sources.model();
         match self.vector {
             Some(vector) if !is_short && model.is_built_in() && of_terms.is_none() => {

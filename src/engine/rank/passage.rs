@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::text::{
-    snippet,
+    snippet, up_to,
     words::{Token, Tokenizer, grams, tokens},
 };
 
@@ -175,18 +175,6 @@ fn around(text: &str, range: Range<usize>) -> String {
     let passage = snippet::trim(&text[start..end]);
     let (open, close) = (if start > 0 { "…" } else { "" }, if end < text.len() { "…" } else { "" });
     format!("{open}{passage}{close}")
-}
-
-/// Returns the beginning of a text, at most so many bytes.
-pub(crate) fn up_to(text: &str, bytes: usize) -> &str {
-    if text.len() <= bytes {
-        return text;
-    }
-    let mut end = bytes;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 #[cfg(test)]

@@ -234,3 +234,26 @@ impl Source {
 fn is_part(text: &str, name: &str) -> bool {
     name.to_lowercase().contains(&text.to_lowercase())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::TestExport;
+
+    #[test]
+    fn conversations_of_a_scope_are_narrowed_further() {
+        let export = TestExport::of(&["red", "blue", "green"]);
+        let ids = |ids: &[&str]| -> ConversationIds {
+            [(SourceKind::Export, ids.iter().map(|id| (*id).to_owned()).collect())].into()
+        };
+        let narrowing = Narrowing { services: vec!["Export".to_owned()], ..Narrowing::default() };
+        let narrowed = |scope: Scope| {
+            let sources = export.engine.all_sources();
+            let (scope, _) = sources.narrowed(scope, &narrowing, &Stop::never()).unwrap();
+            scope.conversations.unwrap()
+        };
+        assert_eq!(*narrowed(Scope::default()), ids(&["0", "1", "2"]));
+        let two = Some(Arc::new(ids(&["0", "1"])));
+        assert_eq!(*narrowed(Scope { conversations: two, ..Scope::default() }), ids(&["0", "1"]));
+    }
+}
