@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The maximum number of conversations in an answer.
-pub(super) const MOST_CONVERSATIONS: usize = 50;
+pub(super) const MOST_IN_ANSWER: usize = 50;
 
 /// The maximum number of characters of a title.
 const LONGEST_TITLE: usize = 500;

@@ -28,7 +28,7 @@ struct Count {
 
 /// The number of conversations in an answer.
 const LIMIT: Count =
-    Count { default: 20, most: answer::MOST_CONVERSATIONS, takes: "an integer from 1 to 50" };
+    Count { default: 20, most: answer::MOST_IN_ANSWER, takes: "an integer from 1 to 50" };
 
 /// The number of turns of each conversation that a search finds.
 const TURNS_OF_MATCH: Count = Count { default: 10, most: 50, takes: "an integer from 1 to 50" };

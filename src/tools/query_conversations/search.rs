@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    answer::{MOST_CONVERSATIONS, answer, summary, title},
+    answer::{MOST_IN_ANSWER, answer, summary, title},
     turn::{ANSWER_TOKENS, Budget, CompactTurn, TURN_FRAME, TurnText, without_summaries},
 };
 use crate::{
@@ -112,7 +112,7 @@ pub(super) fn search(
     let is_complete = ranking.is_complete();
     let mut notes = notes::lines(&ranking.notes);
     let more = notes::more(ranking.items.len(), ranking.total, ranking.is_total_exact);
-    let is_full = found >= question.limit && question.limit < MOST_CONVERSATIONS;
+    let is_full = found >= question.limit && question.limit < MOST_IN_ANSWER;
     let raise = if is_full { "raise limit (at most 50), or " } else { "" };
     notes
         .extend(more.map(|more| format!("{more}: {raise}narrow it with after, before or project")));
