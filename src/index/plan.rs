@@ -17,8 +17,11 @@ use crate::{
     model::Request,
     text::{
         expression::ExpressionError,
-        grams::{CommonGrams, CommonRun, Gram, WildcardGap, only_gram, query_grams, wildcard_gaps},
-        matcher::{Matcher, Matchers},
+        grams::{
+            CommonGrams, CommonRun, Gram, WildcardGap, only_gram, query_grams, wildcard_gaps,
+            word_gram,
+        },
+        matcher::{Matcher, Matchers, texts},
         run_query::RunQuery,
     },
 };
@@ -86,7 +89,13 @@ impl<'a> GramQuery<'a> {
         let only = only.filter(|_| is_text);
         let run = matchers.with_single(request, |pattern| CommonRun::of(pattern, common));
         let common_run = run.flatten().filter(|_| is_text);
-        let single = matchers.with_single(request, |pattern| match only {
+        let word = match &matchers.any[..] {
+            // A word of the loose form of a text need not be one of the text.
+            [Matcher::Word(_)] if !request.ignore_accents => texts(request)[0].first().copied(),
+            _ => None,
+        };
+        let only_list = only.or_else(|| word_gram(word?, common));
+        let single = matchers.with_single(request, |pattern| match only_list {
             Some(gram) => (vec![gram], Vec::new()),
             None => (query_grams(pattern, common), wildcard_gaps(pattern)),
         });
@@ -463,7 +472,7 @@ impl<'a, 't> Lookups<'a, 't> {
     fn query(&self, query: &RunQuery, list: List) -> Result<Looked<'a>, Error> {
         match query {
             RunQuery::Anything => Ok(Looked::Everything),
-            RunQuery::Run(run) => self.run(run, list),
+            RunQuery::Run(_) | RunQuery::Word(_) => self.run(query, list),
             RunQuery::All(parts) => Looked::all(parts.iter().map(|part| self.query(part, list))),
             RunQuery::OneOf(parts) => {
                 Looked::one_of(parts.iter().map(|part| self.query(part, list)))
@@ -471,11 +480,11 @@ impl<'a, 't> Lookups<'a, 't> {
         }
     }
 
-    fn run(&self, run: &str, list: List) -> Result<Looked<'a>, Error> {
+    fn run(&self, run: &RunQuery, list: List) -> Result<Looked<'a>, Error> {
         let postings = &self.segment.data.postings;
         let is_first = self.segment.first == 0;
         let mut present: Vec<(TermInfo, Gram)> = Vec::new();
-        for gram in RunQuery::grams(run, self.common) {
+        for gram in run.grams(self.common) {
             match postings.find(list, gram.term(&mut [0; 8]))? {
                 Some(info) => present.push((info, gram)),
                 None => return Ok(Looked::Nothing),

@@ -180,6 +180,7 @@ impl Matchers {
         let runs = |texts: Vec<&str>, matchers: &[Matcher]| -> Vec<RunQuery> {
             let of = |(text, matcher): (&str, &Matcher)| match matcher {
                 Matcher::Regex(pattern) => pattern.runs().clone(),
+                Matcher::Word(_) if !request.ignore_accents => RunQuery::of_word(text),
                 _ => with_pattern(request, text, RunQuery::of_pattern),
             };
             texts.into_iter().zip(matchers).map(of).collect()

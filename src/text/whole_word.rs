@@ -7,7 +7,11 @@ use std::{
 
 use unicode_segmentation::{UWordBoundIndices, UnicodeSegmentation};
 
-use super::{literal::LiteralPattern, loose::LoosePattern};
+use super::{
+    literal::LiteralPattern,
+    loose::LoosePattern,
+    word_break::{Class, is_boundary_at},
+};
 
 /// A matcher for a literal text as whole words.
 #[derive(Debug)]
@@ -65,8 +69,9 @@ impl WordPattern {
     }
 }
 
-/// The word boundaries of a text, found once and only where they are needed. The text may be one
-/// line of 500 MB, so only the boundaries between the beginning and the end of a match are kept.
+/// The word boundaries of a text. Those that depend on more than the characters beside them are found once
+/// and only where they are needed. The text may be one line of 500 MB, so only the boundaries between the
+/// beginning and the end of a match are kept.
 struct Boundaries<'t> {
     text: &'t str,
     /// The place where `words` began: there is a boundary after every line feed.
@@ -86,8 +91,10 @@ impl<'t> Boundaries<'t> {
     /// Returns whether a match begins and ends at a boundary. Matches come in the order in which
     /// they begin.
     fn has_both(&mut self, span: &Range<usize>) -> bool {
-        if self.is_in_word(span.start) || self.is_in_word(span.end) {
-            return false;
+        match [span.start, span.end].map(|place| is_boundary_at(self.text, place)) {
+            [Some(false), _] | [_, Some(false)] => return false,
+            [Some(true), Some(true)] => return true,
+            _ => {}
         }
         if span.start > self.walked {
             let skipped = &self.text.as_bytes()[self.walked..span.start];
@@ -115,21 +122,10 @@ impl<'t> Boundaries<'t> {
         if let Some(next) = self.seen.get(self.seen.partition_point(|place| *place <= start)) {
             return *next;
         }
-        let inside =
-            self.text.as_bytes()[start..].iter().take_while(|it| it.is_ascii_alphanumeric());
-        match inside.count() {
-            // There is no boundary before this place.
-            count @ 2.. => start + count,
-            _ => start + self.text[start..].chars().next().map_or(0, char::len_utf8),
-        }
-    }
-
-    /// Returns whether a place is within an ASCII word: the most frequent case, which needs no walk.
-    fn is_in_word(&self, place: usize) -> bool {
-        let bytes = self.text.as_bytes();
-        place > 0
-            && place < bytes.len()
-            && bytes[place - 1..=place].iter().all(u8::is_ascii_alphanumeric)
+        let rest = &self.text[start..];
+        // There is no boundary within a run of letters and digits.
+        let run = rest.find(|it| !Class::of(it).is_of_word()).unwrap_or(rest.len());
+        start + run.max(rest.chars().next().map_or(0, char::len_utf8))
     }
 
     /// Walks until all boundaries from `from` to a place are known.
