@@ -21,7 +21,7 @@ use crate::{
             CommonGrams, CommonRun, Gram, WildcardGap, only_gram, query_grams, wildcard_gaps,
             word_gram,
         },
-        matcher::{Matcher, Matchers, texts},
+        matcher::{Matcher, Matchers},
         run_query::RunQuery,
     },
 };
@@ -85,24 +85,22 @@ impl<'a> GramQuery<'a> {
         let is_text = matches!(&matchers.any[..], [Matcher::Like(_) | Matcher::Literal(_)])
             && matchers.none.is_empty()
             && !request.case_sensitive;
-        let only = matchers.with_single(request, |pattern| only_gram(pattern, common)).flatten();
-        let only = only.filter(|_| is_text);
-        let run = matchers.with_single(request, |pattern| CommonRun::of(pattern, common));
-        let common_run = run.flatten().filter(|_| is_text);
-        let word = match &matchers.any[..] {
-            // A word of the loose form of a text need not be one of the text.
-            [Matcher::Word(_)] if !request.ignore_accents => texts(request)[0].first().copied(),
-            _ => None,
-        };
-        let only_list = only.or_else(|| word_gram(word?, common));
-        let single = matchers.with_single(request, |pattern| match only_list {
-            Some(gram) => (vec![gram], Vec::new()),
-            None => (query_grams(pattern, common), wildcard_gaps(pattern)),
+        // A word of the loose form of a text need not be a word of the text.
+        let is_word =
+            matches!(&matchers.any[..], [Matcher::Word(_)]) && !request.ignore_accents;
+        let single = matchers.with_single(request, |pattern| {
+            let only = if is_text { only_gram(pattern, common) } else { None };
+            let list = if is_word { word_gram(pattern.text, common) } else { only };
+            let run = if is_text { CommonRun::of(pattern, common) } else { None };
+            let (grams, gaps) = match list {
+                Some(gram) => (vec![gram], Vec::new()),
+                None => (query_grams(pattern, common), wildcard_gaps(pattern)),
+            };
+            (grams, gaps, only.is_some(), run)
         });
         let runs = single.is_none().then(|| matchers.runs(request));
         let signatures = matchers.each(request, SignatureQuery::new);
-        let (grams, gaps) = single.unwrap_or_default();
-        let is_gram = only.is_some();
+        let (grams, gaps, is_gram, common_run) = single.unwrap_or_default();
         let texts_only = false;
         let query = GramQuery {
             request,

@@ -103,10 +103,10 @@ pub(super) fn is_boundary(before: [Class; 2], after: [Class; 2]) -> Option<bool>
 }
 
 /// Returns whether there is a boundary at a place of a text; `None` if it depends on more than its
-/// neighbours.
+/// neighbours. `outside` is the class of what is beyond the text.
 #[inline]
-pub(super) fn is_boundary_at(text: &str, place: usize) -> Option<bool> {
-    let of = |character: Option<char>| character.map_or(Class::Edge, Class::of);
+pub(super) fn is_boundary_at(text: &str, place: usize, outside: Class) -> Option<bool> {
+    let of = |character: Option<char>| character.map_or(outside, Class::of);
     let (mut before, mut after) = (text[..place].chars(), text[place..].chars());
     let one = of(before.next_back());
     is_boundary([of(before.next_back()), one], [of(after.next()), of(after.next())])
@@ -152,7 +152,7 @@ mod tests {
     fn agrees(text: &str) {
         let starts: Vec<usize> = text.split_word_bound_indices().map(|(start, _)| start).collect();
         for (place, _) in text.char_indices() {
-            if let Some(known) = is_boundary_at(text, place) {
+            if let Some(known) = is_boundary_at(text, place, Class::Edge) {
                 assert_eq!(known, starts.contains(&place), "{text:?} at {place}");
             }
         }
@@ -187,7 +187,7 @@ mod tests {
                 let starts: Vec<usize> =
                     text.split_word_bound_indices().map(|(start, _)| start).collect();
                 for ((place, _), (folded_place, _)) in places {
-                    let known = is_boundary_at(&folded, folded_place);
+                    let known = is_boundary_at(&folded, folded_place, Class::Edge);
                     let expected = starts.contains(&place);
                     assert!(known.is_none_or(|known| known == expected), "{text:?} at {place}");
                 }
