@@ -92,7 +92,7 @@ pub(super) fn candidates(
 fn of_runs(runs: &RunQuery, left: &mut usize) -> Option<Value> {
     match runs {
         RunQuery::Anything => None,
-        RunQuery::Run(run) => of_run(run, left),
+        RunQuery::Run(run) | RunQuery::Word(run) => of_run(run, left),
         RunQuery::All(parts) => {
             let all: Vec<Value> = parts.iter().filter_map(|part| of_runs(part, left)).collect();
             (!all.is_empty()).then(|| json!({ "bool": { "filter": all } }))

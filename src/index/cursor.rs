@@ -8,7 +8,10 @@ use super::{
     trace::Trace,
     verify::Verifier,
 };
-use crate::model::Stop;
+use crate::{
+    model::{Hit, Stop},
+    text::lossy,
+};
 
 /// Bytes read for verification after which a pattern with `_` is expanded
 /// ([`super::wildcards`]): reading them takes about as long as the expansion.
@@ -84,6 +87,15 @@ impl<'a> Cursor<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Returns a message that matches.
+    pub(super) fn hit(&self, doc: u32, raw_content: bool) -> Hit<'_> {
+        let store = &self.segment.data.store;
+        match self.verifier.known_text(doc) {
+            Some(text) => store.hit_with(doc, lossy(text)),
+            None => store.hit(doc, raw_content),
+        }
     }
 
     /// Returns whether a message that matches is known to match by its shown text.

@@ -17,7 +17,10 @@ use crate::{
     model::Request,
     text::{
         expression::ExpressionError,
-        grams::{CommonGrams, CommonRun, Gram, WildcardGap, only_gram, query_grams, wildcard_gaps},
+        grams::{
+            CommonGrams, CommonRun, Gram, WildcardGap, only_gram, query_grams, wildcard_gaps,
+            word_gram,
+        },
         matcher::{Matcher, Matchers},
         run_query::RunQuery,
     },
@@ -82,18 +85,22 @@ impl<'a> GramQuery<'a> {
         let is_text = matches!(&matchers.any[..], [Matcher::Like(_) | Matcher::Literal(_)])
             && matchers.none.is_empty()
             && !request.case_sensitive;
-        let only = matchers.with_single(request, |pattern| only_gram(pattern, common)).flatten();
-        let only = only.filter(|_| is_text);
-        let run = matchers.with_single(request, |pattern| CommonRun::of(pattern, common));
-        let common_run = run.flatten().filter(|_| is_text);
-        let single = matchers.with_single(request, |pattern| match only {
-            Some(gram) => (vec![gram], Vec::new()),
-            None => (query_grams(pattern, common), wildcard_gaps(pattern)),
+        // A word of the loose form of a text need not be a word of the text.
+        let is_word =
+            matches!(&matchers.any[..], [Matcher::Word(_)]) && !request.ignore_accents;
+        let single = matchers.with_single(request, |pattern| {
+            let only = if is_text { only_gram(pattern, common) } else { None };
+            let list = if is_word { word_gram(pattern.text, common) } else { only };
+            let run = if is_text { CommonRun::of(pattern, common) } else { None };
+            let (grams, gaps) = match list {
+                Some(gram) => (vec![gram], Vec::new()),
+                None => (query_grams(pattern, common), wildcard_gaps(pattern)),
+            };
+            (grams, gaps, only.is_some(), run)
         });
         let runs = single.is_none().then(|| matchers.runs(request));
         let signatures = matchers.each(request, SignatureQuery::new);
-        let (grams, gaps) = single.unwrap_or_default();
-        let is_gram = only.is_some();
+        let (grams, gaps, is_gram, common_run) = single.unwrap_or_default();
         let texts_only = false;
         let query = GramQuery {
             request,
@@ -463,7 +470,7 @@ impl<'a, 't> Lookups<'a, 't> {
     fn query(&self, query: &RunQuery, list: List) -> Result<Looked<'a>, Error> {
         match query {
             RunQuery::Anything => Ok(Looked::Everything),
-            RunQuery::Run(run) => self.run(run, list),
+            RunQuery::Run(_) | RunQuery::Word(_) => self.run(query, list),
             RunQuery::All(parts) => Looked::all(parts.iter().map(|part| self.query(part, list))),
             RunQuery::OneOf(parts) => {
                 Looked::one_of(parts.iter().map(|part| self.query(part, list)))
@@ -471,11 +478,11 @@ impl<'a, 't> Lookups<'a, 't> {
         }
     }
 
-    fn run(&self, run: &str, list: List) -> Result<Looked<'a>, Error> {
+    fn run(&self, run: &RunQuery, list: List) -> Result<Looked<'a>, Error> {
         let postings = &self.segment.data.postings;
         let is_first = self.segment.first == 0;
         let mut present: Vec<(TermInfo, Gram)> = Vec::new();
-        for gram in RunQuery::grams(run, self.common) {
+        for gram in run.grams(self.common) {
             match postings.find(list, gram.term(&mut [0; 8]))? {
                 Some(info) => present.push((info, gram)),
                 None => return Ok(Looked::Nothing),

@@ -30,7 +30,7 @@ use super::{
 
 /// The version of everything in a segment and in a snapshot. Other versions are not read but built
 /// again.
-pub(super) const FORMAT: u32 = 8;
+pub(super) const FORMAT: u32 = 9;
 
 /// The prefix of a segment's folder.
 pub(super) const SEGMENT: &str = "segment-";

@@ -302,7 +302,7 @@ impl SignatureQuery {
         let of = |parts: &[RunQuery]| parts.iter().map(SignatureQuery::of_runs).collect();
         match query {
             RunQuery::Anything => SignatureQuery::Anything,
-            RunQuery::Run(run) => SignatureQuery::run(&[run]),
+            RunQuery::Run(run) | RunQuery::Word(run) => SignatureQuery::run(&[run]),
             RunQuery::All(parts) => SignatureQuery::All(of(parts)),
             RunQuery::OneOf(parts) => SignatureQuery::OneOf(of(parts)),
         }

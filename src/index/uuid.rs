@@ -34,15 +34,12 @@ const NIBBLES: [u8; 256] = {
 /// Returns the text of a UUID: lower case with hyphens.
 pub(super) fn format_uuid(uuid: &[u8; 16]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(36);
-    for (place, byte) in uuid.iter().enumerate() {
-        if matches!(place, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    let mut text = [b'-'; 36];
+    for (byte, place) in uuid.iter().zip(UUID_PLACES) {
+        text[place] = DIGITS[usize::from(byte >> 4)];
+        text[place + 1] = DIGITS[usize::from(byte & 15)];
     }
-    text
+    str::from_utf8(&text).expect("digits and hyphens are ASCII").to_owned()
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ pub(super) struct Verifier<'a> {
     titles: Vec<Titles>,
     /// The buffer for the text that is compared.
     buffer: Vec<u8>,
+    /// The message whose text is at the beginning of `buffer`, as a hit has it, and the text's length.
+    known: Option<(u32, usize)>,
     pub(super) bytes_read: u64,
 }
 
@@ -54,6 +56,7 @@ impl<'a> Verifier<'a> {
             followed: None,
             titles: vec![[(u32::MAX, false); CACHED_TITLES]; count],
             buffer: Vec::new(),
+            known: None,
             bytes_read: 0,
         }
     }
@@ -118,6 +121,7 @@ impl<'a> Verifier<'a> {
     fn has(&mut self, pattern: &Matcher, number: usize, candidate: &Candidate) -> bool {
         let Candidate { doc, by_text, by_title } = *candidate;
         let store = self.store;
+        self.known = None;
         let by_title = by_title && !self.query.texts_only;
         let signature = if by_text { self.signature(doc) } else { None };
         let wanted = &self.query.signatures[number];
@@ -148,21 +152,32 @@ impl<'a> Verifier<'a> {
             return false;
         }
         if let (Some(signature), SignatureQuery::Run { slots, characters }) = (signature, wanted)
-            && pattern.is_of_one_length()
+            && pattern.reads_parts()
         {
-            let read = &mut self.bytes_read;
-            return signature.any_part((slots, *characters), first, &mut self.buffer, |part| {
+            let (read, mut answer) = (&mut self.bytes_read, Some(false));
+            signature.any_part((slots, *characters), first, &mut self.buffer, |part| {
                 *read += part.len() as u64;
-                pattern.matches(part)
+                answer = pattern.matches_part(part);
+                answer != Some(false)
             });
+            if let Some(answer) = answer {
+                return answer;
+            }
         }
         self.bytes_read += first.len() as u64;
         if pattern.matches(first.read(&mut self.buffer)) {
+            self.known = first.fills_buffer().then_some((doc, first.len()));
             return true;
         }
         let Some(second) = second else { return false };
         self.bytes_read += second.len() as u64;
         pattern.matches(second.read(&mut self.buffer))
+    }
+
+    /// Returns the text of a hit, if it is still known from verifying the message.
+    pub(super) fn known_text(&self, doc: u32) -> Option<&[u8]> {
+        let (known, length) = self.known?;
+        if known == doc { self.buffer.get(..length) } else { None }
     }
 
     /// Returns whether a message that matches is known to match by its shown text: it has no other text, and

@@ -7,7 +7,9 @@
 //! 1. every trigram;
 //! 2. every 1-gram and 2-gram that is not common, and every ASCII character;
 //! 3. for each common ASCII trigram, its extension by the ASCII characters that follow, up to the
-//!    first gram that is not common, or to eight characters.
+//!    first gram that is not common, or to eight characters;
+//! 4. each whole word of up to seven ASCII characters, or of up to two others, that is a common gram but
+//!    not a frequent word: `t` is in most texts, but seldom a word.
 //!
 //! A text gives these grams as it is, and also in its loose form ([`super::loose`]), so that the
 //! index also proposes the candidates of searches that ignore accents.
@@ -27,7 +29,11 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-use super::{fold::fold, pattern::Pattern};
+use super::{
+    fold::fold,
+    pattern::Pattern,
+    word_break::{self, Class},
+};
 
 /// The longest gram, in characters.
 pub const LONGEST: usize = 8;
@@ -35,7 +41,8 @@ pub const LONGEST: usize = 8;
 /// A gram, packed so that numeric order is the order of its term's bytes.
 ///
 /// An ASCII gram has one byte for each character, from the top, then zeros. Any other gram has the
-/// top bit set, then 21 bits for each of at most three characters.
+/// top bit set, then 21 bits for each of at most three characters. A whole word is the gram of its
+/// characters after a NUL, which no other gram has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gram(pub u64);
 
@@ -61,6 +68,15 @@ impl Gram {
         }
     }
 
+    /// Returns the gram of the whole word with the same characters; `None` if they are too many.
+    fn as_word(self) -> Option<Gram> {
+        match self.0 & WIDE {
+            0 if self.0 & 0xFF == 0 => Some(Gram(self.0 >> 8)),
+            WIDE if self.0 & 0x1F_FFFF == 0 => Some(Gram(WIDE | (self.0 ^ WIDE) >> 21)),
+            _ => None,
+        }
+    }
+
     /// Returns the gram's bytes as a term: ASCII unchanged, other grams as the packed number.
     pub fn term(self, buffer: &mut [u8; 8]) -> &[u8] {
         *buffer = self.0.to_be_bytes();
@@ -74,18 +90,19 @@ impl Gram {
 
 impl fmt::Display for Gram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 & WIDE == 0 {
-            return f.write_str(&String::from_utf8_lossy(self.term(&mut [0; 8])));
-        }
-        let characters = [42, 21, 0].map(|shift| (self.0 >> shift & 0x1F_FFFF) as u32);
-        characters
-            .into_iter()
-            .filter(|code| *code != 0)
-            .try_for_each(|code| write!(f, "{}", char::from_u32(code).unwrap_or('\u{FFFD}')))
+        let codes = match self.0 & WIDE {
+            0 => self.term(&mut [0; 8]).iter().map(|byte| u32::from(*byte)).collect::<Vec<_>>(),
+            _ => [42, 21, 0].map(|shift| (self.0 >> shift & 0x1F_FFFF) as u32).to_vec(),
+        };
+        let edge = if codes[0] == 0 { r"\b" } else { "" };
+        let characters = codes.into_iter().filter(|code| *code != 0);
+        let characters = characters.map(|code| char::from_u32(code).unwrap_or('\u{FFFD}'));
+        write!(f, "{edge}{}{edge}", characters.collect::<String>())
     }
 }
 
-/// The grams that are common in an index. Every prefix of a gram in the set is in the set too.
+/// The grams that are common in an index, and the frequent whole words. Every prefix of a gram in the set is
+/// in the set too.
 #[derive(Clone, Debug, Default)]
 pub struct CommonGrams {
     all: HashSet<u64, BuildHasherDefault<Mix>>,
@@ -100,6 +117,10 @@ impl CommonGrams {
     /// A gram is common if at least this share of the sampled texts holds it. Among the settings
     /// whose median search takes less than 100 µs, 2 % makes the smallest index of a million messages.
     pub const SHARE: f64 = 0.02;
+
+    /// A word is frequent if at least this share of the sampled texts has it as a whole word: then
+    /// verification finds it soon.
+    pub const WORD_SHARE: f64 = 0.06;
 
     /// Counts the grams of sampled texts and collects the common ones.
     ///
@@ -162,7 +183,25 @@ impl CommonGrams {
                 }
             }
         }
+        common.add_frequent_words(&characters, &ends);
         common
+    }
+
+    /// Adds the frequent words of sampled texts, each of which ends with a NUL.
+    fn add_frequent_words(&mut self, characters: &[char], ends: &[usize]) {
+        let least = ((ends.len() as f64 * CommonGrams::WORD_SHARE).ceil() as u32).max(2);
+        let mut counts: HashMap<u64, u32, BuildHasherDefault<Mix>> = HashMap::default();
+        let mut start = 0;
+        for end in ends {
+            let mut words = Vec::new();
+            cut_words(&characters[start..end - 1], self, |word| words.push(word.0));
+            words.sort_unstable();
+            words.dedup();
+            words.into_iter().for_each(|word| *counts.entry(word).or_default() += 1);
+            start = *end;
+        }
+        let frequent = counts.into_iter().filter(|(_, count)| *count >= least);
+        frequent.for_each(|(word, _)| self.insert(Gram(word)));
     }
 
     /// Builds the set from the numbers that [`CommonGrams::packed`] returns.
@@ -239,10 +278,12 @@ impl GramTokenizer {
             self.folded.clear();
             self.folded.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
             cut_ascii(&self.folded, common, &mut seen, &mut emit);
+            cut_words(&self.folded, common, once(&mut emit));
             return;
         }
         self.characters.clear();
         self.characters.extend(text.chars().map(fold));
+        cut_words(&self.characters, common, once(&mut emit));
         let mut rest = &self.characters[..];
         while let Some(first) = rest.first() {
             if !first.is_ascii() {
@@ -309,6 +350,58 @@ fn cut_wide(characters: &[char], common: &CommonGrams, ascii: usize, emit: &mut 
             emit(gram);
         }
     }
+}
+
+/// Calls `emit` with the indexed whole words of folded characters.
+fn cut_words<C: Copy + Into<char>>(
+    folded: &[C],
+    common: &CommonGrams,
+    mut emit: impl FnMut(Gram),
+) {
+    let class = |place: usize| Class::of(folded[place].into());
+    word_break::runs(folded.len(), class, |run, may_be_word| {
+        if run.len() < LONGEST {
+            let mut word = ['\0'; LONGEST];
+            word.iter_mut().zip(&folded[run.clone()]).for_each(|(to, from)| *to = (*from).into());
+            if let Some(gram) = indexed_word(&word[..run.len()], common)
+                && may_be_word()
+            {
+                emit(gram);
+            }
+        }
+    });
+}
+
+/// Drops most of the grams that come again.
+fn once(emit: &mut impl FnMut(Gram)) -> impl FnMut(Gram) {
+    const SLOTS: usize = 64;
+
+    let mut last = [0; SLOTS];
+    move |gram| {
+        let slot = &mut last[mix(gram.0) as usize % SLOTS];
+        if std::mem::replace(slot, gram.0) != gram.0 {
+            emit(gram);
+        }
+    }
+}
+
+/// Returns the gram of a whole word of folded characters, if it is indexed.
+fn indexed_word(word: &[char], common: &CommonGrams) -> Option<Gram> {
+    let most = if word.iter().all(char::is_ascii) { LONGEST } else { 3 };
+    if !(1..=most).contains(&word.len()) {
+        return None;
+    }
+    let gram = Gram::pack(word);
+    let of_word = gram.as_word()?;
+    (common.contains(gram) && !common.contains(of_word)).then_some(of_word)
+}
+
+/// Returns the gram of a text that is looked for as a whole word, if it is indexed. Every text that has the
+/// word has the gram.
+pub fn word_gram(word: &str, common: &CommonGrams) -> Option<Gram> {
+    let word = folded(word);
+    let is_word = word.iter().all(|character| Class::of(*character).is_of_word());
+    if is_word { indexed_word(&word, common) } else { None }
 }
 
 /// Returns the grams that every text matching the pattern holds: the longest indexed gram at each
@@ -552,6 +645,7 @@ mod tests {
         let set = common(&["t", "h", "e", " ", "th", "he", "e ", "the", "he ", "the "]);
         let expected = ["the", "the x", "he ", "he x", "e x", " x", "x", "t", "h", "e", " "];
         let mut expected: Vec<Gram> = expected.iter().map(|text| gram(text)).collect();
+        expected.extend(word_gram("the", &set));
         expected.sort_unstable();
         assert_eq!(cut("The x", &set), expected);
         let query = |text| query_grams(&Pattern::parse(text), &set);
@@ -560,6 +654,35 @@ mod tests {
         assert_eq!(query("t%h"), [gram("h"), gram("t")]);
         assert_eq!(query("th%he"), []);
         assert_eq!(query("th_x"), [gram("x")]);
+    }
+
+    #[test]
+    fn words_that_are_common_runs_have_grams_of_their_own() {
+        let set = common(&["t", "s", "th", "the", "я", "日", "ab", "b"]);
+        let word = |text: &str| word_gram(text, &set);
+        for (text, words) in [
+            ("Don't _t The th.t T", "the t"),
+            ("is 't s' T,t 1t", "t s"),
+            ("a.b b_ b:b", ""),
+            ("Я 日t яb", "я t"),
+            ("t\u{301}x \u{212A}t t\u{17F} \u{17F}", "t s"),
+        ] {
+            let found = cut(text, &set);
+            for query in ["t", "s", "th", "the", "я", "日", "ab", "b", "is", "thethe", "ttttttttt"] {
+                let is_there = word(query).is_some_and(|gram| found.contains(&gram));
+                assert_eq!(is_there, words.split(' ').any(|word| word == query), "{text}: {query}");
+            }
+        }
+        assert_eq!(word("T").map(|gram| gram.to_string()).as_deref(), Some(r"\bt\b"));
+        for text in ["", "a", "日", "t.", "'t"] {
+            assert_eq!(word(text), None, "{text}");
+        }
+        let texts: Vec<String> =
+            (0..100).map(|n| format!("{} it's{n}", ["t ", ""][n % 10 / 9])).collect();
+        let set = CommonGrams::of_sample(texts.iter().map(String::as_str));
+        assert_eq!(word_gram("t", &set), None);
+        assert!(word_gram("s", &set).is_some() && word_gram("i", &set).is_some());
+        assert_eq!(CommonGrams::from_packed(&set.packed()).packed(), set.packed());
     }
 
     #[test]

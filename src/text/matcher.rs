@@ -72,6 +72,21 @@ impl Matcher {
         }
     }
 
+    /// Returns whether [`Matcher::matches_part`] may tell anything.
+    pub fn reads_parts(&self) -> bool {
+        matches!(self, Matcher::Word(_)) || self.is_of_one_length()
+    }
+
+    /// Returns whether a text matches, by a part of it that has a whole match if there is one; `None` if the
+    /// rest of the text is needed to tell.
+    #[inline]
+    pub fn matches_part(&self, part: &[u8]) -> Option<bool> {
+        match self {
+            Matcher::Word(pattern) => pattern.matches_part(part),
+            pattern => Some(pattern.matches(part)),
+        }
+    }
+
     /// Returns whether JSON parts also match as they are stored, not only by the text they hold.
     pub fn matches_stored_parts(&self) -> bool {
         matches!(self, Matcher::Like(_))
@@ -180,6 +195,7 @@ impl Matchers {
         let runs = |texts: Vec<&str>, matchers: &[Matcher]| -> Vec<RunQuery> {
             let of = |(text, matcher): (&str, &Matcher)| match matcher {
                 Matcher::Regex(pattern) => pattern.runs().clone(),
+                Matcher::Word(_) if !request.ignore_accents => RunQuery::of_word(text),
                 _ => with_pattern(request, text, RunQuery::of_pattern),
             };
             texts.into_iter().zip(matchers).map(of).collect()

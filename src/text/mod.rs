@@ -24,6 +24,7 @@ pub mod snippet;
 pub mod summary;
 pub(crate) mod terminal;
 pub mod whole_word;
+mod word_break;
 pub mod words;
 
 use std::borrow::Cow;

@@ -14,7 +14,7 @@ use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 use super::{
     fold::fold,
-    grams::{CommonGrams, Gram, LONGEST, query_grams},
+    grams::{CommonGrams, Gram, LONGEST, query_grams, word_gram},
     pattern::Pattern,
 };
 
@@ -46,6 +46,8 @@ pub enum RunQuery {
     Anything,
     /// The text must have this run.
     Run(String),
+    /// The text must have this run as a whole word.
+    Word(String),
     /// The text must have the runs of all of these queries.
     All(Vec<RunQuery>),
     /// The text must have the runs of at least one of these queries.
@@ -57,6 +59,11 @@ impl RunQuery {
     pub fn of_expression(hir: &Hir) -> RunQuery {
         let query = Analysis::of(hir).into_query();
         if query.size() > MAX_RUNS { RunQuery::Anything } else { query }
+    }
+
+    /// Returns the query for a whole word.
+    pub fn of_word(word: &str) -> RunQuery {
+        RunQuery::Word(folded(word))
     }
 
     /// Returns the runs of a pattern.
@@ -116,13 +123,22 @@ impl RunQuery {
     fn size(&self) -> usize {
         match self {
             RunQuery::Anything => 0,
-            RunQuery::Run(_) => 1,
+            RunQuery::Run(_) | RunQuery::Word(_) => 1,
             RunQuery::All(parts) | RunQuery::OneOf(parts) => parts.iter().map(RunQuery::size).sum(),
         }
     }
 
-    /// Returns the indexed grams of a run; a text with the run has all of them.
-    pub fn grams(run: &str, common: &CommonGrams) -> Vec<Gram> {
+    /// Returns the indexed grams of a run or a word; a text that has it has all of them. Other queries
+    /// have none.
+    pub fn grams(&self, common: &CommonGrams) -> Vec<Gram> {
+        let run = match self {
+            RunQuery::Run(run) => run,
+            RunQuery::Word(word) => match word_gram(word, common) {
+                Some(gram) => return vec![gram],
+                None => word,
+            },
+            _ => return Vec::new(),
+        };
         // No gram has a NUL.
         let parts = run.split('\0').filter(|part| !part.is_empty());
         parts.flat_map(|part| query_grams(&Pattern::literal(part), common)).collect()
@@ -133,7 +149,7 @@ impl fmt::Display for RunQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (parts, word) = match self {
             RunQuery::Anything => return f.write_str("anything"),
-            RunQuery::Run(run) => return write!(f, "{run:?}"),
+            RunQuery::Run(run) | RunQuery::Word(run) => return write!(f, "{run:?}"),
             RunQuery::All(parts) => (parts, " and "),
             RunQuery::OneOf(parts) => (parts, " or "),
         };

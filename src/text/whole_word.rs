@@ -7,7 +7,11 @@ use std::{
 
 use unicode_segmentation::{UWordBoundIndices, UnicodeSegmentation};
 
-use super::{literal::LiteralPattern, loose::LoosePattern};
+use super::{
+    literal::LiteralPattern,
+    loose::LoosePattern,
+    word_break::{Class, is_boundary_at},
+};
 
 /// A matcher for a literal text as whole words.
 #[derive(Debug)]
@@ -39,6 +43,26 @@ impl WordPattern {
         is_there && str::from_utf8(text).is_ok_and(|text| !self.first_spans(text, 1).is_empty())
     }
 
+    /// Returns whether the words are in a text, by a part of it that has them if the text does; `None` if
+    /// the rest of the text is needed to tell.
+    pub fn matches_part(&self, part: &[u8]) -> Option<bool> {
+        let (Inner::Literal(pattern), Ok(text)) = (&self.0, str::from_utf8(part)) else {
+            return None;
+        };
+        let mut answer = Some(false);
+        pattern.find_all(text, |span| {
+            match [span.start, span.end].map(|place| is_boundary_at(text, place, Class::Unknown)) {
+                [Some(false), _] | [_, Some(false)] => {
+                    return ControlFlow::Continue(next_start(text, span.start));
+                }
+                [Some(true), Some(true)] => answer = Some(true),
+                _ => answer = None,
+            }
+            ControlFlow::Break(())
+        });
+        answer
+    }
+
     /// Returns the byte spans of the first `most` matches in a text. They do not overlap.
     pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         let mut boundaries = Boundaries::new(text);
@@ -65,8 +89,17 @@ impl WordPattern {
     }
 }
 
-/// The word boundaries of a text, found once and only where they are needed. The text may be one
-/// line of 500 MB, so only the boundaries between the beginning and the end of a match are kept.
+/// Returns where a match may begin after a place at which none does.
+fn next_start(text: &str, start: usize) -> usize {
+    let rest = &text[start..];
+    // There is no boundary within a run of letters and digits.
+    let run = rest.find(|it| !Class::of(it).is_of_word()).unwrap_or(rest.len());
+    start + run.max(rest.chars().next().map_or(0, char::len_utf8))
+}
+
+/// The word boundaries of a text. Those that depend on more than the characters beside them are found once
+/// and only where they are needed. The text may be one line of 500 MB, so only the boundaries between the
+/// beginning and the end of a match are kept.
 struct Boundaries<'t> {
     text: &'t str,
     /// The place where `words` began: there is a boundary after every line feed.
@@ -86,8 +119,10 @@ impl<'t> Boundaries<'t> {
     /// Returns whether a match begins and ends at a boundary. Matches come in the order in which
     /// they begin.
     fn has_both(&mut self, span: &Range<usize>) -> bool {
-        if self.is_in_word(span.start) || self.is_in_word(span.end) {
-            return false;
+        match [span.start, span.end].map(|place| is_boundary_at(self.text, place, Class::Edge)) {
+            [Some(false), _] | [_, Some(false)] => return false,
+            [Some(true), Some(true)] => return true,
+            _ => {}
         }
         if span.start > self.walked {
             let skipped = &self.text.as_bytes()[self.walked..span.start];
@@ -115,21 +150,7 @@ impl<'t> Boundaries<'t> {
         if let Some(next) = self.seen.get(self.seen.partition_point(|place| *place <= start)) {
             return *next;
         }
-        let inside =
-            self.text.as_bytes()[start..].iter().take_while(|it| it.is_ascii_alphanumeric());
-        match inside.count() {
-            // There is no boundary before this place.
-            count @ 2.. => start + count,
-            _ => start + self.text[start..].chars().next().map_or(0, char::len_utf8),
-        }
-    }
-
-    /// Returns whether a place is within an ASCII word: the most frequent case, which needs no walk.
-    fn is_in_word(&self, place: usize) -> bool {
-        let bytes = self.text.as_bytes();
-        place > 0
-            && place < bytes.len()
-            && bytes[place - 1..=place].iter().all(u8::is_ascii_alphanumeric)
+        next_start(self.text, start)
     }
 
     /// Walks until all boundaries from `from` to a place are known.
@@ -170,6 +191,26 @@ mod tests {
         let mut boundaries = Boundaries::new(&text);
         assert!(boundaries.has_both(&(text.len() - 3..text.len() - 1)));
         assert!(boundaries.seen.capacity() < 300, "{}", boundaries.seen.capacity());
+    }
+
+    #[test]
+    fn a_part_may_tell_whether_the_text_has_words() {
+        for (part, query, expected) in [
+            ("to the t x", "t", Some(true)),
+            ("to the t x", "to", None),
+            ("to the t x", "x", None),
+            ("at don't _t tt", "t", Some(false)),
+            ("at \u{301}t or", "t", None),
+            ("un café noir", "CAFÉ", Some(true)),
+            ("x日本語x", "本", Some(true)),
+            ("cats concat", "cat", None),
+            ("cats concatenated", "cat", None),
+            ("a cats concatenated", "cat", Some(false)),
+        ] {
+            let pattern = WordPattern::new(query, false);
+            assert_eq!(pattern.matches_part(part.as_bytes()), expected, "{part}: {query}");
+        }
+        assert_eq!(WordPattern::loose("t", false).matches_part(b"a t b"), None);
     }
 
     #[test]

@@ -38,6 +38,8 @@ const SENTENCES: &[&str] = &[
     "हिन्दी में खोज। ไทยภาษา שָׁלוֹם שלום مُحَمَّد محمد",
     "日本語の全文検索、部分一致。「東京」と京都",
     "😀 👩\u{200D}💻 🇩🇪🇫🇷 e\u{301}e\u{302} aa aaa aaaa",
+    "t 't t' d't t.t a:t t,1 1,1 1.t t_ _ 1_1 t\u{301} \u{301}t t\u{AD}t\u{200D}t\r\nt\r\n\nt",
+    "t😀t 🇩🇪t tשt't ש't tカ カ_ｶt ①t ſ K\u{212A} ß ё'ё éé ж.ж 한t 한.글 あt日t t\u{345} \u{345}t",
 ];
 
 /// Pieces of regular expressions that go between or behind pieces of texts.
@@ -123,6 +125,8 @@ impl Piece {
             words = words.to_uppercase();
         } else if self.change == 1 {
             words.pop();
+        } else if self.change == 2 {
+            words = self.characters(texts).into_iter().take(1 + self.length % 3).collect();
         }
         words.trim().to_owned()
     }

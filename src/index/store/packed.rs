@@ -216,6 +216,11 @@ impl<'a> Text<'a> {
         self.range.1 - self.range.0
     }
 
+    /// Returns whether [`Text::read`] puts the text at the beginning of the buffer.
+    pub(in crate::index) fn fills_buffer(&self) -> bool {
+        matches!(self.body, Body::Packed(_)) && self.range.0 == 0
+    }
+
     /// Cuts the text in two.
     pub(super) fn split_at(self, at: usize) -> (Text<'a>, Text<'a>) {
         let (start, end) = self.range;
