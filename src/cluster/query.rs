@@ -34,13 +34,19 @@ const MOST_GAPS: usize = 8;
 /// is a candidate; then there are hits everywhere.
 const MOST_TITLES: usize = 16_000;
 
-/// Returns the query of the documents that may match, with the filters of the request.
+/// How a cluster looks up the grams that fill a gap: it merges the most common of them while it reads, and
+/// stops early. Otherwise it would first collect the documents of all. The text is as it is in a request.
+pub(super) const GAP_REWRITE: &str = r#""rewrite":"constant_score_blended","#;
+
+/// Returns the query of the documents that may match, with the filters of the request. `has_odd` tells
+/// whether there are documents without reliable grams.
 ///
 /// `titled` returns the hashes of the conversations whose titles match the matcher at a place in the
 /// list of alternative texts, followed by the required texts.
 pub(super) fn candidates(
     request: &Request,
     matchers: &Matchers,
+    has_odd: bool,
     titled: &mut dyn FnMut(usize) -> Vec<i64>,
 ) -> Value {
     let [any, all] = matchers.runs(request);
@@ -58,7 +64,10 @@ pub(super) fn candidates(
             needed.extend(texts.get(place).into_iter().flat_map(|text| of_gaps(text)));
         }
         let query = json!({ "bool": { "filter": needed } });
-        let mut one_of = vec![query, json!({ "term": { "odd": true } })];
+        let mut one_of = vec![query];
+        if has_odd {
+            one_of.push(json!({ "term": { "odd": true } }));
+        }
         if !titles.is_empty() {
             one_of.push(json!({ "terms": { "c": titles } }));
         }
@@ -156,7 +165,11 @@ fn of_gaps(text: &str) -> Vec<Value> {
         add(&mut short, LONGEST_GRAM, LONGEST_GRAM - 1);
         add(&mut long, LONG_GRAM, LONG_GRAM - 2);
     }
-    let clause = |field: &'static str| move |gram: &String| json!({ "wildcard": { field: { "value": gram } } });
+    let clause = |field: &'static str| {
+        move |gram: &String| {
+            json!({ "wildcard": { field: { "rewrite": "constant_score_blended", "value": gram } } })
+        }
+    };
     let mut all: Vec<Value> = short.iter().take(MOST_GAPS).map(clause("g")).collect();
     let of_long: Vec<Value> = long.iter().take(MOST_GAPS).map(clause("h")).collect();
     if !of_long.is_empty() {
@@ -221,7 +234,7 @@ mod tests {
     fn gaps_narrow_a_pattern() {
         let of = |text: &str| of_gaps(text).iter().map(Value::to_string).collect::<String>();
         let clause = |field: &str, value: &str| {
-            format!(r#"{{"wildcard":{{"{field}":{{"value":"{value}"}}}}}}"#)
+            format!(r#"{{"wildcard":{{"{field}":{{{GAP_REWRITE}"value":"{value}"}}}}}}"#)
         };
         let query = of("GO_ng%many");
         for (field, value) in [("g", "o?n"), ("h", "go?ng")] {
@@ -248,7 +261,7 @@ mod tests {
             let request = request(text);
             let matchers = Matchers::of(&request).expect("expressions");
             let mut asked = Vec::new();
-            candidates(&request, &matchers, &mut |place| {
+            candidates(&request, &matchers, true, &mut |place| {
                 asked.push(place);
                 Vec::new()
             });
