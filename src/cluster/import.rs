@@ -16,6 +16,7 @@ use super::{
     error::Error,
     features::FeatureMaker,
     generation::{self, Generation},
+    gram_code::GramSet,
     layout::FORMAT,
     view::{self, ClusterConversation, MOST_CONVERSATIONS, Shards},
 };
@@ -55,6 +56,7 @@ pub(crate) struct Importer<'a> {
     /// The sender of documents to the new index.
     bulk: Option<Bulk<'a>>,
     features: FeatureMaker,
+    grams: GramSet,
     imported: Imported,
 }
 
@@ -88,6 +90,7 @@ impl<'a> Importer<'a> {
             written: HashMap::new(),
             bulk: None,
             features: FeatureMaker::default(),
+            grams: GramSet::default(),
             imported: Imported::default(),
         }
     }
@@ -234,7 +237,7 @@ impl<'a> Importer<'a> {
         for (place, message) in (0..).zip(&messages) {
             tally.add(message);
             let name = format!("{names}{place}");
-            let mut document = MessageDocument::of(&id, message, &name);
+            let mut document = MessageDocument::of(&id, message, &name, &mut self.grams);
             self.features.add(&mut document, place, message);
             let line = line(self.client, &name, &document)?;
             if line.len() > LONGEST_DOCUMENT {

@@ -15,7 +15,7 @@ use super::{
     document::{self, CONVERSATION, ConversationDocument, MESSAGE, MessageDocument, Tallied},
     error::Error,
     layout::ORDER,
-    query::{self, GAP_REWRITE},
+    query,
 };
 use crate::{
     model::{Hit, Instant, Request, Stop, StoredConversation, StoredMessage},
@@ -158,15 +158,7 @@ impl Pages<'_> {
             self.index
         );
         let call = Call { is_import: self.is_import, ..Call::import(self.what, "POST", path) };
-        let body = body.to_string();
-        let answer = match self.client.find(call.clone().with_text(body.clone()), stop) {
-            // OpenSearch before version 3 does not know this way.
-            Err(Error::Failed { why, .. }) if why.contains("rewrite") => {
-                self.client.find(call.with_text(body.replace(GAP_REWRITE, "")), stop)
-            }
-            answer => answer,
-        };
-        let answer: Option<SearchAnswer<T>> = answer?;
+        let answer: Option<SearchAnswer<T>> = self.client.find(call.with(&body), stop)?;
         let replaced = || Error::Replaced { address: self.client.address().to_string() };
         let answer = answer.ok_or_else(replaced)?;
         if answer.timed_out || answer.shards.failed > 0 {

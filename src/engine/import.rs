@@ -386,10 +386,7 @@ struct ClusterImport<'a> {
 /// Exports are first merged into a temporary database, so that they are merged with each other as
 /// those of a file are. Readers see all of a database or nothing of it. When it is stopped, the same
 /// import goes on later.
-fn import_into_cluster(
-    sources: &[PathBuf],
-    options: &ClusterImport<'_>,
-) -> Result<Report, Error> {
+fn import_into_cluster(sources: &[PathBuf], options: &ClusterImport<'_>) -> Result<Report, Error> {
     let begun = Instant::now();
     let (databases, exports): (Vec<&PathBuf>, Vec<&PathBuf>) =
         sources.iter().partition(|source| db::is_canonical(source));
