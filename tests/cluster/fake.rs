@@ -376,7 +376,7 @@ fn what_is_forgotten_never_costs_the_index_that_is_in_use() {
             _ if path.contains("_count") => {
                 (200, json!({ "count": 0, "_shards": { "failed": 0 } }).to_string())
             }
-            _ if path.contains("_health") => (200, json!({ "timed_out": false }).to_string()),
+            _ if path.contains("health") => (200, json!({ "timed_out": false }).to_string()),
             _ if path.contains("_stats") => {
                 let docs = json!({ "docs": { "deleted": 0 } });
                 (200, json!({ "_all": { "total": docs } }).to_string())
