@@ -9,7 +9,7 @@ use base64::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::gram_code::{GramSet, Length, code, folded};
+use super::gram_code::{GramSet, LONG_GRAM, PAIR, TRIPLE, code, folded};
 use crate::{
     model::{Instant, Origin, Provenance, StoredConversation, StoredMessage},
     text::{like::is_regular, loose},
@@ -137,8 +137,7 @@ impl MessageDocument {
         let texts = [one.t.as_deref(), one.d.as_deref()];
         let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
         one.long = bytes > SHORT_TEXT;
-        let mut letters: Vec<Vec<char>> =
-            texts.into_iter().flatten().map(|text| folded(text)).collect();
+        let mut letters: Vec<Vec<char>> = texts.into_iter().flatten().map(folded).collect();
         // The parts of the texts that change when accents are removed have grams too.
         for text in texts.into_iter().flatten() {
             let _: Result<(), ()> = loose::windows(text, |window| {
@@ -147,10 +146,10 @@ impl MessageDocument {
             });
         }
         one.o = distinct(&letters);
-        one.g = grams.of(&letters, Length::Two);
-        one.q = grams.of(&letters, Length::Three);
+        one.g = grams.of(&letters, PAIR);
+        one.q = grams.of(&letters, TRIPLE);
         one.h = match one.long {
-            true => grams.of(&letters, Length::Five),
+            true => grams.of(&letters, LONG_GRAM),
             false => of_one_letter(&letters),
         };
         one
@@ -193,7 +192,7 @@ fn distinct(texts: &[Vec<char>]) -> String {
 
 /// Returns the grams of five equal characters of some texts.
 fn of_one_letter(texts: &[Vec<char>]) -> String {
-    let grams = texts.iter().flat_map(|text| text.windows(Length::Five.letters()));
+    let grams = texts.iter().flat_map(|text| text.windows(LONG_GRAM));
     let of_one = grams.filter(|gram| gram.iter().all(|letter| *letter == gram[0]));
     BTreeSet::from_iter(of_one.map(code)).into_iter().collect()
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     document::{self, MESSAGE},
-    gram_code::{Length, code, codes_around, is_shared},
+    gram_code::{LONG_GRAM, PAIR, TRIPLE, code, codes_around, is_shared},
 };
 use crate::{
     model::{Matching, Request},
@@ -125,14 +125,14 @@ fn of_run(run: &str, left: &mut usize) -> Option<Value> {
             [_, _] => drop(pairs.insert(code(&letters))),
             _ => {}
         }
-        for gram in letters.windows(Length::Three.letters()) {
+        for gram in letters.windows(TRIPLE) {
             triples.insert(code(gram));
             // More grams make up for a shared one.
             if is_shared(gram) {
-                pairs.extend(gram.windows(Length::Two.letters()).map(code));
+                pairs.extend(gram.windows(PAIR).map(code));
             }
         }
-        for gram in letters.windows(Length::Five.letters()) {
+        for gram in letters.windows(LONG_GRAM) {
             long.insert(code(gram));
             if gram.iter().all(|letter| *letter == gram[0]) {
                 of_one.insert(code(gram));
@@ -166,8 +166,8 @@ fn of_gaps(text: &str) -> Vec<Value> {
     for segment in Pattern::parse(text).segments {
         // No text with grams has a NUL.
         let letters: Vec<char> = segment.runs.join("\0").chars().map(fold).collect();
-        let add = |grams: &mut BTreeSet<String>, length: Length| {
-            for gram in letters.windows(length.letters()) {
+        let add = |grams: &mut BTreeSet<String>, length: usize| {
+            for gram in letters.windows(length) {
                 let mut gaps = gram.iter().enumerate().filter(|(_, letter)| **letter == '\0');
                 if gaps.next().is_some_and(|(at, _)| at == gram.len() / 2) && gaps.next().is_none()
                 {
@@ -175,8 +175,8 @@ fn of_gaps(text: &str) -> Vec<Value> {
                 }
             }
         };
-        add(&mut short, Length::Three);
-        add(&mut long, Length::Five);
+        add(&mut short, TRIPLE);
+        add(&mut long, LONG_GRAM);
     }
     let clause = |field: &'static str| move |grams: &String| json!({ "terms": { field: grams.chars().collect::<Vec<char>>() } });
     let mut all: Vec<Value> = short.iter().take(MOST_GAPS).map(clause("q")).collect();
