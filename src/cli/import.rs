@@ -299,8 +299,8 @@ impl SourceLines<'_> {
         let mut current = self.current.borrow_mut();
         let Some((step, last)) = &mut *current else { return };
         *last = now;
-        if let Some(service) = now.service {
-            step.rename(service);
+        if let Some(name) = now.service.or(now.is_copy.then_some("Copying")) {
+            step.rename(name);
         }
         let text = if now.conversations > 0 { counts(&now) } else { bytes(now.total) };
         step.show(now.done as f64 / now.total.max(1) as f64, &text);

@@ -9,10 +9,10 @@ use base64::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::layout::LONG_GRAM;
+use super::gram_code::{GramSet, LONG_GRAM, PAIR, TRIPLE, code, folded};
 use crate::{
     model::{Instant, Origin, Provenance, StoredConversation, StoredMessage},
-    text::{fold::fold, like::is_regular, loose},
+    text::{like::is_regular, loose},
 };
 
 /// The kind of a message's document.
@@ -21,10 +21,9 @@ pub(super) const MESSAGE: &str = "m";
 /// The kind of a conversation's document.
 pub(super) const CONVERSATION: &str = "c";
 
-/// The most bytes of a text without grams of five characters, unless they are of one letter; and the
-/// most of one with them, because a node holds all of them while it writes the document.
+/// The most bytes of a text without grams of five characters, unless they are of one letter. A longer one
+/// has nearly every three characters of a language somewhere, and few of its five.
 const SHORT_TEXT: usize = 1_000;
-const MOST_LONG_TEXT: usize = 4 << 20;
 
 /// The bytes of the hash in the name of a document. They are whole characters of Base64.
 const HASH_BYTES: usize = 12;
@@ -59,30 +58,29 @@ pub(super) struct MessageDocument {
     /// The text of JSON parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     d: Option<String>,
-    /// The content and the text of JSON parts, if they are long. They have grams of five characters
-    /// too.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The same two in long messages of earlier formats.
+    #[serde(skip_serializing)]
     lt: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing)]
     ld: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     /// Whether the content has no reliable grams, so that every search looks at it.
     #[serde(default, skip_serializing_if = "is_false")]
     odd: bool,
-    /// The characters of the texts, folded, each of them once. Not in `_source`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    /// The folded characters of the texts, and the grams of two, three and five of them, each once. Not in
+    /// `_source`.
+    #[serde(skip_deserializing, skip_serializing_if = "String::is_empty")]
     o: String,
-    /// Further text for the grams: the parts of the texts that change when accents are removed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    g: Vec<String>,
-    /// Whether the text is long, so that it is in `lt` and `ld`.
+    #[serde(skip_deserializing, skip_serializing_if = "String::is_empty")]
+    g: String,
+    #[serde(skip_deserializing, skip_serializing_if = "String::is_empty")]
+    q: String,
+    #[serde(skip_deserializing, skip_serializing_if = "String::is_empty")]
+    h: String,
+    /// Whether the text is long, so that it has all grams of five.
     #[serde(default, skip_serializing_if = "is_false")]
     long: bool,
-    /// Further text for the grams of five characters: of a long text as in `g`, and of others the runs
-    /// of one character. Not in `_source`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    h: Vec<String>,
     /// The place in the reading order of the conversation, from 0.
     #[serde(default)]
     pub(super) i: u32,
@@ -108,7 +106,12 @@ fn is_false(value: &bool) -> bool {
 
 impl MessageDocument {
     /// Returns the document of a message.
-    pub(super) fn of(conversation: &str, message: &StoredMessage, document: &str) -> Self {
+    pub(super) fn of(
+        conversation: &str,
+        message: &StoredMessage,
+        document: &str,
+        grams: &mut GramSet,
+    ) -> Self {
         let mut one = MessageDocument {
             kind: MESSAGE.to_owned(),
             c: hash(conversation),
@@ -132,23 +135,23 @@ impl MessageDocument {
         }
         one.odd = stored.is_some_and(|bytes| !is_regular(bytes));
         let texts = [one.t.as_deref(), one.d.as_deref()];
+        let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
+        one.long = bytes > SHORT_TEXT;
+        let mut letters: Vec<Vec<char>> = texts.into_iter().flatten().map(folded).collect();
+        // The parts of the texts that change when accents are removed have grams too.
         for text in texts.into_iter().flatten() {
             let _: Result<(), ()> = loose::windows(text, |window| {
-                one.g.push(window.to_owned());
+                letters.push(folded(window));
                 Ok(())
             });
         }
-        let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
-        one.long = bytes > SHORT_TEXT && bytes <= MOST_LONG_TEXT;
-        let all = || texts.into_iter().flatten().chain(one.g.iter().map(String::as_str));
-        let (letters, runs) = (letters(all()), BTreeSet::from_iter(all().flat_map(same_letters)));
-        one.o = letters;
-        if one.long {
-            one.h = one.g.clone();
-            (one.lt, one.ld) = (one.t.take(), one.d.take());
-        } else {
-            one.h = runs.into_iter().collect();
-        }
+        one.o = distinct(&letters);
+        one.g = grams.of(&letters, PAIR);
+        one.q = grams.of(&letters, TRIPLE);
+        one.h = match one.long {
+            true => grams.of(&letters, LONG_GRAM),
+            false => of_one_letter(&letters),
+        };
         one
     }
 
@@ -174,27 +177,24 @@ impl MessageDocument {
     }
 }
 
-/// Returns the folded characters of some texts, each of them once.
-fn letters<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+/// Returns the characters of some texts, each of them once.
+fn distinct(texts: &[Vec<char>]) -> String {
     let (mut ascii, mut others) = ([false; 128], BTreeSet::new());
-    for letter in texts.flat_map(str::chars).map(fold) {
-        match ascii.get_mut(letter as usize) {
+    for letter in texts.iter().flatten() {
+        match ascii.get_mut(*letter as usize) {
             Some(is_there) => *is_there = true,
-            None => drop(others.insert(letter)),
+            None => drop(others.insert(*letter)),
         }
     }
     let ascii = ('\0'..).zip(ascii).filter(|(_, is_there)| *is_there).map(|(letter, _)| letter);
     ascii.chain(others).collect()
 }
 
-/// Returns what stands [`LONG_GRAM`] times in a row in a text.
-fn same_letters(text: &str) -> impl Iterator<Item = String> {
-    let (mut last, mut count) = (None, 0);
-    text.chars().map(fold).filter_map(move |letter| {
-        count = if last == Some(letter) { count + 1 } else { 1 };
-        last = Some(letter);
-        (count == LONG_GRAM).then(|| letter.to_string().repeat(LONG_GRAM))
-    })
+/// Returns the grams of five equal characters of some texts.
+fn of_one_letter(texts: &[Vec<char>]) -> String {
+    let grams = texts.iter().flat_map(|text| text.windows(LONG_GRAM));
+    let of_one = grams.filter(|gram| gram.iter().all(|letter| *letter == gram[0]));
+    BTreeSet::from_iter(of_one.map(code)).into_iter().collect()
 }
 
 /// A conversation as a document, with the facts about its messages that lists and counts need.

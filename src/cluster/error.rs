@@ -36,3 +36,15 @@ pub(crate) enum Error {
     #[error("stopped")]
     Stopped,
 }
+
+impl Error {
+    /// Returns the error of a request with what holds now and what helps.
+    pub(super) fn advised(self, advice: &str) -> Error {
+        match self {
+            Error::Failed { address, what, why } => {
+                Error::Failed { address, what, why: format!("{why}; {advice}") }
+            }
+            other => other,
+        }
+    }
+}

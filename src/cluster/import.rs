@@ -6,20 +6,19 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
-use serde_json::json;
 
 use super::{
     bulk::{Bulk, line},
     client::{Call, Client, shown},
     document::{
-        self, ConversationDigest, ConversationDocument, MESSAGE, MessageDocument, MessageTally,
-        occurrence,
+        self, ConversationDigest, ConversationDocument, MessageDocument, MessageTally, occurrence,
     },
     error::Error,
     features::FeatureMaker,
     generation::{self, Generation},
+    gram_code::GramSet,
     layout::FORMAT,
-    view::{self, ClusterConversation, Shards},
+    view::{self, ClusterConversation, MOST_CONVERSATIONS, Shards},
 };
 use crate::model::{Instant, Stop, StoredConversation, StoredMessage};
 
@@ -47,6 +46,8 @@ pub(crate) struct Importer<'a> {
     known: HashMap<String, ClusterConversation>,
     /// The hashes of the conversations that changed, by id.
     changed: HashMap<String, String>,
+    /// The messages of the conversations that changed.
+    to_write: u64,
     /// Hashes of all ids that were met, to tell equal ids apart.
     met: HashSet<i64>,
     target: Option<Generation>,
@@ -55,6 +56,7 @@ pub(crate) struct Importer<'a> {
     /// The sender of documents to the new index.
     bulk: Option<Bulk<'a>>,
     features: FeatureMaker,
+    grams: GramSet,
     imported: Imported,
 }
 
@@ -82,11 +84,13 @@ impl<'a> Importer<'a> {
             current,
             known,
             changed: HashMap::new(),
+            to_write: 0,
             met: HashSet::new(),
             target: None,
             written: HashMap::new(),
             bulk: None,
             features: FeatureMaker::default(),
+            grams: GramSet::default(),
             imported: Imported::default(),
         }
     }
@@ -114,6 +118,7 @@ impl<'a> Importer<'a> {
                     false => self.imported.new_conversations += 1,
                 }
                 self.changed.insert(id.clone(), digest);
+                self.to_write += messages.len() as u64;
             }
         }
         Ok(())
@@ -124,6 +129,9 @@ impl<'a> Importer<'a> {
     pub(crate) fn begin(&mut self) -> Result<bool, Error> {
         if self.changed.is_empty() && self.current.is_some() {
             return Ok(false);
+        }
+        if self.known.len() as u64 + self.imported.new_conversations > MOST_CONVERSATIONS as u64 {
+            return Err(self.client.refused(view::too_many()));
         }
         let mut all: Vec<(&String, &String)> = self.changed.iter().collect();
         all.sort_unstable();
@@ -192,6 +200,11 @@ impl<'a> Importer<'a> {
         self.changed.iter().filter(is_left).map(|(id, _)| id.clone()).collect()
     }
 
+    /// Returns how many messages the changed conversations have.
+    pub(crate) fn messages_to_write(&self) -> u64 {
+        self.to_write
+    }
+
     /// Writes a conversation. Messages of earlier imports that the conversation no longer has are kept.
     pub(crate) fn put(
         &mut self,
@@ -224,7 +237,7 @@ impl<'a> Importer<'a> {
         for (place, message) in (0..).zip(&messages) {
             tally.add(message);
             let name = format!("{names}{place}");
-            let mut document = MessageDocument::of(&id, message, &name);
+            let mut document = MessageDocument::of(&id, message, &name, &mut self.grams);
             self.features.add(&mut document, place, message);
             let line = line(self.client, &name, &document)?;
             if line.len() > LONGEST_DOCUMENT {
@@ -256,7 +269,8 @@ impl<'a> Importer<'a> {
         self.check(&target.name)?;
         generation::complete(self.client, &target, self.stop)?;
         generation::publish(self.client, &target, self.stop)?;
-        generation::tidy(self.client, &target, self.stop)?;
+        // The import is complete. The next one deletes what stays now.
+        let _ = generation::tidy(self.client, &target, self.stop);
         Ok(self.imported)
     }
 
@@ -276,30 +290,15 @@ impl<'a> Importer<'a> {
 
     /// Fails unless the index has every message that its conversations tell of.
     fn check(&self, index: &str) -> Result<(), Error> {
-        #[derive(Deserialize)]
-        struct Count {
-            count: u64,
-            #[serde(rename = "_shards")]
-            shards: Shards,
+        let (there, expected) = view::messages_there(self.client, index, self.stop)?;
+        if there == expected {
+            return Ok(());
         }
-        let what = "check what was written";
-        let all = view::conversations(self.client, index, self.stop)?;
-        let expected: u64 = all.iter().map(|it| it.turns as u64).sum();
-        let call = Call::import(what, "POST", format!("/{index}/_count"));
-        let call = call.with(&json!({ "query": { "term": { "kind": MESSAGE } } }));
-        let counted: Count = self.client.ask(call, self.stop)?;
-        match counted.count == expected && counted.shards.failed == 0 {
-            true => Ok(()),
-            // A node that came back may have lost what it had acknowledged. The next attempt would
-            // trust the conversations that are there.
-            false => {
-                generation::delete(self.client, index, self.stop)?;
-                Err(self.client.failed(
-                    what,
-                    format!("the index has {} of {expected} messages; import again", counted.count),
-                ))
-            }
-        }
+        // A node that came back may have lost what it had acknowledged. The next attempt would
+        // trust the conversations that are there.
+        generation::delete(self.client, index, self.stop)?;
+        let why = format!("the index has {there} of {expected} messages; do it again");
+        Err(self.client.failed("check what was written", why))
     }
 }
 

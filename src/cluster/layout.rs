@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::text::fold::fold;
-
 /// The version of the layout, which every index stores. It must rise when the stored data change.
-pub(super) const FORMAT: u64 = 4;
+pub(super) const FORMAT: u64 = 5;
 
 /// The name of our entry in the metadata of an index.
 pub(super) const META: &str = "verbatim";
@@ -20,15 +18,6 @@ const LONGEST_TERM: u32 = 1_000;
 /// again.
 const SATURATION: f32 = 1.0;
 const LENGTH_WEIGHT: f32 = 0.5;
-
-/// The lengths of the grams of `g`, in characters. Single characters are in `o`, each of them once,
-/// because a cluster takes long to sort out what is repeated.
-const SHORTEST_GRAM: usize = 2;
-pub(super) const LONGEST_GRAM: usize = 3;
-
-/// The length of the grams of `h`, in characters. A long text has nearly every three characters of a
-/// language somewhere, and few of its five.
-pub(super) const LONG_GRAM: usize = 5;
 
 /// The settings that a copy of an index needs too.
 pub(super) fn copied_settings() -> Value {
@@ -45,9 +34,6 @@ pub(super) fn finished_settings() -> Value {
 
 /// Returns the body that makes an empty index.
 pub(super) fn new_index(meta: &Value) -> Value {
-    let folded = ('\0'..=char::MAX).map(|letter| (letter, fold(letter)));
-    let folds = folded.filter(|(letter, folded)| letter != folded);
-    let folds: Vec<String> = folds.map(|(letter, folded)| format!("{letter}=>{folded}")).collect();
     let order: Vec<&str> = ORDER.to_vec();
     json!({
         "settings": {
@@ -61,27 +47,14 @@ pub(super) fn new_index(meta: &Value) -> Value {
             "sort.field": order,
             "sort.order": order.iter().map(|_| "desc").collect::<Vec<_>>(),
             "sort.missing": order.iter().map(|_| "_last").collect::<Vec<_>>(),
-            "max_ngram_diff": LONGEST_GRAM - SHORTEST_GRAM,
             "analysis": {
-                "char_filter": { "fold": { "type": "mapping", "mappings": folds } },
                 "tokenizer": {
-                    "grams": {
-                        "type": "ngram", "min_gram": SHORTEST_GRAM, "max_gram": LONGEST_GRAM,
-                        "token_chars": [],
-                    },
-                    "long_grams": {
-                        "type": "ngram", "min_gram": LONG_GRAM, "max_gram": LONG_GRAM, "token_chars": [],
-                    },
                     "words": { "type": "whitespace", "max_token_length": LONGEST_TERM },
                     "characters": {
                         "type": "ngram", "min_gram": 1, "max_gram": 1, "token_chars": [],
                     },
                 },
                 "analyzer": {
-                    "grams": { "type": "custom", "tokenizer": "grams", "char_filter": ["fold"] },
-                    "long_grams": {
-                        "type": "custom", "tokenizer": "long_grams", "char_filter": ["fold"],
-                    },
                     "words": { "type": "custom", "tokenizer": "words" },
                     "characters": { "type": "custom", "tokenizer": "characters" },
                 },
@@ -99,11 +72,9 @@ pub(super) const ORDER: [&str; 5] = ["s", "n", "p", "r", "k"];
 /// Returns the fields of an index.
 fn mapping(meta: &Value) -> Value {
     // No frequencies and positions: the client compares the texts itself.
-    let grams = |analyzer: &str| {
-        json!({
-            "type": "text", "analyzer": analyzer, "norms": false, "index_options": "docs",
-        })
-    };
+    let grams = json!({
+        "type": "text", "analyzer": "characters", "norms": false, "index_options": "docs",
+    });
     // The score of a document is the sum of the boosts of the words that a query has.
     let words = |analyzer: &str| {
         json!({
@@ -112,12 +83,11 @@ fn mapping(meta: &Value) -> Value {
         })
     };
     let sorted = json!({ "type": "long", "index": false });
-    let text = |grams: &[&str]| json!({ "type": "text", "index": false, "copy_to": grams });
     json!({
         // Fields without a mapping are only stored.
         "dynamic": false,
         "_meta": { META: meta },
-        "_source": { "excludes": ["o", "g", "h", "w", "vt", "v", "tw", "sw"] },
+        "_source": { "excludes": ["o", "g", "q", "h", "w", "vt", "v", "tw", "sw"] },
         "properties": {
             "kind": { "type": "keyword", "doc_values": false },
             "c": { "type": "long" },
@@ -128,13 +98,10 @@ fn mapping(meta: &Value) -> Value {
             "r": sorted,
             "k": sorted,
             "odd": { "type": "boolean" },
-            "t": text(&["g"]),
-            "d": text(&["g"]),
-            "lt": text(&["g", "h"]),
-            "ld": text(&["g", "h"]),
-            "o": grams("characters"),
-            "g": grams("grams"),
-            "h": grams("long_grams"),
+            "o": grams,
+            "g": grams,
+            "q": grams,
+            "h": grams,
             "long": { "type": "boolean", "doc_values": false },
             "i": { "type": "integer", "index": false },
             "l": { "type": "integer", "index": false },

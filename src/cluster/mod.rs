@@ -14,6 +14,7 @@ mod document;
 mod error;
 mod features;
 mod generation;
+mod gram_code;
 mod import;
 mod layout;
 mod query;

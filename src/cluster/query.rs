@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     document::{self, MESSAGE},
-    layout::{LONG_GRAM, LONGEST_GRAM},
+    gram_code::{LONG_GRAM, PAIR, TRIPLE, code, codes_around, is_shared},
 };
 use crate::{
     model::{Matching, Request},
@@ -27,20 +27,26 @@ const MOST_LONG_GRAMS: usize = 16;
 /// The most grams of a whole request. A cluster takes some 1,000 clauses.
 const MOST_CLAUSES: usize = 800;
 
-/// The most grams with gaps of a text. For each of them, a cluster looks for the grams that fill the gap.
+/// The fewest grams of five characters that are looked up without those of three: other grams may share the
+/// character of a gram.
+const ENOUGH_LONG_GRAMS: usize = 3;
+
+/// The most grams with gaps of a text, of each length. All grams that fill the gap are looked up.
 const MOST_GAPS: usize = 8;
 
 /// The most conversations with matching titles that a query names. If more titles match, every message
 /// is a candidate; then there are hits everywhere.
 const MOST_TITLES: usize = 16_000;
 
-/// Returns the query of the documents that may match, with the filters of the request.
+/// Returns the query of the documents that may match, with the filters of the request. `has_odd` tells
+/// whether there are documents without reliable grams.
 ///
 /// `titled` returns the hashes of the conversations whose titles match the matcher at a place in the
 /// list of alternative texts, followed by the required texts.
 pub(super) fn candidates(
     request: &Request,
     matchers: &Matchers,
+    has_odd: bool,
     titled: &mut dyn FnMut(usize) -> Vec<i64>,
 ) -> Value {
     let [any, all] = matchers.runs(request);
@@ -58,7 +64,10 @@ pub(super) fn candidates(
             needed.extend(texts.get(place).into_iter().flat_map(|text| of_gaps(text)));
         }
         let query = json!({ "bool": { "filter": needed } });
-        let mut one_of = vec![query, json!({ "term": { "odd": true } })];
+        let mut one_of = vec![query];
+        if has_odd {
+            one_of.push(json!({ "term": { "odd": true } }));
+        }
         if !titles.is_empty() {
             one_of.push(json!({ "terms": { "c": titles } }));
         }
@@ -107,20 +116,38 @@ fn of_runs(runs: &RunQuery, left: &mut usize) -> Option<Value> {
 fn of_run(run: &str, left: &mut usize) -> Option<Value> {
     // A text with a NUL is always looked at, and no other has one.
     let parts = run.split('\0').filter(|part| !part.is_empty());
-    let (mut grams, mut long): (BTreeSet<String>, BTreeSet<String>) = Default::default();
+    let [mut single, mut pairs, mut triples, mut long]: [BTreeSet<char>; 4] = Default::default();
+    let mut of_one = BTreeSet::new();
     for part in parts {
         let letters: Vec<char> = part.chars().collect();
-        // A run that is shorter than a gram is a gram itself.
-        let length = letters.len().min(LONGEST_GRAM);
-        grams.extend(letters.windows(length).map(|gram| gram.iter().collect::<String>()));
-        long.extend(letters.windows(LONG_GRAM).map(|gram| gram.iter().collect::<String>()));
+        match letters[..] {
+            [letter] => drop(single.insert(letter)),
+            [_, _] => drop(pairs.insert(code(&letters))),
+            _ => {}
+        }
+        for gram in letters.windows(TRIPLE) {
+            triples.insert(code(gram));
+            // More grams make up for a shared one.
+            if is_shared(gram) {
+                pairs.extend(gram.windows(PAIR).map(code));
+            }
+        }
+        for gram in letters.windows(LONG_GRAM) {
+            long.insert(code(gram));
+            if gram.iter().all(|letter| *letter == gram[0]) {
+                of_one.insert(code(gram));
+            }
+        }
     }
-    let is_of_one = |gram: &&String| gram.chars().all(|letter| gram.starts_with(letter));
-    let mut of_short = some_terms(field, &grams, MOST_GRAMS);
-    of_short.extend(long.iter().filter(is_of_one).map(|gram| json!({ "term": { "h": gram } })));
-    let of_long = some_terms(|_| "h", &long, MOST_LONG_GRAMS);
+    let short = [("o", &single), ("g", &pairs), ("q", &triples), ("h", &of_one)];
+    let of_short: Vec<Value> =
+        short.into_iter().flat_map(|(field, grams)| some_terms(field, grams, MOST_GRAMS)).collect();
+    let mut of_long = some_terms("h", &long, MOST_LONG_GRAMS);
+    if !of_long.is_empty() && of_long.len() < ENOUGH_LONG_GRAMS {
+        of_long.extend(of_short.iter().cloned());
+    }
     let count = of_short.len() + of_long.len();
-    if grams.is_empty() || count > *left {
+    if of_short.is_empty() || count > *left {
         return None;
     }
     *left -= count;
@@ -138,26 +165,21 @@ fn of_gaps(text: &str) -> Vec<Value> {
     let (mut short, mut long) = (BTreeSet::new(), BTreeSet::new());
     for segment in Pattern::parse(text).segments {
         // No text with grams has a NUL.
-        let letters = segment.runs.join("_");
-        let letters: Vec<Option<char>> = letters
-            .chars()
-            .map(|it| Some(fold(it)).filter(|it| !matches!(it, '_' | '\0')))
-            .collect();
-        let add = |grams: &mut BTreeSet<String>, length: usize, fewest: usize| {
+        let letters: Vec<char> = segment.runs.join("\0").chars().map(fold).collect();
+        let add = |grams: &mut BTreeSet<String>, length: usize| {
             for gram in letters.windows(length) {
-                let known = gram.iter().flatten().count();
-                // A gram that begins or ends with the gap says no more than a shorter one.
-                let is_around = gram[0].is_some() && gram[length - 1].is_some();
-                if is_around && known >= fewest && known < length {
-                    grams.insert(gram.iter().map(wildcard).collect());
+                let mut gaps = gram.iter().enumerate().filter(|(_, letter)| **letter == '\0');
+                if gaps.next().is_some_and(|(at, _)| at == gram.len() / 2) && gaps.next().is_none()
+                {
+                    grams.insert(codes_around(gram).collect());
                 }
             }
         };
-        add(&mut short, LONGEST_GRAM, LONGEST_GRAM - 1);
-        add(&mut long, LONG_GRAM, LONG_GRAM - 2);
+        add(&mut short, TRIPLE);
+        add(&mut long, LONG_GRAM);
     }
-    let clause = |field: &'static str| move |gram: &String| json!({ "wildcard": { field: { "value": gram } } });
-    let mut all: Vec<Value> = short.iter().take(MOST_GAPS).map(clause("g")).collect();
+    let clause = |field: &'static str| move |grams: &String| json!({ "terms": { field: grams.chars().collect::<Vec<char>>() } });
+    let mut all: Vec<Value> = short.iter().take(MOST_GAPS).map(clause("q")).collect();
     let of_long: Vec<Value> = long.iter().take(MOST_GAPS).map(clause("h")).collect();
     if !of_long.is_empty() {
         let is_short = json!({ "bool": { "must_not": { "term": { "long": true } } } });
@@ -167,34 +189,21 @@ fn of_gaps(text: &str) -> Vec<Value> {
     all
 }
 
-/// Returns a character for the pattern of a wildcard query, escaped; `?` for a gap.
-fn wildcard(letter: &Option<char>) -> String {
-    match letter {
-        None => "?".to_owned(),
-        Some(letter @ ('*' | '?' | '\\')) => format!("\\{letter}"),
-        Some(letter) => letter.to_string(),
-    }
-}
-
 /// Returns the clauses of some of the grams of a run, evenly spread.
-fn some_terms(
-    field: impl Fn(&str) -> &'static str,
-    grams: &BTreeSet<String>,
-    most: usize,
-) -> Vec<Value> {
+fn some_terms(field: &str, grams: &BTreeSet<char>, most: usize) -> Vec<Value> {
     let step = grams.len().div_ceil(most).max(1);
-    grams.iter().step_by(step).map(|gram| json!({ "term": { field(gram): gram } })).collect()
-}
-
-/// Returns the field of a gram of at most three characters.
-fn field(gram: &str) -> &'static str {
-    if gram.chars().nth(1).is_some() { "g" } else { "o" }
+    grams.iter().step_by(step).map(|gram| json!({ "term": { field: gram } })).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::Matching;
+
+    /// Returns the character of a gram in a request.
+    fn gram(field: &str, text: &str) -> String {
+        json!({ "term": { field: code(&text.chars().collect::<Vec<char>>()) } }).to_string()
+    }
 
     /// Long texts are found by grams of five characters, and every text by one letter five times in a row.
     #[test]
@@ -204,13 +213,19 @@ mod tests {
             of_run(run, &mut left).expect("grams").to_string()
         };
         assert!(!of("ther").contains("long"));
-        assert!(of("t").contains(r#"{"o":"t"}"#) && of("th").contains(r#"{"g":"th"}"#));
+        assert!(of("t").contains(r#"{"o":"t"}"#) && of("th").contains(&gram("g", "th")));
         let query = of("there a");
-        for part in [r#"{"g":"her"}"#, r#"{"h":"there"}"#, r#"{"h":"ere a"}"#, r#"{"long":true}"#] {
-            assert!(query.contains(part), "{query}");
+        for (field, text) in [("q", "her"), ("h", "there"), ("h", "ere a")] {
+            assert!(query.contains(&gram(field, text)), "{query}");
         }
-        let of_one = r#"{"bool":{"filter":[{"term":{"g":"..."}},{"term":{"h":"....."}}]"#;
-        assert!(of(".......").contains(of_one), "{}", of("......."));
+        assert!(query.contains(r#"{"long":true}"#) && !query.contains(&gram("g", "th")));
+        // A gram of other letters than ASCII may share its character.
+        let query = of("的知道");
+        for (field, text) in [("q", "的知道"), ("g", "的知"), ("g", "知道")] {
+            assert!(query.contains(&gram(field, text)), "{query}");
+        }
+        let of_one = format!(r#""filter":[{},{}]"#, gram("q", "..."), gram("h", "....."));
+        assert!(of(".......").contains(&of_one), "{}", of("......."));
         let mut left = 10;
         assert_eq!(of_run("much longer than that", &mut left), None);
         assert_eq!(left, 10);
@@ -220,15 +235,15 @@ mod tests {
     #[test]
     fn gaps_narrow_a_pattern() {
         let of = |text: &str| of_gaps(text).iter().map(Value::to_string).collect::<String>();
-        let clause = |field: &str, value: &str| {
-            format!(r#"{{"wildcard":{{"{field}":{{"value":"{value}"}}}}}}"#)
+        let around = |field: &str, text: &str| {
+            let all: Vec<char> = codes_around(&text.chars().collect::<Vec<char>>()).collect();
+            json!({ "terms": { field: all } }).to_string()
         };
         let query = of("GO_ng%many");
-        for (field, value) in [("g", "o?n"), ("h", "go?ng")] {
-            assert!(query.contains(&clause(field, value)), "{query}");
+        for (field, text) in [("q", "o_n"), ("h", "go_ng")] {
+            assert!(query.contains(&around(field, text)), "{query}");
         }
-        assert!(of("e_a_o").contains(&clause("h", "e?a?o")));
-        assert!(of(r"*_?").contains(&clause("g", r"\\*?\\?")));
+        assert!(of("e_a_o").contains(&around("q", "a_o")));
         for text in ["many", "_a", "a_", "a__b", "a%b"] {
             assert_eq!(of(text), "", "{text}");
         }
@@ -248,7 +263,7 @@ mod tests {
             let request = request(text);
             let matchers = Matchers::of(&request).expect("expressions");
             let mut asked = Vec::new();
-            candidates(&request, &matchers, &mut |place| {
+            candidates(&request, &matchers, true, &mut |place| {
                 asked.push(place);
                 Vec::new()
             });

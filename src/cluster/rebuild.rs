@@ -2,7 +2,6 @@
 
 use std::{collections::HashSet, thread, time::Duration};
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
@@ -21,6 +20,10 @@ const ATTEMPTS: u32 = 40;
 
 /// The pause between two requests to remove deleted documents.
 const PAUSE: Duration = Duration::from_secs(3);
+
+/// How often conversations are deleted again of which documents are left: the loss of a node breaks the
+/// work off.
+const DELETIONS: u32 = 4;
 
 /// The most conversations of one request to delete them.
 const MOST_DELETED: usize = 10_000;
@@ -52,19 +55,22 @@ pub(crate) fn rebuild(
     if !is_written {
         return Ok(rebuilt);
     }
-    let mut importer = Importer::anew(client, &current.name, &all, stop)?;
+    let advised = |error: Error| {
+        error.advised("searches use the old index; do it again, and it goes on where it was")
+    };
+    let mut importer = Importer::anew(client, &current.name, &all, stop).map_err(advised)?;
     let wanted = importer.wanted();
     let mut done = 0;
     for conversation in &all {
         if wanted.contains(&conversation.stored.id) {
-            let messages = view::messages(client, &current.name, conversation, stop)?;
-            let messages = messages.into_iter().map(|(_, message)| message).collect();
-            importer.put(&conversation.stored, messages)?;
+            let messages = view::messages(client, &current.name, conversation, stop);
+            let messages = messages.map_err(advised)?.into_iter().map(|(_, message)| message);
+            importer.put(&conversation.stored, messages.collect()).map_err(advised)?;
         }
         done += conversation.turns as u64;
         progress(done, messages);
     }
-    importer.finish()?;
+    importer.finish().map_err(advised)?;
     Ok(rebuilt)
 }
 
@@ -91,24 +97,27 @@ pub(crate) fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<For
         generation::keep_only(client, &current, stop)?;
         return Ok(Forgot::None);
     }
+    let what = "forget conversations";
     let work = document::conversation_name(&format!("without {ids:?}"));
     let target = generation::begin(client, Some(&current), &work, true, stop)?;
-    let outcome = delete(client, &target.name, &found, stop).and_then(|forgot| {
+    let prepared = delete(client, &target.name, &found, stop).and_then(|forgot| {
         generation::wait_for(client, &target.name, "green", stop)?;
-        generation::publish(client, &target, stop)?;
-        Ok(forgot)
+        let (there, expected) = view::messages_there(client, &target.name, stop)?;
+        match there == expected {
+            true => Ok(forgot),
+            false => Err(client.failed(what, format!("there are {there} of {expected} messages"))),
+        }
     });
-    match outcome {
-        Ok(forgot) => {
-            generation::keep_only(client, &target.name, stop)?;
-            Ok(forgot)
-        }
-        Err(error) => {
-            // No later attempt uses this index.
-            let _ = generation::delete(client, &target.name, &Stop::never());
-            Err(error)
-        }
-    }
+    let forgot = prepared.map_err(|error| {
+        // No later attempt uses this index.
+        let _ = generation::delete(client, &target.name, &Stop::never());
+        error.advised("nothing was changed; do it again")
+    })?;
+    // After an error here the alias may lead to the new index, so it stays.
+    generation::publish(client, &target, stop)
+        .and_then(|()| generation::keep_only(client, &target.name, stop))
+        .map_err(|error| error.advised("earlier states of the index may be left; do it again"))?;
+    Ok(forgot)
 }
 
 /// Deletes conversations from an index, and what its files keep of them.
@@ -118,11 +127,6 @@ fn delete(
     found: &[ClusterConversation],
     stop: &Stop,
 ) -> Result<Forgot, Error> {
-    #[derive(Deserialize)]
-    struct Deleted {
-        deleted: u64,
-        failures: Vec<Value>,
-    }
     let what = "delete conversations";
     // Segments with few deleted documents are rewritten too.
     let settings = json!({ "index.merge.policy.expunge_deletes_allowed": 0 });
@@ -130,14 +134,20 @@ fn delete(
     client.ask::<Value>(call.with(&settings), stop)?;
     for some in found.chunks(MOST_DELETED) {
         let hashes: Vec<i64> = some.iter().map(|it| document::hash(&it.stored.id)).collect();
-        // Each conversation has one document, and one for each message.
-        let expected: u64 = some.iter().map(|it| 1 + it.turns as u64).sum();
-        let path = format!("/{index}/_delete_by_query?refresh=true&wait_for_active_shards=1");
-        let query = json!({ "query": { "terms": { "c": hashes } } });
-        let done: Deleted = client.ask(Call::import(what, "POST", path).with(&query), stop)?;
-        if done.deleted != expected || !done.failures.is_empty() {
-            let why = format!("{} of {expected} documents were deleted", done.deleted);
-            return Err(client.failed(what, why));
+        let query = json!({ "terms": { "c": hashes } });
+        let path = "_delete_by_query?refresh=true&wait_for_active_shards=1&conflicts=proceed";
+        let call = Call::import(what, "POST", format!("/{index}/{path}"));
+        let call = call.with(&json!({ "query": query }));
+        for attempt in 1.. {
+            client.ask::<Value>(call.clone(), stop)?;
+            match view::count(client, what, index, &query, stop)? {
+                0 => break,
+                left if attempt == DELETIONS => {
+                    let why = format!("{left} documents are still there");
+                    return Err(client.failed(what, why));
+                }
+                _ => client.pause(attempt, stop)?,
+            }
         }
     }
     for attempt in 0..ATTEMPTS {

@@ -1,7 +1,8 @@
 //! One state of an index: its conversations, and searches and reads of its messages.
 
 use std::{
-    collections::HashMap,
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
     ops::ControlFlow,
     time::{Duration, Instant as Clock},
 };
@@ -40,6 +41,14 @@ const NAMES_AT_ONCE: usize = 200;
 /// larger index are read from the cluster whenever they are counted. Debug builds keep few, so that the
 /// tests do both.
 const MOST_KEPT: usize = if cfg!(debug_assertions) { 400 } else { 5_000_000 };
+
+/// The most conversations of an index. The list of them is in memory, with some 500 bytes for each. Debug
+/// builds take few, so that a test has more.
+pub(super) const MOST_CONVERSATIONS: usize = if cfg!(debug_assertions) { 5_000 } else { 5_000_000 };
+
+/// The shards up to which each is asked at once. A cluster would first ask each shard for its newest time,
+/// because we sort by time.
+const ASKED_AT_ONCE: usize = 128;
 
 /// A conversation of a state.
 #[derive(Debug)]
@@ -87,6 +96,8 @@ pub(crate) struct View {
     places: HashMap<i64, usize>,
     /// Whether the conversations have what is counted of their messages.
     has_tallies: bool,
+    /// Whether there are messages whose content has no reliable grams.
+    has_odd: bool,
 }
 
 #[derive(Deserialize)]
@@ -142,7 +153,10 @@ impl Pages<'_> {
         if let Some(after) = &self.after {
             body["search_after"] = json!(after);
         }
-        let path = format!("/{}/_search?allow_partial_search_results=false", self.index);
+        let path = format!(
+            "/{}/_search?allow_partial_search_results=false&pre_filter_shard_size={ASKED_AT_ONCE}",
+            self.index
+        );
         let call = Call { is_import: self.is_import, ..Call::import(self.what, "POST", path) };
         let answer: Option<SearchAnswer<T>> = self.client.find(call.with(&body), stop)?;
         let replaced = || Error::Replaced { address: self.client.address().to_string() };
@@ -178,7 +192,11 @@ impl View {
             .sort_by(|a, b| b.last.cmp(&a.last).then_with(|| a.stored.id.cmp(&b.stored.id)));
         let hashes = conversations.iter().map(|it| document::hash(&it.stored.id));
         let places = hashes.zip(0..).collect();
-        Ok(View { index, conversations, places, has_tallies })
+        let mut view = View { index, conversations, places, has_tallies, has_odd: false };
+        let odd = json!({ "term": { "odd": true } });
+        view.has_odd =
+            !view.pages(client, "search", odd, newest_first()).next::<Value>(1, stop)?.is_empty();
+        Ok(view)
     }
 
     /// Hands over each conversation that has messages, with what is counted of them. They are read from
@@ -237,8 +255,8 @@ impl View {
         let wanted = request.limit.unwrap_or(usize::MAX);
         let matchers = Matchers::of(request)?;
         let proposing: Vec<&Matcher> = matchers.any.iter().chain(&matchers.all).collect();
-        let mut titled = |place: usize| self.titled(proposing[place]);
-        let query = query::candidates(request, &matchers, &mut titled);
+        let mut titled = |place: usize| self.titled(proposing[place], request);
+        let query = query::candidates(request, &matchers, self.has_odd, &mut titled);
         let mut pages = self.pages(client, "search", query, newest_first());
         let mut size = wanted.saturating_add(1).clamp(FEWEST_OF_PAGE, MOST_OF_PAGE);
         let mut left = wanted;
@@ -265,7 +283,7 @@ impl View {
             if take(Taken::End).is_break() || is_last {
                 break;
             }
-            size = MOST_OF_PAGE;
+            size = next_page(left, &found);
         }
         found.took = begun.elapsed();
         Ok(found)
@@ -316,10 +334,31 @@ impl View {
         Pages { client, index: &self.index, what, query, sort, after: None, is_import: false }
     }
 
-    /// Returns the hashes of the conversations whose titles match.
-    fn titled(&self, matcher: &Matcher) -> Vec<i64> {
+    /// Returns the hashes of the conversations whose titles match. If each message of these is a hit, those
+    /// are left out that are older than as many hits as are wanted.
+    fn titled(&self, matcher: &Matcher, request: &Request) -> Vec<i64> {
+        let is_enough =
+            request.and.is_empty() && request.not.is_empty() && request.roles.is_empty();
+        let wanted = request.limit.filter(|_| is_enough).unwrap_or(usize::MAX);
+        // The times of the newest hits.
+        let mut newest = BinaryHeap::new();
         let conversations = self.conversations.iter();
         let titled = conversations.filter(|it| has(matcher, it.stored.title.as_deref()));
+        // The latest conversations come first.
+        let titled = titled.take_while(|it| {
+            let is_older = newest.peek().is_some_and(|Reverse(oldest)| it.last < *oldest);
+            if newest.len() >= wanted && is_older {
+                return false;
+            }
+            if wanted < usize::MAX {
+                let times = it.times().filter(|time| is_between(request, *time));
+                times.for_each(|time| newest.push(Reverse(time)));
+                while newest.len() > wanted {
+                    newest.pop();
+                }
+            }
+            true
+        });
         titled.map(|it| document::hash(&it.stored.id)).collect()
     }
 
@@ -334,6 +373,22 @@ impl View {
         };
         Ok(Some((&self.conversations[*place], document.into_message())))
     }
+}
+
+impl ClusterConversation {
+    /// Returns the times of the messages; the last one alone if the state has too many messages.
+    fn times(&self) -> impl Iterator<Item = Option<Instant>> {
+        let last = self.messages.is_empty().then_some(self.last);
+        self.messages.iter().map(|message| message.time).chain(last)
+    }
+}
+
+/// Returns how many candidates come next, so that they have the hits that are left if they match as often
+/// as those before.
+fn next_page(left: usize, found: &SearchCost) -> usize {
+    let per_hit = found.candidates.checked_div(found.verified).unwrap_or(u64::MAX);
+    let per_hit = usize::try_from(per_hit.saturating_add(1)).unwrap_or(usize::MAX);
+    left.saturating_mul(per_hit).clamp(FEWEST_OF_PAGE, MOST_OF_PAGE)
 }
 
 /// What a search hands over.
@@ -380,14 +435,61 @@ fn each_conversation(
     let sort = json!([{ "k": "asc" }]);
     let what = "read the list of conversations";
     let mut pages = Pages { client, index, what, query, sort, after: None, is_import };
+    let mut read = 0;
     loop {
         let page = pages.next::<ConversationDocument>(CONVERSATIONS_OF_PAGE, stop)?;
         let is_last = page.len() < CONVERSATIONS_OF_PAGE;
+        read += page.len();
+        if read > MOST_CONVERSATIONS {
+            return Err(client.failed(what, too_many()));
+        }
         page.into_iter().for_each(|document| each(conversation(document.source)));
         if is_last {
             return Ok(());
         }
     }
+}
+
+/// Returns why an index has too many conversations.
+pub(super) fn too_many() -> String {
+    format!(
+        "there are more than {MOST_CONVERSATIONS} conversations, and the list of them is kept in memory; \
+         divide them among several indexes, for instance one for each year"
+    )
+}
+
+/// Returns how many documents of an index a query finds; an error if any shard does not answer.
+pub(super) fn count(
+    client: &Client,
+    what: &'static str,
+    index: &str,
+    query: &Value,
+    stop: &Stop,
+) -> Result<u64, Error> {
+    #[derive(Deserialize)]
+    struct Counted {
+        count: u64,
+        #[serde(rename = "_shards")]
+        shards: Shards,
+    }
+    let call = Call::import(what, "POST", format!("/{index}/_count"));
+    let counted: Counted = client.ask(call.with(&json!({ "query": query })), stop)?;
+    match counted.shards.failed {
+        0 => Ok(counted.count),
+        failed => Err(client.failed(what, format!("{failed} of its shards did not answer"))),
+    }
+}
+
+/// Returns how many messages an index has, and how many its conversations tell of.
+pub(super) fn messages_there(
+    client: &Client,
+    index: &str,
+    stop: &Stop,
+) -> Result<(u64, u64), Error> {
+    let mut expected = 0;
+    each_conversation(client, index, true, stop, &mut |it| expected += it.turns as u64)?;
+    let query = json!({ "term": { "kind": MESSAGE } });
+    Ok((count(client, "check what was written", index, &query, stop)?, expected))
 }
 
 fn conversation(document: ConversationDocument) -> ClusterConversation {
@@ -452,9 +554,7 @@ fn matches(
     if !request.roles.is_empty() && !is_role() {
         return false;
     }
-    let is_after = |since| message.time.is_some_and(|time| time >= since);
-    let is_before = |until| message.time.is_some_and(|time| time <= until);
-    if !request.since.is_none_or(is_after) || !request.until.is_none_or(is_before) {
+    if !is_between(request, message.time) {
         return false;
     }
     let title = conversation.stored.title.as_deref();
@@ -469,6 +569,13 @@ fn matches(
             || decoded.is_some_and(|decoded| has(matcher, Some(decoded.as_bytes())))
             || is_stored && has(matcher, stored)
     })
+}
+
+/// Returns whether a message of a time is in the period that a request asks for.
+fn is_between(request: &Request, time: Option<Instant>) -> bool {
+    let is_after = |since| time.is_some_and(|time| time >= since);
+    let is_before = |until| time.is_some_and(|time| time <= until);
+    request.since.is_none_or(is_after) && request.until.is_none_or(is_before)
 }
 
 /// Returns whether a matcher matches a text; NULL counts as an empty one.

@@ -127,9 +127,9 @@ impl Report {
 /// The progress of an import.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImportProgress {
-    /// Bytes read.
+    /// Bytes read; messages written, while an export is copied into a cluster.
     pub done: u64,
-    /// Bytes to read in all.
+    /// Bytes to read in all, or messages to write.
     pub total: u64,
     /// The export that is being read.
     pub(crate) source: SourceProgress,
@@ -152,6 +152,8 @@ pub(crate) struct SourceProgress {
     pub(crate) messages: u64,
     /// Files of the export's messages that were looked for. They come after everything else.
     pub(crate) files: u64,
+    /// Whether this is the copying of a database into a cluster; then messages are counted, not bytes.
+    pub(crate) is_copy: bool,
 }
 
 /// Where an import writes, and what it leaves out.
@@ -204,8 +206,9 @@ pub(crate) fn import_until(
     let database = match &target.store {
         Store::Database(path) => path,
         Store::Cluster { cluster, .. } => {
-            let how = ClusterImport { cluster, branches, withheld: target.withheld, stop };
-            return import_into_cluster(sources, &how, progress);
+            let withheld = target.withheld;
+            let how = ClusterImport { cluster, branches, withheld, stop, progress };
+            return import_into_cluster(sources, &how);
         }
     };
     let begun = Instant::now();
@@ -375,6 +378,7 @@ struct ClusterImport<'a> {
     branches: Branches,
     withheld: &'a Withheld,
     stop: &'a Stop,
+    progress: &'a dyn Fn(ImportProgress),
 }
 
 /// Merges exports and whole canonical databases into the index of a cluster.
@@ -382,11 +386,7 @@ struct ClusterImport<'a> {
 /// Exports are first merged into a temporary database, so that they are merged with each other as
 /// those of a file are. Readers see all of a database or nothing of it. When it is stopped, the same
 /// import goes on later.
-fn import_into_cluster(
-    sources: &[PathBuf],
-    options: &ClusterImport<'_>,
-    progress: &dyn Fn(ImportProgress),
-) -> Result<Report, Error> {
+fn import_into_cluster(sources: &[PathBuf], options: &ClusterImport<'_>) -> Result<Report, Error> {
     let begun = Instant::now();
     let (databases, exports): (Vec<&PathBuf>, Vec<&PathBuf>) =
         sources.iter().partition(|source| db::is_canonical(source));
@@ -399,17 +399,17 @@ fn import_into_cluster(
             |source| Error::Database(db::writer::Error::Io { path: std::env::temp_dir(), source });
         let folder = private::temporary_dir().map_err(failed)?;
         let target = folder.path().join("import.db");
-        let ClusterImport { branches, withheld, stop, .. } = *options;
+        let ClusterImport { branches, withheld, stop, progress, .. } = *options;
         let into = Target::database(&target, withheld);
         report = import_until(&exports, &into, branches, stop, progress)?;
         report.changes = db::writer::Changes::default();
         if !report.stopped && target.is_file() {
-            options.copy(&target, &mut Report::default(), &mut report.changes)?;
+            options.copy(&target, sources.len(), &mut Report::default(), &mut report.changes)?;
         }
     }
-    for database in databases {
+    for (number, database) in databases.into_iter().enumerate() {
         let mut changes = std::mem::take(&mut report.changes);
-        options.copy(database, &mut report, &mut changes)?;
+        options.copy(database, sources.len() + 1 + number, &mut report, &mut changes)?;
         report.changes = changes;
     }
     report.took = begun.elapsed();
@@ -417,10 +417,12 @@ fn import_into_cluster(
 }
 
 impl ClusterImport<'_> {
-    /// Copies the conversations of a database that changed, all of them or none.
+    /// Copies the conversations of a database that changed, all of them or none. `number` is its place in
+    /// the progress.
     fn copy(
         &self,
         path: &Path,
+        number: usize,
         report: &mut Report,
         changes: &mut db::writer::Changes,
     ) -> Result<(), Error> {
@@ -433,6 +435,10 @@ impl ClusterImport<'_> {
         let database = db::open(path, self.stop)?;
         let mut importer = Importer::new(self.cluster.client()?, self.stop)?;
         let mut failure = None;
+        let mut copied = SourceProgress { number, is_copy: true, ..SourceProgress::default() };
+        let tell = |now: SourceProgress| {
+            (self.progress)(ImportProgress { done: now.done, total: now.total, source: now });
+        };
         db::carry(&database, &mut |_| true, &mut |conversation, messages| {
             let is_in = self.takes(&conversation, report);
             if !is_in {
@@ -440,6 +446,9 @@ impl ClusterImport<'_> {
             }
             report.tally.conversations += 1;
             report.tally.messages += messages.len() as u64;
+            copied.conversations += 1;
+            copied.messages += messages.len() as u64;
+            tell(copied);
             failure = importer.plan(&conversation, &messages).err();
             failure.is_none()
         })?;
@@ -457,7 +466,10 @@ impl ClusterImport<'_> {
                 importer.put(&it, messages).err()
             };
             let wanted = importer.wanted();
+            copied.total = importer.messages_to_write();
             db::carry(&database, &mut |id| wanted.contains(id), &mut |it, messages| {
+                copied.done += messages.len() as u64;
+                tell(copied);
                 failure = put(&mut importer, it, messages);
                 failure.is_none()
             })?;

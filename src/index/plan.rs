@@ -86,8 +86,7 @@ impl<'a> GramQuery<'a> {
             && matchers.none.is_empty()
             && !request.case_sensitive;
         // A word of the loose form of a text need not be a word of the text.
-        let is_word =
-            matches!(&matchers.any[..], [Matcher::Word(_)]) && !request.ignore_accents;
+        let is_word = matches!(&matchers.any[..], [Matcher::Word(_)]) && !request.ignore_accents;
         let single = matchers.with_single(request, |pattern| {
             let only = if is_text { only_gram(pattern, common) } else { None };
             let list = if is_word { word_gram(pattern.text, common) } else { only };

@@ -353,11 +353,7 @@ fn cut_wide(characters: &[char], common: &CommonGrams, ascii: usize, emit: &mut 
 }
 
 /// Calls `emit` with the indexed whole words of folded characters.
-fn cut_words<C: Copy + Into<char>>(
-    folded: &[C],
-    common: &CommonGrams,
-    mut emit: impl FnMut(Gram),
-) {
+fn cut_words<C: Copy + Into<char>>(folded: &[C], common: &CommonGrams, mut emit: impl FnMut(Gram)) {
     let class = |place: usize| Class::of(folded[place].into());
     word_break::runs(folded.len(), class, |run, may_be_word| {
         if run.len() < LONGEST {
@@ -668,7 +664,8 @@ mod tests {
             ("t\u{301}x \u{212A}t t\u{17F} \u{17F}", "t s"),
         ] {
             let found = cut(text, &set);
-            for query in ["t", "s", "th", "the", "я", "日", "ab", "b", "is", "thethe", "ttttttttt"] {
+            for query in ["t", "s", "th", "the", "я", "日", "ab", "b", "is", "thethe", "ttttttttt"]
+            {
                 let is_there = word(query).is_some_and(|gram| found.contains(&gram));
                 assert_eq!(is_there, words.split(' ').any(|word| word == query), "{text}: {query}");
             }

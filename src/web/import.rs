@@ -64,7 +64,8 @@ pub(super) fn progress(site: &Site) -> Markup {
                     (bar(of(*done, total.unwrap_or(0))))
                 }
                 Stage::Reading(read) => {
-                    p { b { "Reading " bdi { (name) } } " " (counted(read.conversations as usize, "conversation"))
+                    @let doing = if read.is_copy { "Copying into the cluster " } else { "Reading " };
+                    p { b { (doing) bdi { (name) } } " " (counted(read.conversations as usize, "conversation"))
                         ", " (counted(read.messages as usize, "message")) }
                     (bar(of(read.done, read.total)))
                 }

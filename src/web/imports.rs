@@ -34,6 +34,8 @@ pub(super) struct ReadSoFar {
     pub(super) total: u64,
     pub(super) conversations: u64,
     pub(super) messages: u64,
+    /// Whether it is being copied into a cluster, after it was read.
+    pub(super) is_copy: bool,
 }
 
 /// The changes of an import.

@@ -208,6 +208,7 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
             total: progress.total,
             conversations: progress.source.conversations,
             messages: progress.source.messages,
+            is_copy: progress.source.is_copy,
         }));
     });
     let report = report.map_err(|error| without_folder(&error.to_string(), path))?;

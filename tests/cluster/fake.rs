@@ -2,7 +2,7 @@
 //! lost shards. The server here says what each test tells it to.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     path::PathBuf,
     sync::{Arc, Mutex},
@@ -44,18 +44,7 @@ fn serve(answers: Box<Answers>) -> (String, Arc<Mutex<Vec<String>>>) {
 
 fn answer(mut stream: TcpStream, answers: &Answers, log: &Mutex<Vec<String>>) {
     let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
-    loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if reader.read_line(&mut head).unwrap_or(0) == 0 {
-                return;
-            }
-        }
-        let length = head.to_ascii_lowercase();
-        let length = length.split("content-length: ").nth(1).and_then(|it| it.lines().next());
-        let length: usize = length.and_then(|it| it.trim().parse().ok()).unwrap_or(0);
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).expect("a body");
+    while let Some((head, body)) = next_request(&mut reader) {
         let mut words = head.split(' ');
         let (method, path) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
         let (status, text) = answers(method, path, &String::from_utf8_lossy(&body));
@@ -67,9 +56,25 @@ fn answer(mut stream: TcpStream, answers: &Answers, log: &Mutex<Vec<String>>) {
     }
 }
 
+/// Reads a request: its head and its body; `None` at the end of the connection.
+pub(crate) fn next_request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>)> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap_or(0) == 0 {
+            return None;
+        }
+    }
+    let length = head.to_ascii_lowercase();
+    let length = length.split("content-length: ").nth(1).and_then(|it| it.lines().next());
+    let length: usize = length.and_then(|it| it.trim().parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((head, body))
+}
+
 /// What a cluster says of an index of ours.
 fn mapping() -> String {
-    let meta = json!({ "verbatim": { "format": 4, "import": "i", "base": "" } });
+    let meta = json!({ "verbatim": { "format": 5, "import": "i", "base": "" } });
     json!({ "chats-v000001-00000000": { "mappings": { "_meta": meta } } }).to_string()
 }
 
@@ -311,4 +316,81 @@ fn the_status_says_how_many_conversations_of_a_cluster_are_excluded() {
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(text.contains("1 messages in 1 conversations"), "{text}");
     assert!(!text.contains("not found"), "{text}");
+}
+
+/// The list of conversations is in memory, so it is bounded.
+#[test]
+fn an_index_of_too_many_conversations_is_an_error_that_says_what_to_do() {
+    let page = {
+        let one = |k: i64| {
+            let id = format!("c{k}");
+            let source = json!({
+                "kind": "c", "k": k, "id": id, "digest": "d", "roles": [], "models": [],
+                "messages": [],
+            });
+            json!({ "_id": id, "_source": source, "sort": [k] })
+        };
+        let hits: Vec<Value> = (0..1_000).map(one).collect();
+        let shards = json!({ "failed": 0 });
+        json!({ "timed_out": false, "_shards": shards, "hits": { "hits": hits } }).to_string()
+    };
+    let (address, asked) = serve(Box::new(move |_, path, _| match path.contains("_mapping") {
+        true => (200, mapping()),
+        false => (200, page.clone()),
+    }));
+    let error = search(&address, None).expect_err("too many");
+    assert!(error.contains("divide them among several indexes"), "{error}");
+    assert!(asked.lock().expect("a log").len() < 10);
+}
+
+/// The cluster fails just after the alias moved. The index that the alias leads to must not be deleted.
+#[test]
+fn what_is_forgotten_never_costs_the_index_that_is_in_use() {
+    let moved = Arc::new(Mutex::new(false));
+    let is_moved = Arc::clone(&moved);
+    let found = |source: Value| {
+        let hit = json!({ "_id": "x", "_source": source, "sort": [1] });
+        let shards = json!({ "failed": 0 });
+        json!({ "timed_out": false, "_shards": shards, "hits": { "hits": [hit] } }).to_string()
+    };
+    let conversation = found(json!({
+        "kind": "c", "k": 1, "id": "c1", "title": "Colours", "digest": "d", "roles": ["user"],
+        "models": [], "messages": [[0, -1, 1_700_000_000, 0]],
+    }));
+    let (address, asked) = serve(Box::new(move |method, path, body| {
+        let mut moved = moved.lock().expect("a state");
+        let is_new = path.contains("-v000002-");
+        let nothing = || json!({ "timed_out": false, "_shards": {}, "hits": { "hits": [] } });
+        match path {
+            _ if *moved => (500, json!({ "error": { "reason": "no", "type": "x" } }).to_string()),
+            "/_aliases" => {
+                *moved = true;
+                (200, "{}".to_owned())
+            }
+            _ if method == "GET" && path.contains("_mapping") => (200, mapping()),
+            _ if path.contains("_search") && is_new => (200, nothing().to_string()),
+            _ if path.contains("_search") && body.contains(r#""kind":"c""#) => {
+                (200, conversation.clone())
+            }
+            _ if path.contains("_search") => (200, nothing().to_string()),
+            _ if path.contains("_count") => {
+                (200, json!({ "count": 0, "_shards": { "failed": 0 } }).to_string())
+            }
+            _ if path.contains("health") => (200, json!({ "timed_out": false }).to_string()),
+            _ if path.contains("_stats") => {
+                let docs = json!({ "docs": { "deleted": 0 } });
+                (200, json!({ "_all": { "total": docs } }).to_string())
+            }
+            _ => (200, "{}".to_owned()),
+        }
+    }));
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = Place { db: PathBuf::from(address), ..Place::in_folder(folder.path()) };
+    let mut command = place.command(&["forget", "--yes", "c1"]);
+    let done = command.output().expect("the program starts");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(*is_moved.lock().expect("a state"), "{said}");
+    assert!(!done.status.success() && said.contains("do it again"), "{said}");
+    let asked = asked.lock().expect("a log").join("\n");
+    assert!(!asked.contains("DELETE"), "an index was deleted: {asked}");
 }

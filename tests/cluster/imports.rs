@@ -1,6 +1,7 @@
 //! Imports into a cluster: seen whole or not at all, merged as those of a file are.
 
 use std::{
+    cell::Cell,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
@@ -12,7 +13,7 @@ use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use verbatim_search::{
-    Branches,
+    Branches, ImportProgress,
     engine::Reader,
     model::{Request, Stop},
 };
@@ -124,6 +125,18 @@ fn the_same_import_changes_nothing() {
     let before = scene.generation();
     scene.import("b.db", &version(5, "red"));
     assert_eq!(scene.generation(), before);
+}
+
+/// The command line and the page show how many messages were copied.
+#[test]
+fn an_import_tells_how_far_it_is() {
+    let Some(scene) = Scene::new() else { return };
+    let path = database(scene.folder.path(), "a.db", &version(30, "red"));
+    let target = scene.nodes.address(&scene.index);
+    let last = Cell::new((0, 0));
+    let note = |progress: ImportProgress| last.set((progress.done, progress.total));
+    verbatim_search::import(&[path], &target, Branches::Shown, &note).expect("an import");
+    assert_eq!(last.get(), (30, 30));
 }
 
 #[test]

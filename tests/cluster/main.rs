@@ -33,6 +33,7 @@ mod ranked;
 mod ranking;
 #[path = "../contract/reading.rs"]
 mod reading;
+mod relay;
 mod secure;
 #[path = "../contract/sinks.rs"]
 mod sinks;

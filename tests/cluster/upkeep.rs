@@ -18,22 +18,26 @@ use crate::{
     reader,
 };
 
-const CONVERSATIONS: usize = 12;
-const TURNS: usize = 40;
+pub(crate) const CONVERSATIONS: usize = 12;
+pub(crate) const TURNS: usize = 40;
 
 /// A home, a database, and an index into which it was imported.
-struct Scene {
-    nodes: &'static Nodes,
+pub(crate) struct Scene {
+    pub(crate) nodes: &'static Nodes,
     folder: TempDir,
-    index: String,
-    _all: AllNodes,
+    pub(crate) index: String,
+    _all: Option<AllNodes>,
 }
 
 impl Scene {
     fn new() -> Option<Scene> {
-        let nodes = nodes()?;
+        Some(Scene::of(nodes()?, Some(AllNodes::enter())))
+    }
+
+    /// Makes a scene. A test that kills nodes does not enter.
+    pub(crate) fn of(nodes: &'static Nodes, all: Option<AllNodes>) -> Scene {
         let folder = tempfile::tempdir().expect("a folder");
-        let scene = Scene { nodes, folder, index: new_name(), _all: AllNodes::enter() };
+        let scene = Scene { nodes, folder, index: new_name(), _all: all };
         let path = scene.database();
         let connection = Connection::open(&path).expect("a database");
         connection
@@ -59,7 +63,7 @@ impl Scene {
         }
         connection.execute_batch("COMMIT").expect("a commit");
         import(nodes, &path, &scene.index);
-        Some(scene)
+        scene
     }
 
     fn database(&self) -> PathBuf {
@@ -67,14 +71,14 @@ impl Scene {
     }
 
     /// Runs a command on a database or the index.
-    fn run_on(&self, db: &Path, arguments: &[&str]) -> Output {
+    pub(crate) fn run_on(&self, db: &Path, arguments: &[&str]) -> Output {
         let home = self.folder.path().join("home");
         let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
         command.env_clear().env("HOME", self.folder.path()).arg("--home").arg(home);
         command.arg("--db").arg(db).args(arguments).output().expect("the program")
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.run_on(&self.nodes.address(&self.index), arguments)
     }
 
@@ -84,7 +88,7 @@ impl Scene {
     }
 
     /// Returns the names of the indexes behind the alias, or beside it.
-    fn generations(&self, pattern: &str) -> Vec<String> {
+    pub(crate) fn generations(&self, pattern: &str) -> Vec<String> {
         let found = self.nodes.ask("GET", &format!("{pattern}/_mapping"), None).expect("an answer");
         found.as_object().expect("indexes").keys().cloned().collect()
     }
@@ -101,7 +105,7 @@ impl Drop for Scene {
     }
 }
 
-fn printed(output: &Output) -> String {
+pub(crate) fn printed(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     String::from_utf8_lossy(&output.stdout).into_owned()
