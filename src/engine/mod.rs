@@ -251,6 +251,11 @@ impl Engine {
         self.sources.branches(kind, id, stop)
     }
 
+    /// Returns the conversation that a coding agent's session was forked from, if it is known.
+    pub(crate) fn forked_from(&self, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
+        self.sources.forked_from(id, stop)
+    }
+
     /// Returns a note about roles that no message in a scope has.
     pub(crate) fn unknown_role(&self, scope: &Scope, stop: &Stop) -> Result<Option<Note>, Error> {
         self.sources.unknown_role(scope, stop)
@@ -297,7 +302,7 @@ impl Engine {
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
         let wanted = offset..offset.saturating_add(limit);
-        self.page(scope, wanted, conversations, false, stop)
+        Ok(self.undescribed(scope, wanted, conversations, stop)?.described(false))
     }
 
     /// Does as [`Engine::listed`] does, without summaries.
@@ -309,7 +314,18 @@ impl Engine {
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
         let wanted = offset..offset.saturating_add(limit);
-        self.page(scope, wanted, conversations, true, stop)
+        Ok(self.undescribed(scope, wanted, conversations, stop)?.described(true))
+    }
+
+    /// Does as [`Engine::listed`] does. The caller describes the conversations, a part at a time.
+    pub(crate) fn listed_in_parts(
+        &self,
+        scope: &Scope,
+        offset: usize,
+        limit: usize,
+        stop: &Stop,
+    ) -> Result<Undescribed, Error> {
+        self.undescribed(scope, offset..offset.saturating_add(limit), conversations, stop)
     }
 
     /// Does as [`Engine::listed_briefly`] does, with the conversations of an export and the threads
@@ -322,17 +338,16 @@ impl Engine {
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
         let wanted = offset..offset.saturating_add(limit);
-        self.page(scope, wanted, Source::sessions, true, stop)
+        Ok(self.undescribed(scope, wanted, Source::sessions, stop)?.described(true))
     }
 
-    fn page(
+    fn undescribed(
         &self,
         scope: &Scope,
         wanted: Range<usize>,
         list: List,
-        briefly: bool,
         stop: &Stop,
-    ) -> Result<ListedPage, Error> {
+    ) -> Result<Undescribed, Error> {
         let (sources, mut notes) = self.sources.readable(scope, stop)?;
         let (scope, unknown) = self.sources.resolved(scope, &sources, stop)?;
         let (listings, unreadable) =
@@ -357,17 +372,8 @@ impl Engine {
             notes.extend(self.unknown_role(&scope, stop)?);
         }
         let page = places.into_iter().skip(wanted.start).take(wanted.len());
-        let page: Vec<(usize, usize)> = page.map(|(_, number, place)| (number, place)).collect();
-        for (number, listing) in listings.iter().enumerate() {
-            let of_listing = page.iter().filter(|(of, _)| *of == number).map(|(_, place)| *place);
-            listing.prepare(&of_listing.collect::<Vec<_>>(), briefly);
-        }
-        let describe = |(number, place): (usize, usize)| match briefly {
-            true => listings[number].brief(place),
-            false => listings[number].about(place),
-        };
-        let abouts = page.into_iter().map(describe).collect();
-        Ok(ListedPage { abouts, total, notes })
+        let page = page.map(|(_, number, place)| (number, place)).collect();
+        Ok(Undescribed { listings, page, total, notes })
     }
 
     /// Returns notes about sources in a scope that cannot be read.
@@ -501,6 +507,45 @@ pub(crate) struct ListedPage {
     pub(crate) total: usize,
     /// The notes about everything that the list leaves out.
     pub(crate) notes: Vec<Note>,
+}
+
+/// A page of a list of conversations, which are described when they are needed.
+pub(crate) struct Undescribed {
+    listings: Vec<Box<dyn Listing>>,
+    /// For each conversation the number of its listing, and its place there.
+    page: Vec<(usize, usize)>,
+    pub(crate) total: usize,
+    pub(crate) notes: Vec<Note>,
+}
+
+impl Undescribed {
+    /// Returns the ids of the conversations.
+    pub(crate) fn ids(&self) -> Vec<&str> {
+        self.page.iter().map(|(number, place)| self.listings[*number].heading(*place).0).collect()
+    }
+
+    /// Prepares that all conversations are described.
+    pub(crate) fn prepare(&self, briefly: bool) {
+        for (number, listing) in self.listings.iter().enumerate() {
+            let of_listing = self.page.iter().filter(|(of, _)| *of == number);
+            listing.prepare(&of_listing.map(|(_, place)| *place).collect::<Vec<_>>(), briefly);
+        }
+    }
+
+    /// Describes some of the conversations, `briefly` without their summaries.
+    pub(crate) fn abouts(&self, wanted: Range<usize>, briefly: bool) -> Vec<About> {
+        let describe = |(number, place): &(usize, usize)| match briefly {
+            true => self.listings[*number].brief(*place),
+            false => self.listings[*number].about(*place),
+        };
+        self.page[wanted].iter().map(describe).collect()
+    }
+
+    fn described(self, briefly: bool) -> ListedPage {
+        self.prepare(briefly);
+        let abouts = self.abouts(0..self.page.len(), briefly);
+        ListedPage { abouts, total: self.total, notes: self.notes }
+    }
 }
 
 /// Returns the lines of the configured workspaces that match, or of the folder `named` inside one.

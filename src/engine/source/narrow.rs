@@ -11,7 +11,7 @@ use super::{
     kind::SourceKind,
     note::Note,
     resolve::nearest,
-    scope::{ConversationIds, Scope, is_same},
+    scope::{About, ConversationIds, Scope, is_same},
     sink::Rendered,
     sources::{Source, Sources},
 };
@@ -226,6 +226,15 @@ impl Sources {
             return Ok(HashMap::new());
         };
         source.branches(id, stop)
+    }
+
+    /// Returns the conversation that a coding agent's session was forked from, if it is known.
+    pub(crate) fn forked_from(&self, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
+        let Some(source) = self.of_kind(SourceKind::Archive)? else { return Ok(None) };
+        match source.forked_from(id, stop)? {
+            Some(parent) if parent != id => self.about(SourceKind::Archive, &parent, stop),
+            _ => Ok(None),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use super::{clustered, sources::Source, store::Store};
 use crate::{
     db,
     engine::error::Error,
+    import::transcript::TranscriptReader,
     model::{Provenance, Stop},
 };
 
@@ -55,6 +56,15 @@ impl Source {
                 self.on_database(|path| db::read(path, stop, |database| db::branches(database, id)))
             }
         }
+    }
+
+    /// Returns the id of the conversation that a transcript continues, if it names one.
+    pub(super) fn forked_from(&self, id: &str, stop: &Stop) -> Result<Option<String>, Error> {
+        let Store::Database(_) = self.store() else { return Ok(None) };
+        let reader =
+            self.on_database(|path| db::read(path, stop, |database| db::reader_of(database, id)))?;
+        let reader = reader.and_then(|state| TranscriptReader::restore(&state));
+        Ok(reader.and_then(|reader| reader.parent().map(str::to_owned)))
     }
 
     /// Returns the ids of the conversations whose transcripts are known and not stored; a cluster has no
