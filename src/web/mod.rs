@@ -546,6 +546,9 @@ mod tests {
             assert_eq!(words_of(&page).contains("Forked from"), parent.is_some(), "{page}");
             let link = parent.map(|parent| format!("<a href=\"/c/{}\">", id(parent)));
             assert!(link.is_none_or(|link| page.contains(&link)), "{page}");
+            assert!(page.contains("\"strip bare\""), "there are no matches: {page}");
+            let (_, page) = get_of(&router, &format!("/c/{}?q=cents", id(n))).await;
+            assert_eq!(page.contains("\"strip bare\""), n == 1, "{page}");
         }
     }
 
