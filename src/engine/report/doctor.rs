@@ -143,7 +143,7 @@ impl Examination<'_> {
                 return false;
             }
         };
-        let holds = holding(messages, conversations as u64);
+        let holds = holding(messages, conversations);
         (self.begin)(&format!("checking the pages of {}", path.display()));
         match db::read(path, &in_time, |database| db::faults(database, self.full)) {
             Ok(faults) if faults.is_empty() => {
