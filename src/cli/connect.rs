@@ -145,6 +145,14 @@ pub enum Error {
         "{0:?} is no address of a server; it begins with http:// or https:// and ends with /mcp"
     )]
     NoUrl(String),
+    /// A path is no text, and a configuration is one.
+    #[error(
+        "{path:?} is not UTF-8, so no configuration can name it; rename it, or use another one"
+    )]
+    NoText {
+        /// The path of the program, or of a place of the server.
+        path: PathBuf,
+    },
     /// The server is on another computer, and its token is not known.
     #[error(
         "{0} is not on this computer, so it does not get the token of this computer's home; give its \
@@ -182,7 +190,10 @@ pub(super) fn connect(
     let remote = remote.transpose()?;
     let entry = match &remote {
         Some(remote) => remote.entry.clone(),
-        None => client.entry(&environment.program, &server_arguments(config, environment)),
+        None => {
+            let arguments = server_arguments(config, environment)?;
+            client.entry(&environment.program, &arguments)
+        }
     };
     let syntax = |reason| broken(&client, &file, reason);
     let (name, was_remote) =
@@ -523,35 +534,39 @@ fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()
 }
 
 /// Returns the arguments with which a client starts the server. Default paths are left out.
-fn server_arguments(config: &Config, environment: &Environment) -> Vec<String> {
+fn server_arguments(config: &Config, environment: &Environment) -> Result<Vec<String>, Error> {
     let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
-    arguments.extend(server_places(config, environment));
-    arguments
+    arguments.extend(server_places(config, environment)?);
+    Ok(arguments)
 }
 
 /// Returns the flags for the paths of a server that are not the default.
-pub(super) fn server_places(config: &Config, environment: &Environment) -> Vec<String> {
-    let mut arguments = Vec::new();
-    let mut add = |flag: &str, place: StoreAddress| {
-        arguments.extend([flag.to_owned(), place.absolute().to_string()]);
-    };
+pub(super) fn server_places(
+    config: &Config,
+    environment: &Environment,
+) -> Result<Vec<String>, Error> {
+    let mut places = Vec::new();
     let path = |path: &PathBuf| StoreAddress::Database(path.clone());
     if environment.data_folder.is_none() || config.home != default_home(environment) {
-        add("--home", path(&config.home));
+        places.push(("--home", path(&config.home)));
     }
-    if let Some(db) = &config.db {
-        add("--db", db.clone());
+    places.extend(config.db.clone().map(|db| ("--db", db)));
+    places.extend(config.index.as_ref().map(|index| ("--index", path(index))));
+    let other_archives = config.archives != agents_folders(environment);
+    if other_archives {
+        places.extend(config.archives.iter().map(|folder| ("--archive", path(folder))));
     }
-    if let Some(index) = &config.index {
-        add("--index", path(index));
+    let named = places.iter().filter_map(|(_, place)| place.path());
+    let program = environment.program.as_path();
+    if let Some(path) = named.chain([program]).find(|path| path.to_str().is_none()) {
+        return Err(Error::NoText { path: path.to_owned() });
     }
-    if config.archives != agents_folders(environment) {
-        config.archives.iter().for_each(|folder| add("--archive", path(folder)));
-        if config.archives.is_empty() {
-            arguments.push("--no-archive".to_owned());
-        }
+    let words = places.into_iter().map(|(flag, it)| [flag.to_owned(), it.absolute().to_string()]);
+    let mut words: Vec<String> = words.flatten().collect();
+    if other_archives && config.archives.is_empty() {
+        words.push("--no-archive".to_owned());
     }
-    arguments
+    Ok(words)
 }
 
 #[cfg(test)]

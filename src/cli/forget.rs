@@ -74,7 +74,8 @@ pub(super) fn run(
     if !args.yes && !environment.can_ask {
         let ids = args.conversations.iter().map(|word| format!(" {}", quoted(word)));
         return Err(Error::Forget(format!(
-            "nothing is forgotten without a yes; this says it: verbatim forget --yes{}",
+            "nothing was forgotten, because there is no terminal to ask; without asking: verbatim \
+             forget --yes{}",
             ids.collect::<String>()
         )));
     }

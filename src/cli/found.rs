@@ -205,10 +205,11 @@ pub(super) fn conversations(
     }
 }
 
-/// Describes conversations of a list, in its order.
+/// Describes conversations of a list, in its order; `short` are their short ids.
 pub(super) fn listed(
     engine: &Engine,
     abouts: &[About],
+    short: &[String],
     stop: &Stop,
 ) -> Result<Vec<DescribedConversation>, Error> {
     let mut provenance = HashMap::new();
@@ -219,12 +220,10 @@ pub(super) fn listed(
             provenance.insert(kind, engine.all_sources().provenance(kind, &ids, stop)?);
         }
     }
-    let ids: Vec<&str> = abouts.iter().map(|about| about.id.as_str()).collect();
-    let short = engine.find(stop).short_ids(&ids)?;
     let described = abouts.iter().zip(short).map(|(about, short_id)| DescribedConversation {
         sketch: None,
         origin: Some(Origin { project: about.project.clone(), ..Origin::default() }),
-        short_id,
+        short_id: short_id.clone(),
         provenance: provenance
             .get(&about.source)
             .and_then(|of_kind| of_kind.get(&about.id))

@@ -35,7 +35,7 @@ use crate::{
     tools::left_out::{Remedies, left_out},
 };
 
-/// The exit code if some of the exports could not be read, and the rest was imported.
+/// The exit code if a part of the exports could not be read, or could not be indexed.
 const PARTIAL: u8 = 1;
 
 /// The number of recent titles from which an example query is chosen.
@@ -55,8 +55,7 @@ const LETTERS: std::ops::RangeInclusive<usize> = 5..=16;
 /// export again at any time: new messages are added, changed ones are updated, none is deleted.
 ///
 /// Chats go to the home folder's db/, or to the database that --db names. The exit code is 0 if
-/// everything was read, 1 if some of it could not be read and the rest was imported, and 2 if nothing
-/// was.
+/// everything was read and indexed, 1 if a part could not be, and 2 if nothing was imported.
 ///
 ///     verbatim import
 ///     verbatim import ~/Downloads/chatgpt-export.zip
@@ -195,7 +194,7 @@ pub(super) fn run(
         let what = format!("imported so far: {done}; run it again to go on");
         return Ok(interrupt::stopped(&what));
     }
-    let code = if is_complete(&report) { FOUND } else { PARTIAL };
+    let mut code = if is_complete(&report) { FOUND } else { PARTIAL };
     if !args.json && (args.verbose || !environment.progress || !is_all_new(&report)) {
         write_changes(&report, args.verbose, out)?;
     }
@@ -220,6 +219,7 @@ pub(super) fn run(
         }
         if let Some(error) = failed {
             complain(&format!("imported, but not all of it is indexed: {error}{UNTIL_INDEXED}"));
+            code = PARTIAL;
         }
         indexed = export;
     }
@@ -456,6 +456,7 @@ impl Followed<'_> {
         target: &StoreAddress,
         out: &mut dyn Write,
     ) -> Result<u8, Error> {
+        let mut code = FOUND;
         match args.no_index {
             true => drop(archives::sync(self.engine, self.environment, &Stop::never())),
             false => {
@@ -465,7 +466,8 @@ impl Followed<'_> {
                     return Ok(interrupt::stopped("`verbatim reindex` goes on with the index"));
                 }
                 if let Some(error) = failed {
-                    complain(&format!("not everything is indexed: {error}"));
+                    complain(&format!("not everything is indexed: {error}{UNTIL_INDEXED}"));
+                    code = PARTIAL;
                 }
             }
         }
@@ -473,7 +475,7 @@ impl Followed<'_> {
             true => write_json(&Report::default(), (target, &self.sources), None, out)?,
             false => self.write(out)?,
         }
-        Ok(FOUND)
+        Ok(code)
     }
 
     /// Says that the transcripts are not copied, and why that is not needed.
@@ -515,7 +517,8 @@ impl Ending<'_> {
         let place = places::short(place, self.environment);
         let private = if is_in_home { " (only you can read them)" } else { "" };
         let took = duration(begun.elapsed());
-        writeln!(out, "Ready in {took}. Your chats are in {place}{private}.")?;
+        let done = if is_indexed || self.args.no_index { "Ready" } else { "Imported" };
+        writeln!(out, "{done} in {took}. Your chats are in {place}{private}.")?;
         if !is_indexed && self.args.no_index {
             writeln!(out, "Not indexed: `{}` makes searches instant.", self.command("reindex"))?;
         }

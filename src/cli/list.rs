@@ -16,7 +16,7 @@ use super::{
     output::{FOUND, NOTHING, complain, counted, harmless, json_line},
 };
 use crate::{
-    engine::{About, Engine, ListOptions, ListedPage},
+    engine::{About, Engine},
     model::Stop,
 };
 
@@ -24,6 +24,9 @@ use crate::{
 const LONGEST_ID: usize = 16;
 const TIME: usize = 15;
 const COUNT: usize = 6;
+
+/// How many conversations are read at a time. Databases are asked once for each part.
+const PART: usize = 500;
 
 /// List conversations, the most recently active first
 ///
@@ -65,37 +68,45 @@ pub(super) fn run(
     notes::print(&notes);
     scope.session.clone_from(&args.session);
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
-    let page = args.offset..args.offset.saturating_add(limit);
-    let options = ListOptions { briefly: !args.json, ..ListOptions::default() };
-    let ListedPage { abouts, total, notes } =
-        engine.all_sources().list(&scope, page, options, &stop)?;
-    notes::print(&notes);
-    let look = Look::of(environment);
-    let conversations = listed(engine, &abouts, &stop)?;
-    let ids = conversations.iter().map(|conversation| conversation.short_id.width());
-    let columns = Columns { look, clock, id: ids.max().unwrap_or(0).min(LONGEST_ID) };
-    for (about, conversation) in abouts.iter().zip(&conversations) {
-        match args.json {
-            true => write_json(out, engine, about, (clock, conversation))?,
-            false => write_text(out, about, conversation, &columns)?,
+    let wanted = args.offset..args.offset.saturating_add(limit);
+    let page = engine.all_sources().undescribed(&scope, wanted, false, &stop)?;
+    notes::print(&page.notes);
+    let short = engine.find(&stop).short_ids(&page.ids())?;
+    let id = short.iter().map(|id| id.width()).max().unwrap_or(0).min(LONGEST_ID);
+    let columns = Columns { look: Look::of(environment), clock, id };
+    page.prepare(!args.json);
+    // The first lines are printed while the others are read.
+    for start in (0..short.len()).step_by(PART) {
+        let part = start..short.len().min(start + PART);
+        let abouts = page.abouts(part.clone(), !args.json);
+        let conversations = listed(engine, &abouts, &short[part], &stop)?;
+        for (about, conversation) in abouts.iter().zip(&conversations) {
+            match args.json {
+                true => write_json(out, engine, about, (clock, conversation))?,
+                false => write_text(out, about, conversation, &columns)?,
+            }
         }
     }
-    if abouts.is_empty() && notes.is_empty() {
-        complain(match total {
+    if short.is_empty() && page.notes.is_empty() {
+        complain(match page.total {
             0 => "no conversation found; without filters, `verbatim list` shows all",
             _ => "--offset is larger than the number of conversations",
         });
     }
-    let more = total.saturating_sub(args.offset.saturating_add(abouts.len()));
+    let more = page.total.saturating_sub(args.offset.saturating_add(short.len()));
     if more > 0 {
-        let shown = counted(abouts.len() as u64);
-        let text = format!("{shown} of {} conversations; -n 0 shows all", counted(total as u64));
+        let shown = counted(short.len() as u64);
+        let text =
+            format!("{shown} of {} conversations; -n 0 shows all", counted(page.total as u64));
         match environment.terminal && !args.json {
-            true => writeln!(out, "{}", look.styled(DIM, &text))?,
-            false => complain(&text),
+            true => writeln!(out, "{}", columns.look.styled(DIM, &text))?,
+            false => {
+                out.flush()?;
+                complain(&text);
+            }
         }
     }
-    Ok(if abouts.is_empty() { NOTHING } else { FOUND })
+    Ok(if short.is_empty() { NOTHING } else { FOUND })
 }
 
 /// The widths of the columns of a list.
@@ -163,4 +174,26 @@ fn write_json(
         gone: about.gone.and_then(|time| clock.iso(time)),
     };
     json_line(out, &conversation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Scope, TestExport};
+
+    #[test]
+    fn a_part_is_described_before_the_others() {
+        let export = TestExport::indexed(&["red", "green", "blue"]);
+        let stop = Stop::never();
+        let page =
+            export.engine.all_sources().undescribed(&Scope::default(), 0..3, false, &stop).unwrap();
+        page.prepare(false);
+        assert_eq!(
+            (page.ids(), page.abouts(0..1, false)[0].id.as_str()),
+            (vec!["2", "1", "0"], "2")
+        );
+        let source = export.engine.sources().remove(0);
+        let snapshot = source.current_index(&stop).unwrap();
+        assert_eq!(source.catalogue(&snapshot).summaries_made(), 1);
+    }
 }

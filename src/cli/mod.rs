@@ -291,6 +291,15 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
             Some(ContextValue::Strings(missing)) => missing.iter().find_map(|it| example_of(it)),
             _ => None,
         },
+        (ErrorKind::UnknownArgument, _) if words().nth(1).is_some_and(|it| it == "list") => {
+            match error.get(ContextKind::InvalidArg) {
+                Some(ContextValue::String(word)) if !word.starts_with('-') => Some(format!(
+                    "to find that text in your chats: verbatim search {}",
+                    quoted(word)
+                )),
+                _ => None,
+            }
+        }
         (ErrorKind::UnknownArgument, _) => {
             let words: Vec<_> = words().skip(1).collect();
             let name = words.first().map(|word| word.trim_start_matches('-')).unwrap_or_default();

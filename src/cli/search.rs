@@ -1,7 +1,7 @@
 //! `verbatim search`.
 
 use std::{
-    io::Write,
+    io::{self, Write},
     ops::ControlFlow,
     time::{Duration, Instant as Clockwork},
 };
@@ -163,12 +163,12 @@ pub(super) fn run(
         () if args.json => {
             let JsonAnswer { count, is_cut, notes } = search.json(out)?;
             notes::print(&notes);
-            search.say_if_cut(is_cut);
+            search.say_if_cut(is_cut, out)?;
             count
         }
         () if args.flat => {
             let count = search.flat(out)?;
-            search.say_if_cut(count == args.limit);
+            search.say_if_cut(count == args.limit, out)?;
             count
         }
         () => search.grouped(environment.terminal, out)?,
@@ -180,13 +180,9 @@ pub(super) fn run(
     Ok(NOTHING)
 }
 
-/// The parameters of `/search` that are flags with a value, and those without one.
-const VALUES: [&str; 16] = [
-    "mode", "in", "source", "project", "branch", "folder", "role", "model", "tool", "file",
-    "since", "until", "limit", "or", "and", "not",
-];
-const SWITCHES: [&str; 7] =
-    ["like", "word", "fold", "ignore-case", "case-sensitive", "raw-content", "utc"];
+/// The flags of this command that are no parameters of `/search`.
+const NOT_ASKED: [&str; 8] =
+    ["regexp", "json", "flat", "context", "count", "explain", "no-pager", "color"];
 
 /// The parameter of `/search` that makes the text a regular expression.
 const REGEX: &str = "regex";
@@ -245,20 +241,29 @@ pub(super) fn answer(
 
 /// Parses the parameters of `/search`.
 fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
+    let command = Args::augment_args(clap::Command::new("search").no_binary_name(true));
+    let flags = command.get_arguments().filter_map(|flag| Some((flag.get_long()?, flag)));
+    let flags: Vec<_> = flags.filter(|(name, _)| !NOT_ASKED.contains(name)).collect();
     let mut words = vec!["--json".to_owned()];
     let (mut text, mut is_regex) = (None, false);
     for (name, value) in asked {
         let is_on = !["false", "0"].contains(&value.as_str());
-        match name.as_str() {
-            "q" => text = Some(value.clone()),
-            REGEX => is_regex = is_on,
-            name if VALUES.contains(&name) => words.push(format!("--{name}={value}")),
-            "raw-content" => words.push(format!("--raw-content={is_on}")),
-            name if SWITCHES.contains(&name) => {
-                words.extend(is_on.then(|| format!("--{name}")));
+        let flag = flags.iter().find(|(flag, _)| flag == name).map(|(_, flag)| *flag);
+        match (name.as_str(), flag) {
+            ("q", _) if text.is_some() => {
+                let message = "q is there twice; the texts beside it are `or`, `and` and `not`\n";
+                return Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
             }
-            name => {
-                let known = [&VALUES[..], &SWITCHES, &[REGEX]].concat().join(", ");
+            ("q", _) => text = Some(value.clone()),
+            (REGEX, _) => is_regex = is_on,
+            ("raw-content", _) => words.push(format!("--raw-content={is_on}")),
+            (name, Some(flag)) if flag.get_action().takes_values() => {
+                words.push(format!("--{name}={value}"));
+            }
+            (name, Some(_)) => words.extend(is_on.then(|| format!("--{name}"))),
+            (name, None) => {
+                let known = flags.iter().map(|(name, _)| *name).chain([REGEX]);
+                let known = known.collect::<Vec<_>>().join(", ");
                 let name = snippet::echo(name);
                 let message = format!("there is no parameter {name:?}; they are q, {known}\n");
                 return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
@@ -273,7 +278,6 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
         true => words.push(format!("--regexp={text}")),
         false => words.extend(["--".to_owned(), text]),
     }
-    let command = Args::augment_args(clap::Command::new("search").no_binary_name(true));
     Args::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
@@ -436,19 +440,21 @@ impl<'a> Exact<'a> {
             let text = format!("{}{}", groups.totals(), self.searched(&searched)?);
             writeln!(out, "{}", self.page.look.styled(DIM, &text))?;
         }
-        self.say_if_cut(!is_terminal && is_cut);
+        self.say_if_cut(!is_terminal && is_cut, out)?;
         Ok(count)
     }
 
-    /// Says that the limit may have left out messages.
-    fn say_if_cut(&self, is_cut: bool) {
+    /// Says that the limit may have left out messages, after the messages.
+    fn say_if_cut(&self, is_cut: bool, out: &mut dyn Write) -> io::Result<()> {
         if is_cut && self.limit > 0 {
             let shown = match self.limit {
                 1 => "only the first is".to_owned(),
                 limit => format!("the first {limit} are"),
             };
+            out.flush()?;
             complain(&format!("{shown} shown, and there may be more; -n 0 shows all"));
         }
+        Ok(())
     }
 
     fn has_filters(&self) -> bool {

@@ -91,7 +91,7 @@ pub(super) fn run(
         ServiceAction::Install { address, page, yes, print } => {
             let mut words = ["serve", "--http", address].map(str::to_owned).to_vec();
             words.extend(page.then(|| "--page".to_owned()));
-            words.extend(server_places(config, environment));
+            words.extend(server_places(config, environment)?);
             let text = match cfg!(target_os = "macos") {
                 true => launchd(&environment.program, &words),
                 false => systemd(&environment.program, &words),

@@ -45,7 +45,9 @@ pub use long_content::LongContent;
 pub(crate) use long_content::{LongContents, LongTexts};
 pub use open::{Database, open, open_again, read, read_tables};
 pub use outline::{Outline, origins, outline};
-pub(crate) use outline::{conversation_rows, last_changes, provenance, reading_states, withheld};
+pub(crate) use outline::{
+    conversation_rows, last_changes, provenance, reader_of, reading_states, withheld,
+};
 pub(crate) use relocate::relocate;
 pub(crate) use row_reader::Scanned as ScannedRow;
 pub use row_reader::{ConversationEntry, Row, RowReader};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, types::Value};
 
 use super::{Database, Error, functions, rows};
 use crate::model::{Instant, Origin, Provenance};
@@ -163,6 +163,20 @@ pub(crate) fn withheld(database: &Database) -> Result<Vec<String>, Error> {
                        (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)";
         let mut statement = connection.prepare(sql)?;
         statement.query_map([], |row| row.get(0))?.collect()
+    };
+    read().map_err(|error| database.error(error))
+}
+
+/// Returns the saved state of the reader of a conversation's transcript.
+pub(crate) fn reader_of(database: &Database, conversation: &str) -> Result<Option<String>, Error> {
+    let read = || -> rusqlite::Result<Option<String>> {
+        let connection = database.connection();
+        if !connection.table_exists(None, "verbatim_files")? {
+            return Ok(None);
+        }
+        let sql = "SELECT f.reader FROM verbatim_transcripts AS t
+                       JOIN verbatim_files AS f ON f.path = t.file WHERE t.conversation_id = ?1";
+        connection.query_row(sql, [conversation], |row| row.get(0)).optional()
     };
     read().map_err(|error| database.error(error))
 }

@@ -214,9 +214,9 @@ impl Lookup<'_> {
             // The catalogue answers without a list of its conversations.
             if let Ok(snapshot) = source.current_index(self.stop) {
                 let catalogue = source.catalogue(&snapshot);
+                let with_empty = source.shared_with_empty(self.stop)?;
                 for (id, length) in ids.iter().zip(&mut lengths) {
-                    let with_empty = source.shared_with_empty(id, self.stop)?;
-                    *length = catalogue.shared_start(id).max(with_empty).max(*length);
+                    *length = catalogue.shared_start(id).max(with_empty(id)).max(*length);
                 }
                 continue;
             }

@@ -256,6 +256,7 @@ impl HttpServer {
         }
         let mut app = app
             .layer(RequestBodyTimeoutLayer::new(self.limits.body_time))
+            .layer(middleware::from_fn(only_plain_bodies))
             .layer(middleware::from_fn(only_the_page_changes))
             .layer(middleware::from_fn_with_state(gate, gate::guard))
             .layer(CatchPanicLayer::custom(panicked))
@@ -330,6 +331,19 @@ async fn only_the_page_changes(request: Request, next: Next) -> Response {
     match reads || !has_cookie || gate::is_from_page(request.headers()) {
         true => next.run(request).await,
         false => refused(StatusCode::FORBIDDEN, "only the page itself can ask for a change"),
+    }
+}
+
+/// Refuses a compressed body, which no route decompresses.
+async fn only_plain_bodies(request: Request, next: Next) -> Response {
+    let mut codings = request.headers().get_all(header::CONTENT_ENCODING).iter();
+    match codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        true => next.run(request).await,
+        false => {
+            let why = "a body comes uncompressed; leave Content-Encoding out";
+            let answer = refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+            ([(header::ACCEPT_ENCODING, "identity")], answer).into_response()
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     body::{Body, to_bytes},
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, Method, StatusCode, header, request::Parts},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
     routing::{MethodRouter, any},
 };
@@ -43,6 +43,16 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// The revision that has batches; clients of this revision send no version header.
 const WITH_BATCHES: &str = "2025-03-26";
+
+/// The media types of `Accept` that an answer in JSON is of.
+const OF_JSON: [&str; 3] = ["application/json", "application/*", "*/*"];
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// What rmcp insists on in `Accept`.
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// The fields of `_meta` for which messages come before the answer.
+const ASK_FOR_MESSAGES: [&str; 2] = ["progressToken", "io.modelcontextprotocol/logLevel"];
 
 const INVALID_REQUEST: i64 = -32600;
 
@@ -91,7 +101,12 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
     if request.method() != Method::POST {
         return forward(&service, request).await;
     }
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
+    let takes_json = accepts(&head.headers, &OF_JSON);
+    let takes_stream = !takes_json || accepts(&head.headers, &[EVENT_STREAM]);
+    if takes_json {
+        head.headers.insert(header::ACCEPT, BOTH);
+    }
     let body = match timeout(BODY_TIME, to_bytes(body, MOST_BYTES)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) if !is_too_long(&head.headers) => {
@@ -117,7 +132,11 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
         LineAction::Deliver(_) => {
             // The body was just checked to be UTF-8.
             let text = mend_surrogates(&String::from_utf8_lossy(&body)).into_owned();
-            let text = text.trim_start_matches('\u{FEFF}').to_owned();
+            let mut text = text.trim_start_matches('\u{FEFF}').to_owned();
+            if !takes_stream && let Ok(mut message) = serde_json::from_str::<Value>(&text) {
+                ask_for_no_messages(&mut message);
+                text = message.to_string();
+            }
             forward(&service, Request::from_parts(head, text.into())).await
         }
         LineAction::Batch(messages) => answer_batch(&service, &head, messages).await,
@@ -150,10 +169,7 @@ async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) 
     }
     let (mut answers, mut calls) = (Vec::new(), JoinSet::new());
     for mut message in messages {
-        // An answer in an array cannot be a stream, so progress notifications are not possible.
-        if let Some(params) = message.get_mut("params").and_then(Value::as_object_mut) {
-            params.remove("_meta");
-        }
+        ask_for_no_messages(&mut message);
         match parse(message.to_string().as_bytes()) {
             LineAction::Deliver(_) => {
                 let (service, mut request) = (service.clone(), Request::new(Body::empty()));
@@ -186,6 +202,24 @@ async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) 
     match answers.is_empty() {
         true => StatusCode::ACCEPTED.into_response(),
         false => problem(StatusCode::OK, &Value::Array(answers)),
+    }
+}
+
+/// Returns whether `Accept` has one of some media types. Without the header, every type is accepted.
+fn accepts(headers: &HeaderMap, types: &[&str]) -> bool {
+    let mut accepted = headers.get_all(header::ACCEPT).iter().peekable();
+    let every = HeaderValue::from_static("*/*");
+    let none = accepted.peek().is_none().then_some(&every);
+    let entries =
+        accepted.chain(none).filter_map(|it| it.to_str().ok()).flat_map(|it| it.split(','));
+    let mut entries = entries.map(|entry| entry.split(';').next().unwrap_or_default().trim());
+    entries.any(|entry| types.iter().any(|kind| entry.eq_ignore_ascii_case(kind)))
+}
+
+/// Removes what asks for messages before the answer: JSON that is no stream has no place for them.
+fn ask_for_no_messages(message: &mut Value) {
+    if let Some(meta) = message.pointer_mut("/params/_meta").and_then(Value::as_object_mut) {
+        meta.retain(|name, _| !ASK_FOR_MESSAGES.contains(&name.as_str()));
     }
 }
 

@@ -68,7 +68,6 @@ pub(super) struct OutputThread(blocking::Receiver<Infallible>);
 /// Returns a transport on standard input and output, and the thread that writes the output. Reading
 /// and writing have their own threads, because a blocked read must not delay the end of the
 /// program.
-/// from ending.
 pub(super) fn standard(is_over: CancellationToken) -> (Lines, OutputThread) {
     let (input, lines, to_write) = connected(READ_AHEAD, is_over);
     let (_alive, done) = blocking::channel();
@@ -242,6 +241,10 @@ pub(super) fn parse(bytes: &[u8]) -> LineAction {
         Ok(Value::Array(items)) => LineAction::Batch(items),
         // A message with a method and without an id is a notification, which never gets an answer.
         Ok(json) if json.get("method").is_some() && json.get("id").is_none() => LineAction::Ignore,
+        Ok(json) if id(&json).is_number() && !id(&json).is_i64() => {
+            let problem = "the id is a text or a whole number from -2^63 to 2^63 - 1";
+            refused(id(&json), INVALID_REQUEST, problem)
+        }
         Ok(json) => refused(id(&json), INVALID_REQUEST, &problem),
     }
 }
@@ -256,7 +259,7 @@ pub(super) fn refusal(id: Value, code: i64, message: &str) -> Value {
 }
 
 fn id(json: &Value) -> Value {
-    json.get("id").filter(|id| id.is_string() || id.is_i64()).cloned().unwrap_or_default()
+    json.get("id").filter(|id| id.is_string() || id.is_number()).cloned().unwrap_or_default()
 }
 
 impl Lines {

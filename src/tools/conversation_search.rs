@@ -142,7 +142,7 @@ fn request(options: &Options, given: &Arguments<'_>) -> Result<Request, Error> {
     let until = instant(given, "end_date", Edge::End)?;
     let limit = given.integer("limit", "an integer from 1 to 200", 1..=MAX_LIMIT)?;
     Ok(Request {
-        text: text.to_owned(),
+        text: snippet::trim(text).to_owned(),
         roles: roles.into_iter().map(str::to_owned).collect(),
         since,
         until,

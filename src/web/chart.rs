@@ -225,6 +225,10 @@ pub(super) fn heat(hours: &BTreeMap<i64, u64>) -> Markup {
     const SHADES: u64 = 5;
 
     let most = hours.values().copied().max().unwrap_or(0).max(1);
+    // The shade is for the root of the count: one busy hour leaves the differences of the others.
+    let shade = |count: u64| {
+        (0..SHADES).find(|q| q * q * most >= count * SHADES * SHADES).unwrap_or(SHADES)
+    };
     let busiest = hours.iter().find(|(_, count)| **count == most).map_or(0, |(hour, _)| *hour);
     let (day, hour) = (busiest as usize / HOURS % DAYS.len(), busiest as usize % HOURS);
     let label = format!(
@@ -241,7 +245,7 @@ pub(super) fn heat(hours: &BTreeMap<i64, u64>) -> Markup {
                 @for (row, day) in DAYS.iter().enumerate() {
                     @for hour in 0..HOURS {
                         @let count = count_at(hours, row, hour);
-                        rect class=(format!("q{}", (count * SHADES).div_ceil(most))) x=(percent(hour as f64, all))
+                        rect class=(format!("q{}", shade(count))) x=(percent(hour as f64, all))
                             y=(row * ROW + 1) width=(percent(0.92, all)) height=(ROW - 2) rx="2" {
                             title { (day) " " (hour) "–" (hour + 1) ": " (grouped(count as usize)) }
                         }
@@ -265,6 +269,14 @@ pub(super) fn bar(count: u64, most: u64) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_busy_hour_does_not_level_the_others() {
+        let drawn = heat(&[(0, 1600), (1, 300), (2, 20)].into()).into_string();
+        let shades = ["q5", "q3", "q1"].map(|q| drawn.matches(&format!("class=\"{q}\"")).count());
+        assert_eq!(shades, [1, 1, 1], "{drawn}");
+        assert!(heat(&BTreeMap::new()).into_string().contains("class=\"q0\""));
+    }
 
     #[test]
     fn months_and_steps() {

@@ -1,4 +1,5 @@
-//! Links between a coding agent's conversation and those of the agents that it started.
+//! Links between a coding agent's conversation, the one it was forked from, and those of the agents that
+//! it started.
 
 use std::cell::OnceCell;
 
@@ -9,7 +10,7 @@ use super::{
     card::{counted, title_of},
 };
 use crate::{
-    engine::{About, Engine, Error, ListOptions, Scope, Session},
+    engine::{About, Engine, Error, ListOptions, Scope, Session, SourceKind},
     model::{Hit, Instant, Stop},
     text::snippet,
 };
@@ -34,6 +35,8 @@ const STARTS_WITHIN: i64 = 60 * 60;
 pub(super) struct Family {
     /// The conversation that started this one, with the address of the call.
     parent: Option<(String, String)>,
+    /// The conversation that this one was forked from. This one has only the messages since then.
+    forked_from: Option<About>,
     agents: Vec<Agent>,
     /// The number of started agents that are not shown.
     more: usize,
@@ -63,6 +66,10 @@ impl Family {
             let call = call.map_or(String::new(), |number| format!("/{number}#m{number}"));
             (title_of(&parent.about), format!("/c/{}{call}", encoded(session)))
         });
+        let forked_from = match kind == SourceKind::Archive && session == id {
+            true => engine.all_sources().forked_from(id, stop)?,
+            false => None,
+        };
         let scope = Scope { sources: vec![kind], session: Some(id.clone()), ..Scope::default() };
         let (sources, first) = (engine.all_sources(), 0..MOST_AGENTS + 1);
         let page = sources.list(&scope, first, ListOptions::BRIEF, stop)?;
@@ -77,7 +84,7 @@ impl Family {
         let more = all.saturating_sub(family.len());
         let agents =
             family.into_iter().map(|about| Agent { about, prompt: OnceCell::new() }).collect();
-        Ok(Family { parent, agents, more })
+        Ok(Family { parent, forked_from, agents, more })
     }
 
     /// Returns the rows of facts: what started the conversation, and what it started.
@@ -85,6 +92,10 @@ impl Family {
         html! {
             @if let Some((title, address)) = &self.parent {
                 div { dt { "Started by" } " " dd dir="auto" { a href=(address) { (title) } } }
+            }
+            @if let Some(about) = &self.forked_from {
+                @let address = format!("/c/{}", encoded(&about.id));
+                div { dt { "Forked from" } " " dd dir="auto" { a href=(address) { (title_of(about)) } } }
             }
             @if !self.agents.is_empty() {
                 div.agents {

@@ -535,6 +535,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_fork_of_codex_is_linked_to_what_it_continues() {
+        let export = TestExport::of(&[]);
+        let folder =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/archives/codex");
+        let router = router_of_transcripts(&export, &folder);
+        let id = |n: u32| format!("01997e76-0000-7000-8000-00000000000{n}");
+        for (n, parent) in [(1, None), (2, Some(1))] {
+            let (_, page) = get_of(&router, &format!("/c/{}", id(n))).await;
+            assert_eq!(words_of(&page).contains("Forked from"), parent.is_some(), "{page}");
+            let link = parent.map(|parent| format!("<a href=\"/c/{}\">", id(parent)));
+            assert!(link.is_none_or(|link| page.contains(&link)), "{page}");
+            assert!(page.contains("\"strip bare\""), "there are no matches: {page}");
+            let (_, page) = get_of(&router, &format!("/c/{}?q=cents", id(n))).await;
+            assert_eq!(page.contains("\"strip bare\""), n == 1, "{page}");
+        }
+    }
+
+    #[tokio::test]
     async fn counts_do_not_depend_on_what_is_read() {
         let export = TestExport::of(&["red fox", "a red title"]);
         let add = "INSERT INTO messages VALUES (?1, ?2, 'user', ?3, 1700000000)";

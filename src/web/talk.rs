@@ -639,8 +639,10 @@ impl Talk {
         let step = self.hits.len().div_ceil(MOST_TICKS).max(1);
         let ticks = self.hits.iter().step_by(step);
         let ticks = ticks.filter_map(|turn| Some((*turn, self.path.place(*turn)?)));
+        // Without a match, all that it can show is which part of the conversation is here.
+        let is_bare = self.hits.is_empty() && shown.len() == self.path.turns().len();
         html! {
-            svg.strip aria-hidden="true" focusable="false" {
+            svg.strip.bare[is_bare] aria-hidden="true" focusable="false" {
                 rect.view y=(y(shown.start)) width="100%" height=(y(shown.len())) {}
                 @for (turn, place) in ticks {
                     a href=(self.link(turn)) tabindex="-1" {

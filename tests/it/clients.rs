@@ -113,6 +113,22 @@ fn backups(path: &Path) -> usize {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn a_home_that_is_no_text_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let user = User::new();
+    let home = user.0.path().join(std::ffi::OsStr::from_bytes(b"h\xff"));
+    for arguments in
+        [&["connect", "claude-desktop", "--yes"][..], &["service", "install", "--print"]]
+    {
+        let output = user.command(arguments).arg("--home").arg(&home).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && errors.contains("is not UTF-8"), "{errors}");
+    }
+    assert!(!user.path(CLAUDE_DESKTOP).exists());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn every_client_is_connected_and_disconnected() {
     let user = User::new();
     for (id, file, key) in FILES {

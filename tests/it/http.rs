@@ -506,7 +506,10 @@ fn the_answers_are_those_of_stdio_and_of_sqlite() {
     assert_eq!((best.len(), &best[3]["more"]), (4, &json!(true)), "{best:?}");
     for (query, why) in [
         ("", "q, the text to find, is missing"),
-        ("q=x&colour=1", "there is no parameter \"colour\""),
+        ("q=x&colour=1", "there is no parameter \"colour\"; they are q, "),
+        ("q=x&json=1", "there is no parameter \"json\""),
+        ("q=x&q=y", "q is there twice"),
+        ("q=x&limit=1&limit=2", "'--limit <COUNT>' cannot be used multiple times"),
         ("q=x&limit=many", "invalid value 'many'"),
         ("q=x&since=then", "invalid value"),
         ("q=%00", "NUL"),
@@ -517,6 +520,52 @@ fn the_answers_are_those_of_stdio_and_of_sqlite() {
         assert_eq!(refused.status, 400, "{refused:?}");
         assert!(refused.body.contains(why), "{refused:?}");
     }
+}
+
+#[test]
+fn clients_that_take_json_alone_get_json() {
+    let server = HttpServer::start(colours, &[]);
+    let mut red = newest(call(4, "conversation_search", &json!({"query": "red"})));
+    // Both ask for messages before the answer, for which JSON has no place.
+    red["params"]["_meta"]["progressToken"] = json!(1);
+    red["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
+    let version = [
+        "MCP-Protocol-Version: 2026-07-28",
+        "Mcp-Method: tools/call",
+        "Mcp-Name: conversation_search",
+    ];
+    let (bearer, red) = (server.bearer(), red.to_string());
+    let ask = |more: &[&str]| {
+        let headers = [&[bearer.as_str(), JSON], &version[..], more].concat();
+        server.ask("POST /mcp", &headers, &red)
+    };
+    for accept in [
+        &[][..],
+        &["Accept: */*"],
+        &["Accept: application/json"],
+        &["Accept: text/html, Application/*;q=0.9"],
+        &["Accept: text/html", "Accept: */*;q=0.8"],
+        &["Accept: */*", "Content-Encoding: identity"],
+    ] {
+        let answer = ask(accept);
+        assert_eq!(
+            answer.header("content-type"),
+            Some("application/json"),
+            "{accept:?} {answer:?}"
+        );
+        assert_eq!(answer.json()["result"]["content"][0]["text"], REDS, "{accept:?}");
+    }
+    for accept in ["Accept: text/event-stream, */*", ACCEPT] {
+        let answer = ask(&[accept]);
+        assert_eq!(answer.header("content-type"), Some("text/event-stream"), "{answer:?}");
+        assert!(answer.body.contains("conversation_search: "), "a log message: {answer:?}");
+    }
+    for accept in ["Accept: text/event-stream", "Accept: text/html"] {
+        assert_eq!(ask(&[accept]).status, 406, "{accept}");
+    }
+    let packed = ask(&[ACCEPT, "Content-Encoding: gzip"]);
+    assert_eq!((packed.status, packed.header("accept-encoding")), (415, Some("identity")));
+    assert!(packed.body.contains("Content-Encoding"), "{packed:?}");
 }
 
 #[test]

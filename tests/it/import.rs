@@ -809,6 +809,14 @@ fn an_import_of_a_part_says_so() {
             "{errors}"
         );
     }
+    put("no-folder", b"");
+    let arguments = ["import", "whole.json", "--index", "no-folder/index"];
+    let (status, out, errors) = program(folder.path(), &arguments);
+    assert!(
+        status == Some(1) && errors.contains("imported, but not all of it is indexed"),
+        "{errors}"
+    );
+    assert!(out.contains("Imported in "), "{out}");
 }
 
 #[test]

@@ -127,3 +127,35 @@ fn showing_some_lines() {
     let by_path = run(&["show", "--db", db, &format!("{db}#6650a1b2-0001")]);
     assert_eq!(by_path, show(&[]));
 }
+
+#[test]
+fn a_list_in_parts_is_whole() {
+    let home = folder();
+    let path = home.path().join("a.db");
+    let connection = sample(&path);
+    connection
+        .execute_batch(
+            "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
+             INSERT INTO conversations SELECT 'many-' || i, NULL, NULL, 'Many ' || i FROM n;
+             WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
+             INSERT INTO messages SELECT 'm' || i, 'many-' || i, 'user', 'x', i, NULL, 1 FROM n;",
+        )
+        .unwrap();
+    drop(connection);
+    let (db, home_path) = (path.to_str().unwrap(), home.path().to_str().unwrap());
+    let list = ["list", "-n", "0", "--db", db, "--home", home_path];
+    for _ in 0..2 {
+        let text = output(&list);
+        assert_eq!(text.lines().count(), 1205);
+        assert!(text.lines().nth(1204).unwrap().contains("Many 0 "), "{text}");
+        let json = output(&[&list[..], &["--json"]].concat());
+        let ids =
+            json.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone());
+        let ids: Vec<Value> = ids.collect();
+        assert_eq!(
+            (ids.len(), &ids[1204], &ids[505]),
+            (1205, &json!("many-0"), &json!("many-699"))
+        );
+        output(&["reindex", "--db", db, "--home", home_path]);
+    }
+}

@@ -294,6 +294,8 @@ fn lines_that_are_wrong_are_answered() {
         (b"5", -32600, Value::Null),
         (br#"{"jsonrpc":"2.0","id":6}"#, -32600, json!(6)),
         (br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600, Value::Null),
+        (br#"{"jsonrpc":"2.0","id":9223372036854775808,"method":"ping"}"#, -32600, json!(9_223_372_036_854_775_808_u64)),
+        (br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600, json!(1.5)),
         (br#"{"jsonrpc":"2.0","id":7,"method":"colours/list"}"#, -32601, json!(7)),
         (br#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"conversation_search","arguments":[]}}"#, -32602, json!(8)),
         (br#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{}}"#, -32602, json!(9)),

@@ -57,8 +57,30 @@ fn mistakes_are_answered_with_what_helps() {
     assert!(errors.ends_with(": none could be started; open the address yourself\n"), "{errors}");
     let (_, plan, _) = run(&["search", "vector", "--source", "export", "--explain"]);
     assert!(plan.starts_with("source: export\nanswered by: the index"), "{plan}");
+    let (code, _, errors) = run(&["list", "vector"]);
+    assert!(code == Some(2) && errors.contains("verbatim search vector\n"), "{errors}");
+    let (code, _, errors) = run(&["forget", CHAT]);
+    assert!(code == Some(2) && errors.contains("no terminal to ask"), "{errors}");
     let (_, _, errors) = run(&["search", "pastry", "--mode", "both"]);
     assert!(errors.contains("no message has these words; the nearest by meaning"), "{errors}");
+}
+
+#[test]
+fn what_is_left_out_is_said_last() {
+    let scene = Scene::imported();
+    let path = scene.path("both");
+    for arguments in [
+        &["list", "-n", "1"][..],
+        &["search", "e", "-n", "1"],
+        &["search", "e", "-n", "1", "--flat"],
+    ] {
+        let file = std::fs::File::create(&path).unwrap();
+        let mut command = scene.command(arguments);
+        command.stdout(file.try_clone().unwrap()).stderr(file).status().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.lines().last().is_some_and(|line| line.starts_with("verbatim: ")), "{text}");
+        assert_eq!(text.matches("verbatim: ").count(), 1, "{text}");
+    }
 }
 
 #[test]

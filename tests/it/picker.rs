@@ -164,7 +164,7 @@ fn keys_copy_and_leave() {
     session.press("\ty");
     session.wait(|shown| shown.contains("copied the message"));
     session.press("o");
-    session.wait(|shown| shown.contains("no link"));
+    session.wait(|shown| shown.contains("link; Enter shows it"));
     session.press("r");
     session.wait(|shown| shown.contains("only sessions"));
     session.press("\u{1b}");
@@ -178,6 +178,22 @@ fn keys_copy_and_leave() {
 }
 
 #[cfg(unix)]
+#[test]
+fn signs_that_a_terminal_shows_wider_leave_nothing() {
+    let folder = folder();
+    let place = place(folder.path(), true);
+    // This terminal shows a flag as its two letters.
+    let sql = "UPDATE conversations SET title = '🇨🇭 and 🇨🇭'";
+    rusqlite::Connection::open(&place.db).unwrap().execute(sql, []).unwrap();
+    let mut session = Session::start(&place, 12, 40);
+    session.wait(|shown| shown.contains("4 chats") && shown.contains('🇭'));
+    session.press("no such text");
+    let shown = session.wait(|shown| shown.contains("nothing was found"));
+    assert!(!shown.contains(['🇨', '🇭']), "{shown}");
+    session.press("\x1b");
+    assert_eq!(session.end().0, 0);
+}
+
 #[test]
 fn a_signal_gives_the_screen_back() {
     let folder = folder();

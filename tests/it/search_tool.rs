@@ -193,6 +193,8 @@ fn texts_match_as_asked() {
             (r"err_\w+_failed\?$", "regex", 1),
             (r"^React.*login", "regex", 1),
             ("err_%_failed", "like", 1),
+            ("failed?", "like", 1),
+            ("failed? ", "like", 0),
             ("ＪＷＴ ítis", "fold", 0),
             ("JWT ít is", "fold", 1),
             ("auth", "word", 0),

@@ -13,10 +13,14 @@ use std::{
 use crossterm::{
     cursor::Show,
     event::{self, DisableBracketedPaste, EnableBracketedPaste},
-    execute,
-    terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
+    execute, queue,
+    terminal::{
+        Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+        enable_raw_mode,
+    },
 };
 use ratatui::{Frame, Terminal, backend::CrosstermBackend};
+use unicode_width::UnicodeWidthStr;
 
 /// The size of the output buffer.
 const BUFFER: usize = 64 << 10;
@@ -26,6 +30,8 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 /// The whole screen of the terminal, until it is dropped.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    /// Whether the screen has signs that are several characters, such as flags.
+    has_clusters: bool,
     #[cfg(unix)]
     signals: signals::Signals,
 }
@@ -53,13 +59,22 @@ impl Screen {
         let terminal = taken().inspect_err(|_| give_back())?;
         Ok(Screen {
             terminal,
+            has_clusters: false,
             #[cfg(unix)]
             signals,
         })
     }
 
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
-        self.terminal.draw(draw)?;
+        // Some terminals show such signs wider than they are here, and a part would stay.
+        if self.has_clusters {
+            queue!(self.terminal.backend_mut(), Clear(ClearType::All))?;
+            // Now the last screen counts as empty.
+            self.terminal.swap_buffers();
+        }
+        let drawn = self.terminal.draw(draw)?;
+        let is_cluster = |sign: &str| sign.chars().nth(1).is_some() && sign.width() > 1;
+        self.has_clusters = drawn.buffer.content().iter().any(|cell| is_cluster(cell.symbol()));
         Ok(())
     }
 

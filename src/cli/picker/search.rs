@@ -166,7 +166,7 @@ fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Opti
         let mut seen = 0;
         let mut known: HashMap<String, usize> = HashMap::new();
         let render = |hit: Hit<'_>| {
-            let title = title(&hit.title, &hit.conversation_id, Some(&pattern));
+            let title = title(&hit.title, Some(&pattern));
             Some((source.kind, title, FoundMessage::of(hit, &pattern)))
         };
         let mut is_full = false;
@@ -222,7 +222,7 @@ fn list(engine: &Engine, stop: &Stop, results: &mut Results) -> Option<String> {
             let conversation = FoundConversation {
                 source: source.kind,
                 id: id.to_owned(),
-                title: title(heading, id, None),
+                title: title(heading, None),
                 day: day(last),
                 messages: Vec::new(),
             };
@@ -331,10 +331,10 @@ impl MarkedText {
     }
 }
 
-/// Returns the title of a conversation; its id if it has none.
-fn title(title: &str, id: &str, pattern: Option<&LiteralPattern>) -> MarkedText {
+/// Returns the title of a conversation.
+fn title(title: &str, pattern: Option<&LiteralPattern>) -> MarkedText {
     let title = match snippet::trim(title) {
-        "" => id,
+        "" => "Untitled",
         title => title,
     };
     first_line(&title.replace(['\n', '\r'], " "), pattern)

@@ -16,8 +16,14 @@ use super::{
 use crate::cli::look::end_within;
 
 /// The minimum size of a terminal for the picker.
-const LEAST_WIDTH: u16 = 24;
+const LEAST_WIDTH: u16 = 12;
 const LEAST_HEIGHT: u16 = 5;
+
+/// The maximum number of lines for a message below the list.
+const MOST_STATUS: usize = 4;
+
+/// The width from which on there is room for days in the list and for the word beside the count.
+const DATED: usize = 30;
 
 /// The width from which on a preview is shown beside the list.
 const WIDE: u16 = 100;
@@ -93,7 +99,10 @@ impl PickerView {
             return;
         }
         let line = |y: u16| Rect { x: 0, y, width: area.width, height: 1 };
-        let body = Rect { x: 0, y: 2, width: area.width, height: area.height - 3 };
+        let room = usize::from(area.height - LEAST_HEIGHT) + 1;
+        let status = self.status(picker, area.width, MOST_STATUS.min(room));
+        let height = area.height - 2 - status.len() as u16;
+        let body = Rect { x: 0, y: 2, width: area.width, height };
         picker.measured.height = body.height.into();
         self.draw_input(frame, line(0), picker);
         let rule = "─".repeat(area.width.into());
@@ -101,7 +110,7 @@ impl PickerView {
         if area.width >= WIDE {
             let width = area.width * 9 / 20;
             let preview = Rect { x: width + 2, width: area.width - width - 2, ..body };
-            self.draw_list(frame, Rect { width, ..body }, picker);
+            self.draw_list(frame, Rect { width: width - 1, ..body }, picker);
             for y in body.y..body.bottom() {
                 frame.buffer_mut().set_string(width, y, "│", self.styles.dim);
             }
@@ -111,12 +120,18 @@ impl PickerView {
         } else {
             self.draw_list(frame, body, picker);
         }
-        self.draw_status(frame, line(area.height - 1), picker);
+        for (text, y) in status.iter().zip(body.bottom()..) {
+            frame.buffer_mut().set_line(0, y, text, area.width);
+        }
     }
 
     /// Draws the typed text and the number of results.
     fn draw_input(&self, frame: &mut Frame<'_>, area: Rect, picker: &Picker) {
-        let count = count(picker);
+        let mut count = count(picker);
+        if usize::from(area.width) < DATED {
+            let number = count.split(' ').next().filter(|_| !picker.is_searching);
+            count = number.unwrap_or(ELLIPSIS).to_owned();
+        }
         let count_width = count.width().min(usize::from(area.width) / 2);
         let room = usize::from(area.width) - PROMPT.width() - count_width - 2;
         let scroll = picker.input.visual_scroll(room);
@@ -166,13 +181,16 @@ impl PickerView {
     }
 
     fn heading(&self, conversation: &FoundConversation, width: usize) -> Line<'static> {
-        let day = Span::styled(format!("{}  ", conversation.day), self.styles.dim);
+        let day = match width >= DATED {
+            true => format!("{}  ", conversation.day),
+            false => String::new(),
+        };
         let source = match width >= ROOMY {
             true => format!("  {}", conversation.source.name()),
             false => String::new(),
         };
         let room = width.saturating_sub(source.width());
-        let mut spans = vec![day];
+        let mut spans = vec![Span::styled(day, self.styles.dim)];
         spans.extend(self.marked(&conversation.title, self.styles.heading));
         let mut line = fit(spans, room);
         let gap = room.saturating_sub(line.width());
@@ -242,15 +260,21 @@ impl PickerView {
         WrappedPreview { preview: number, width, lines, focus }
     }
 
-    /// Draws the message about the last key, or an error of the search, or the keys.
-    fn draw_status(&self, frame: &mut Frame<'_>, area: Rect, picker: &Picker) {
+    /// Returns the message about the last key, or an error of the search, or the keys, on at most
+    /// `most` lines.
+    fn status(&self, picker: &Picker, width: u16, most: usize) -> Vec<Line<'static>> {
         let (text, style) = match (&picker.notice, &picker.results.problem) {
             (Some(notice), _) => (notice.as_str(), self.styles.warning),
             (None, Some(problem)) => (problem.as_str(), self.styles.warning),
-            (None, None) => (keys(picker.focus, area.width), self.styles.dim),
+            (None, None) => (keys(picker.focus, width), self.styles.dim),
         };
-        let line = fit(vec![Span::styled(text.to_owned(), style)], area.width.into());
-        frame.buffer_mut().set_line(area.x, area.y, &line, area.width);
+        let width = width.into();
+        let text = MarkedText { text: text.to_owned(), marks: Vec::new() };
+        let mut lines: Vec<String> =
+            wrap_text(&text, width).into_iter().map(|line| line.text).collect();
+        let rest = lines.split_off(lines.len().min(most) - 1).concat();
+        let lines = lines.into_iter().chain([rest]);
+        lines.map(|line| fit(vec![Span::styled(line, style)], width)).collect()
     }
 }
 
@@ -523,6 +547,25 @@ mod tests {
         screen.type_text(" of nobody");
         screen.answer();
         golden("nothing", &screen.drawn(100, 8));
+    }
+
+    #[test]
+    fn messages_and_narrow_screens_lose_no_text() {
+        let export = export();
+        let mut screen = Screen::of(&export);
+        let notice =
+            "cannot start a browser for https://chatgpt.com/c/6650a1b2: none could be started";
+        screen.picker.notice = Some(notice.to_owned());
+        let drawn = screen.drawn(40, 10);
+        golden("message", &drawn);
+        let words = drawn.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(notice), "{drawn}");
+        screen.picker.notice = Some(notice.repeat(9));
+        assert!(screen.drawn(40, 5).contains("\ncannot"), "a line of the list is left");
+        screen.picker.notice = None;
+        screen.type_text("checker");
+        screen.answer();
+        golden("narrowest", &screen.drawn(20, 8));
     }
 
     #[test]

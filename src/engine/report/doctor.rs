@@ -18,7 +18,7 @@ use crate::{
     },
     import::Export,
     model::{Instant, Stop},
-    text::shell::quoted,
+    text::{amount, shell::quoted},
 };
 
 /// How long SQLite may look for faults in one database, unless everything is to be examined.
@@ -119,7 +119,7 @@ impl Examination<'_> {
                 Ok(counts) => {
                     let messages: u64 = counts.conversations.values().sum();
                     let conversations = counts.conversations.len();
-                    let holds = format!("{messages} messages in {conversations} conversations");
+                    let holds = holding(messages, conversations as u64);
                     let what = format!("{holds}; the texts in the cluster were not checked");
                     self.report(Finding::well(about(), what));
                 }
@@ -143,7 +143,7 @@ impl Examination<'_> {
                 return false;
             }
         };
-        let holds = format!("{messages} messages in {conversations} conversations");
+        let holds = holding(messages, conversations);
         (self.begin)(&format!("checking the pages of {}", path.display()));
         match db::read(path, &in_time, |database| db::faults(database, self.full)) {
             Ok(faults) if faults.is_empty() => {
@@ -204,7 +204,7 @@ impl Examination<'_> {
                 Ok(bytes) => {
                     self.report(Finding::well(
                         about(),
-                        format!("all {bytes} bytes are as written"),
+                        format!("all {} bytes are as written", amount::grouped(bytes)),
                     ));
                 }
                 // A refresh replaced the snapshot meanwhile: that is no damage.
@@ -308,6 +308,12 @@ fn obstacle(folder: &Path) -> Option<String> {
     }
     #[cfg(not(unix))]
     None
+}
+
+/// Returns how much a store holds.
+fn holding(messages: u64, conversations: u64) -> String {
+    let conversations = amount::counted(conversations, "conversation");
+    format!("{} in {conversations}", amount::counted(messages, "message"))
 }
 
 /// Returns the free bytes on the disk of a folder, which may not exist yet.

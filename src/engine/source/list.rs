@@ -43,25 +43,40 @@ impl ListedPage {
 }
 
 /// A page of a list of conversations that are not described yet.
-struct Undescribed {
+pub(crate) struct Undescribed {
     listings: Vec<Box<dyn Listing>>,
     /// For each conversation the number of its listing, and its place there.
     page: Vec<(usize, usize)>,
-    total: usize,
-    notes: Vec<Note>,
+    pub(crate) total: usize,
+    pub(crate) notes: Vec<Note>,
 }
 
 impl Undescribed {
-    fn described(self, briefly: bool) -> ListedPage {
+    /// Returns the ids of the conversations.
+    pub(crate) fn ids(&self) -> Vec<&str> {
+        self.page.iter().map(|(number, place)| self.listings[*number].heading(*place).0).collect()
+    }
+
+    /// Tells the listings that all conversations will be described.
+    pub(crate) fn prepare(&self, briefly: bool) {
         for (number, listing) in self.listings.iter().enumerate() {
             let of_listing = self.page.iter().filter(|(of, _)| *of == number);
             listing.prepare(&of_listing.map(|(_, place)| *place).collect::<Vec<_>>(), briefly);
         }
+    }
+
+    /// Describes some of the conversations, `briefly` without their summaries.
+    pub(crate) fn abouts(&self, wanted: Range<usize>, briefly: bool) -> Vec<About> {
         let describe = |(number, place): &(usize, usize)| match briefly {
             true => self.listings[*number].brief(*place),
             false => self.listings[*number].about(*place),
         };
-        let abouts = self.page.iter().map(describe).collect();
+        self.page[wanted].iter().map(describe).collect()
+    }
+
+    fn described(self, briefly: bool) -> ListedPage {
+        self.prepare(briefly);
+        let abouts = self.abouts(0..self.page.len(), briefly);
         ListedPage { abouts, total: self.total, notes: self.notes }
     }
 }
@@ -78,7 +93,8 @@ impl Sources {
         Ok(self.undescribed(scope, page, with_empty, stop)?.described(briefly))
     }
 
-    fn undescribed(
+    /// Does as [`Sources::list`] does. The caller describes the conversations, a part at a time.
+    pub(crate) fn undescribed(
         &self,
         scope: &Scope,
         wanted: Range<usize>,

@@ -17,7 +17,7 @@ pub fn trimmed(text: &str) -> &str {
 const MOST_TEXTS: usize = 64;
 
 /// Returns the request with its texts checked; a blank text is no filter. White space at the ends of
-/// a `LIKE` text and of words is removed; what is looked for literally, and regular expressions, keep it.
+/// words is removed, because it is no part of a word; other texts keep it.
 pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
     let others = [&request.or, &request.and, &request.not];
     let count = 1 + others.iter().map(|texts| texts.len()).sum::<usize>();
@@ -47,9 +47,9 @@ pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
 /// Returns a text of a request trimmed.
 fn checked_text<'t>(text: &'t str, request: &Request) -> Result<&'t str, Error> {
     let text = match request.matching {
-        Matching::Like | Matching::Word => trimmed(text),
-        Matching::Literal if trimmed(text).is_empty() => "",
-        Matching::Literal | Matching::Regex => text,
+        Matching::Word => trimmed(text),
+        Matching::Like | Matching::Literal if trimmed(text).is_empty() => "",
+        Matching::Like | Matching::Literal | Matching::Regex => text,
     };
     if text.contains('\0') {
         return Err(Error::NulInQuery);
@@ -86,8 +86,10 @@ mod tests {
             ("", ""),
             ("%", "%"),
         ] {
-            assert_eq!(text(query).as_deref(), Ok(expected), "{query:?}");
+            assert_eq!(trimmed(query), expected, "{query:?}");
         }
+        assert_eq!(text(" a% ").as_deref(), Ok(" a% "), "a space is a part of a pattern");
+        assert_eq!(text(" \t ").as_deref(), Ok(""));
     }
 
     #[test]

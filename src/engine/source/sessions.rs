@@ -73,12 +73,14 @@ impl Source {
         Ok((!sessions.is_empty()).then(|| sessions.about(0)))
     }
 
-    /// Returns how many bytes an id has in common with the most similar other id of a conversation
-    /// without messages, as [`Listing::shared_start`] does for those with messages.
-    pub(crate) fn shared_with_empty(&self, id: &str, stop: &Stop) -> Result<usize, Error> {
+    /// Returns what tells how many bytes an id has in common with the most similar other id of a
+    /// conversation without messages, as [`Listing::shared_start`] does for those with messages.
+    pub(crate) fn shared_with_empty(&self, stop: &Stop) -> Result<impl Fn(&str) -> usize, Error> {
         let timeless = self.timeless(stop)?;
-        let others = timeless.keys().filter(|other| *other != id);
-        Ok(others.map(|other| shared_start(id, other)).max().unwrap_or(0))
+        Ok(move |id: &str| {
+            let others = timeless.keys().filter(|other| *other != id);
+            others.map(|other| shared_start(id, other)).max().unwrap_or(0)
+        })
     }
 
     /// Returns the conversations that have no message with a time; none of a store that is no database,

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use super::{
     clustered,
     kind::SourceKind,
+    scope::About,
     sources::{Source, Sources},
     store::Store,
 };
 use crate::{
     db,
     engine::error::Error,
+    import::transcript::TranscriptReader,
     model::{Provenance, Stop},
 };
 
@@ -60,6 +62,15 @@ impl Source {
                 self.on_database(|path| db::read(path, stop, |database| db::branches(database, id)))
             }
         }
+    }
+
+    /// Returns the id of the conversation that a transcript continues, if it names one.
+    pub(super) fn forked_from(&self, id: &str, stop: &Stop) -> Result<Option<String>, Error> {
+        let Store::Database(_) = self.store() else { return Ok(None) };
+        let reader =
+            self.on_database(|path| db::read(path, stop, |database| db::reader_of(database, id)))?;
+        let reader = reader.and_then(|state| TranscriptReader::restore(&state));
+        Ok(reader.and_then(|reader| reader.parent().map(str::to_owned)))
     }
 
     /// Returns the ids of the conversations whose transcripts are known and not stored; a cluster has no
@@ -132,5 +143,14 @@ impl Sources {
             return Ok(HashMap::new());
         };
         source.branches(id, stop)
+    }
+
+    /// Returns the conversation that a coding agent's session was forked from, if it is known.
+    pub(crate) fn forked_from(&self, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
+        let Some(source) = self.of_kind(SourceKind::Archive)? else { return Ok(None) };
+        match source.forked_from(id, stop)? {
+            Some(parent) if parent != id => self.about(SourceKind::Archive, &parent, stop),
+            _ => Ok(None),
+        }
     }
 }
