@@ -243,6 +243,16 @@ impl Mapped {
         let map = unsafe { Mmap::map(file)? };
         Ok(Mapped { _registration: Some(register(&map)), map: Some(map) })
     }
+
+    /// Gives back the memory of the pages that were read. They are read again when they are needed.
+    pub(crate) fn release(&self) {
+        #[cfg(unix)]
+        if let Some(map) = &self.map {
+            // SAFETY: the map is of a file and nobody writes to it, so no content is lost. Where the
+            // system does not do it, the pages stay.
+            let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+        }
+    }
 }
 
 impl Deref for Mapped {

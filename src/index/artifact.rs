@@ -465,7 +465,8 @@ fn stamp(metadata: &fs::Metadata) -> [i64; 5] {
     }
 }
 
-fn checksum(mut file: &File, stop: &Stop) -> io::Result<u32> {
+/// Returns the checksum of a file, or of a part of it.
+pub(super) fn checksum(mut file: impl Read, stop: &Stop) -> io::Result<u32> {
     let mut hasher = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 16];
     loop {

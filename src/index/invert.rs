@@ -2,7 +2,7 @@
 //!
 //! Documents come in doc-id order and go to workers in jobs of consecutive documents. A worker
 //! cuts its job into (gram, document) pairs and drops them into buckets by ranges of the gram space.
-//! It sorts each bucket in the cache and appends the result, a run, to a spill file. At the end the
+//! It groups each bucket by gram in the cache and appends the result, a run, to a spill file. At the end the
 //! runs are merged bucket by bucket, on every core again, into blocks of postings in gram order. This
 //! is the sort-based inversion of Witten, Moffat and Bell, "Managing Gigabytes" (chapter 5). The
 //! buckets keep both the sort and the merge in the cache.
@@ -363,46 +363,145 @@ fn balance<'a>(
         .collect()
 }
 
-/// The pairs of a job in one bucket, in the order of their documents.
-///
-/// Most grams have up to three ASCII characters. Such a gram and its document fit into one word and
-/// differ in few bytes, so they are sorted apart, in fewer passes.
-#[derive(Debug, Default)]
-struct Bucket {
-    short: Vec<u64>,
-    long: Vec<(u64, u32)>,
+/// The pairs of grams and documents that were met of late. A gram comes often in the same text.
+struct RecentPairs(Vec<(u64, u32)>);
+
+impl RecentPairs {
+    /// The number of pairs, as a power of two: they stay in the cache.
+    const BITS: u32 = 12;
+
+    fn new() -> RecentPairs {
+        RecentPairs(vec![(0, u32::MAX); 1 << RecentPairs::BITS])
+    }
+
+    /// Returns false if the pair is known to have come before.
+    #[inline]
+    fn is_new(&mut self, gram: Gram, doc: u32) -> bool {
+        let slot = &mut self.0[hash(gram.0, RecentPairs::BITS)];
+        let is_new = *slot != (gram.0, doc);
+        *slot = (gram.0, doc);
+        is_new
+    }
 }
 
-impl Bucket {
-    #[inline]
-    fn push(&mut self, gram: Gram, doc: u32) {
-        if gram.0 & 0x8000_00FF_FFFF_FFFF == 0 {
-            self.short.push(gram.0 >> 40 << 32 | u64::from(doc));
-        } else {
-            self.long.push((gram.0, doc));
+/// Returns a hash of some bits.
+#[inline]
+fn hash(gram: u64, bits: u32) -> usize {
+    (gram.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - bits)) as usize
+}
+
+/// Brings the pairs of a bucket into the order of their grams: a job has each gram often, so the grams are
+/// numbered by a hash table, and only the different ones are compared. All of it stays in the cache.
+struct PairGroups {
+    /// The numbers of the groups by gram: a hash table with linear probing, at most half full.
+    table: Vec<(u64, u32)>,
+    table_bits: u32,
+    groups: Vec<PairGroup>,
+    /// The group of each pair.
+    group_of: Vec<u32>,
+    docs: Vec<u32>,
+}
+
+#[derive(Clone, Copy)]
+struct PairGroup {
+    gram: u64,
+    last_doc: Option<u32>,
+    /// The number of its documents, then the end of those that are in their place.
+    end: u32,
+}
+
+impl PairGroups {
+    /// The number in a slot that is free.
+    const FREE: u32 = u32::MAX;
+
+    /// The first size of the table.
+    const BITS: u32 = 12;
+
+    fn new() -> PairGroups {
+        PairGroups {
+            table: Vec::new(),
+            table_bits: PairGroups::BITS,
+            groups: Vec::new(),
+            group_of: Vec::new(),
+            docs: Vec::new(),
         }
     }
 
-    /// Writes the pairs by gram and empties the bucket. For each gram, writes the bytes that differ
-    /// from the gram before, the number of its documents, and the distances between them.
-    fn encode(&mut self, spare: &mut Bucket, docs: &mut Vec<u32>, out: &mut Vec<u8>) {
-        sort(&mut self.short, &mut spare.short, |pair| pair >> 32);
-        sort(&mut self.long, &mut spare.long, |pair| pair.0);
-        let mut short = self.short.iter().map(|pair| (pair >> 32 << 40, *pair as u32)).peekable();
-        let mut long = self.long.iter().copied().peekable();
-        let mut previous = 0u64;
-        loop {
-            let of_short = short.peek().map_or(u64::MAX, |pair| pair.0);
-            let gram = of_short.min(long.peek().map_or(u64::MAX, |pair| pair.0));
-            if gram == u64::MAX {
-                break;
+    /// Returns the slot of a gram, or the one where it belongs.
+    #[inline]
+    fn slot(&self, gram: u64) -> usize {
+        let mut slot = hash(gram, self.table_bits);
+        while self.table[slot].1 != PairGroups::FREE && self.table[slot].0 != gram {
+            slot = (slot + 1) % self.table.len();
+        }
+        slot
+    }
+
+    /// Empties the table, and adds the groups that there are.
+    fn fill_table(&mut self) {
+        self.table.clear();
+        self.table.resize(1 << self.table_bits, (0, PairGroups::FREE));
+        for number in 0..self.groups.len() {
+            let gram = self.groups[number].gram;
+            let slot = self.slot(gram);
+            self.table[slot] = (gram, number as u32);
+        }
+    }
+
+    /// Returns the number of a gram's group.
+    #[inline]
+    fn number(&mut self, gram: u64) -> u32 {
+        let slot = self.slot(gram);
+        let number = self.table[slot].1;
+        if number != PairGroups::FREE {
+            return number;
+        }
+        let number = self.groups.len() as u32;
+        self.table[slot] = (gram, number);
+        self.groups.push(PairGroup { gram, last_doc: None, end: 0 });
+        if 2 * self.groups.len() > self.table.len() {
+            self.table_bits += 1;
+            self.fill_table();
+        }
+        number
+    }
+
+    /// Writes pairs, which are in the order of their documents, by gram and removes them. For each gram,
+    /// writes the bytes that differ from the gram before, the number of its documents, and the distances
+    /// between them.
+    fn encode(&mut self, pairs: &mut Vec<(u64, u32)>, out: &mut Vec<u8>) {
+        self.groups.clear();
+        self.group_of.clear();
+        self.fill_table();
+        for (gram, doc) in &*pairs {
+            let number = self.number(*gram);
+            let group = &mut self.groups[number as usize];
+            group.end += u32::from(group.last_doc != Some(*doc));
+            group.last_doc = Some(*doc);
+            self.group_of.push(number);
+        }
+        let mut order: Vec<(u64, u32)> = self.groups.iter().map(|it| it.gram).zip(0..).collect();
+        order.sort_unstable();
+        let mut before = 0;
+        for (_, number) in &order {
+            let group = &mut self.groups[*number as usize];
+            before += std::mem::replace(&mut group.end, before);
+            group.last_doc = None;
+        }
+        self.docs.clear();
+        self.docs.resize(before as usize, 0);
+        for ((_, doc), number) in pairs.drain(..).zip(&self.group_of) {
+            let group = &mut self.groups[*number as usize];
+            if group.last_doc != Some(doc) {
+                group.last_doc = Some(doc);
+                self.docs[group.end as usize] = doc;
+                group.end += 1;
             }
-            docs.clear();
-            if gram == of_short {
-                take_docs(&mut short, gram, docs);
-            } else {
-                take_docs(&mut long, gram, docs);
-            }
+        }
+        let (mut start, mut previous) = (0, 0u64);
+        for (gram, number) in order {
+            let end = self.groups[number as usize].end as usize;
+            let docs = &self.docs[std::mem::replace(&mut start, end)..end];
             let shared = ((gram ^ previous).leading_zeros() / 8).min(7) as usize;
             let length = (8 - gram.trailing_zeros() as usize / 8).max(shared + 1);
             out.push((shared << 4 | length) as u8);
@@ -410,49 +509,11 @@ impl Bucket {
             previous = gram;
             push_varint(out, docs.len() as u64);
             let mut last = 0;
-            for doc in &*docs {
+            for doc in docs {
                 push_varint(out, u64::from(doc - last));
                 last = *doc;
             }
         }
-        self.short.clear();
-        self.long.clear();
-    }
-}
-
-/// Moves the documents of a gram from the front of sorted pairs to `docs`, without repeats.
-fn take_docs(
-    pairs: &mut std::iter::Peekable<impl Iterator<Item = (u64, u32)>>,
-    gram: u64,
-    docs: &mut Vec<u32>,
-) {
-    while let Some((_, doc)) = pairs.next_if(|pair| pair.0 == gram) {
-        if docs.last() != Some(&doc) {
-            docs.push(doc);
-        }
-    }
-}
-
-/// Sorts by key and keeps the order of equal keys: radix sort over the bytes that differ anywhere.
-fn sort<T: Copy + Default>(pairs: &mut Vec<T>, spare: &mut Vec<T>, key: impl Fn(&T) -> u64) {
-    let Some(first) = pairs.first().map(&key) else { return };
-    let differing = pairs.iter().fold(0, |sum, pair| sum | (key(pair) ^ first));
-    spare.resize(pairs.len(), T::default());
-    for shift in (0..64).step_by(8).filter(|shift| differing >> shift & 0xFF != 0) {
-        let mut places = [0u32; 256];
-        for pair in &*pairs {
-            places[(key(pair) >> shift & 0xFF) as usize] += 1;
-        }
-        let mut before = 0;
-        for place in &mut places {
-            before += std::mem::replace(place, before);
-        }
-        for pair in &*pairs {
-            let place = &mut places[(key(pair) >> shift & 0xFF) as usize];
-            spare[*place as usize] = *pair;
-            *place += 1;
-        }
-        std::mem::swap(pairs, spare);
     }
 }
 
@@ -460,8 +521,8 @@ fn sort<T: Copy + Default>(pairs: &mut Vec<T>, spare: &mut Vec<T>, key: impl Fn(
 /// the spill file.
 fn work(shared: &SharedRuns, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
     let mut tokenizer = GramTokenizer::default();
-    let mut buckets: Vec<Bucket> = (0..shared.buckets).map(|_| Bucket::default()).collect();
-    let (mut spare, mut docs, mut encoded) = (Bucket::default(), Vec::new(), Vec::new());
+    let mut buckets: Vec<Vec<(u64, u32)>> = vec![Vec::new(); shared.buckets];
+    let (mut recent, mut groups, mut encoded) = (RecentPairs::new(), PairGroups::new(), Vec::new());
     loop {
         let job = match jobs.lock().expect("a thread that panicked was reported").recv() {
             Ok(job) => job,
@@ -469,16 +530,18 @@ fn work(shared: &SharedRuns, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()
         };
         let mut from = 0;
         for (doc, end) in job.ends {
-            let doc = doc - job.first_doc;
             tokenizer.cut(&job.text[from..end], &shared.common, |gram| {
-                buckets[usize::from(shared.bucket_of[region(gram)])].push(gram, doc);
+                if recent.is_new(gram, doc) {
+                    let bucket = usize::from(shared.bucket_of[region(gram)]);
+                    buckets[bucket].push((gram.0, doc - job.first_doc));
+                }
             });
             from = end;
         }
         encoded.clear();
         let mut ends = Vec::with_capacity(shared.buckets);
         for bucket in &mut buckets {
-            bucket.encode(&mut spare, &mut docs, &mut encoded);
+            groups.encode(bucket, &mut encoded);
             ends.push(encoded.len() as u32);
         }
         let mut spill = shared.spill.lock().expect("a thread that panicked was reported");

@@ -75,7 +75,7 @@ impl SegmentManifest {
         written: &[WrittenFile],
     ) -> io::Result<(SegmentManifest, u32)> {
         let files = artifact::seal(folder, written)?;
-        lists::check(&folder.join(GRAMS)).map_err(io::Error::other)?;
+        lists::check(&folder.join(GRAMS))?;
         let manifest = SegmentManifest { format: FORMAT, text_bytes, layout, files };
         let checksum = artifact::write_manifest(folder, &manifest)?;
         Ok((manifest, checksum))

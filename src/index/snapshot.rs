@@ -238,6 +238,11 @@ impl Snapshot {
         self.segments.iter().map(|reader| reader.data.text_bytes).sum()
     }
 
+    /// Gives back the memory of the texts that were read, which counts as memory of the process.
+    pub fn release(&self) {
+        self.segments.iter().for_each(|reader| reader.data.store.release());
+    }
+
     /// Returns whether the files have not changed since they were opened; costs a system call per file.
     pub fn is_intact(&self) -> bool {
         self.segments.iter().all(|reader| reader.data.is_intact())

@@ -22,6 +22,9 @@ pub(crate) const MAX_IN_A_QUESTION: u32 = 20_000;
 /// its part of the summaries.
 const STEPS: u64 = 4;
 
+/// The bytes of texts that are read before their memory is given back.
+const RELEASED: u64 = 64 << 20;
+
 /// The bytes of a message that are embedded. Models read less of it.
 const MAX_EMBEDDED: usize = 1 << 20;
 
@@ -79,7 +82,15 @@ pub(crate) fn enrich(
     let mut failed = None;
     let messages = u64::from(snapshot.max_doc());
     let all = STEPS * messages;
+    let release_step = (RELEASED * messages / snapshot.text_bytes().max(1)).max(1);
+    let mut released = 0;
+    let mut release = |snapshot: &Snapshot, steps: u64| {
+        if steps / release_step > std::mem::replace(&mut released, steps / release_step) {
+            snapshot.release();
+        }
+    };
     let mut tell = |stage, done: u64, steps: u64| {
+        release(&snapshot, steps);
         progress(EnrichProgress { stage, done, total: messages, steps: (steps, all) });
     };
     let mut before = 0;
@@ -125,6 +136,7 @@ pub(crate) fn enrich(
         summaries::build(&catalogue, model, stop, &mut || {
             made = u64::min(made + 1, total);
             let steps = (before + messages * made / total.max(1), all);
+            release(&snapshot, steps.0);
             progress(EnrichProgress { stage: EnrichStage::Summaries, done: made, total, steps });
         })?;
     }

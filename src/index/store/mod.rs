@@ -149,6 +149,11 @@ impl DocStore {
         self.layout.messages
     }
 
+    /// Gives back the memory of the texts that were read.
+    pub(super) fn release(&self) {
+        self.rows.release();
+    }
+
     pub(super) fn conversations(&self) -> u32 {
         self.layout.conversations
     }

@@ -50,6 +50,9 @@ const PIECE: usize = 1 << 20;
 const MOST_READ: usize = 1 << 18;
 const LEAST_READ: usize = 1 << 12;
 
+/// The share of the memory that the lists fill: the texts are read from a map, and lists grow by doubling.
+const RUNS_SHARE: usize = 2;
+
 /// The least memory for the lists of a thread.
 const LEAST_RUN: usize = 4 << 20;
 
@@ -99,7 +102,7 @@ pub fn build_terms(
     }
     let seal = || {
         let files = artifact::seal(folder, &[lengths])?;
-        lists::check(&folder.join(TERMS)).map_err(io::Error::other)?;
+        lists::check(&folder.join(TERMS))?;
         let checksum = artifact::manifest_checksum(segment.folder)?;
         Ok(TermManifest { format: FORMAT, segment: checksum, documents, tokens, files })
     };
@@ -123,7 +126,7 @@ impl Inversion<'_> {
     fn run(self, resources: Resources, progress: &mut dyn FnMut(u32)) -> io::Result<Vec<Inverted>> {
         let count = self.doc_ids.len();
         let threads = resources.threads.clamp(1, 1 + count / 10_000);
-        let budget = (resources.memory / threads).max(LEAST_RUN);
+        let budget = (resources.memory / RUNS_SHARE / threads).max(LEAST_RUN);
         let step = count.div_ceil(threads).max(1);
         let done = AtomicU32::new(0);
         let (this, done) = (&self, &done);
