@@ -67,7 +67,9 @@ impl Patterns {
         let (text, or) = match self.regexp.split_first() {
             Some((first, others)) => (first.clone(), others),
             // A space at the end of a pattern of LIKE is a part of it.
-            None if self.like => (self.text(), &[][..]),
+            None if self.like && !engine::trimmed(&self.text()).is_empty() => {
+                (self.text(), &[][..])
+            }
             None => (trimmed(&self.text()), &[][..]),
         };
         let request = Request {
