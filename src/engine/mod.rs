@@ -138,12 +138,20 @@ impl Engine {
         self.sources.close();
     }
 
-    /// Hands copies of the messages of the export that match to `show`, newest first, until it breaks
-    /// off.
+    /// Hands the messages of the export that match to `sink`, newest first, until `sink` breaks off.
     ///
     /// By default the hits are those of SQLite's `LIKE '%text%'` over contents and titles.
-    /// [`Source::exact`] searches one of the other [`Engine::sources`], and [`Source::search`] makes no
-    /// copies.
+    /// [`Source::search`] searches one of the other [`Engine::sources`].
+    pub fn search(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan, Error> {
+        self.sources.export()?.search(request, stop, sink)
+    }
+
+    /// Searches as [`Engine::search`] does, and hands over copies of the hits.
     pub fn exact(
         &self,
         request: &Request,
