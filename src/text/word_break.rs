@@ -166,7 +166,8 @@ mod tests {
             }
         }
         // One character of each class, and marks, emoji, letters of Hebrew and of Katakana.
-        let some: Vec<char> = "a1_:,.' \r\n-\téж한あ日\u{301}\u{200D}\u{AD}\u{1F469}\u{1F1E9}שカ\"".chars().collect();
+        let some: Vec<char> =
+            "a1_:,.' \r\n-\téж한あ日\u{301}\u{200D}\u{AD}\u{1F469}\u{1F1E9}שカ\"".chars().collect();
         for number in 0..some.len().pow(4) {
             let places = (0..4).map(|digit| number / some.len().pow(digit) % some.len());
             agrees(&places.map(|place| some[place]).collect::<String>());
@@ -204,10 +205,14 @@ mod tests {
         ] {
             let characters: Vec<char> = text.chars().collect();
             let mut found = Vec::new();
-            runs(characters.len(), |place| Class::of(characters[place]), |run, may_be_word| {
-                let word: String = characters[run].iter().collect();
-                found.push(if may_be_word() { word } else { word + "-" });
-            });
+            runs(
+                characters.len(),
+                |place| Class::of(characters[place]),
+                |run, may_be_word| {
+                    let word: String = characters[run].iter().collect();
+                    found.push(if may_be_word() { word } else { word + "-" });
+                },
+            );
             assert_eq!(found.join(" "), expected, "{text}");
         }
     }
