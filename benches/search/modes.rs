@@ -28,6 +28,10 @@ pub(crate) const OURS_IN_MODES: usize = 3;
 /// The class of whole words.
 pub(crate) const WORDS: &str = "whole word";
 
+/// Runs that are in most texts, but seldom as whole words.
+const SHORT_WORDS: [&str; 12] =
+    ["t", "i", "s", "z", "th", "er", "ing", "ion", "tion", "e a", "t s", "/s"];
+
 /// Expressions whose literals are in few messages: `@` stands for a word.
 const WITH_LITERALS: [&str; 6] =
     [r"@\s+\w+", r"\b@s?\b", r"(@|@x)[,.]", r"[a-z]+@", r"@.{0,9}the", r"(?i)@\d*\s"];
@@ -70,6 +74,7 @@ pub(crate) fn classes(like: &[Class]) -> Vec<Class> {
         of("case", Mode::Case, plain()),
         of("fold", Mode::Fold, plain()),
         of(WORDS, Mode::Word, plain()),
+        of("short whole word", Mode::Word, SHORT_WORDS.map(str::to_owned).into()),
         of("regex with a literal", Mode::Regex, expressions.collect()),
         of("regex without", Mode::Regex, WITHOUT_LITERALS.map(str::to_owned).into()),
     ]

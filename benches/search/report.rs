@@ -114,7 +114,7 @@ impl Results {
         let raced =
             self.heats.iter().flat_map(|heat| heat.differing.get(OURS).into_iter().flatten());
         // Our whole words differ a little from those of `\b`.
-        let modes = self.modes.iter().filter(|heat| heat.class != WORDS);
+        let modes = self.modes.iter().filter(|heat| !heat.class.ends_with(WORDS));
         let modes = modes.flat_map(|heat| heat.differing.get(OURS_IN_MODES).into_iter().flatten());
         raced.chain(modes).chain(&self.hunt.differing).cloned().collect()
     }

@@ -19,7 +19,7 @@ use crate::{
         expression::ExpressionError,
         grams::{
             CommonGrams, CommonRun, Gram, WildcardGap, only_gram, query_grams, wildcard_gaps,
-            word_gram,
+            word_grams,
         },
         matcher::{Matcher, Matchers},
         run_query::RunQuery,
@@ -89,10 +89,10 @@ impl<'a> GramQuery<'a> {
         let is_word = matches!(&matchers.any[..], [Matcher::Word(_)]) && !request.ignore_accents;
         let single = matchers.with_single(request, |pattern| {
             let only = if is_text { only_gram(pattern, common) } else { None };
-            let list = if is_word { word_gram(pattern.text, common) } else { only };
             let run = if is_text { CommonRun::of(pattern, common) } else { None };
-            let (grams, gaps) = match list {
+            let (grams, gaps) = match only {
                 Some(gram) => (vec![gram], Vec::new()),
+                None if is_word => (word_grams(pattern, common), Vec::new()),
                 None => (query_grams(pattern, common), wildcard_gaps(pattern)),
             };
             (grams, gaps, only.is_some(), run)

@@ -77,6 +77,11 @@ impl Gram {
         }
     }
 
+    /// Returns whether it is the gram of a whole word.
+    pub(crate) fn is_of_word(self) -> bool {
+        matches!(self.0 >> 42, 0..=0x3FFF | 0x20_0000)
+    }
+
     /// Returns the gram's bytes as a term: ASCII unchanged, other grams as the packed number.
     pub fn term(self, buffer: &mut [u8; 8]) -> &[u8] {
         *buffer = self.0.to_be_bytes();
@@ -94,7 +99,7 @@ impl fmt::Display for Gram {
             0 => self.term(&mut [0; 8]).iter().map(|byte| u32::from(*byte)).collect::<Vec<_>>(),
             _ => [42, 21, 0].map(|shift| (self.0 >> shift & 0x1F_FFFF) as u32).to_vec(),
         };
-        let edge = if codes[0] == 0 { r"\b" } else { "" };
+        let edge = if self.is_of_word() { r"\b" } else { "" };
         let characters = codes.into_iter().filter(|code| *code != 0);
         let characters = characters.map(|code| char::from_u32(code).unwrap_or('\u{FFFD}'));
         write!(f, "{edge}{}{edge}", characters.collect::<String>())
@@ -392,12 +397,17 @@ fn indexed_word(word: &[char], common: &CommonGrams) -> Option<Gram> {
     (common.contains(gram) && !common.contains(of_word)).then_some(of_word)
 }
 
-/// Returns the gram of a text that is looked for as a whole word, if it is indexed. Every text that has the
-/// word has the gram.
-pub fn word_gram(word: &str, common: &CommonGrams) -> Option<Gram> {
-    let word = folded(word);
-    let is_word = word.iter().all(|character| Class::of(*character).is_of_word());
-    if is_word { indexed_word(&word, common) } else { None }
+/// Returns the grams of every text in which the pattern matches as whole words, without wildcards. There are
+/// boundaries at its ends, as at the ends of a text, so its words are words of the text too.
+pub fn word_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
+    let characters = folded(pattern.text);
+    let mut grams = Vec::new();
+    cut_words(&characters, common, |gram| grams.push(gram));
+    let is_one_word = characters.iter().all(|character| Class::of(*character).is_of_word());
+    if !is_one_word || grams.is_empty() {
+        grams.extend(query_grams(pattern, common));
+    }
+    grams
 }
 
 /// Returns the grams that every text matching the pattern holds: the longest indexed gram at each
@@ -641,7 +651,7 @@ mod tests {
         let set = common(&["t", "h", "e", " ", "th", "he", "e ", "the", "he ", "the "]);
         let expected = ["the", "the x", "he ", "he x", "e x", " x", "x", "t", "h", "e", " "];
         let mut expected: Vec<Gram> = expected.iter().map(|text| gram(text)).collect();
-        expected.extend(word_gram("the", &set));
+        expected.extend(word_grams(&Pattern::literal("the"), &set));
         expected.sort_unstable();
         assert_eq!(cut("The x", &set), expected);
         let query = |text| query_grams(&Pattern::parse(text), &set);
@@ -655,7 +665,7 @@ mod tests {
     #[test]
     fn words_that_are_common_runs_have_grams_of_their_own() {
         let set = common(&["t", "s", "th", "the", "я", "日", "ab", "b"]);
-        let word = |text: &str| word_gram(text, &set);
+        let word = |text: &str| word_grams(&Pattern::literal(text), &set);
         for (text, words) in [
             ("Don't _t The th.t T", "the t"),
             ("is 't s' T,t 1t", "t s"),
@@ -666,19 +676,30 @@ mod tests {
             let found = cut(text, &set);
             for query in ["t", "s", "th", "the", "я", "日", "ab", "b", "is", "thethe", "ttttttttt"]
             {
-                let is_there = word(query).is_some_and(|gram| found.contains(&gram));
+                let is_word = |gram: &Gram| gram.to_string().starts_with(r"\b");
+                let is_there = word(query).iter().any(|gram| is_word(gram) && found.contains(gram));
                 assert_eq!(is_there, words.split(' ').any(|word| word == query), "{text}: {query}");
             }
         }
-        assert_eq!(word("T").map(|gram| gram.to_string()).as_deref(), Some(r"\bt\b"));
-        for text in ["", "a", "日", "t.", "'t"] {
-            assert_eq!(word(text), None, "{text}");
+        for (text, words, others) in [
+            ("T", vec![r"\bt\b"], 0),
+            ("", vec![], 0),
+            ("a", vec![], 1),
+            ("日", vec![], 0),
+            ("t.", vec![r"\bt\b"], 1),
+            ("'t", vec![r"\bt\b"], 1),
+            ("T-s b", vec![r"\bt\b", r"\bs\b", r"\bb\b"], 3),
+            ("a't", vec![], 1),
+        ] {
+            let mut grams: Vec<String> = word(text).iter().map(ToString::to_string).collect();
+            grams.retain(|gram| words.contains(&gram.as_str()) || !gram.starts_with(r"\b"));
+            assert_eq!(grams.len(), words.len() + others, "{text}: {grams:?}");
         }
         let texts: Vec<String> =
             (0..100).map(|n| format!("{} it's{n}", ["t ", ""][n % 10 / 9])).collect();
         let set = CommonGrams::of_sample(texts.iter().map(String::as_str));
-        assert_eq!(word_gram("t", &set), None);
-        assert!(word_gram("s", &set).is_some() && word_gram("i", &set).is_some());
+        let word = |text| word_grams(&Pattern::literal(text), &set)[0].to_string();
+        assert_eq!(["t", "s", "i"].map(word), ["t", r"\bs\b", r"\bi\b"]);
         assert_eq!(CommonGrams::from_packed(&set.packed()).packed(), set.packed());
     }
 

@@ -14,7 +14,7 @@ use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 use super::{
     fold::fold,
-    grams::{CommonGrams, Gram, LONGEST, query_grams, word_gram},
+    grams::{CommonGrams, Gram, LONGEST, query_grams, word_grams},
     pattern::Pattern,
 };
 
@@ -46,7 +46,7 @@ pub enum RunQuery {
     Anything,
     /// The text must have this run.
     Run(String),
-    /// The text must have this run as a whole word.
+    /// The text must have this run as whole words.
     Word(String),
     /// The text must have the runs of all of these queries.
     All(Vec<RunQuery>),
@@ -61,7 +61,7 @@ impl RunQuery {
         if query.size() > MAX_RUNS { RunQuery::Anything } else { query }
     }
 
-    /// Returns the query for a whole word.
+    /// Returns the query for whole words.
     pub fn of_word(word: &str) -> RunQuery {
         RunQuery::Word(folded(word))
     }
@@ -133,10 +133,7 @@ impl RunQuery {
     pub fn grams(&self, common: &CommonGrams) -> Vec<Gram> {
         let run = match self {
             RunQuery::Run(run) => run,
-            RunQuery::Word(word) => match word_gram(word, common) {
-                Some(gram) => return vec![gram],
-                None => word,
-            },
+            RunQuery::Word(word) => return word_grams(&Pattern::literal(word), common),
             _ => return Vec::new(),
         };
         // No gram has a NUL.

@@ -39,7 +39,7 @@ const SENTENCES: &[&str] = &[
     "日本語の全文検索、部分一致。「東京」と京都",
     "😀 👩\u{200D}💻 🇩🇪🇫🇷 e\u{301}e\u{302} aa aaa aaaa",
     "t 't t' d't t.t a:t t,1 1,1 1.t t_ _ 1_1 t\u{301} \u{301}t t\u{AD}t\u{200D}t\r\nt\r\n\nt",
-    "t😀t 🇩🇪t tשt't ש't tカ カ_ｶt ①t ſ K\u{212A} ß ё'ё éé ж.ж 한t 한.글 あt日t t\u{345} \u{345}t",
+    "t😀t 🇩🇪t tשt't ש't tカ カ_ｶt ①t ſ K\u{212A} ß ё'ё éé ж.ж 글t 글.글 あt日t t\u{345} \u{345}t",
 ];
 
 /// Pieces of regular expressions that go between or behind pieces of texts.
