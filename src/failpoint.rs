@@ -1,8 +1,8 @@
-//! Failpoints: places where a test ends the program like a crash. They exist in debug builds only.
+//! Failpoints: places in the code of debug builds where a test can end the program as a crash does.
 //!
-//! Every change to files that other processes see passes some failpoints. They are numbered in the order
-//! they are passed. A test kills at 1, 2, 3 and so on until the program is no longer killed; then it has
-//! tried every step.
+//! Each step that changes a file for other processes passes a failpoint. The failpoints are
+//! numbered in the order in which they are passed. A test ends the program at failpoint 1, at 2 and
+//! so on, until a run reaches its end. Then the test has tried every step.
 
 #[cfg(debug_assertions)]
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ pub fn arm(number: u64) {
     ARMED.store(number, Ordering::Relaxed);
 }
 
-/// Passes a failpoint. If it is the chosen one, the process ends at once and cleans nothing up.
+/// Passes a failpoint. At the chosen failpoint, the process ends at once and cleans nothing up.
 #[cfg(debug_assertions)]
 pub(crate) fn pass(place: &str) {
     let passed = PASSED.fetch_add(1, Ordering::Relaxed) + 1;

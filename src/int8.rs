@@ -1,8 +1,8 @@
 //! Vectors rounded to int8, as the index and the cache of embeddings store them.
 
-/// Rounds a vector to int8, its largest component to 127 or -127, and writes the bytes to `row`.
+/// Rounds a vector to int8 and writes the bytes to `row`. The largest component becomes 127 or -127.
 ///
-/// Returns the scale: a component is its int8 times the scale. The scale of a zero vector is 0.
+/// Returns the scale, which turns int8 values back into components. The scale of a zero vector is 0.
 pub(crate) fn quantise(vector: &[f32], row: &mut [u8]) -> f32 {
     let largest = vector.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
     let factor = if largest > 0.0 { 127.0 / largest } else { 0.0 };

@@ -123,7 +123,7 @@
 //!
 //! # Glossary
 //!
-//! - **alive, deleted documents**: messages of a segment that the database still has, or no longer has
+//! - **alive, deleted documents**: messages of a segment that the database still holds, or no longer holds
 //! - **candidate**: a document that the posting lists propose; **verification** compares its text
 //! - **catalogue**: the conversations of a snapshot with their messages in reading order
 //! - **clusters**: groups of similar vectors; a query is compared with the nearest groups only
@@ -143,7 +143,7 @@
 //! - **snapshot**: the segments that together hold one state of a database
 //! - **source**: a place that messages come from: the export, the transcripts, the recorded threads
 //! - **stamp**: the identity, size and times of a file; a file with the same stamp is unchanged
-//! - **summary, features**: a conversation's best sentences, and what ranks conversations by them
+//! - **summary, features**: a conversation's best sentences, and the values that rank conversations by them
 //! - **transcript store**: the database that the transcripts of coding agents are copied into
 //!
 //! # Rooms

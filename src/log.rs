@@ -1,7 +1,7 @@
 //! The log of a server: lines on standard error.
 //!
-//! A separate thread writes the lines, so that a log that nobody reads delays no answer. If too many
-//! lines wait, further lines are left out and counted.
+//! A separate thread writes the lines, so that answers are not delayed if nobody reads the log. If
+//! too many lines wait, further lines are left out and counted.
 
 use std::{
     io::{self, Write},
@@ -16,10 +16,10 @@ use std::{
 
 use crate::text::terminal::harmless;
 
-/// The most lines that wait.
+/// The maximum number of lines that wait to be written.
 const MOST_WAITING: usize = 1_000;
 
-/// How long the end of a server waits for the last lines.
+/// The maximum time that a server waits for the last lines before it ends.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// The number of lines that wait to be written.
@@ -28,7 +28,7 @@ static WAITING: AtomicU64 = AtomicU64::new(0);
 /// The number of lines that were left out because too many waited.
 static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
 
-/// Writes a line to standard error, which may be a terminal, soon; a failure to write is ignored.
+/// Queues a line for standard error; errors are ignored. Terminal control characters are replaced.
 pub(crate) fn log(message: &str) {
     /// `None` if the thread cannot be started.
     static LINES: OnceLock<Option<SyncSender<String>>> = OnceLock::new();
@@ -47,7 +47,7 @@ pub(crate) fn log(message: &str) {
     }
 }
 
-/// Waits until all lines are written, but not for long.
+/// Waits until all lines are written, but not longer than `PATIENCE`.
 pub(crate) fn flush() {
     let end = Instant::now() + PATIENCE;
     while WAITING.load(Ordering::Acquire) > 0 && Instant::now() < end {

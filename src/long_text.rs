@@ -12,7 +12,7 @@ use std::{
 
 use crate::{map_faults::Mapped, private};
 
-/// Bytes that are written at once.
+/// The size of the write buffer in bytes.
 const BUFFER: usize = 1 << 18;
 
 /// A text in a mapped file without a name. The system can drop its pages from memory at any time.
@@ -25,8 +25,8 @@ impl fmt::Debug for LongText {
 }
 
 impl LongText {
-    /// Makes a text of the bytes that `write` writes. The file is on the disk of `folder`, or with other
-    /// temporary files. `failed` returns an error of the file as one of the caller.
+    /// Makes a text from the bytes that `write` writes to a file in `folder`, or else to a
+    /// temporary file. `failed` converts an error of the file into the caller's error type.
     pub(crate) fn write<E>(
         folder: Option<&Path>,
         failed: impl Fn(io::Error) -> E,

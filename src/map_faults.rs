@@ -1,4 +1,4 @@
-//! Protection against mapped files that another program cuts.
+//! Protection against other programs that truncate a mapped file.
 //!
 //! Reading a memory map beyond the present end of its file ends a process with SIGBUS. After a
 //! call of [`survive`], such a read of a map that was registered with [`register`] returns zeros and is
@@ -23,25 +23,25 @@ use std::{
 
 use memmap2::Mmap;
 
-/// Number of faults so far.
+/// The number of faults since the process began.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// The registered ranges of memory, as a list that only grows: entries are used again, never freed.
+/// The registered ranges of memory, as a linked list. Entries are reused, and never freed.
 static RANGES: AtomicPtr<Mapping> = AtomicPtr::new(ptr::null_mut());
 
-/// Held while a range is added. The signal handler takes no lock.
+/// The lock that is held while a range is added. The signal handler takes no lock.
 static ADDING: Mutex<()> = Mutex::new(());
 
 thread_local! {
     /// Whether this thread runs inside [`caught`], which reports panics to its caller.
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
-    /// The place in the source where the last panic that was caught on this thread began.
+    /// The source location of the last panic that was caught on this thread.
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Runs work on files that may change meanwhile, and that may panic because of it.
+/// Runs work that may panic because files change while the work reads them.
 ///
-/// Returns the panic's message and place as the error; they are not printed.
+/// Returns the message and the source location of a panic as the error, and does not print them.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -70,7 +70,7 @@ pub fn count() -> u64 {
     COUNT.load(Ordering::Acquire)
 }
 
-/// A registered range of memory; free while `end` is 0.
+/// A list entry with a registered range of memory. The entry is free while `end` is 0.
 #[derive(Debug)]
 struct Mapping {
     start: AtomicUsize,
@@ -78,11 +78,11 @@ struct Mapping {
     next: *const Mapping,
 }
 
-/// The registration of a map, which ends when this value is dropped: before the map is.
+/// The registration of a map, which ends when this value is dropped. The map must be dropped later.
 #[derive(Debug)]
 pub(crate) struct Registration(&'static AtomicUsize);
 
-/// Registers a map of a file, so that a cut of the file does not end the process.
+/// Registers a map of a file, so that the process survives if the file is truncated.
 pub(crate) fn register(map: &[u8]) -> Registration {
     let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
     let start = map.as_ptr() as usize;
@@ -129,7 +129,7 @@ fn is_registered(address: usize) -> bool {
 
 /// Makes reads of missing pages in registered maps return zeros, in the whole process.
 ///
-/// On systems where a mapped file cannot be cut, such as Windows, this does nothing.
+/// On systems where a mapped file cannot be truncated, such as Windows, this does nothing.
 pub fn survive() {
     #[cfg(unix)]
     {
@@ -150,14 +150,14 @@ mod unix {
 
     use super::{COUNT, is_registered};
 
-    /// Bytes of a page.
+    /// The size of a memory page in bytes.
     static PAGE: AtomicUsize = AtomicUsize::new(0);
 
-    /// The handler that was installed before ours.
+    /// The signal handler that was installed before the handler of this module.
     static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
     pub(super) fn install() {
-        // SAFETY: the calls follow their manuals, and `on_fault` only does what a handler may do.
+        // SAFETY: the calls follow their manuals, and `on_fault` does only what a signal handler may do.
         unsafe {
             let page = libc::sysconf(libc::_SC_PAGESIZE);
             let Ok(page @ 1..) = usize::try_from(page) else { return };
@@ -176,12 +176,12 @@ mod unix {
         }
     }
 
-    /// Puts a page of zeros in the place of a missing one; the kernel then repeats the read.
+    /// Replaces a missing page with a page of zeros. The kernel then repeats the read.
     extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
         let page = PAGE.load(Ordering::Relaxed);
         // SAFETY: the kernel passes a valid description of the fault. The page lies in a read-only
-        // map of ours and has no memory behind it, so replacing it loses nothing. `mmap` is a
-        // system call that takes no lock and allocates nothing.
+        // map that this program registered, and has no memory behind it, so replacing it loses
+        // nothing. `mmap` is a system call that takes no lock and allocates nothing.
         let is_replaced = unsafe {
             let (code, address) = ((*info).si_code, (*info).si_addr() as usize);
             let start = address & !(page - 1);
@@ -198,11 +198,11 @@ mod unix {
         }
     }
 
-    /// Hands a fault that is not ours to the handler that was installed before.
+    /// Passes a fault outside of registered maps to the handler that was installed before.
     fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
         let handler = PREVIOUS.get().map(|previous| (previous.sa_sigaction, previous.sa_flags));
-        // SAFETY: the address is that of a function with the signature that the flags tell, as
-        // the system returned both.
+        // SAFETY: the system returned the address and the flags together, and the flags tell the
+        // signature of the function at the address.
         unsafe {
             match handler {
                 None | Some((libc::SIG_DFL | libc::SIG_IGN, _)) => {
@@ -223,11 +223,11 @@ mod unix {
     }
 }
 
-/// A file mapped into memory, read-only. A cut of the file does not end the process
+/// A file mapped into memory, read-only. The process survives if the file is truncated
 /// ([`survive`]).
 #[derive(Debug)]
 pub(crate) struct Mapped {
-    // Declared first, so that it is dropped before the map.
+    // Declared before `map`, so that the registration is dropped before the map.
     _registration: Option<Registration>,
     /// `None` for an empty file, which cannot be mapped.
     map: Option<Mmap>,
@@ -238,8 +238,8 @@ impl Mapped {
         if file.metadata()?.len() == 0 {
             return Ok(Mapped { _registration: None, map: None });
         }
-        // SAFETY: our files are written once and only then mapped; nothing of ours changes or cuts them
-        // afterwards.
+        // SAFETY: this program maps a file only after it has written the file. It does not change
+        // or truncate the file afterwards.
         let map = unsafe { Mmap::map(file)? };
         Ok(Mapped { _registration: Some(register(&map)), map: Some(map) })
     }
@@ -269,7 +269,7 @@ mod tests {
 
     use super::*;
 
-    /// Set in a child process that reads a map which it did not register.
+    /// The environment variable that makes a child process read a map without registering it.
     const FOREIGN: &str = "VERBATIM_FOREIGN_MAP";
 
     #[test]
@@ -281,12 +281,12 @@ mod tests {
         assert!(!IS_CAUGHT.get());
     }
 
-    /// Maps a file of 1 MiB, cuts it to 500,000 bytes and returns the byte at 900,000.
+    /// Maps a file of 1 MiB, truncates it to 500,000 bytes and returns the byte at 900,000.
     fn read_beyond_the_cut(is_ours: bool) -> u8 {
         survive();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![b'x'; 1 << 20]).unwrap();
-        // SAFETY: the cut of the file is what is tested.
+        // SAFETY: the test truncates the file on purpose.
         let map = unsafe { memmap2::Mmap::map(&file).unwrap() };
         let registration = is_ours.then(|| register(&map));
         // SAFETY: the place is within the map.
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(read_beyond_the_cut(true), 0, "an entry is used again");
     }
 
-    /// The child process of the next test; alone it tests nothing.
+    /// Runs in the child process of the next test. In any other process, this test does nothing.
     #[test]
     fn child_with_a_foreign_map() {
         if env::var_os(FOREIGN).is_some() {

@@ -12,10 +12,10 @@ use std::{
     time,
 };
 
-/// A moment in time to the nanosecond, as a message's `create_time` denotes it.
+/// A moment in time with the precision of a nanosecond.
 ///
-/// Seconds and nanoseconds are separate, so that all times that a database can hold are ordered
-/// correctly, even milliseconds that were stored as seconds.
+/// Seconds and nanoseconds are separate, so that all times in a database are ordered correctly.
+/// Some databases hold milliseconds where seconds are expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant {
     /// Seconds since 1970-01-01T00:00:00Z, rounded down.
@@ -64,7 +64,7 @@ impl Instant {
 /// One conversation of an export.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
-    /// The export's own id.
+    /// The id of the conversation in the export.
     pub id: String,
     /// The title, if the export has one.
     pub title: Option<String>,
@@ -84,11 +84,11 @@ pub struct Conversation {
     pub messages: Vec<Message>,
     /// The origin, if this is a coding agent's conversation.
     pub origin: Option<Origin>,
-    /// The files of its messages.
+    /// The files that are attached to the messages.
     pub(crate) files: Vec<AttachedFile>,
 }
 
-/// A file of a message of an export.
+/// A file that is attached to a message of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AttachedFile {
     /// The place of the message in its conversation, from 0.
@@ -101,9 +101,9 @@ pub(crate) struct AttachedFile {
 /// Where the content of an [`AttachedFile`] is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AttachedContent {
-    /// In the file of the export whose name begins with this id.
+    /// In the export's file whose name begins with this id.
     Id(String),
-    /// In the message: the text of the file.
+    /// In the message itself, as the text of the file.
     Text(String),
     /// In a transcript, as base64.
     Base64(Base64Text),
@@ -158,7 +158,7 @@ pub struct Origin {
     pub folder: Option<String>,
     /// The branch that was checked out.
     pub branch: Option<String>,
-    /// The time since when the transcript's file has been missing, as far as it is known.
+    /// The time at which the transcript's file was found missing, as far as it is known.
     pub gone: Option<Instant>,
 }
 
@@ -171,7 +171,7 @@ pub(crate) struct Provenance {
     pub(crate) link: Option<String>,
 }
 
-/// A conversation with its columns as a database has them.
+/// The columns of a conversation in a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoredConversation {
     pub(crate) id: String,
@@ -181,17 +181,17 @@ pub(crate) struct StoredConversation {
     pub(crate) updated: Option<Instant>,
     pub(crate) origin: Option<Origin>,
     pub(crate) provenance: Option<Provenance>,
-    /// The model that answered, where the messages name none.
+    /// The model that answered, if the messages name none.
     pub(crate) model: Option<String>,
 }
 
-/// A message with its columns as a database has them.
+/// The columns of a message in a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoredMessage {
     pub(crate) id: String,
     /// The role as text; empty for NULL.
     pub(crate) role: String,
-    /// Whether the stored role is a text: in SQL, a BLOB or NULL equals no text.
+    /// Whether the stored role has SQLite's type TEXT. In SQL, a BLOB or NULL never equals a text.
     pub(crate) has_text_role: bool,
     pub(crate) time: Option<Instant>,
     pub(crate) position: Option<i64>,
@@ -199,7 +199,7 @@ pub(crate) struct StoredMessage {
     pub(crate) row: i64,
     /// The content as SQLite's LIKE reads it; `None` for NULL.
     pub(crate) content: Option<Vec<u8>>,
-    /// The text of JSON parts, if the database stores those and the content is one.
+    /// The text inside the content's JSON parts, if the content is stored as JSON parts.
     pub(crate) decoded: Option<String>,
     /// The model that wrote the message.
     pub(crate) model: Option<String>,
@@ -208,7 +208,7 @@ pub(crate) struct StoredMessage {
 /// One message of an export.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
-    /// The export's own id; exports repeat ids across conversations.
+    /// The id of the message in the export. Messages of different conversations may have the same id.
     pub id: String,
     /// `user`, `assistant`, `tool`, `system`, or another role that the export names.
     pub role: String,
@@ -224,41 +224,41 @@ pub struct Message {
     pub attachments: Vec<String>,
     /// The line of the transcript where the message begins, from 1; blank lines do not count.
     pub line: Option<u32>,
-    /// The id of the message that this one follows, empty for the first one, if this one is on a branch
-    /// that the service does not show.
+    /// Only for a message on a branch that the service does not show: the id of the message before
+    /// this message; empty if this message is the first.
     pub follows: Option<String>,
 }
 
-/// One row of an answer: a message that matched, with what is shown of its conversation.
+/// One row of an answer: a message that matched, with the id and the title of its conversation.
 ///
-/// Its texts may be lent by the index that they are stored in.
+/// The texts may be borrowed from the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit<'a> {
     /// The message's id, from `messages.id`.
     pub message_id: Cow<'a, str>,
     /// The conversation's id, from `messages.conversation_id`.
     pub conversation_id: Cow<'a, str>,
-    /// `conversations.title`; empty where it is NULL.
+    /// `conversations.title`; empty for NULL.
     pub title: Cow<'a, str>,
-    /// `messages.role`; empty where it is NULL.
+    /// `messages.role`; empty for NULL.
     pub role: Cow<'a, str>,
-    /// The instant that `messages.create_time` denotes, if it denotes one.
+    /// The time in `messages.create_time`, if the value is a valid time.
     pub time: Option<Instant>,
-    /// The text as matched and shown.
+    /// The content, in the form that is matched and shown.
     pub content: Cow<'a, str>,
-    /// `messages.position`, where the database has that column and it holds an integer.
+    /// `messages.position`, if the database has this column and the value is an integer.
     pub position: Option<i64>,
 }
 
-/// The most bytes of a text that a ranked answer keeps; few in unit tests, so that these are quick.
+/// The maximum number of bytes of a text in a ranked answer. Unit tests use a smaller number, to be fast.
 pub(crate) const MOST_KEPT: usize = if cfg!(test) { 64 << 10 } else { 4 << 20 };
 
-/// The mark in the place of the part of a text that is not kept.
+/// The mark that replaces the cut part of a text.
 const CUT: &str = " […]";
 
 impl Hit<'_> {
-    /// Returns the hit with copies of its texts; of a content of more than `most` bytes, the part
-    /// around `place`.
+    /// Returns the hit with copies of its texts. A content of more than `most` bytes is cut to the
+    /// part around `place`.
     pub(crate) fn kept(mut self, place: usize, most: usize) -> Hit<'static> {
         if self.content.len() > most {
             let boundary = |mut at: usize| {
@@ -277,16 +277,16 @@ impl Hit<'_> {
         self.into_owned()
     }
 
-    /// Returns what two hits with the same text and role have in common. What was cut may differ in the
-    /// part that is not kept, so that it is like no other message.
+    /// Returns a key that is equal for hits with the same role and text. Two cut texts may differ
+    /// in the parts that were cut off, so a cut text gets a key of its own.
     pub(crate) fn copy_key(&self) -> (String, String) {
         let text = self.content.trim();
         let is_cut = text.starts_with(CUT.trim_start()) || text.ends_with(CUT);
         (self.role.to_string(), if is_cut { &*self.message_id } else { text }.to_owned())
     }
 
-    /// Returns the hit with copies of its texts; of a very long content, the part around the place that
-    /// `find` returns.
+    /// Returns the hit with copies of its texts. A very long content is cut to the part around the
+    /// place that `find` returns.
     pub(crate) fn kept_around(self, find: &dyn Fn(&str) -> usize) -> Hit<'static> {
         let place = if self.content.len() > MOST_KEPT { find(&self.content) } else { 0 };
         self.kept(place, MOST_KEPT)
@@ -306,7 +306,7 @@ impl Hit<'_> {
         }
     }
 
-    /// Returns the hit with its texts lent, not copied.
+    /// Returns a hit that borrows the texts of this hit.
     pub fn lent(&self) -> Hit<'_> {
         Hit {
             message_id: Cow::Borrowed(&self.message_id),
@@ -333,28 +333,28 @@ pub struct Request {
     pub and: Vec<String>,
     /// Texts that neither the content nor the title of a message may have.
     pub not: Vec<String>,
-    /// The roles of hits, as the stored values read as text; empty for all roles.
+    /// The roles of hits, compared with the stored roles read as text; empty for all roles.
     pub roles: Vec<String>,
     /// The earliest time of hits, inclusive.
     pub since: Option<Instant>,
     /// The latest time of hits, inclusive.
     pub until: Option<Instant>,
-    /// The most hits to return; `None` for all.
+    /// The maximum number of hits to return; `None` for all.
     pub limit: Option<usize>,
-    /// Whether the case of letters matters. If not, the cases of a letter are the same in every
-    /// script (Unicode's simple case folding); `LIKE` ignores the case of ASCII letters only.
+    /// Whether the case of letters matters. If not, all cases of a letter are equal, in every
+    /// script (Unicode's simple case folding). `LIKE` ignores the case of ASCII letters only.
     pub case_sensitive: bool,
     /// Whether accents and width are ignored too: texts are compared in Unicode's form NFKD without
     /// marks. Only for [`Matching::Literal`] and [`Matching::Word`].
     pub ignore_accents: bool,
-    /// Whether JSON parts are matched and shown as they are stored, not as the text they hold.
+    /// Whether JSON parts are matched and shown as stored. Otherwise the text inside the parts is used.
     pub raw_content: bool,
 }
 
-/// How a text is looked for.
+/// The way in which a search text is matched.
 ///
-/// All but `Like` find JSON parts by the text that they hold, not as they are stored, and take NULL
-/// for an empty text.
+/// All kinds except `Like` match the text inside JSON parts, not the stored JSON. They treat NULL
+/// as an empty text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Matching {
     /// As SQLite's `LIKE '%text%'` does: `%` stands for any text, `_` for one character.
@@ -368,19 +368,19 @@ pub enum Matching {
     Regex,
 }
 
-/// A flag that ends long work: it was cancelled, or its time is over.
+/// A flag that ends long work, because the work was cancelled or its time is over.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
     deadline: Option<time::Instant>,
     /// The number of the call that the work is a part of.
     call: Option<u64>,
-    /// Whether the call must do without indexes.
+    /// Whether the work must not read an index.
     avoids_indexes: bool,
 }
 
 impl Stop {
-    /// Returns a stop that is never requested unless someone calls [`Stop::request`].
+    /// Returns a stop without a time limit. Only [`Stop::request`] requests it.
     pub fn never() -> Stop {
         Stop::default()
     }
@@ -391,15 +391,15 @@ impl Stop {
         Stop { deadline, ..Stop::default() }
     }
 
-    /// Returns a stop that is requested when this one is, or once `timeout` has passed.
+    /// Returns a stop that is requested when this stop is requested, or once `timeout` has passed.
     pub fn within(&self, timeout: time::Duration) -> Stop {
         let end = time::Instant::now().checked_add(timeout);
         let deadline = [self.deadline, end].into_iter().flatten().min();
         Stop { deadline, ..self.clone() }
     }
 
-    /// Returns this stop for one call that only reads. An index that was current at any moment of the
-    /// call is current for the whole of it, so it is compared with its database once.
+    /// Returns this stop for one call that only reads. During the call, each index is compared with
+    /// its database only once. If the index is current then, it counts as current for the whole call.
     pub(crate) fn of_call(&self) -> Stop {
         static LAST: AtomicU64 = AtomicU64::new(0);
 

@@ -1,8 +1,8 @@
 //! Makes folders and files that only their owner can read, whatever the umask.
 //!
 //! Chats are private, so everything that the program makes is private too. No other file of `src/`
-//! makes folders or files, except where the user names the path; `tests/it/tidy.rs` lists those.
-//! The files of `tempfile` are private already, its folders are not.
+//! makes folders or files, except at a path that the user names; `tests/it/tidy.rs` lists the
+//! exceptions. Temporary files of the crate `tempfile` are private already, but its folders are not.
 //!
 //! On Windows a new file has the rights of its folder, and the user's own folders are private there.
 
@@ -19,7 +19,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// The mode of folders, and a mask of the owner's bits in other modes.
+/// The mode of private folders, and the mask that keeps only the owner's bits of other modes.
 #[cfg(unix)]
 const FOLDER_MODE: u32 = 0o700;
 
@@ -36,7 +36,7 @@ pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
     builder().create(path)
 }
 
-/// Makes a folder and the folders above it, where they are missing.
+/// Makes a folder, and the folders above it if they are missing.
 pub(crate) fn create_dir_all(path: &Path) -> io::Result<()> {
     builder().recursive(true).create(path)
 }
@@ -49,7 +49,7 @@ fn builder() -> DirBuilder {
     builder
 }
 
-/// Makes a file to write to. It is an error if there is one already.
+/// Makes a new file to write to. Fails if the file exists.
 pub(crate) fn create_file(path: &Path) -> io::Result<File> {
     options().write(true).create_new(true).open(path)
 }
@@ -59,7 +59,7 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     options().read(true).write(true).create(true).truncate(false).open(path)
 }
 
-/// Makes a Unix socket that only its owner can connect to. A socket without a server is replaced.
+/// Makes a Unix socket to which only its owner can connect. Replaces a socket that has no server.
 #[cfg(unix)]
 pub(crate) fn bind_socket(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::FileTypeExt;
@@ -68,19 +68,19 @@ pub(crate) fn bind_socket(path: &Path) -> io::Result<UnixListener> {
     {
         fs::remove_file(path)?;
     }
-    // A mode that is set later would leave a moment in which others can connect.
+    // If the mode were set after the bind, other users could connect in between.
     let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let bound = UnixListener::bind(path);
     rustix::process::umask(umask);
     bound
 }
 
-/// Makes a file to write to, and empties one that is there.
+/// Opens a file to write to. Makes the file if it is missing, and empties it if it exists.
 pub(crate) fn replace_file(path: &Path) -> io::Result<File> {
     options().write(true).create(true).truncate(true).open(path)
 }
 
-/// Writes a whole file, and replaces the content of one that is there.
+/// Writes a file, and replaces the content if the file exists.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     replace_file(path)?.write_all(content)
 }
@@ -93,7 +93,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Makes a folder in the system's folder of temporary files; it is removed when dropped.
+/// Makes a temporary folder. Dropping the returned value removes the folder.
 pub(crate) fn temporary_dir() -> io::Result<TempDir> {
     temporary(tempfile::Builder::new().prefix("verbatim-")).tempdir()
 }
@@ -108,7 +108,7 @@ pub(crate) fn large_temporary_file() -> io::Result<File> {
     }
 }
 
-/// Makes a folder with a new name in another folder; it is removed when dropped.
+/// Makes a temporary folder inside another folder. Dropping the returned value removes the folder.
 pub(crate) fn temporary_dir_in(folder: &Path, prefix: &str) -> io::Result<TempDir> {
     temporary(tempfile::Builder::new().prefix(prefix)).tempdir_in(folder)
 }
@@ -121,7 +121,7 @@ fn temporary<'a, 'p, 's>(
     builder
 }
 
-/// Makes a file private that a library has made and opened.
+/// Makes a file private after a library has created and opened the file.
 pub(crate) fn protect(file: &File) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -135,16 +135,16 @@ pub(crate) fn protect(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a file or folder of ours private, with everything in it. What cannot be changed stays.
+/// Makes a file or folder of this program private, with everything in it. Errors are ignored.
 ///
-/// Symbolic links are not followed, and what another user owns is left alone. A folder that is
-/// private already is not searched: nobody else reaches what is in it.
+/// Symbolic links are not followed, and files of other users are not changed. A folder that is
+/// private already is skipped, because nobody else can reach its contents.
 pub(crate) fn tighten(path: &Path) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-        // Opening and closing a database drops the locks that SQLite has on it: open as few as
-        // possible.
+        // On Unix, closing a database file drops SQLite's locks on it, so as few files as possible
+        // are opened.
         let Ok(seen) = fs::symlink_metadata(path) else { return };
         let kind = seen.file_type();
         let is_private = seen.mode() & 0o077 == 0 || seen.uid() != user();
@@ -168,7 +168,7 @@ pub(crate) fn tighten(path: &Path) {
     let _ = path;
 }
 
-/// Returns whether a folder is the user's own and nobody else can reach what is in it.
+/// Returns whether the user owns a folder and nobody else can reach its contents.
 pub(crate) fn is_private(folder: &Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -182,7 +182,7 @@ pub(crate) fn is_private(folder: &Metadata) -> bool {
     }
 }
 
-/// Returns why another user may have written a file or folder, if that is so.
+/// Returns why another user may have written a file or folder; `None` if no other user can have.
 pub(crate) fn distrust(metadata: &Metadata) -> Option<&'static str> {
     #[cfg(unix)]
     {
@@ -207,7 +207,7 @@ fn distrusted(owner: u32, mode: u32, user: u32) -> Option<&'static str> {
     }
 }
 
-/// Returns whether others than the owner may read or write a file.
+/// Returns whether other users may read or write a file.
 pub(crate) fn is_open_to_others(metadata: &Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -221,7 +221,7 @@ pub(crate) fn is_open_to_others(metadata: &Metadata) -> bool {
     }
 }
 
-/// Returns the user as whom the program runs.
+/// Returns the id of the user who runs the program.
 #[cfg(unix)]
 fn user() -> u32 {
     rustix::process::geteuid().as_raw()

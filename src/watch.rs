@@ -1,11 +1,11 @@
 //! Keeps the indexes current while a program runs. A thread of low priority polls the sources and
 //! refreshes their indexes; file events wake it early.
 //!
-//! An event is only a reason to poll, and polling finds what has to be done. So a superfluous event
-//! costs some system calls. A missing one (network folders, a system's limit of watched files, files
+//! An event is only a reason to poll, and polling finds the changes. So a superfluous event costs
+//! some system calls. A missing event (network folders, a system's limit of watched files, files
 //! written at once into a new folder) delays a refresh until the next regular poll.
 //!
-//! Invariant: no search waits for anything here.
+//! Invariant: no search waits for this thread.
 
 mod folders;
 
@@ -32,7 +32,7 @@ const BLIND_POLL: Duration = Duration::from_secs(2);
 /// The minimum time between two polls: a busy folder must not keep a core busy.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Keeps the indexes current until it is ended or dropped.
+/// A thread that keeps the indexes current until this value is dropped or ended.
 #[derive(Debug)]
 pub struct Watch {
     stop: Stop,
@@ -49,7 +49,7 @@ pub enum Event {
     Blind(String),
 }
 
-/// Wakes the thread that polls.
+/// A flag that wakes the polling thread.
 #[derive(Debug, Default)]
 struct Notify {
     is_notified: Mutex<bool>,
@@ -133,10 +133,10 @@ fn maintain(
     }
 }
 
-/// Lowers the thread's priority to about a third of the usual share of CPU time. At a lower priority,
-/// a machine that stays busy would leave it no time at all.
+/// Lowers the thread's priority to about a third of the usual share of CPU time. With an even lower
+/// priority, the thread would get no time on a busy machine.
 ///
-/// Only on Linux: elsewhere the priority is the process's, and searches would be slower too.
+/// Only on Linux. On other systems a priority applies to the whole process, so searches would be slower too.
 fn lower_priority() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(5);

@@ -1,4 +1,4 @@
-//! Synchronising the transcripts of coding agents before a command reads them.
+//! Copies new transcripts of coding agents into the transcript store before a command reads them.
 
 use std::cell::OnceCell;
 
@@ -12,7 +12,7 @@ use crate::{
     model::Stop,
 };
 
-/// Synchronises the transcripts. An error is reported, and the command goes on.
+/// Synchronises the transcripts. An error is reported, and the command continues without the new transcripts.
 pub(super) fn sync(
     engine: &Engine,
     environment: &Environment,
@@ -39,7 +39,7 @@ pub(super) fn sync(
             }
             Some(report)
         }
-        // The command itself says that it was stopped.
+        // The command itself reports that it was stopped.
         Err(error) if error.is_stopped() => None,
         Err(error) => {
             complain(&error.to_string());

@@ -1,6 +1,6 @@
 //! Values of flags that several commands take.
 
-/// Returns the limit that a count means; 0 means none.
+/// Returns a count as a limit; 0 stands for no limit.
 pub(super) fn limit(count: usize) -> usize {
     if count == 0 { usize::MAX } else { count }
 }

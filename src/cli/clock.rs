@@ -5,7 +5,7 @@ use super::environment::Environment;
 pub(super) use crate::tools::clock::Clock;
 
 impl Clock {
-    /// Returns a clock of the environment; `utc` asks for UTC.
+    /// Returns a clock in the environment's time zone, or in UTC if `utc` is set.
     pub(super) fn of(environment: &Environment, utc: bool) -> Clock {
         Clock::new(environment.local_time && !utc)
     }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{engine::Engine, model::Stop, text::shell::quoted};
 
-/// The shell that asks. The variable is removed before the candidates are made.
+/// The shell that requests completions. Its name is kept, because the variable is removed early.
 static SHELL: OnceLock<OsString> = OnceLock::new();
 
 /// The name of the program in completion scripts.
@@ -31,7 +31,7 @@ const MAX_CANDIDATES: usize = 100;
 /// The time limit of a search for conversations.
 const MAX_WAIT: Duration = Duration::from_millis(700);
 
-/// Characters of a title that a shell shows beside an id.
+/// The maximum number of characters of a title that a shell shows beside an id.
 const MAX_TITLE: usize = 60;
 
 /// Print the completions for a shell
@@ -61,7 +61,7 @@ pub(super) struct ManArgs {
     folder: PathBuf,
 }
 
-/// Prints the script that a shell reads at its start.
+/// Prints the completion script, which a shell reads when it starts.
 pub(super) fn print(args: &Args, out: &mut dyn Write) -> Result<u8, Error> {
     let shells = Shells::builtins();
     let shell = shells.completer(&args.shell).expect("clap has every shell of the argument");
@@ -71,7 +71,7 @@ pub(super) fn print(args: &Args, out: &mut dyn Write) -> Result<u8, Error> {
     Ok(FOUND)
 }
 
-/// Writes a page for the program and one for each command.
+/// Writes a manual page for the program, and a page for each command.
 pub(super) fn write_pages(
     args: &ManArgs,
     command: clap::Command,
@@ -84,7 +84,7 @@ pub(super) fn write_pages(
     Ok(FOUND)
 }
 
-/// Answers a shell that asks for completions; returns whether a shell asked.
+/// Answers a shell that requests completions. Returns whether a shell requested them.
 pub(super) fn answer(
     command: fn() -> clap::Command,
     arguments: impl IntoIterator<Item = OsString>,
@@ -102,8 +102,8 @@ pub(super) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Ok(environment) = environment.with_settings() else { return Vec::new() };
     let engine = Engine::new(places::config(&places::PlaceArgs::default(), &environment));
     let stop = Stop::never().within(MAX_WAIT);
-    // These shells insert a candidate without quotes, and a title may hold any character. Other
-    // shells quote it.
+    // These shells insert a candidate without quoting it, and a title may hold any character. The
+    // other shells quote candidates themselves.
     let shell = SHELL.get().and_then(|shell| shell.to_str());
     let word = |title: String| match shell {
         Some("bash") => quoted(&title),

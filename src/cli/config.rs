@@ -1,4 +1,4 @@
-//! `verbatim config`: each setting, its value, and what set it.
+//! `verbatim config`: the value of each setting, and the source of the value.
 
 use std::{io::Write, thread::available_parallelism};
 
@@ -32,7 +32,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Writes the settings with their values and where each value comes from.
+/// Writes the settings, their values and the sources of the values.
 pub(super) fn run(
     args: &Args,
     places: &PlaceArgs,
@@ -46,7 +46,7 @@ pub(super) fn run(
         if let (true, SetBy::Default, Some(key)) =
             (setting.key == "embeddings-key", &given.by, &environment.openai_api_key)
         {
-            // The variable holds a key for OpenAI's own URL only.
+            // The key in this variable is used for OpenAI's own URL only.
             given = Given { values: vec![key.0.clone()], by: SetBy::Variable("OPENAI_API_KEY") };
         }
         (*setting, values(setting, &given, config), given.by)

@@ -36,10 +36,10 @@ const IDS: [&str; 12] = [
     "opencode",
 ];
 
-/// The address of MCP if the server listens on the default port.
+/// The default address of MCP over HTTP.
 const DEFAULT_URL: &str = "http://127.0.0.1:8377/mcp";
 
-/// Lines shown around a change.
+/// The number of unchanged lines shown before and after a change.
 const CONTEXT: usize = 2;
 
 /// The maximum number of characters shown of a line.
@@ -104,9 +104,9 @@ enum Outcome {
     Same,
     /// The change was shown and not made.
     Shown,
-    /// The user said no.
+    /// The user did not agree to the change.
     Refused,
-    /// The change was made; holds the path of the backup.
+    /// The change was made. The value is the path of the backup.
     Made(Option<PathBuf>),
 }
 
@@ -132,7 +132,7 @@ pub enum Error {
     Syntax {
         /// The path of the configuration.
         path: PathBuf,
-        /// The reason.
+        /// The reason why the client cannot read the file.
         reason: String,
         /// How to correct the file.
         remedy: &'static str,
@@ -162,7 +162,7 @@ pub enum Error {
     /// The token cannot be read.
     #[error(transparent)]
     Token(#[from] crate::http::Error),
-    /// There is no terminal to ask for a yes.
+    /// There is no terminal in which the user could confirm the change.
     #[error("nothing was changed, because there is no terminal to ask; --yes makes the change")]
     NoTerminal,
     /// The output could not be written.
@@ -198,7 +198,7 @@ pub(super) fn connect(
     let syntax = |reason| broken(&client, &file, reason);
     let (name, was_remote) =
         present(&client, &file)?.unwrap_or_else(|| (SERVER.to_owned(), remote.is_some()));
-    // No client takes both a command and an address, so an entry of the other kind is replaced.
+    // No client accepts a command and an address in one entry, so an entry of the other kind is removed.
     let base = match was_remote == remote.is_some() {
         true => file.text().to_owned(),
         false => file.without_server(client.key, &name).map_err(syntax)?,
@@ -369,7 +369,7 @@ fn read(client: &AiClient) -> Result<ConfigFile, Error> {
         .map_err(|source| Error::File { path: client.path.clone(), source })
 }
 
-/// Returns what the client's configuration says about a server over HTTP.
+/// Returns the client's entry for a server over HTTP.
 fn remote_entry(
     client: &AiClient,
     url: &str,
@@ -386,7 +386,7 @@ fn remote_entry(
     let is_here = is_of_this_computer(url);
     let token = match &args.token_file {
         Some(path) => Some(AccessToken::in_file(path).map_err(crate::http::Error::from)?),
-        // The token of this home must not go to a server on another computer.
+        // The token of this home must not be sent to a server on another computer.
         None => (is_here || environment.names_token())
             .then(|| token_of(config, environment))
             .transpose()?,
@@ -399,7 +399,7 @@ fn remote_entry(
     }
 }
 
-/// Returns the error for a configuration that its client cannot read, with how to correct it.
+/// Returns the error for a configuration that its client cannot read, with advice on how to correct it.
 fn broken(client: &AiClient, file: &ConfigFile, reason: String) -> Error {
     let remedy = clients::remedy_of(client, file, &reason);
     Error::Syntax { path: client.path.clone(), reason, remedy }
@@ -410,7 +410,7 @@ fn present(client: &AiClient, file: &ConfigFile) -> Result<Option<(String, bool)
     let config = file.parse().map_err(|reason| broken(client, file, reason))?;
     let list = &config[client.key];
     let mut ours = clients::servers(&config).into_iter();
-    // A project in the configuration may have a server with this name too.
+    // Only servers outside of projects count, because a project may have a server with this name too.
     let at_the_top = |server: &clients::Server<'_>| {
         let there = list.get(server.name).and_then(serde_json::Value::as_object);
         server.key == client.key && there.is_some_and(|there| std::ptr::eq(there, server.entry))
@@ -424,18 +424,18 @@ fn holds_token(file: &ConfigFile) -> bool {
     clients::servers(&config).iter().any(clients::Server::holds_token)
 }
 
-/// Why the server of a client did not answer.
+/// The reason why the server of a client did not answer.
 #[derive(Debug, thiserror::Error)]
 enum Unreached {
-    /// The configuration cannot be read, so it may name a server or not.
+    /// The configuration cannot be read, so it is unknown whether the client has a server.
     #[error("{0}")]
     Unknown(Error),
-    /// What the server did in place of an answer.
+    /// The server gave no right answer; the text completes a sentence about the server.
     #[error("the server {0}")]
     Server(String),
 }
 
-/// Starts or asks the server that a client's configuration names; `None` if it names none.
+/// Tests the server in a client's configuration; returns `None` if the configuration has no such server.
 fn reached(client: &AiClient, environment: &Environment) -> Option<Result<(), Unreached>> {
     let parsed =
         read(client).and_then(|file| file.parse().map_err(|reason| broken(client, &file, reason)));
@@ -454,7 +454,7 @@ fn reached(client: &AiClient, environment: &Environment) -> Option<Result<(), Un
     Some(answer.map_err(Unreached::Server))
 }
 
-/// Shows a change and makes it after a yes.
+/// Shows a change, and makes the change if the user agrees.
 fn change(
     client: &AiClient,
     file: &ConfigFile,
@@ -521,8 +521,8 @@ fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()
     let last = &after[after.len() - tail..];
     let last = last[..around(last)].iter().map(|line| (" ", line));
     for (mark, line) in first.chain(removed).chain(added).chain(last) {
-        // A whole file can be one line, which may hold keys of other programs: only its beginning
-        // is printed.
+        // Only the beginning of a long line is printed, because a whole file can be one line, and
+        // may hold keys of other programs.
         match line.char_indices().nth(LONGEST_LINE) {
             Some((end, _)) if mark != "+" || has_long => {
                 writeln!(out, "  {mark} {}…", harmless(&line[..end]))?;
@@ -540,7 +540,7 @@ fn server_arguments(config: &Config, environment: &Environment) -> Result<Vec<St
     Ok(arguments)
 }
 
-/// Returns the flags for the paths of a server that are not the default.
+/// Returns the flags for the paths of a server that differ from the default paths.
 pub(super) fn server_places(
     config: &Config,
     environment: &Environment,

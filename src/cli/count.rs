@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{engine::SourceKind, model::Hit, text::matcher::Matchers};
 
-/// The number of messages that match by content, and of conversations that match by title alone.
+/// The number of messages whose content matches, and of conversations whose title alone matches.
 #[derive(Default)]
 pub(super) struct Count {
     messages: usize,
@@ -38,7 +38,7 @@ impl Count {
         ControlFlow::Continue(())
     }
 
-    /// Writes the numbers; returns how many messages and titles there are.
+    /// Writes the numbers. Returns the number of messages and titles.
     pub(super) fn write(&self, is_json: bool, out: &mut dyn Write) -> Result<usize, Error> {
         #[derive(Serialize)]
         struct JsonCount {

@@ -39,7 +39,7 @@ const EXPORTS: [(&str, &str); 2] = [
 /// Texts that the demo searches for.
 const QUERIES: [&str; 5] = ["borrow", "posting list", "京都", "падеж", "🍵"];
 
-/// Imports and searches the sample; `program` is the command that a client should start.
+/// Imports and searches the sample. `program` is the command for the client's configuration.
 pub(super) fn run(
     _args: &Args,
     home: &Path,
@@ -115,7 +115,7 @@ fn write_hit(hit: &Hit, query: &str, out: &mut dyn Write) -> io::Result<()> {
 fn explain(program: &Path, database: &Path, out: &mut dyn Write) -> io::Result<()> {
     let path = quoted(&database.to_string_lossy());
     writeln!(out, "\nTo search the sample yourself: verbatim search --db {path} borrow")?;
-    // The text is not made with `json!`, which sorts the keys.
+    // The macro `json!` would sort the keys, so the text is formatted here.
     let [program, database] =
         [program, database].map(|path| serde_json::Value::from(path.to_string_lossy()));
     let server = format!(

@@ -1,4 +1,4 @@
-//! `verbatim doctor`.
+//! The command `verbatim doctor`.
 
 use std::io::Write;
 
@@ -45,7 +45,7 @@ pub(super) fn run(
     let is_elsewhere = clients::names_other_places(&configured, parse);
     let mut report = |mut finding: Finding| {
         if is_elsewhere && finding.verdict == Verdict::Wrong && finding.about == "database" {
-            // The default database is not needed if a client names its own one.
+            // A missing default database is no problem if a client names another database.
             finding.verdict = Verdict::Note;
         }
         if !args.json && written.is_ok() {
@@ -85,7 +85,7 @@ fn write_finding(out: &mut dyn Write, finding: &Finding) -> std::io::Result<()> 
         Verdict::Note => "note ",
         Verdict::Wrong => "WRONG",
     };
-    // An error's text begins with its path.
+    // The text of an error already begins with the path, so the path is not printed twice.
     let Finding { about, what, mend, .. } = finding;
     let about = if what.starts_with(about.as_str()) { "" } else { &format!("{about}: ") };
     writeln!(out, "{verdict}  {}", harmless(&format!("{about}{what}")))?;

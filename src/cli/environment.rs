@@ -12,74 +12,74 @@ use anstream::{AutoStream, ColorChoice};
 
 use super::settings_file::SettingsFile;
 
-/// The variable with which a shell asks for completions; its value names the shell.
+/// The environment variable with which a shell requests completions. Its value names the shell.
 pub(super) const COMPLETED_SHELL: &str = "VERBATIM_COMPLETE";
 
-/// The environment of the program.
+/// The variables, the folders and the terminal of the program's process.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
-    /// `CONVERSATION_DB`.
+    /// The environment variable `CONVERSATION_DB`.
     pub conversation_db: Option<OsString>,
-    /// `ORIGIN_CONVERSATION_DB`.
+    /// The environment variable `ORIGIN_CONVERSATION_DB`.
     pub origin_conversation_db: Option<OsString>,
-    /// `VERBATIM_DB`.
+    /// The environment variable `VERBATIM_DB`.
     pub verbatim_db: Option<OsString>,
-    /// `VERBATIM_CLUSTER_LOGIN`; shown nowhere.
+    /// The environment variable `VERBATIM_CLUSTER_LOGIN`, which is never printed.
     pub verbatim_cluster_login: Option<Secret>,
-    /// `VERBATIM_CLUSTER_LOGIN_FILE`.
+    /// The environment variable `VERBATIM_CLUSTER_LOGIN_FILE`.
     pub verbatim_cluster_login_file: Option<OsString>,
-    /// `VERBATIM_CLUSTER_CA`.
+    /// The environment variable `VERBATIM_CLUSTER_CA`.
     pub verbatim_cluster_ca: Option<OsString>,
-    /// `VERBATIM_HOME`.
+    /// The environment variable `VERBATIM_HOME`.
     pub verbatim_home: Option<OsString>,
-    /// `VERBATIM_INDEX`.
+    /// The environment variable `VERBATIM_INDEX`.
     pub verbatim_index: Option<OsString>,
-    /// `VERBATIM_TOOLS`.
+    /// The environment variable `VERBATIM_TOOLS`.
     pub verbatim_tools: Option<OsString>,
-    /// `COMPACT_RESPONSES`.
+    /// The environment variable `COMPACT_RESPONSES`.
     pub compact_responses: Option<OsString>,
-    /// `ENABLE_CONVERSATIONS`.
+    /// The environment variable `ENABLE_CONVERSATIONS`.
     pub enable_conversations: Option<OsString>,
-    /// `VERBATIM_TOKEN`.
+    /// The environment variable `VERBATIM_TOKEN`.
     pub verbatim_token: Option<Secret>,
-    /// `VERBATIM_EMBEDDINGS`.
+    /// The environment variable `VERBATIM_EMBEDDINGS`.
     pub verbatim_embeddings: Option<OsString>,
-    /// `VERBATIM_EMBEDDINGS_KEY`; shown nowhere.
+    /// The environment variable `VERBATIM_EMBEDDINGS_KEY`, which is never printed.
     pub verbatim_embeddings_key: Option<Secret>,
-    /// `OPENAI_API_KEY`; shown nowhere.
+    /// The environment variable `OPENAI_API_KEY`, which is never printed.
     pub openai_api_key: Option<Secret>,
-    /// `VERBATIM_WORKSPACE`.
+    /// The environment variable `VERBATIM_WORKSPACE`.
     pub verbatim_workspace: Option<OsString>,
-    /// `VERBATIM_ARCHIVE`.
+    /// The environment variable `VERBATIM_ARCHIVE`.
     pub verbatim_archive: Option<OsString>,
-    /// `VERBATIM_CONFIG`.
+    /// The environment variable `VERBATIM_CONFIG`.
     pub verbatim_config: Option<OsString>,
-    /// The platform's folder for a user's configuration, if the process says who the user is.
+    /// The platform's folder for a user's configuration; `None` if the process does not know the user.
     pub settings_folder: Option<PathBuf>,
     /// The content of the configuration file; empty until a command reads the file.
     pub settings: SettingsFile,
-    /// `VERBATIM_FORGET_DELETED`.
+    /// The environment variable `VERBATIM_FORGET_DELETED`.
     pub verbatim_forget_deleted: Option<OsString>,
-    /// `CLAUDE_CONFIG_DIR`.
+    /// The environment variable `CLAUDE_CONFIG_DIR`.
     pub claude_config_dir: Option<OsString>,
-    /// `CODEX_HOME`.
+    /// The environment variable `CODEX_HOME`.
     pub codex_home: Option<OsString>,
-    /// The user's home folder, where coding agents have their folders.
+    /// The home folder of the user, in which coding agents have their folders.
     pub user_folder: Option<PathBuf>,
-    /// The program's file, for the configuration of clients that start it.
+    /// The path of this program, for the configurations of clients that start it.
     pub program: PathBuf,
-    /// The working folder.
+    /// The working folder of the process.
     pub working_folder: PathBuf,
-    /// The platform's folder for a user's data that stay on this machine.
+    /// The platform's folder for user data that is not copied to other machines.
     pub data_folder: Option<PathBuf>,
-    /// The platform's roaming data folder, if it differs from the local one. Older versions had
-    /// their home there.
+    /// The platform's roaming data folder, if it differs from the local data folder. Older versions
+    /// kept their home there.
     pub roaming_folder: Option<PathBuf>,
-    /// The folder in which browsers put what they download.
+    /// The folder in which browsers store downloads.
     pub download_folder: Option<PathBuf>,
     /// The platform's folder for a user's configuration.
     pub config_folder: Option<PathBuf>,
-    /// `PATH`.
+    /// The environment variable `PATH`.
     pub path: Option<OsString>,
     /// Whether questions can be asked: standard input and standard error are a terminal.
     pub can_ask: bool,
@@ -89,15 +89,15 @@ pub struct Environment {
     pub terminal: bool,
     /// Whether the whole screen can be used: standard input and output are a terminal that is not dumb.
     pub full_screen: bool,
-    /// The columns of that terminal.
+    /// The number of columns of the terminal.
     pub columns: Option<usize>,
     /// Whether the terminal is known to support links.
     pub shows_links: bool,
-    /// `VERBATIM_PAGER`, else `PAGER`.
+    /// The environment variable `VERBATIM_PAGER`, or else `PAGER`.
     pub pager: Option<OsString>,
-    /// `LESS`.
+    /// The environment variable `LESS`.
     pub less: Option<OsString>,
-    /// `VERBATIM_COMPLETE`: the shell that asks for completions.
+    /// The environment variable `VERBATIM_COMPLETE`, which names the shell that requests completions.
     pub completed_shell: Option<OsString>,
     /// Whether times are shown and read in the time zone of this computer, not in UTC.
     pub local_time: bool,
@@ -111,7 +111,7 @@ impl Environment {
         let stdout = io::stdout();
         let working_folder = env::current_dir()
             .map_err(|error| io::Error::new(error.kind(), "the working folder is gone"))?;
-        // A program that is started without HOME must not use the home folder that the system knows.
+        // If `HOME` is not set, the home folder in the system's user database must not be used.
         let user_folder =
             dirs::home_dir().filter(|_| cfg!(windows) || env::var_os("HOME").is_some());
         let downloads = || Some(user_folder.as_ref()?.join("Downloads"));
@@ -166,7 +166,7 @@ impl Environment {
     }
 }
 
-/// Returns whether the value of a variable means off.
+/// Returns whether the value of a variable switches something off.
 pub(super) fn is_off(variable: Option<&OsStr>) -> bool {
     let value = variable.and_then(OsStr::to_str).unwrap_or_default().trim().to_ascii_lowercase();
     ["false", "0", "no", "off"].contains(&value.as_str())

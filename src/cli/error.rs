@@ -13,7 +13,7 @@ use crate::{
     tools::{self, hint::Explained},
 };
 
-/// Returns an error of the engine with a hint. If there are no chats, the hint to import comes first.
+/// Returns the text of an engine error with a hint. If there are no chats, the hint to import comes first.
 fn explained(error: &engine::Error) -> String {
     let says = Explained(error);
     match error {
@@ -45,7 +45,7 @@ pub enum Error {
     /// The server could not serve over HTTP.
     #[error(transparent)]
     Http(#[from] http::Error),
-    /// A named thread does not exist, or turns cannot be read.
+    /// The named thread does not exist, or the turns to record cannot be read.
     #[error("{0}")]
     Threads(String),
     /// The named tools cannot be offered.
@@ -56,7 +56,7 @@ pub enum Error {
         /// The reason.
         source: tools::OfferError,
     },
-    /// The configuration file cannot be read, or says something wrong.
+    /// The configuration file cannot be read, or has a wrong key or value.
     #[error(transparent)]
     Settings(#[from] settings_file::Error),
     /// Nothing was forgotten; the text is a hint.

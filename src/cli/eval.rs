@@ -1,4 +1,4 @@
-//! `verbatim eval`.
+//! The command `verbatim eval`.
 
 mod corpus;
 mod error;
@@ -112,7 +112,7 @@ pub(super) fn run(
     Ok(FOUND)
 }
 
-/// Questions and the index that they are asked of.
+/// The questions of an evaluation, and the engine that answers them.
 struct Evaluation {
     engine: Engine,
     corpus: Corpus,
@@ -156,7 +156,7 @@ impl Evaluation {
             concepts: vec![query.text.clone()],
             mode,
             scope: Scope {
-                // If the corpus lacks the conversation, the question is ranked over all conversations.
+                // If the corpus does not contain the conversation, all conversations are searched.
                 conversation: conversation.and_then(|name| self.corpus.conversation(name)),
                 ..Scope::default()
             },
@@ -233,7 +233,7 @@ fn prepare_in(
     Ok(engine)
 }
 
-/// Adds the figures of one question; `found` is its ranking, best first.
+/// Adds the figures of one question to `sum`. `found` is the ranking of messages, best first.
 fn add(sum: &mut Figures, found: &[&str], relevant: &HashSet<String>) {
     let is_relevant: Vec<bool> = found.iter().map(|id| relevant.contains(*id)).collect();
     let count = relevant.len() as f64;

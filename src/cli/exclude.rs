@@ -1,4 +1,4 @@
-//! The exclusions of the configuration file, for a server that runs while the file is changed.
+//! Keeps a running server up to date with the exclusions in the configuration file.
 
 use std::{
     fs::{self, Metadata},
@@ -36,11 +36,11 @@ struct ExcludeFollower {
 #[derive(Default)]
 struct LastLook {
     file: Option<Stamp>,
-    /// The problem that was reported; a problem is reported once.
+    /// The last reported problem. Each problem is reported only once.
     problem: Option<String>,
 }
 
-/// The time, length and inode of a file, which tell whether the file changed.
+/// The time, length and inode of a file. If all are equal, the file counts as unchanged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     changed: Option<SystemTime>,
@@ -49,8 +49,8 @@ struct Stamp {
 }
 
 impl ExcludeFollower {
-    /// Returns the exclusions, or `None` if the file is unchanged. If the file is missing or wrong,
-    /// the last exclusions stay in force: a typing error must not reveal an excluded conversation.
+    /// Returns the exclusions, or `None` if the file is unchanged. If the file is missing or wrong, the
+    /// last exclusions stay in force, because a typing error must not reveal an excluded conversation.
     fn look(&self) -> Option<Vec<String>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = fs::metadata(&self.path).ok().map(|file| Stamp::of(&file));
@@ -85,7 +85,7 @@ impl Stamp {
         Stamp { changed: file.modified().ok(), length: file.len(), number }
     }
 
-    /// Returns whether the last change is so recent that a next change may have the same time stamp.
+    /// Returns whether the last change is so recent that another change could have the same time stamp.
     fn is_new(self) -> bool {
         let age = self.changed.and_then(|changed| changed.elapsed().ok());
         age.is_none_or(|age| age < TICK)

@@ -35,7 +35,7 @@ const MAX_ID: usize = 8;
 /// The maximum number of bytes read of a file to find its conversation.
 const MAX_START: u64 = 4 << 10;
 
-/// The longest file extension that is kept.
+/// The maximum length of a file extension that is kept.
 const MAX_ENDING: usize = 8;
 
 /// The folder of attachments, beside the files of conversations.
@@ -150,7 +150,7 @@ struct Link<'a> {
     attachment: &'a Attachment,
     /// The file's name.
     name: String,
-    /// The path from the folder of the conversation's file, with `/`.
+    /// The path relative to the folder of the conversation's file, with `/` between its parts.
     place: String,
 }
 
@@ -173,8 +173,8 @@ fn links<'a>(attachments: &'a [Attachment], about: &About) -> Vec<Link<'a>> {
     attachments.iter().map(link).collect()
 }
 
-/// Returns the file name of an attachment and its extension. The extension comes from the export's
-/// name of the file, else from the type.
+/// Returns the file name of an attachment and its extension. The extension comes from the name in
+/// the export, or else from the media type.
 fn name_of(attachment: &Attachment) -> (String, String) {
     let name = Path::new(&attachment.name);
     let stem = name.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
@@ -184,7 +184,7 @@ fn name_of(attachment: &Attachment) -> (String, String) {
         && given.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let by_type = attachment.extension();
     match &*given {
-        // Claude.ai exports only the text of a document.
+        // Claude.ai exports only the text of such a document.
         "pdf" | "docx" | "xlsx" | "pptx" if by_type == "txt" => {
             (plain(&attachment.name), "txt".into())
         }
@@ -229,7 +229,7 @@ fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
 /// The files of an export.
 struct Files {
     folder: PathBuf,
-    /// The files of earlier exports by their first lines, which hold the conversation's id.
+    /// The files of earlier exports. The key is a file's first lines, which contain the conversation's id.
     before: HashMap<String, PathBuf>,
     /// The paths that this export has used.
     given: HashSet<PathBuf>,
@@ -238,7 +238,7 @@ struct Files {
 impl Files {
     fn in_folder(folder: &Path) -> Files {
         let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
-        // Files that the user moved to other folders are left alone.
+        // Only folders of years are read, so files that the user moved elsewhere stay as they are.
         let is_year = |name: &str| {
             name == NO_YEAR || name.len() == 4 && name.bytes().all(|byte| byte.is_ascii_digit())
         };
@@ -261,8 +261,8 @@ impl Files {
             let name = format!("{start}{} ({id}).md", plain(&about.title));
             self.folder.join(year).join(name)
         };
-        // Ids of conversations that an agent started begin alike, and characters that no file name
-        // may hold are removed from ids. So two short ids can be equal.
+        // Two short ids can be equal: ids of conversations that one agent started have the same
+        // beginning, and characters that file names cannot hold are removed.
         let whole = plain(&about.id);
         let numbered = (2..).map(|number| named(&format!("{whole} {number}")));
         let mut paths = [named(&plain(short)), named(&whole)].into_iter().chain(numbered);
@@ -281,7 +281,7 @@ impl Files {
             private::create_dir_all(folder)?;
         }
         let before = self.before.get(&front(id));
-        // The old file goes first: on some file systems its name and the new one are the same file.
+        // The old file is removed first, because on some file systems both names can be the same file.
         if let Some(before) = before.filter(|before| !self.given.contains(*before)) {
             fs::remove_file(before)?;
         }
@@ -290,19 +290,19 @@ impl Files {
     }
 }
 
-/// Returns the first lines of a conversation's file, which hold its id. A JSON string is valid YAML.
+/// Returns the first lines of a conversation's file, which contain the id. A JSON string is valid YAML.
 fn front(id: &str) -> String {
     format!("---\nid: {}\n", serde_json::Value::from(id))
 }
 
-/// Returns the two first lines of a file.
+/// Returns the first two lines of a file.
 fn first_lines(file: &Path) -> Option<String> {
     let start = fs::File::open(file).ok()?.take(MAX_START);
     let mut lines = BufReader::new(start).lines().map_while(Result::ok);
     Some(format!("{}\n{}\n", lines.next()?, lines.next()?))
 }
 
-/// Returns a text without characters that a file name cannot have on some system.
+/// Returns a text without characters that some systems forbid in file names.
 fn plain(text: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || "-_'+".contains(c) { c } else { ' ' };
     let text: String = text.chars().map(plain).collect();

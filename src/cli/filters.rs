@@ -120,7 +120,7 @@ impl Filters {
     }
 }
 
-/// Adds the sources that cannot be read to a not-found error: the conversation may be in one of them.
+/// Adds unreadable sources to a not-found error, because they may contain the conversation.
 fn not_found(error: engine::Error, engine: &Engine, stop: &Stop) -> Error {
     let unread = notes::lines(&engine.all_sources().problems(stop));
     match error {
@@ -131,7 +131,7 @@ fn not_found(error: engine::Error, engine: &Engine, stop: &Stop) -> Error {
     }
 }
 
-/// Returns the error of a wrong command line.
+/// Returns the error for a wrong command line.
 pub(super) fn usage(message: String) -> Error {
     Error::Usage(clap::Error::raw(ErrorKind::ValueValidation, format!("{message}\n")))
 }

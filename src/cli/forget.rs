@@ -1,4 +1,4 @@
-//! `verbatim forget`: removes conversations from our own databases, for good.
+//! `verbatim forget`: permanently removes conversations from the databases that this program writes.
 
 use std::io::Write;
 
@@ -143,8 +143,8 @@ pub(super) fn run(
     Ok(if left.is_clean() && is_all { FOUND } else { NOTHING })
 }
 
-/// Names the damaged transcript stores that were set aside, and deletes them after a yes. Returns
-/// whether none is left.
+/// Lists the damaged transcript stores that were set aside, and deletes them if the user agrees.
+/// Returns whether none remains.
 fn delete_damaged(
     args: &Args,
     found: &[Forgettable],
@@ -167,7 +167,7 @@ fn delete_damaged(
     Ok(is_all)
 }
 
-/// Returns the conversations that words name, excluded conversations included.
+/// Returns the conversations with the given ids, titles or links, including excluded conversations.
 fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>, Error> {
     let all = Engine::new(Config { exclude: Vec::new(), ..engine.config().clone() });
     let mut found: Vec<Forgettable> = Vec::new();

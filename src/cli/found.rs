@@ -1,4 +1,4 @@
-//! Conversations and messages of an answer: their numbers, and how their origin is shown.
+//! The conversations and messages of an answer: their numbers, and the text about their origin.
 
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
@@ -55,7 +55,7 @@ impl MessageKey {
     }
 }
 
-/// The settings with which an answer is shown.
+/// The settings for showing an answer.
 #[derive(Clone, Copy)]
 pub(super) struct Page<'a> {
     pub(super) engine: &'a Engine,
@@ -77,7 +77,7 @@ pub(super) struct FoundHit {
 }
 
 impl FoundHit {
-    /// Makes the displayed form of a hit; `mark` returns the matches in a text.
+    /// Makes the displayed form of a hit. `mark` returns the ranges of matches in a text.
     pub(super) fn of(
         kind: SourceKind,
         hit: &Hit<'_>,
@@ -109,8 +109,8 @@ pub(super) struct DescribedConversation {
 }
 
 impl DescribedConversation {
-    /// Returns the number by which `verbatim show` finds a message: its line in a transcript, else
-    /// its place in the conversation.
+    /// Returns the message number that `verbatim show` accepts: the line in a transcript, else the
+    /// place in the conversation.
     pub(super) fn number(&self, message: &Hit<'_>) -> Option<u32> {
         self.sketch.as_ref().map(|sketch| sketch.line(message))
     }
@@ -149,19 +149,19 @@ impl DescribedConversation {
         harmless(&format!("{}{project}", self.source()))
     }
 
-    /// Returns the place, the time and the id for the heading of a conversation.
+    /// Returns the source, the time and the id for the heading of a conversation.
     pub(super) fn facts(&self, page: &Page<'_>, time: Option<Instant>) -> [String; 3] {
         [self.place_on(page.look), page.clock.words(time), harmless(&self.short_id)]
     }
 
-    /// Returns the place, cut so that it leaves room for a title.
+    /// Returns the source, project and branch, cut so that there is room for a title.
     pub(super) fn place_on(&self, look: Look) -> String {
         let place = fitted(&[plain(&self.place())], look.columns * 2 / 5);
         place.into_iter().map(|piece| piece.text).collect()
     }
 }
 
-/// Returns the conversation that a word names, and the number of a message if the word ends with it.
+/// Returns the conversation, and maybe the number of the message, that a word such as `ID:NUMBER` names.
 pub(super) fn target(
     engine: &Engine,
     word: &str,
@@ -176,7 +176,7 @@ pub(super) fn target(
     }
 }
 
-/// Looks one conversation up.
+/// Looks up one conversation.
 pub(super) fn conversation(
     engine: &Engine,
     key: Key,
@@ -186,7 +186,7 @@ pub(super) fn conversation(
     Ok(found.remove(&key).expect("every conversation that is asked for is described"))
 }
 
-/// Looks conversations up. Every conversation is in the answer, even if its details cannot be read.
+/// Looks up conversations. The answer has every conversation, even if its details cannot be read.
 pub(super) fn conversations(
     engine: &Engine,
     keys: &[Key],
@@ -233,7 +233,7 @@ pub(super) fn listed(
     Ok(described.collect())
 }
 
-/// Returns the title of a conversation on one line, its matches marked.
+/// Returns the title of a conversation on one line, with marked matches.
 fn title(hit: &Hit<'_>, mark: impl Fn(&str) -> Vec<Range<usize>>, look: Look) -> Vec<Piece> {
     match snippet::trim(&hit.title) {
         "" => vec![plain("Untitled")],
@@ -241,10 +241,10 @@ fn title(hit: &Hit<'_>, mark: impl Fn(&str) -> Vec<Range<usize>>, look: Look) ->
     }
 }
 
-/// Returns the beginning of a text on one line, its matches marked.
+/// Returns the beginning of a text on one line, with marked matches.
 fn excerpt_from_start(text: &str, spans: &[Range<usize>], columns: usize) -> Vec<Piece> {
     let first = spans.first().map_or(0, |span| span.start);
-    // If the first match is beyond the columns, the text around the match is shown.
+    // If the first match is not within the columns, the text around the match is returned.
     if first + 1 >= columns {
         return excerpt(text, spans, columns);
     }

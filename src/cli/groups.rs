@@ -1,4 +1,4 @@
-//! The found messages, grouped by conversation.
+//! Groups found messages by conversation.
 
 use std::{
     collections::HashMap,
@@ -20,15 +20,15 @@ use crate::{
     model::{Instant, Stop},
 };
 
-/// The maximum number of bytes of lines in memory. The rest is in a temporary file.
+/// The maximum number of bytes of lines in memory. Further lines are in a temporary file.
 const IN_MEMORY: usize = 1 << 20;
 
-/// The number of conversations looked up at once.
+/// The number of conversations that are looked up in one step.
 const AT_ONCE: usize = 500;
 
 /// The found messages, grouped by conversation; the conversation with the newest match comes first.
 pub(super) struct Groups {
-    /// The most messages and titles to show.
+    /// The maximum number of messages and titles to show.
     most: usize,
     /// Whether the search ended before everything was counted.
     pub(super) is_cut: bool,
@@ -36,7 +36,7 @@ pub(super) struct Groups {
     groups: Vec<Group>,
     lines: BufWriter<SpooledTempFile>,
     end: u64,
-    /// The number of shown messages and titles, and of shown messages.
+    /// The number of shown messages and titles together, and the number of shown messages.
     shown: usize,
     shown_messages: usize,
     messages: usize,

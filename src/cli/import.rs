@@ -1,4 +1,4 @@
-//! `verbatim import`: exports into a canonical database.
+//! `verbatim import`: imports exports into a canonical database.
 
 mod found;
 
@@ -38,10 +38,10 @@ use crate::{
 /// The exit code if a part of the exports could not be read, or could not be indexed.
 const PARTIAL: u8 = 1;
 
-/// The number of recent titles from which an example query is chosen.
+/// The number of recent titles that are searched for a word for an example query.
 const TITLES: usize = 20;
 
-/// The length in letters of a word for an example query.
+/// The allowed number of letters of the word in an example query.
 const LETTERS: std::ops::RangeInclusive<usize> = 5..=16;
 
 /// Import exported chats, and index them
@@ -108,10 +108,10 @@ pub enum Error {
     /// Nothing was imported.
     #[error(transparent)]
     Import(#[from] import::Error),
-    /// Standard input is named, which cannot be read twice.
+    /// The user named standard input, but an import must read its input twice.
     #[error("-: exports are read from files, not from standard input; save it, and name the file")]
     Stdin,
-    /// The database that is searched belongs to another program.
+    /// Another program made the database that is searched, so the import does not write to it.
     #[error(
         "{}: not written to, because another program made it; leave out {named}, or write into it \
          with --out {}",
@@ -119,9 +119,9 @@ pub enum Error {
         quoted(&path.to_string_lossy())
     )]
     Foreign {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
-        /// The flag or variable that names it.
+        /// The flag or variable that names the database.
         named: &'static str,
     },
     /// The database that is searched cannot be read.
@@ -130,7 +130,7 @@ pub enum Error {
     /// The sample of the demo could not be written.
     #[error("{}: cannot write the sample: {source}; name another folder with --home", path.display())]
     Sample {
-        /// The file or folder.
+        /// The path of the file or folder that cannot be written.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -140,7 +140,7 @@ pub enum Error {
     Output(#[from] io::Error),
 }
 
-/// What an incomplete index means, and how to complete it.
+/// The consequence of an incomplete index, and the command that completes the index.
 const UNTIL_INDEXED: &str =
     "; searches find everything, but are slow until `verbatim reindex` succeeds";
 
@@ -264,7 +264,7 @@ fn ended_in_cluster(
     Ok(())
 }
 
-/// Returns the database to import into; an error if another program made the named database.
+/// Returns the database to import into. Returns an error if another program made the named database.
 fn target(
     args: &ImportArgs,
     config: &Config,
@@ -306,7 +306,7 @@ impl SourceLines<'_> {
         step.show(now.done as f64 / now.total.max(1) as f64, &text);
     }
 
-    /// Ends the line of an export. The line stays if conversations were read.
+    /// Ends the progress line of an export. The line stays on the terminal if conversations were read.
     fn end(&self, is_whole: bool) {
         match self.current.borrow_mut().take() {
             Some((step, last)) if is_whole && last.conversations > 0 => step.finish(&counts(&last)),
@@ -328,7 +328,7 @@ fn counts(source: &SourceProgress) -> String {
     )
 }
 
-/// Returns whether an import read everything; names the missing parts on standard error.
+/// Returns whether an import read everything. Writes the missing parts to standard error.
 fn is_complete(report: &Report) -> bool {
     let missing = report.missing();
     if let Some(first) = missing.first() {
@@ -388,7 +388,7 @@ fn write_changes(report: &Report, verbose: bool, out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Writes what was not imported, one line each.
+/// Writes one line for each kind of thing that was not imported.
 fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let remedies = Remedies {
         branches: "; `--branches all` imports them",
@@ -440,7 +440,7 @@ fn write_json(
     Ok(writeln!(out, "{json}")?)
 }
 
-/// Transcripts that the user wants to import but that are already followed.
+/// Transcripts that the user wants to import, although this program already follows them.
 struct Followed<'a> {
     sources: Vec<PathBuf>,
     engine: &'a Engine,
@@ -448,8 +448,8 @@ struct Followed<'a> {
 }
 
 impl Followed<'_> {
-    /// Brings the transcript store and the indexes up to date if everything is followed or imported
-    /// already: an earlier import may have been stopped before its end.
+    /// Updates the transcript store and the indexes if there is nothing to import. An earlier
+    /// import may have been stopped before its end.
     fn index(
         &self,
         args: &ImportArgs,
@@ -478,7 +478,7 @@ impl Followed<'_> {
         Ok(code)
     }
 
-    /// Says that the transcripts are not copied, and why that is not needed.
+    /// Writes that the transcripts are not copied, and why they need not be copied.
     fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
         let scope = Scope { sources: vec![SourceKind::Archive], ..Scope::default() };
         let (sources, stop) = (self.engine.all_sources(), Stop::never());
@@ -552,7 +552,7 @@ impl Ending<'_> {
         }
     }
 
-    /// Returns a distinctive word of a recent title of the user's own chats.
+    /// Returns a long word from a recent title of the user's own chats, for an example query.
     fn suggestion(&self) -> Option<String> {
         let recent = import::newest_titles(self.target, TITLES);
         let words = recent.iter().flat_map(|title| title.split_whitespace());
@@ -561,17 +561,17 @@ impl Ending<'_> {
             let letters = word.chars().count();
             word.chars().all(char::is_alphabetic) && LETTERS.contains(&letters)
         });
-        // The longest word wins; of equally long words, the word of the newest title.
+        // The longest word is chosen. Among equally long words, the word of the newest title is chosen.
         good.rev().max_by_key(|word| word.chars().count()).map(str::to_owned)
     }
 }
 
-/// Returns a text in quotation marks, as a person would type it.
+/// Returns a text in quotation marks, as a person types it in a shell.
 fn quoted_text(text: &str) -> String {
     format!("\"{text}\"")
 }
 
-/// Returns a sentence without line breaks, which a file's name may have.
+/// Returns a sentence without line breaks. A file name in the sentence may contain line breaks.
 fn on_one_line(sentence: &str) -> String {
     harmless(&sentence.replace('\n', " "))
 }

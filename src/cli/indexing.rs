@@ -24,8 +24,8 @@ use crate::{
     model::Stop,
 };
 
-/// The share of the indexing time until the messages are sorted, until they are read and until the
-/// index is written. The rest is for the files of ranked search.
+/// The shares of the indexing time after which the messages are sorted, read, and written to the
+/// index. The rest of the time is for the files of ranked search.
 const SORTED: f64 = 0.2;
 const READ: f64 = 0.4;
 const WRITTEN: f64 = 0.45;
@@ -47,7 +47,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits of the flags, else of the configuration file.
+    /// Returns the limits from the flags, or else from the configuration file.
     pub(super) fn resources(&self, environment: &Environment) -> Resources {
         let text = |setting: &Setting| settings::given(setting, None, environment).text();
         let memory = self.memory.or_else(|| parse_size(&text(&settings_file::MEMORY)?).ok());
@@ -69,14 +69,14 @@ pub(super) struct Indexed {
     result: Reindexed,
     enriched: Enriched,
     took: Duration,
-    /// The part of the time for words and vectors.
+    /// The part of `took` for words and vectors.
     ranking: Duration,
-    /// Bytes of the index, words and vectors included.
+    /// The size of the index in bytes, including words and vectors.
     bytes: u64,
 }
 
-/// Indexes every source with the default limits, for an import. Returns the result for the export,
-/// and the first error.
+/// Indexes every source with the default limits, for an import. Returns the result for the database
+/// of exports, and the first error.
 pub(super) fn index_all(
     engine: &Engine,
     environment: &Environment,
@@ -101,8 +101,8 @@ pub(super) fn index_all(
     (export, failed)
 }
 
-/// Makes the missing files of ranked search for sources of some kinds; an empty list means all
-/// kinds. A terminal shows a progress bar. Failures are reported with the answer.
+/// Makes the missing files of ranked search for some kinds of sources; an empty list means all
+/// kinds. A terminal shows a progress bar. Errors are reported later, with the answer.
 pub(super) fn complete(engine: &Engine, kinds: &[SourceKind], environment: &Environment) {
     let resources = Limits::default().resources(environment);
     let is_asked = |source: &Source| kinds.is_empty() || kinds.contains(&source.kind);
@@ -128,8 +128,8 @@ pub(super) fn complete(engine: &Engine, kinds: &[SourceKind], environment: &Envi
     }
 }
 
-/// Builds the index of a source, with its words and vectors. An error of the words and vectors is
-/// returned beside the result, because exact search works without them.
+/// Builds the index of a source, with its words and vectors. An error of words or vectors is
+/// returned together with the result, because exact search does not need them.
 pub(super) fn index(
     engine: &Engine,
     source: &Source,
@@ -167,7 +167,7 @@ fn kind_of_messages(kind: SourceKind) -> &'static str {
     }
 }
 
-/// Shows the progress of the files of ranked search; `before` is the share of the work before them.
+/// Shows the progress of the files of ranked search. `before` is the share of the work before this step.
 fn show_ranking(step: &Step, progress: EnrichProgress, before: f64) {
     let (stage, unit) = match progress.stage {
         EnrichStage::Words => ("words", "messages"),
@@ -227,7 +227,7 @@ pub(super) fn write_result(
             let added = HumanCount((*added).into());
             writeln!(out, "index updated in {took}: {added} messages added{gone}, {count} in all")
         }
-        // A cluster does not report the size of its index here.
+        // For a cluster, the size of the index is not known here and is 0.
         Reindexed::Built { .. } if indexed.bytes == 0 => {
             writeln!(out, "{count} messages indexed in {took}")
         }

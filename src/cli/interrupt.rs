@@ -1,11 +1,11 @@
-//! Ctrl-C: the command stops its work cleanly and reports what is done.
+//! Handles Ctrl-C: the command stops its work cleanly and reports what was done.
 
 use std::{process, thread};
 
 use super::{environment::Environment, output::complain};
 use crate::model::Stop;
 
-/// The usual exit code of a program that Ctrl-C ended.
+/// The usual exit code of a program after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
 /// Returns a stop that Ctrl-C requests. A second Ctrl-C ends the program at once. Without a
@@ -30,7 +30,7 @@ pub(super) fn stop_on_interrupt(environment: &Environment) -> Stop {
     stop
 }
 
-/// Reports what is done, and returns the exit code.
+/// Reports what was done before Ctrl-C, and returns the exit code.
 pub(super) fn stopped(what: &str) -> u8 {
     complain(&format!("stopped: {what}"));
     INTERRUPTED

@@ -1,4 +1,4 @@
-//! The found messages, one line each, written during the search.
+//! Writes found messages during the search, one line each.
 
 use std::{
     collections::HashSet,
@@ -25,14 +25,14 @@ use crate::{
 const FIRST_BATCH: usize = 64;
 const BATCH: usize = 2048;
 
-/// The maximum number of bytes in memory, for a hit and for a batch. The rest is in a temporary file.
+/// The maximum number of bytes of a hit and of a batch in memory. More bytes go to a temporary file.
 const HIT_IN_MEMORY: usize = 64 << 10;
 const BATCH_IN_MEMORY: usize = 1 << 20;
 
 /// The width of an id with a message number.
 const ID: usize = 13;
 
-/// Collects items and writes them in batches, until `most` are written.
+/// A collector that writes items in batches, until `most` items are written.
 struct Batches<T> {
     most: usize,
     count: usize,
@@ -71,12 +71,12 @@ impl<T> Batches<T> {
     }
 }
 
-/// `--flat`: ID:NUMBER, time, role and text.
+/// The output of `--flat`: a line for each message, with ID:NUMBER, time, role and text.
 pub(super) struct FlatLines<'a> {
     page: Page<'a>,
     out: &'a mut dyn Write,
     batches: Batches<FoundHit>,
-    /// Conversations whose title matches; a title is written once.
+    /// The conversations whose title was written. Each title is written only once.
     titles: HashSet<Key>,
 }
 
@@ -125,14 +125,14 @@ fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[FoundHit]) -> Resul
 
 /// The result of writing JSON lines.
 pub(super) struct JsonAnswer {
-    /// Messages that were written.
+    /// The number of messages that were written.
     pub(super) count: usize,
-    /// Whether there are more, beyond the limit.
+    /// Whether there are more messages beyond the limit.
     pub(super) is_cut: bool,
     pub(super) notes: Vec<Note>,
 }
 
-/// `--json`: an object for each message.
+/// The output of `--json`: a JSON object for each message.
 pub(super) struct JsonLines<'a> {
     page: Page<'a>,
     out: &'a mut dyn Write,
@@ -147,7 +147,7 @@ pub(super) struct JsonPage {
     json: io::Result<SpooledTempFile>,
 }
 
-/// The length of a hit's JSON in the batch, and the keys to look up its other fields.
+/// The length of a hit's JSON in the batch, and the keys to look up the other fields of the hit.
 struct JsonEnd {
     key: Key,
     message: MessageKey,
@@ -167,8 +167,8 @@ impl JsonLines<'_> {
         JsonLines { page, out, batches: Batches::new(most), spool }
     }
 
-    /// Writes the JSON of a hit to a temporary file: the hit's text is borrowed, and may be too
-    /// long to copy.
+    /// Writes the JSON of a hit to a temporary file. The text of the hit is borrowed, and may be
+    /// too long to copy into memory.
     pub(super) fn render(kind: SourceKind, hit: &Hit<'_>, clock: Clock) -> JsonPage {
         let write = || -> io::Result<SpooledTempFile> {
             let mut page = BufWriter::new(tempfile::spooled_tempfile(HIT_IN_MEMORY));
@@ -218,7 +218,7 @@ fn write_json(
             number: conversation.number(&message.hit(&key.1)),
             url: conversation.link(),
         };
-        // The two objects become one object: the brace between them is left out.
+        // The fields of both objects become one object, so the closing brace of the first object is left out.
         io::copy(&mut (&mut *spool).take(length - 1), out)?;
         spool.seek(SeekFrom::Current(1))?;
         let place = serde_json::to_string(&place).map_err(io::Error::from)?;

@@ -1,4 +1,4 @@
-//! `verbatim list`.
+//! The command `verbatim list`.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! The code that `serve --http` and `web` share: the address of the server, and who may connect.
+//! Code for `serve --http` and `web`: the address of the server, and the check of its clients.
 
 use std::{
     io,
@@ -49,12 +49,12 @@ pub(super) struct ListenAt<'a> {
     pub(super) address: Option<&'a str>,
     /// The path of a Unix socket.
     pub(super) socket: Option<&'a Path>,
-    /// Whether another port may be used if the default port is taken.
+    /// Whether the server may use another port if the default port is taken.
     pub(super) may_move: bool,
 }
 
 impl Admission {
-    /// Returns a server that already listens.
+    /// Returns a server whose sockets already listen.
     pub(super) fn server(
         &self,
         places: &ListenAt<'_>,
@@ -89,7 +89,7 @@ impl Admission {
         }
     }
 
-    /// Returns the page's address for other machines: behind a TLS proxy, the first name of the server.
+    /// Returns the page's address for other machines: the first host name, which a TLS proxy serves.
     pub(super) fn outer_url(&self, url: Option<String>) -> Option<String> {
         let url = url?;
         Some(match self.hosts.first() {
@@ -99,7 +99,7 @@ impl Admission {
         })
     }
 
-    /// Returns where the token is found, as the end of a sentence.
+    /// Returns the end of a sentence that says where the token is.
     pub(super) fn token_hint(&self) -> String {
         match &self.token_file {
             _ if self.no_token => String::new(),
@@ -151,7 +151,7 @@ fn tcp(named: &str) -> Result<TcpListener, Error> {
     Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
 }
 
-/// Listens on this address only, because clients are configured for it.
+/// Listens on an address, and never on another port, because clients are configured for this address.
 fn bound_at(named: &str) -> Result<TcpListener, Error> {
     let bound = TcpListener::bind(parse(named)?);
     Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
@@ -166,12 +166,12 @@ fn parse(text: &str) -> Result<SocketAddr, Error> {
         return Ok(SocketAddr::new(address, PORT));
     }
     let found = match text.contains(':') {
-        // The system would read a plain number as an IPv4 address.
+        // A plain number is refused here, because the system would parse it as an IPv4 address.
         _ if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Vec::new().into_iter()),
         true => text.to_socket_addrs(),
         false => (text, PORT).to_socket_addrs(),
     };
-    // A name can have IPv4 and IPv6 addresses; clients try the IPv4 address too.
+    // A name can have IPv4 and IPv6 addresses. IPv4 is preferred, because every client tries it.
     let found: Vec<SocketAddr> = found.map(Iterator::collect).unwrap_or_default();
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
     first.copied().ok_or_else(|| {
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn only_the_page_moves_to_another_port() {
-        // The port is taken during the test, by this listener or by another program.
+        // During the test, either this listener or another program uses the port.
         let _held = TcpListener::bind(ADDRESS);
         let at = |may_move| ListenAt { address: Some(ADDRESS), socket: None, may_move };
         assert!(sockets(&at(false)).is_err());

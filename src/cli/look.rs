@@ -1,4 +1,4 @@
-//! How conversations and messages look on a terminal: headings, and lines cut around a match.
+//! Formats conversations and messages for a terminal: headings, and lines that are cut around a match.
 
 use std::{
     io::{self, Write},
@@ -13,13 +13,13 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{environment::Environment, output::harmless};
 
-/// The width of a line without a terminal.
+/// The width of a line if the output is not a terminal.
 const COLUMNS: usize = 100;
 
 /// The minimum width of a line.
 const FEWEST_COLUMNS: usize = 40;
 
-/// The maximum number of characters per column: some characters have no width.
+/// The maximum number of characters for each column, because some characters have no width.
 const PER_COLUMN: usize = 4;
 
 /// The width of the longest common role.
@@ -29,7 +29,7 @@ pub(super) const MATCH: Style = AnsiColor::Red.on_default().bold();
 pub(super) const TITLE: Style = AnsiColor::Green.on_default().bold();
 pub(super) const DIM: Style = Style::new().dimmed();
 
-/// A piece of a line.
+/// A piece of a line, which is either a match or not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Piece {
     pub(super) is_match: bool,
@@ -99,7 +99,7 @@ impl Look {
         }
     }
 
-    /// Writes the heading of a conversation: the title, and the place and time at the right edge.
+    /// Writes the heading of a conversation: its title, and other facts at the right edge.
     pub(super) fn heading(
         self,
         out: &mut dyn Write,
@@ -110,7 +110,7 @@ impl Look {
         self.between(out, LineStart::default(), (title, TITLE, link), &facts.join("  "))
     }
 
-    /// Writes a line of a list: its beginning, a title, and the rest at the right edge.
+    /// Writes a line of a list: its beginning, a title, and other details at the right edge.
     pub(super) fn entry(
         self,
         out: &mut dyn Write,
@@ -151,7 +151,7 @@ impl Look {
     }
 }
 
-/// Returns a text padded with spaces to some columns.
+/// Returns a text, padded with spaces to a width of `columns`.
 pub(super) fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
 }
@@ -161,7 +161,7 @@ pub(super) fn width(pieces: &[Piece]) -> usize {
     pieces.iter().map(|piece| piece.text.width()).sum()
 }
 
-/// Returns the pieces cut to some columns.
+/// Returns the pieces, cut to a width of `columns`.
 pub(super) fn fitted(pieces: &[Piece], columns: usize) -> Vec<Piece> {
     if width(pieces) <= columns {
         return pieces.to_vec();
@@ -180,8 +180,8 @@ pub(super) fn fitted(pieces: &[Piece], columns: usize) -> Vec<Piece> {
     fitted
 }
 
-/// Returns the byte length of the longest beginning of a text that fits into some columns. Grapheme
-/// clusters are measured whole: an emoji with a variation selector takes two columns.
+/// Returns the byte length of the longest beginning of a text that fits into some columns. Each
+/// grapheme cluster is measured as one: an emoji with a variation selector takes two columns.
 pub(super) fn end_within(text: &str, columns: usize) -> usize {
     let mut taken = 0;
     for (at, letter) in text.grapheme_indices(true) {
@@ -197,14 +197,14 @@ pub(super) fn plain(text: &str) -> Piece {
     Piece { is_match: false, text: text.to_owned() }
 }
 
-/// Returns the part of a text around its first match, on one line of some columns.
+/// Returns the part of a text around its first match, on one line that is at most `columns` wide.
 pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec<Piece> {
     let text = text.trim_end();
     let focus = spans.first().map_or(0, |span| span.start).min(text.len());
     let all = columns * PER_COLUMN;
     let after = &text[focus..];
     let after = &after[..after.char_indices().nth(all).map_or(after.len(), |(at, _)| at)];
-    // At least a third of the line is text before the match, and more if little text follows the match.
+    // At least a third of the line is for text before the match, or more if little text follows the match.
     let before = columns.saturating_sub(after.width()).max(columns / 3);
     let mut taken = 0;
     let fits = |(_, c): &(usize, char)| {

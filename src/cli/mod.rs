@@ -1,4 +1,4 @@
-//! The command line: one file per command.
+//! The command line. Each command has a file.
 
 mod archives;
 mod arguments;
@@ -80,7 +80,7 @@ use crate::{
     text::shell::quoted,
 };
 
-/// The width of help without a terminal.
+/// The width of help if the output is not a terminal.
 const HELP_WIDTH: usize = 100;
 
 /// The output of the program without a command and without a terminal.
@@ -97,11 +97,11 @@ Verbatim finds what was said in your AI chats, exactly.
 On a terminal, `verbatim` alone searches as you type; `verbatim --help` lists all commands.
 ";
 
-/// The part of a command's help about the flags that all commands have.
+/// The part of a command's help that names the flags of all commands.
 const PLACES: &str = "Where the data is: --db, --home, --index, --archive, --no-archive; \
                       `verbatim --help` explains them";
 
-/// How to remove the program with all that it made.
+/// The hint that says how to remove the program and all its data.
 const UNINSTALL: &str = "to remove Verbatim: `verbatim disconnect CLIENT` for each client, `verbatim \
      service remove` if it runs as a service; then delete the home folder, which `verbatim status` names, \
      and the program (after an installation with Cargo: cargo uninstall verbatim-search)";
@@ -193,7 +193,7 @@ impl Command {
         self.writes() || matches!(self, Command::Search(_) | Command::Eval(_))
     }
 
-    /// Returns whether the command prints from mapped files without a retry.
+    /// Returns whether the command prints from mapped files and does not try again after a fault.
     fn may_be_torn(&self) -> bool {
         match self {
             Command::List(_) | Command::Show(_) | Command::Stats(_) | Command::Export(_) => true,
@@ -202,7 +202,7 @@ impl Command {
         }
     }
 
-    /// Returns the text on the waiting line while the command reads, which takes seconds without an index.
+    /// Returns the text on the waiting line during the command, which takes seconds without an index.
     fn waits_for(&self) -> Option<&'static str> {
         match self {
             Command::Search(_) => Some("searching"),
@@ -218,7 +218,7 @@ impl Command {
         }
     }
 
-    /// Returns whether the answer may be long, and is for a person to read.
+    /// Returns whether the answer is for a person and may be long.
     fn is_paged(&self) -> bool {
         match self {
             Command::List(args) => !args.json && !args.no_pager,
@@ -270,15 +270,15 @@ pub fn run(
     }
 }
 
-/// Hides the flags for the paths of the data in the help of commands; the program's help has them.
+/// Hides the flags for data paths in the help of commands. The help of the program shows these flags.
 fn without_places(command: clap::Command) -> clap::Command {
     let flags = command.get_arguments().filter(|flag| flag.is_global_set());
     let flags: Vec<Arg> = flags.cloned().map(|flag| flag.hide(true)).collect();
     command.mut_subcommands(|command| command.args(flags.clone()).after_help(PLACES))
 }
 
-/// Adds to an error what to type in place of a command that does not exist, or an example of a missing
-/// argument.
+/// Adds a tip to an error: a command to type in place of an unknown command, or an example of a
+/// missing argument.
 fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let words = || arguments.iter().map(|word| word.to_string_lossy());
     let tip = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
@@ -307,7 +307,7 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
             let is_dashed = words.first().is_some_and(|word| word.starts_with('-'));
             let rest = words.iter().skip(1).map(|word| format!(" {}", quoted(word)));
             (is_command && is_dashed).then(|| {
-                // The flag that clap finds similar is not what was meant.
+                // clap suggests a similar flag, which the user does not mean.
                 error.remove(ContextKind::SuggestedArg);
                 error.remove(ContextKind::Usage);
                 format!("commands have no dashes: verbatim {name}{}", rest.collect::<String>())
@@ -321,7 +321,7 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
     error
 }
 
-/// Returns where to find the value of a missing argument, or an example of the value.
+/// Returns a sentence about where to find the value of a missing argument, or an example.
 fn example_of(missing: &str) -> Option<String> {
     let example = match missing {
         "<WORDS>..." => "for example: verbatim search borrow checker",
@@ -340,8 +340,8 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
     let provider = places::embeddings(environment);
-    // If the provider is unknown, the indexes stay as they are: vectors of another model would replace
-    // the existing vectors.
+    // If the provider is unknown, the indexes are not changed, because vectors of another model
+    // would replace the existing vectors.
     config.leave_indexes = provider.is_err();
     let no_provider = match provider {
         Ok(provider) => {
@@ -367,7 +367,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     }
     let ask = |has_yes: bool, with_yes: Consent| if has_yes { with_yes } else { Consent::Asked };
     match &command {
-        // `--yes` of an import does not allow to move the home of an older version.
+        // The flag `--yes` of an import does not agree to moving the home of an older version.
         Command::Import(args) => {
             old_home::offer(&config, ask(args.yes, Consent::Missing), environment)?;
         }
@@ -429,7 +429,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Config(args) => config::run(&args, &cli.places, engine.config(), environment, out),
         Command::Status(args) => status::run(&args, &engine, named, out),
     }?;
-    // The answer is out before the memory of the engine is freed.
+    // The answer is written before the memory of the engine is freed.
     out.flush()?;
     if may_be_torn && map_faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
 }
@@ -437,7 +437,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
 /// Opens the picker; without a terminal, prints example commands.
 fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
     if !environment.full_screen {
-        // A script without a command has a mistake: standard output stays empty, and the exit code is 2.
+        // A script that gives no command is wrong, so standard output stays empty and the exit code is 2.
         anstream::eprint!("{EXAMPLES}");
         return Ok(TROUBLE);
     }

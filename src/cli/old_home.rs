@@ -22,8 +22,8 @@ pub(super) enum Consent {
     Missing,
 }
 
-/// Moves the chats from the home of an older version, if there is one and the user says yes. If the
-/// user is not asked, one line says how to move the chats.
+/// Moves the chats from the home of an older version, if there is one and the user agrees. If the
+/// user is not asked, prints a line that says how to move the chats.
 pub(super) fn offer(
     config: &Config,
     consent: Consent,

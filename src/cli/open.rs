@@ -1,4 +1,4 @@
-//! `verbatim open` and `verbatim resume`: go back to the site or the session of a conversation.
+//! `verbatim open` and `verbatim resume`: return to a conversation's page on its site, or to its session.
 
 use std::{
     io::{self, Write},
@@ -82,14 +82,14 @@ pub(super) fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Res
     Ok(FOUND)
 }
 
-/// Returns whether a link is a web address. Links come from exports, and the platform opens other kinds too.
+/// Returns whether a link is a web address. Other links from an export must not be opened.
 pub(super) fn is_web(link: &str) -> bool {
     ["https://", "http://"].iter().any(|start| link.starts_with(start))
 }
 
 /// Opens a link in the browser.
 pub(super) fn browse(link: &str) -> Result<(), Error> {
-    // The error of the `open` crate names a command that the user did not type.
+    // The error of the crate `open` is replaced, because it names a command that the user did not type.
     let reason = || io::Error::other("none could be started; open the address yourself");
     let failed = |_| Error::Start { what: format!("a browser for {link}"), source: reason() };
     open::that_detached(link).map_err(failed)
@@ -134,7 +134,7 @@ pub(super) fn resume(
         return Ok(FOUND);
     }
     let ResumeCommand { folder, words } = session;
-    // On Windows the agents are scripts, which only the shell finds by name.
+    // On Windows the agents are scripts, and only a shell can find scripts by name.
     let mut command = Command::new(if cfg!(windows) { "cmd" } else { words[0] });
     if cfg!(windows) {
         command.arg("/C").arg(words[0]);

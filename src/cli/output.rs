@@ -27,12 +27,12 @@ pub(super) fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "verbatim: {}", harmless(message));
 }
 
-/// Writes to a terminal. Bidi controls and characters from U+007F to U+009F become escapes as in JSON.
-/// Characters below U+0020 stay, because colours and lines need them; [`harmless`] replaces them in text
-/// of others, and JSON escapes them.
+/// A writer for a terminal. It escapes bidi controls and characters from U+007F to U+009F as in
+/// JSON. Characters below U+0020 stay, because colours and line breaks need them. In the text of
+/// messages, [`harmless`] replaces these characters, and JSON escapes them.
 pub(super) struct TerminalWriter<'a> {
     out: &'a mut dyn Write,
-    /// The first bytes of a character whose other bytes are still to come.
+    /// The first bytes of a character that is not complete yet.
     begun: Vec<u8>,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn confirmed(question: &str) -> io::Result<bool> {
     write!(log, "{question} [Y/n] ")?;
     log.flush()?;
     let mut line = String::new();
-    // The end of the input does not mean yes.
+    // The end of the input is not an answer, so it does not mean yes.
     let is_answer = io::stdin().read_line(&mut line)? > 0;
     Ok(is_answer && ["", "y", "yes"].contains(&line.trim().to_lowercase().as_str()))
 }
@@ -118,12 +118,12 @@ pub(super) fn agreed(question: &str) -> io::Result<bool> {
     Ok(["y", "yes"].contains(&line.trim().to_lowercase().as_str()))
 }
 
-/// Returns the minute of a message, for people.
+/// Returns the time of a message to the minute, in UTC.
 pub(super) fn clock(hit: &Hit) -> String {
     hit.time.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned())
 }
 
-/// Returns the role of a message, for people.
+/// Returns the role of a message in a form for people.
 pub(super) fn role(hit: &Hit) -> String {
     if hit.role.is_empty() { "unknown".to_owned() } else { harmless(&hit.role) }
 }

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use super::{environment::Environment, output::complain};
 
-/// The default pager and its options: it ends if the answer fits on the screen, and keeps the
-/// colours and the screen.
+/// The default pager and its options: the pager ends if the answer fits on the screen, shows
+/// colours, and does not clear the screen.
 const PAGER: &str = "less";
 const LESS: &str = "FRX";
 
-/// Writes to a pager, which starts with the first byte; to `out` without a pager.
+/// A writer to a pager, which starts at the first byte. Without a pager, it writes to `out`.
 pub(super) struct Paged<'a> {
     out: &'a mut dyn Write,
     command: Option<Command>,
@@ -25,7 +25,7 @@ pub(super) struct Paged<'a> {
 }
 
 impl<'a> Paged<'a> {
-    /// Returns a writer with the pager of the environment, if one is wanted.
+    /// Returns a writer to the pager of the environment, or without a pager if `is_wanted` is false.
     pub(super) fn new(
         out: &'a mut dyn Write,
         environment: &Environment,
@@ -40,7 +40,7 @@ impl<'a> Paged<'a> {
             && let Ok(mut child) = command.spawn()
             && let Some(input) = child.stdin.take()
         {
-            // Ctrl-C is for the pager: if this program ended, the shell would read the pager's keys.
+            // Ctrl-C must not end this program: otherwise the shell would read the keys for the pager.
             #[cfg(unix)]
             let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::default());
             self.running = Some((child, BufWriter::new(input)));
@@ -51,7 +51,7 @@ impl<'a> Paged<'a> {
         }
     }
 
-    /// Waits until the user leaves the pager. Leaving early is not an error.
+    /// Waits until the user leaves the pager. It is no error if the user leaves early.
     pub(super) fn finish(mut self) -> io::Result<()> {
         let Some((mut child, mut input)) = self.running.take() else { return self.out.flush() };
         let flushed = input.flush();

@@ -1,4 +1,4 @@
-//! The texts of an exact search, and how they match.
+//! The texts of an exact search, and the way in which they match.
 
 use clap::error::ErrorKind;
 
@@ -124,7 +124,7 @@ fn has_upper_case(request: &Request) -> bool {
     }
 }
 
-/// Returns the message that no message matches.
+/// Returns the text that no message matches.
 pub(super) fn none_has(request: &Request) -> String {
     let Request { text, or, and, not, matching, .. } = request;
     let quoted_all = |texts: &[String], word: &str| -> String {

@@ -72,7 +72,7 @@ pub(super) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
     }
 }
 
-/// Returns the value of a setting from the path flags.
+/// Returns the values of a setting if a flag for paths gives them.
 pub(super) fn flag(setting: &Setting, places: &PlaceArgs) -> Option<Vec<OsString>> {
     let one = |path: &Option<PathBuf>| Some(vec![path.as_ref()?.clone().into_os_string()]);
     match setting.key {
@@ -87,7 +87,7 @@ pub(super) fn flag(setting: &Setting, places: &PlaceArgs) -> Option<Vec<OsString
     }
 }
 
-/// Returns a note if the database of the working folder is searched.
+/// Returns a note if a database in the working folder is searched.
 pub(super) fn local_note(config: &Config) -> Option<String> {
     config.local_folder()?;
     let database = config.export_store().ok()?;
@@ -111,7 +111,7 @@ pub(super) fn passed_over_note(config: &Config) -> Option<String> {
     ))
 }
 
-/// Returns a path for people: `~` stands for the user's folder.
+/// Returns a path in a form for people, with `~` for the user's folder.
 pub(super) fn short(path: &Path, environment: &Environment) -> String {
     let user = environment.user_folder.as_deref().filter(|user| user.parent().is_some());
     match user.and_then(|user| path.strip_prefix(user).ok()) {
@@ -126,19 +126,19 @@ pub(super) fn default_home(environment: &Environment) -> PathBuf {
     data.unwrap_or_else(|| environment.working_folder.clone())
 }
 
-/// Returns the folders in which coding agents keep their transcripts, if they exist.
+/// Returns the existing folders in which coding agents keep their transcripts.
 pub(super) fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
     all_agents_folders(environment).filter(|folder| folder.is_dir()).collect()
 }
 
-/// Returns the folders in which coding agents keep their transcripts, whether they exist or not.
+/// Returns all folders in which coding agents may keep their transcripts, even if they do not exist.
 fn all_agents_folders(environment: &Environment) -> impl Iterator<Item = PathBuf> {
     let agent = |variable: &Option<OsString>, name: &str| {
         let named = variable.as_ref().filter(|value| !value.is_empty()).map(PathBuf::from);
         named.or_else(|| Some(environment.user_folder.as_ref()?.join(name)))
     };
     let claude = agent(&environment.claude_config_dir, ".claude");
-    // On some systems, Claude Code uses this folder, unless CLAUDE_CONFIG_DIR is set.
+    // Claude Code uses this folder on some systems if CLAUDE_CONFIG_DIR is not set.
     let user_folder = &environment.user_folder;
     let xdg_claude = user_folder.as_ref().filter(|_| environment.claude_config_dir.is_none());
     let xdg_claude = xdg_claude.map(|folder| folder.join(".config/claude"));
@@ -181,7 +181,7 @@ pub enum WrongLogin {
     Unreadable {
         /// The variable or key that names the file.
         by: String,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
@@ -275,7 +275,7 @@ mod tests {
         };
         let found = config(&places([None; 3]), &environment);
         assert_eq!(found.archives, [claude, codex]);
-        // The folders may have existed before: their stored transcripts are searched.
+        // Folders that do not exist now may have existed before, and their stored transcripts are searched.
         let past = [".config/claude/projects", "elsewhere/archived_sessions"];
         assert_eq!(found.past_archives, past.map(|folder| user.path().join(folder)));
         environment.verbatim_archive = Some("a".into());

@@ -1,4 +1,4 @@
-//! The program as a whole: reads the process's environment, runs one command, picks the exit code.
+//! Runs the whole program: reads the environment of the process, runs a command, and returns the exit code.
 
 use std::{
     env,
@@ -35,14 +35,14 @@ fn run_command() -> anyhow::Result<u8> {
     if completions::answer(super::command, env::args_os(), &environment)? {
         return Ok(FOUND);
     }
-    // `colours` above decides on colours; the stream only converts them for old Windows consoles.
+    // This stream does not choose colours; it only converts them for old Windows consoles.
     let mut out = BufWriter::new(AutoStream::always(io::stdout()));
     let code = run(env::args_os(), &environment, &mut out)?;
     out.flush()?;
     Ok(code)
 }
 
-/// Prints an error to standard error. A closed pipe is not an error.
+/// Prints an error to standard error, except that a closed pipe is not an error.
 fn report(error: &anyhow::Error) -> ExitCode {
     let broken = error.chain().any(|cause| {
         let error = cause.downcast_ref::<io::Error>();

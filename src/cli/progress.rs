@@ -12,7 +12,7 @@ use super::{environment::Environment, waiting};
 
 pub(super) use crate::text::amount::bytes;
 
-/// The length of the bar of [`Step`].
+/// The number of units in the bar of a [`Step`].
 const STEPS: u64 = 10_000;
 
 /// The bar of a finished step.
@@ -21,19 +21,19 @@ const FULL: &str = "████████████████████
 /// The time between two redraws, so that the elapsed time stays current.
 const TICK: Duration = Duration::from_millis(200);
 
-/// The elapsed time and the share from which on the time left is shown: an earlier number would be a guess.
+/// The time and the share of work after which the remaining time is shown; earlier it would be a guess.
 const KNOWN_AFTER: Duration = Duration::from_secs(2);
 const KNOWN_FROM: f64 = 0.25;
 
-/// The shortest time left that is shown.
+/// The shortest remaining time that is shown.
 const LEAST_LEFT: Duration = Duration::from_secs(1);
 
-/// The templates of a step's line: before the time left is known, the elapsed time is shown. Long
-/// lines are cut.
+/// The templates of a step's line. The first template shows the elapsed time, until the remaining
+/// time is known. Long lines are cut.
 const UNKNOWN: &str = "{prefix:11} {bar:20} {elapsed}  {wide_msg}";
 const KNOWN: &str = "{prefix:11} {bar:20} {wide_msg}";
 
-/// The cells of a bar: full, full at its end, and empty.
+/// The characters of a bar: for done work, for the end of the done part, and for remaining work.
 const CELLS: &str = "██░";
 
 /// Returns a progress bar; a hidden bar if standard error is not a terminal.
@@ -53,7 +53,7 @@ pub(super) fn bar(environment: &Environment, length: u64, template: &str) -> Pro
 pub(super) struct Step {
     bar: ProgressBar,
     begun: Instant,
-    /// Whether the time left is shown.
+    /// Whether the remaining time is shown.
     is_known: Cell<bool>,
 }
 
@@ -72,7 +72,7 @@ impl Step {
         self.bar.set_prefix(name.to_owned());
     }
 
-    /// Shows the progress of the step, from 0 to 1, and a text. The bar never goes back.
+    /// Shows the progress of the step, from 0 to 1, and a text. The bar never becomes shorter.
     pub(super) fn show(&self, share: f64, text: &str) {
         if self.bar.is_hidden() {
             return;
@@ -89,12 +89,12 @@ impl Step {
             let style = style.expect("templates are constants that indicatif takes");
             self.bar.set_style(style.progress_chars(CELLS));
         }
-        // The time left comes before the text, which is cut at the end of the line.
+        // The remaining time comes before the text, because the end of a long line is cut.
         let left = Duration::from_secs_f64(passed.as_secs_f64() * (1.0 - share).max(0.0) / share);
         self.bar.set_message(format!("{} left  {text}", duration(left.max(LEAST_LEFT))));
     }
 
-    /// Leaves a line with a full bar and a text.
+    /// Ends the step, and leaves a line with a full bar and a text.
     pub(super) fn finish(self, text: &str) {
         let (is_hidden, name) = (self.bar.is_hidden(), self.bar.prefix());
         self.clear();
@@ -104,7 +104,7 @@ impl Step {
         }
     }
 
-    /// Removes the line.
+    /// Ends the step, and removes its line.
     pub(super) fn clear(self) {
         self.bar.finish_and_clear();
     }

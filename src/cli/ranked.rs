@@ -21,7 +21,7 @@ use crate::{
     model::{Hit, Stop},
 };
 
-/// The limit for `--limit 0`: lower-ranked messages do not answer the question.
+/// The limit for `--limit 0`. Messages with a lower rank do not answer the question.
 const MOST: usize = 1_000;
 
 /// The question and its limits.
@@ -91,7 +91,7 @@ pub(super) fn run(
         let content = one.passage.as_str().into();
         let hit = Hit { content, ..one.hit.lent() };
         let found = FoundHit::of(one.source, &hit, page.look, &mark);
-        // A ranked message is shown even if only the title has the words.
+        // A ranked message is shown even if only its title contains words of the question.
         let text = found
             .text
             .unwrap_or_else(|| super::look::excerpt(&hit.content, &[], page.look.columns));
@@ -155,7 +155,7 @@ fn write_json(
     Ok(())
 }
 
-/// Returns a note in which words are as the question or its answers have them, not stemmed terms.
+/// Returns a note with whole words from the question and the answers instead of stemmed terms.
 fn as_written(note: &Note, question: &str, found: &[Match], words: &Words) -> Note {
     let Note::Slip { word, meant } = note else { return note.clone() };
     let passages = found.iter().map(|one| one.passage.as_str());

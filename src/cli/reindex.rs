@@ -1,4 +1,4 @@
-//! `verbatim reindex`
+//! The command `verbatim reindex`.
 
 use std::{io::Write, time::Instant};
 
@@ -61,7 +61,7 @@ pub(super) fn run(
     }
     let sources = engine.sources();
     if !has_export && (sources.is_empty() || engine.config().db.is_some()) {
-        // The error names the missing database.
+        // This call returns an error that names the missing database.
         engine.config().export_store()?;
     }
     let options = Reindex { resources: args.limits.resources(environment), full: args.full };

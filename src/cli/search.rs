@@ -1,4 +1,4 @@
-//! `verbatim search`.
+//! The command `verbatim search`.
 
 use std::{
     io::{self, Write},
@@ -34,7 +34,7 @@ use crate::{
 /// The maximum number of highlighted matches in a message.
 const MOST_SPANS: usize = 100;
 
-/// The time limit of counting messages beyond the limit.
+/// The time limit of counting the messages that are beyond the limit of shown messages.
 const MOST_COUNTING: Duration = Duration::from_millis(400);
 
 /// Find a piece of text in your chats
@@ -93,7 +93,7 @@ pub(super) struct Args {
 impl Args {
     /// Applies the settings of the configuration file.
     pub(super) fn take(&mut self, environment: &Environment) {
-        // Ranked search supports neither setting.
+        // Ranked search supports none of these settings.
         if self.ranks() {
             return;
         }
@@ -123,7 +123,7 @@ impl Args {
         self.context > 0
     }
 
-    /// Returns whether the answer may be long, and is for a person to read.
+    /// Returns whether the answer is for a person and may be long.
     pub(super) fn is_paged(&self) -> bool {
         !self.json && !self.explain && !self.count && !self.no_pager
     }
@@ -208,8 +208,8 @@ impl LeftOut {
     }
 }
 
-/// Answers `/search`: the parameters are the flags of this command, and `q` is the text. Writes the
-/// lines of `--json`. If the answer is incomplete, a last line says what is missing.
+/// Answers `/search`. The parameters are the flags of this command, and `q` is the text. Writes the
+/// lines of `--json`. If the answer is incomplete, an additional last line says what is missing.
 pub(super) fn answer(
     asked: &[(String, String)],
     engine: &Engine,
@@ -281,7 +281,7 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
     Args::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
-/// Returns the mode to rank by; `None` for exact search.
+/// Returns the mode of ranked search; `None` for exact search.
 fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
     let mode = match args.mode {
         SearchMode::Exact => return Ok(None),
@@ -302,7 +302,7 @@ struct Exact<'a> {
     scope: Scope,
     request: Request,
     matchers: Matchers,
-    /// The most messages to show, 0 for all.
+    /// The maximum number of messages to show; 0 means all.
     limit: usize,
     stop: Stop,
 }
@@ -384,7 +384,7 @@ impl<'a> Exact<'a> {
                 return ControlFlow::Break(());
             }
             count += 1;
-            // A hit beyond the limit is needed to know whether there are more.
+            // One hit more than the limit is read, to know whether there are more hits.
             match lines.show(page) {
                 ControlFlow::Break(()) if count == most => ControlFlow::Continue(()),
                 flow => flow,
@@ -403,7 +403,7 @@ impl<'a> Exact<'a> {
         lines.finish()
     }
 
-    /// Returns the limit for each source; `None` if titles can match, because a title is shown only once.
+    /// Returns the limit for each source; `None` if titles can match, because each title is shown only once.
     fn limit_of_source(&self) -> Option<usize> {
         let has_text = !self.matchers.any.is_empty() || !self.matchers.all.is_empty();
         self.at_most().filter(|_| !has_text)
@@ -461,7 +461,7 @@ impl<'a> Exact<'a> {
         self.scope != Scope::default()
     }
 
-    /// Returns how many messages were searched, and the time; an empty text with SQLite or with filters.
+    /// Returns the number of searched messages and the time; empty if SQLite searched, or with filters.
     fn searched(&self, searched: &Searched) -> Result<String, Error> {
         let mut took = Duration::ZERO;
         for (_, plan, _) in &searched.plans {
@@ -479,7 +479,7 @@ impl<'a> Exact<'a> {
         Ok(format!(" (of {} searched in {took:.1} ms)", counted(tally.messages)))
     }
 
-    /// Returns the message that nothing was found, with the number of searched messages and a hint.
+    /// Returns the text that nothing was found, with the number of searched messages and a hint.
     fn nothing(&self) -> Result<String, Error> {
         let none = patterns::none_has(&self.request);
         let advice = match self.request.text.contains(char::is_whitespace) {

@@ -1,4 +1,4 @@
-//! `verbatim serve`.
+//! The command `verbatim serve`.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -21,11 +21,11 @@ use crate::{
     watch, web,
 };
 
-/// The text for a person who starts the server in a terminal.
+/// The message for a person who starts the server by hand in a terminal.
 const BY_HAND: &str = "serving AI clients on standard input, which clients start by themselves; \
                        `verbatim connect` tells them so. Ctrl-D ends it";
 
-/// How long the program waits at its end for a refresh to stop and clean up.
+/// The maximum time that the program waits for a refresh to stop and clean up before it ends.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Serve the search to AI clients over the Model Context Protocol
@@ -78,7 +78,7 @@ impl Args {
         self.no_watch = self.no_watch.or(watches.map(|watches| !watches));
     }
 
-    /// Returns whether the server leaves the indexes as they are.
+    /// Returns whether the server does not refresh indexes.
     pub(super) fn leaves_indexes(&self) -> bool {
         self.no_watch == Some(true)
     }
@@ -161,15 +161,15 @@ pub(super) fn page(engine: &Arc<Engine>, environment: &Environment) -> axum::Rou
     web::router(Arc::clone(engine), environment.local_time, resources)
 }
 
-/// Starts the watch of the databases, unless it is switched off. Searches are correct without the
-/// watch, so the server runs even if the thread cannot start.
+/// Starts to watch the databases, unless this is switched off. Searches are correct without the
+/// watch, so an error of the thread's start is only logged.
 pub(super) fn watched(engine: &Arc<Engine>, is_off: bool) -> Option<watch::Watch> {
     let start = || watch::start(Arc::clone(engine), |event| log(&described(&event)));
     let started = (!is_off).then(start)?;
     started.map_err(|e| log(&e)).ok()
 }
 
-/// Ends the watch.
+/// Stops watching the databases.
 pub(super) fn end(watch: Option<watch::Watch>) {
     if let Some(watch) = watch {
         watch.end(SHUTDOWN_PATIENCE);

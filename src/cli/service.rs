@@ -1,4 +1,4 @@
-//! `verbatim service`: the system starts the HTTP server, and restarts it when it ends.
+//! `verbatim service`: lets the system start the HTTP server, and restart the server after it ends.
 
 use std::{
     io::{self, Write},
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{engine::Config, private};
 
-/// The names of the service.
+/// The names of the service in systemd and in launchd.
 const UNIT: &str = "verbatim.service";
 const LABEL: &str = "io.github.verbatim-search";
 
@@ -97,7 +97,7 @@ pub(super) fn run(
                 false => systemd(&environment.program, &words),
             };
             if *print {
-                // The file as it is, so that it can be kept.
+                // Only the text of the file is printed, so that the user can save the output as that file.
                 write!(out, "{}", harmless(&text))?;
                 return Ok(FOUND);
             }
@@ -187,7 +187,7 @@ fn agreed(
     Ok(confirmed(question)?)
 }
 
-/// Runs commands; reports those that failed. Returns whether all succeeded.
+/// Runs commands until one fails, and reports the failure. Returns whether all succeeded.
 fn all_run(commands: &[Vec<String>]) -> bool {
     commands.iter().all(|words| {
         let ran = Command::new(&words[0]).args(&words[1..]).status();
@@ -202,7 +202,7 @@ fn all_run(commands: &[Vec<String>]) -> bool {
 
 /// Returns the text of a systemd unit.
 fn systemd(program: &Path, words: &[String]) -> String {
-    // In quotes, systemd still replaces % and $, and reads backslashes.
+    // Even inside quotes, systemd replaces `%` and `$`, and treats a backslash as an escape.
     let quoted = |word: &str| {
         let escaped = word.replace('\\', "\\\\").replace('"', "\\\"");
         format!("\"{}\"", escaped.replace('%', "%%").replace('$', "$$"))

@@ -18,7 +18,7 @@ use super::{
 pub(super) enum SetBy {
     Flag(&'static str),
     Variable(&'static str),
-    /// The configuration file, with the line.
+    /// The configuration file, with the number of the line.
     File(PathBuf, usize),
     Default,
 }
@@ -46,7 +46,7 @@ impl Given {
         self.values.into_iter().next().map(PathBuf::from)
     }
 
-    /// Returns the values as paths; `None` if nothing set them.
+    /// Returns the values as paths; `None` if the setting has no value.
     pub(super) fn paths(self) -> Option<Vec<PathBuf>> {
         (self.by != SetBy::Default).then(|| self.values.into_iter().map(PathBuf::from).collect())
     }
@@ -56,7 +56,7 @@ impl Given {
         self.values.first().map(|value| value.to_string_lossy().into_owned())
     }
 
-    /// Returns whether a switch is on; `None` if nothing set it.
+    /// Returns whether a switch is on; `None` if the setting has no value.
     pub(super) fn switch(&self) -> Option<bool> {
         self.values.first().map(|value| value == "true")
     }
@@ -71,7 +71,7 @@ pub(super) fn given(
     if let (Some(values), Some(name)) = (flag, setting.flag) {
         return Given { values, by: SetBy::Flag(name) };
     }
-    // An empty variable counts as absent, unless it can stand for an empty list.
+    // An empty variable counts as absent, unless it can mean an empty list.
     let may_be_empty = matches!(setting.kind, SettingKind::Folders | SettingKind::Names);
     for name in setting.variables {
         let value = environment.variable(name).filter(|it| may_be_empty || !it.is_empty());

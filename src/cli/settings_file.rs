@@ -14,10 +14,10 @@ use crate::{
     private,
 };
 
-/// The variable that names the configuration file; empty for none.
+/// The variable that names the configuration file; an empty value means no file.
 pub(super) const FILE_VARIABLE: &str = "VERBATIM_CONFIG";
 
-/// The minimum similarity at which an unknown key counts as a misspelt key.
+/// The minimum similarity of an unknown key to a known key that the error suggests.
 const LIKENESS: f64 = 0.7;
 
 /// The maximum value of the setting for threads.
@@ -30,12 +30,12 @@ pub(super) struct Setting {
     pub(super) key: &'static str,
     /// The flag of the setting.
     pub(super) flag: Option<&'static str>,
-    /// The variables of the setting; the first one that is set counts.
+    /// The variables of the setting; the first variable that is set is used.
     pub(super) variables: &'static [&'static str],
     pub(super) kind: SettingKind,
 }
 
-/// The kind of a setting's values.
+/// The type of a setting's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SettingKind {
     Path,
@@ -101,7 +101,7 @@ pub(super) struct SettingEntry {
 
 impl fmt::Debug for SettingEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A value may be a secret.
+        // The values are left out, because a value may be a secret.
         write!(f, "{}:{}", self.key, self.line)
     }
 }
@@ -124,7 +124,7 @@ pub enum Error {
     Wrong {
         /// The path of the file.
         path: PathBuf,
-        /// The line.
+        /// The number of the line.
         line: usize,
         /// The problem of the line.
         reason: String,
@@ -136,8 +136,8 @@ fn hint(is_named: bool) -> String {
 }
 
 impl SettingsFile {
-    /// Reads the named configuration file, else the file in a folder; without a file, nothing is
-    /// set. `user` is the user's folder, for which `~` stands.
+    /// Reads the named configuration file, or else the file in `folder`. Without a file, the
+    /// settings are empty. `user` is the user's folder, which replaces `~`.
     pub(super) fn read(
         named: Option<&OsStr>,
         folder: Option<&Path>,
@@ -204,7 +204,7 @@ fn parse(text: &str, user: Option<&Path>) -> Result<Vec<SettingEntry>, (usize, S
     Ok(entries)
 }
 
-/// Returns the error of an unknown key, with the key that may be meant.
+/// Returns the error for an unknown key, with the most similar known key.
 fn unknown(name: &str) -> String {
     let likeness = |setting: &&&Setting| strsim::jaro_winkler(name, setting.key);
     let nearest = ALL.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
@@ -217,7 +217,7 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// Returns the values of a setting in the file; the error says which kind of value is expected.
+/// Returns the values of a setting in the file. The error names the expected kind of value.
 fn values(
     setting: &Setting,
     value: &DeValue<'_>,
@@ -275,7 +275,7 @@ fn values(
     }
 }
 
-/// Returns the kind of a value in the file, for people.
+/// Returns a phrase for the kind of a value in the file.
 fn described(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) if text.is_empty() => "an empty text".to_owned(),
@@ -288,7 +288,7 @@ fn described(value: &DeValue<'_>) -> String {
     }
 }
 
-/// Returns a path of the file; an error if the path is relative.
+/// Returns a path from the file. Returns an error if the path is relative.
 fn whole_path(text: &str, user: Option<&Path>) -> Result<PathBuf, String> {
     let path = PathBuf::from(from_user_folder(text, user)?);
     match path.is_absolute() || StoreAddress::from(&path).path().is_none() {
@@ -297,7 +297,7 @@ fn whole_path(text: &str, user: Option<&Path>) -> Result<PathBuf, String> {
     }
 }
 
-/// Returns a text with the user's folder in place of a `~` at its beginning.
+/// Returns a text in which the user's folder replaces a `~` at the beginning.
 fn from_user_folder(text: &str, user: Option<&Path>) -> Result<String, String> {
     let Some(rest) =
         text.strip_prefix('~').filter(|it| it.is_empty() || it.starts_with(['/', '\\']))

@@ -1,4 +1,4 @@
-//! `verbatim show`.
+//! The command `verbatim show`.
 
 use std::{
     io::{self, Write},
@@ -193,13 +193,13 @@ pub(super) fn attachments(engine: &Engine, source: SourceKind, id: &str) -> Vec<
     })
 }
 
-/// The settings with which a conversation is written.
+/// The settings for writing a conversation.
 struct ConversationPage<'w> {
     out: &'w mut dyn Write,
     attachments: Vec<Attachment>,
-    /// The look of the terminal; `None` if the Markdown is written as it is.
+    /// The capabilities of the terminal; `None` if the Markdown is written without rendering.
     rendered: Option<Look>,
-    /// Whether the output is a terminal: control characters must be escaped.
+    /// Whether the output is a terminal. Control characters must then be escaped.
     is_terminal: bool,
     clock: Clock,
     pattern: Option<LiteralPattern>,

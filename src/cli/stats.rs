@@ -1,4 +1,4 @@
-//! `verbatim stats`.
+//! The command `verbatim stats`.
 
 use std::{
     collections::BTreeMap,
@@ -139,16 +139,16 @@ fn months(tally: &Tally) -> Vec<(String, u64)> {
     months
 }
 
-/// The maximum number of empty months in a row: a message with a wrong date must not add a thousand lines.
+/// The maximum number of empty months in a row. One message with a wrong date must not add many lines.
 const LONGEST_GAP: u32 = 36;
 
-/// Returns the number of a month since the year 0; `None` if the month has no year of four digits.
+/// Returns the number of months since the year 0; `None` if the month has no year of four digits.
 fn number_of(month: &str) -> Option<u32> {
     let (year, month) = month.split_once('-').filter(|(year, _)| year.len() == 4)?;
     Some(year.parse::<u32>().ok()? * 12 + month.parse::<u32>().ok()?.checked_sub(1)?)
 }
 
-/// Returns the counts, largest first; those beyond [`MOST_BARS`] become one sum.
+/// Returns the counts, largest first. Counts beyond [`MOST_BARS`] are added up to one count.
 fn largest(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
     let mut counts: Vec<(String, u64)> =
         counts.iter().map(|(name, count)| (name.clone(), *count)).collect();
@@ -186,7 +186,7 @@ fn chart(
     Ok(())
 }
 
-/// Returns a bar, exact to an eighth of a character; a count above 0 has at least an eighth.
+/// Returns a bar with a precision of an eighth of a character. The bar of a count above 0 is not empty.
 fn bar(count: u64, most: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = u128::from(count) * u128::from(BAR_WIDTH) * 8 / u128::from(most.max(1));
@@ -203,7 +203,7 @@ fn svg(months: &[(String, u64)]) -> String {
     const TOP: u64 = 24;
     const BELOW: u64 = 40;
     let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
-    // The label of the last year begins at the last column, and needs room.
+    // The label of the last year begins at the last column, so there is room to its right.
     let width = LEFT + COLUMN * months.len().max(20) + RIGHT;
     let height = TOP + HEIGHT + BELOW;
     let floor = TOP + HEIGHT;

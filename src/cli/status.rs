@@ -1,4 +1,4 @@
-//! `verbatim status`.
+//! The command `verbatim status`.
 
 use std::{io::Write, time::Duration};
 
@@ -88,7 +88,7 @@ pub(super) fn run(
     Ok(FOUND)
 }
 
-/// Returns why a source's database was chosen, and the databases that were not chosen.
+/// Returns the reason why a source's database was chosen, and the databases that were not chosen.
 fn chosen(source: &SourceStatus, named: Option<&'static str>, engine: &Engine) -> String {
     let config = engine.config();
     if source.source != "export" {
@@ -201,7 +201,7 @@ fn index(snapshot: &SnapshotStatus) -> String {
     text
 }
 
-/// Returns a duration in its largest unit.
+/// Returns a duration in one unit, such as `3 hours`.
 fn human(length: Duration) -> String {
     let seconds = length.as_secs();
     let (number, unit) = match seconds {

@@ -1,4 +1,4 @@
-//! `verbatim threads`.
+//! The command `verbatim threads`.
 
 use std::{
     fs,
@@ -209,7 +209,7 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error>
     Ok(FOUND)
 }
 
-/// Records a turn, and writes the related passages from memory.
+/// Records a turn, and writes related passages from past conversations.
 fn go_on(
     engine: &Engine,
     continuation: &str,
@@ -295,7 +295,7 @@ fn write_analytics(engine: &Engine, json: bool, out: &mut dyn Write) -> Result<(
     Ok(())
 }
 
-/// Removes a thread if `is_confirmed`, else shows the thread.
+/// Removes a thread if `is_confirmed` is set. Otherwise shows the thread that would be removed.
 fn delete(
     engine: &Engine,
     word: &str,
@@ -321,7 +321,7 @@ fn delete(
     Ok(if is_confirmed { FOUND } else { NOTHING })
 }
 
-/// Returns the thread whose id is a word or begins with the word.
+/// Returns the thread whose id is `word` or begins with `word`.
 fn one(engine: &Engine, word: &str) -> Result<Thread, Error> {
     let mut found = engine.memory().threads_named(word)?;
     match (found.pop(), found.pop()) {
@@ -349,7 +349,7 @@ fn as_json(thread: &Thread) -> Value {
     })
 }
 
-/// Returns a passage from memory as JSON.
+/// Returns a passage from a past conversation as JSON.
 fn recalled(one: &Recalled) -> Value {
     json!({
         "source": one.source.name(),

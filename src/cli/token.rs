@@ -7,13 +7,13 @@ use crate::{
 };
 
 impl Environment {
-    /// Returns whether VERBATIM_TOKEN has a token.
+    /// Returns whether VERBATIM_TOKEN contains a token.
     pub(super) fn names_token(&self) -> bool {
         self.verbatim_token.as_ref().is_some_and(|token| !token.0.is_empty())
     }
 }
 
-/// Returns the token of VERBATIM_TOKEN, or of the home.
+/// Returns the token in VERBATIM_TOKEN, or else the token of the home folder.
 pub(super) fn token_of(
     config: &Config,
     environment: &Environment,

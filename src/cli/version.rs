@@ -1,4 +1,4 @@
-//! `verbatim version`.
+//! The command `verbatim version`.
 
 use std::io::Write;
 
@@ -23,7 +23,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<u8, Error> {
         writeln!(out, "verbatim {whole}")?;
         return Ok(FOUND);
     }
-    // A build that knows its commit is `0.1.0 (1a2b3c4 2026-11-22)`.
+    // The version of a build with a known commit looks like `0.1.0 (1a2b3c4 2026-11-22)`.
     let (version, built) = whole.split_once(" (").unwrap_or((whole, ""));
     let (commit, date) = built.trim_end_matches(')').split_once(' ').unzip();
     json_line(out, &json!({"version": version, "commit": commit, "date": date}))?;

@@ -1,6 +1,6 @@
-//! A line on standard error while a command has nothing to print yet.
+//! A line on standard error that is shown while a command has no output yet.
 //!
-//! Any other output removes the line first: standard output, messages, and progress bars.
+//! Every other output first removes the line: text on standard output, messages and progress bars.
 
 use std::{
     io::{self, Write},
@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::environment::Environment;
 
-/// The delay before the line is shown; a quicker command shows no line.
+/// The delay before the line is shown. A command that is faster shows no line.
 const AFTER: Duration = Duration::from_millis(60);
 
 /// The time between two redraws of the seconds.
@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(250);
 
 const LINE: &str = "{wide_msg} {elapsed}";
 
-/// The line of this process, if there is one.
+/// The waiting line of this process, if one is shown.
 static LINE_SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
@@ -32,12 +32,12 @@ fn line() -> MutexGuard<'static, Option<ProgressBar>> {
     LINE_SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the line when it is dropped.
+/// A guard that removes the waiting line when it is dropped.
 pub(super) struct Waiting;
 
 impl Waiting {
-    /// Shows what the command does, if the command takes a moment; nothing if standard error is not
-    /// a terminal.
+    /// Shows a line about the command's work if the command takes a moment. Shows nothing if
+    /// standard error is not a terminal.
     pub(super) fn begin(environment: &Environment, text: &'static str) -> Waiting {
         if environment.progress {
             say(text);
@@ -52,7 +52,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Changes the text of the line.
+/// Changes the text of the waiting line.
 pub(super) fn say(text: impl Into<String>) {
     end();
     let bar = ProgressBar::new_spinner().with_message(text.into());
@@ -62,7 +62,7 @@ pub(super) fn say(text: impl Into<String>) {
     IS_WAITING.store(true, Ordering::Release);
     thread::spawn(move || {
         thread::sleep(AFTER);
-        // The lock is held, so that nothing is drawn after the line is removed.
+        // The lock is held here, so that nothing is drawn after another thread removed the line.
         let _line = line();
         if !bar.is_finished() {
             bar.enable_steady_tick(TICK);
@@ -70,7 +70,7 @@ pub(super) fn say(text: impl Into<String>) {
     });
 }
 
-/// Removes the line.
+/// Removes the waiting line.
 pub(super) fn end() {
     if IS_WAITING.swap(false, Ordering::AcqRel) {
         let mut line = line();
@@ -80,7 +80,7 @@ pub(super) fn end() {
     }
 }
 
-/// A writer that removes the line before each write.
+/// A writer that removes the waiting line before each write.
 pub(super) struct EndsWaiting<'a>(pub(super) &'a mut dyn Write);
 
 impl Write for EndsWaiting<'_> {

@@ -1,4 +1,4 @@
-//! `verbatim watch`.
+//! The command `verbatim watch`.
 
 use std::{
     io::Write,
@@ -19,7 +19,7 @@ use crate::{
     watch,
 };
 
-/// How long the program waits at its end for a refresh to stop and clean up.
+/// The maximum time that the program waits for a refresh to stop and clean up before it ends.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keep the indexes current until you stop it
@@ -74,7 +74,7 @@ pub(super) fn run(
     Ok(FOUND)
 }
 
-/// Waits until the user or the system wants the program to end.
+/// Waits until the user or the system asks the program to end.
 pub(super) async fn interrupted() -> std::io::Result<()> {
     #[cfg(unix)]
     {
@@ -89,7 +89,7 @@ pub(super) async fn interrupted() -> std::io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-/// Returns the text of an event for a log, with the command that helps, if there is one.
+/// Returns the text of an event for a log, with a command that helps if there is one.
 pub(super) fn described(event: &watch::Event) -> String {
     match event {
         watch::Event::Index(UpkeepEvent::NotImported { .. }) => {

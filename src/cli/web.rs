@@ -1,4 +1,4 @@
-//! `verbatim web`.
+//! The command `verbatim web`.
 
 use std::{io::Write, sync::Arc};
 
@@ -47,7 +47,7 @@ pub(super) fn run(
     let engine = Arc::new(engine);
     let (mut options, offer) = serve::offered(&args.serving, &engine, environment)?;
     let address = args.address.as_deref();
-    // The default port may be taken: the server then uses another port, and the browser opens that address.
+    // If the default port is taken, the server uses another port, and the browser opens that address.
     let places =
         ListenAt { address: address.or(Some(ADDRESS)), socket: None, may_move: address.is_none() };
     let page = serve::page(&engine, environment);
@@ -55,7 +55,7 @@ pub(super) fn run(
     let server = args.admission.server(&places, Some(page), config, environment)?;
     let server = server.with_search(listen::search_by(&engine, environment));
     let Some(address) = server.url() else { return Ok(FOUND) };
-    // Other users can see the command line of the browser, so the token must not be in the address.
+    // Other users can see the browser's command line, so the address that is opened must not have the token.
     let (mut printed, mut opened) = (address.clone(), address);
     if let Some(code) = server.login_code()? {
         let token = args.admission.token(config, environment)?;
@@ -64,7 +64,7 @@ pub(super) fn run(
     }
     writeln!(out, "{printed}")?;
     out.flush()?;
-    // The error of the `open` crate holds the address with the code, which only the browser may see.
+    // The error of the crate `open` is not printed, because it contains the address with the login code.
     if !args.no_open && open::that_detached(&opened).is_err() {
         complain("no browser could be started; open the address above");
     }

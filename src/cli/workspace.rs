@@ -1,4 +1,4 @@
-//! `verbatim workspace`.
+//! The command `verbatim workspace`.
 
 use std::{io::Write, path::PathBuf};
 
@@ -61,7 +61,7 @@ pub(super) struct Workspaces {
 }
 
 impl Workspaces {
-    /// Returns the folders that the flag names, else those of the environment or of the file.
+    /// Returns the folders in the flag, or else the folders in the environment or the configuration file.
     pub(super) fn or(&self, environment: &Environment) -> Vec<PathBuf> {
         let flag = self.folders.iter().map(|folder| folder.clone().into_os_string()).collect();
         let flag = Some(flag).filter(|_| !self.folders.is_empty());
@@ -114,7 +114,7 @@ pub(super) fn run(
         ));
     }
     for message in &found.unread {
-        // Like grep, the search goes on without files that cannot be read.
+        // The search continues without files that cannot be read, as grep does.
         complain(message);
     }
     Ok(if found.lines.is_empty() { NOTHING } else { FOUND })

@@ -7,10 +7,10 @@ use super::error::Error;
 /// The schemes of addresses. OpenSearch and Elasticsearch take the same requests.
 const PREFIXES: [&str; 2] = ["opensearch+", "elasticsearch+"];
 
-/// The port of a host that names none.
+/// The default port of a host.
 const DEFAULT_PORT: &str = ":9200";
 
-/// The longest name of an index. Names of generations are somewhat longer.
+/// The maximum length of an index name. The names of the real indexes behind the alias are a bit longer.
 const LONGEST_NAME: usize = 200;
 
 /// The form that an address must have.
@@ -26,15 +26,15 @@ pub(crate) struct Address {
     index: String,
 }
 
-/// Returns whether a text is meant as the address of an index, and not as the path of a database.
+/// Returns whether a text is the address of an index and not the path of a database.
 pub(crate) fn is_address(text: &str) -> bool {
     PREFIXES.iter().any(|prefix| text.starts_with(prefix))
 }
 
 impl Address {
-    /// Parses an address. Unless `is_insecure`, an address without TLS may only lead to this computer.
+    /// Parses an address. Without TLS, the address must be of this computer, unless `is_insecure` is set.
     pub(crate) fn parse(text: &str, is_insecure: bool) -> Result<Address, Error> {
-        // The part before an @ may be a password, so errors do not show it.
+        // Errors do not show the part before an @, because it may be a password.
         let shown = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
         let wrong =
             |reason: &str| Error::Address { given: shown.to_owned(), reason: reason.into() };
@@ -80,12 +80,12 @@ impl Address {
         Ok(address)
     }
 
-    /// The name of the index, which is an alias.
+    /// Returns the name of the index, which is an alias.
     pub(crate) fn index(&self) -> &str {
         &self.index
     }
 
-    /// Returns the beginning of the address of every request, one for each host.
+    /// Returns the base URL of each host.
     pub(super) fn roots(&self) -> Vec<String> {
         self.hosts.iter().map(|host| format!("{}://{host}", self.scheme)).collect()
     }

@@ -19,15 +19,15 @@ use crate::model::Stop;
 /// Bytes of documents in one request.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// The most requests that are on the way.
+/// The maximum number of requests that are sent but not yet answered.
 const MOST_ON_THE_WAY: usize = 4;
 
-/// How often documents are sent again after a busy node refused them.
+/// The maximum number of attempts to send documents that a busy node refuses.
 const MOST_ATTEMPTS: u32 = 12;
 
 const WHAT: &str = "write documents";
 
-/// Sends documents to an index.
+/// A sender of documents to an index.
 ///
 /// Invariant: a document of [`Bulk::add_after`] is sent after all documents that were added before it
 /// have arrived.
@@ -36,11 +36,11 @@ pub(super) struct Bulk<'a> {
     stop: &'a Stop,
     index: String,
     batch: String,
-    /// How many batches were sent, and how many of them have arrived.
+    /// The number of batches that were sent, and the number of batches that have arrived.
     sent: u64,
     arrived: u64,
     on_the_way: VecDeque<JoinHandle<Result<(), Error>>>,
-    /// Documents, each with the number of batches that must have arrived before.
+    /// Waiting documents, each with the number of batches that must arrive before it is sent.
     waiting: VecDeque<(u64, String)>,
 }
 
@@ -58,13 +58,13 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    /// Adds a document, as [`line`] returns it.
+    /// Adds a document in the form that [`line`] returns.
     pub(super) fn add(&mut self, line: &str) -> Result<(), Error> {
         self.batch.push_str(line);
         if self.batch.len() < BATCH_BYTES { Ok(()) } else { self.send() }
     }
 
-    /// Adds a document that may arrive only after those that were added before.
+    /// Adds a document that must arrive after all documents added before it.
     pub(super) fn add_after(&mut self, line: String) {
         let needed = self.sent + u64::from(!self.batch.is_empty());
         self.waiting.push_back((needed, line));
@@ -81,11 +81,11 @@ impl<'a> Bulk<'a> {
         self.wait_for(0)
     }
 
-    /// Sends the batch, and the waiting documents whose earlier batches have arrived.
+    /// Sends the batch, together with the waiting documents that may be sent now.
     fn send(&mut self) -> Result<(), Error> {
         self.wait_for(MOST_ON_THE_WAY - 1)?;
         let mut batch = std::mem::take(&mut self.batch);
-        // Many documents may have waited: a batch stays bounded.
+        // The size of a batch is bounded, because many documents may be waiting.
         while batch.len() < 2 * BATCH_BYTES
             && let Some((needed, _)) = self.waiting.front()
             && *needed <= self.arrived
@@ -112,7 +112,7 @@ impl<'a> Bulk<'a> {
     }
 }
 
-/// Returns two lines of a bulk request.
+/// Returns the two lines of a bulk request for one document.
 pub(super) fn line(
     client: &Client,
     name: &str,
@@ -126,7 +126,7 @@ pub(super) fn line(
     Ok(line)
 }
 
-/// Sends documents, and sends documents again that a busy node refused.
+/// Sends documents. Repeats the request for documents that a busy node refused.
 fn send(client: &Client, index: &str, body: String, stop: &Stop) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Answer {

@@ -1,10 +1,10 @@
 //! Sends requests to a cluster.
 //!
-//! A plain HTTP client: we send some ten kinds of requests, and check of each answer what counts for
-//! us, shards and single items too. The official client would add a second TLS and an asynchronous
-//! runtime to a library that works with threads.
+//! This is a plain HTTP client. There are only about ten kinds of requests, and each answer is checked
+//! completely, including shards and single items. The official client would add a second TLS library and an
+//! asynchronous runtime to this library, which uses threads.
 //!
-//! Invariant: a password or key is in the request's header and nowhere else, errors included.
+//! Invariant: a password or key is only in the header of requests, and never in an error.
 
 use std::{
     fmt, fs,
@@ -26,45 +26,45 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use super::{address::Address, error::Error};
 use crate::model::Stop;
 
-/// The longest time that a question's request takes.
+/// The timeout of a request for a question.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The longest time that a request of an import takes.
+/// The timeout of a request of an import.
 const IMPORT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How long connecting to a host may take.
+/// The timeout of connecting to a host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a question's request is repeated.
+/// The time for which a failing request for a question is repeated.
 const QUESTION_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a request of an import is repeated: long enough for another node to take over.
+/// The time for which a failing request of an import is repeated: long enough for another node to take over.
 const IMPORT_PATIENCE: Duration = Duration::from_secs(90);
 
-/// The pause before a request is repeated for the first time. It doubles each time.
+/// The pause before the first repetition of a request. The pause doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The longest pause.
+/// The maximum pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Time between two checks of the stop.
+/// The time between two checks for a stop request.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How many connections to a host are kept for later requests: one for each question at a time.
+/// The number of idle connections kept per host: one for each concurrent question.
 const MOST_CONNECTIONS: usize = 64;
 
-/// The most bytes of an answer.
+/// The maximum bytes of an answer.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// The most characters of an error's text that are shown.
+/// The maximum number of characters of an error's text that are shown.
 const MOST_SHOWN: usize = 300;
 
-/// How a cluster is entered.
+/// The credentials for a cluster.
 #[derive(Clone, Default)]
 pub(crate) struct Access {
     /// `user:password`, or `ApiKey KEY`.
     pub(crate) login: Option<String>,
-    /// The file of the trusted certificates; no others are trusted.
+    /// The file of the trusted certificates. No other certificates are trusted.
     pub(crate) ca: Option<PathBuf>,
 }
 
@@ -80,18 +80,18 @@ impl Access {
 /// A request.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    /// What is being done, for errors: "cannot …".
+    /// The action of the request, for errors such as "cannot …".
     pub(super) what: &'static str,
     pub(super) method: &'static str,
     /// The path after the host, with `/`.
     pub(super) path: String,
     pub(super) body: Option<Arc<String>>,
-    /// Whether the request is part of an import; then it may take longer.
+    /// Whether the request is part of an import. Such a request may take longer.
     pub(super) is_import: bool,
 }
 
 impl Call {
-    /// Returns a request that reads.
+    /// Returns a GET request.
     pub(super) fn get(what: &'static str, path: String) -> Call {
         Call { what, method: "GET", path, body: None, is_import: false }
     }
@@ -101,7 +101,7 @@ impl Call {
         Call { what, method, path, body: None, is_import: true }
     }
 
-    /// Returns the request with a body.
+    /// Adds a body to the request.
     pub(super) fn with(self, body: &Value) -> Call {
         self.with_text(body.to_string())
     }
@@ -111,7 +111,7 @@ impl Call {
     }
 }
 
-/// Sends requests to the hosts of an address.
+/// A client that sends requests to the hosts of an address.
 #[derive(Clone)]
 pub(crate) struct Client {
     address: Arc<Address>,
@@ -131,14 +131,14 @@ impl fmt::Debug for Client {
 /// The result of one attempt to send a request.
 enum Attempt {
     Answer(u16, Vec<u8>),
-    /// The host did not answer; another one, or a later attempt, may.
+    /// The host did not answer. Another host or a later attempt may succeed.
     Absent(String),
-    /// No attempt will work.
+    /// Every further attempt would fail too.
     Hopeless(String),
 }
 
 impl Client {
-    /// Returns a client; nothing is sent yet.
+    /// Returns a client. Sends no request yet.
     pub(crate) fn new(address: Address, access: Access) -> Result<Client, Error> {
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
@@ -179,7 +179,7 @@ impl Client {
         })
     }
 
-    /// The address of the index.
+    /// Returns the address of the index.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
@@ -196,13 +196,13 @@ impl Client {
         Error::Refused { address: self.address.to_string(), reason: reason.into() }
     }
 
-    /// Sends a request and reads the answer; an error if the index is not there.
+    /// Sends a request and reads the answer. Fails if the index does not exist.
     pub(super) fn ask<T: DeserializeOwned>(&self, call: Call, stop: &Stop) -> Result<T, Error> {
         let what = call.what;
         self.find(call, stop)?.ok_or_else(|| self.failed(what, "the index is not there"))
     }
 
-    /// Sends a request and reads the answer; `None` if the status is 404.
+    /// Sends a request and reads the answer. Returns `None` if the status is 404.
     pub(super) fn find<T: DeserializeOwned>(
         &self,
         call: Call,
@@ -222,7 +222,7 @@ impl Client {
         }
     }
 
-    /// Sends a request until it is answered or the patience is over.
+    /// Sends a request, and repeats it until it is answered or the time for repetitions is over.
     fn send(&self, call: &Call, stop: &Stop) -> Result<(u16, Vec<u8>), Error> {
         let patience = if call.is_import { IMPORT_PATIENCE } else { QUESTION_PATIENCE };
         let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
@@ -250,7 +250,7 @@ impl Client {
             if begun.elapsed() >= patience {
                 return Err(self.failed(call.what, format!("{why} (tried {failed} times)")));
             }
-            // The other hosts are tried at once.
+            // The other hosts are tried without a pause.
             if failed % self.roots.len() == 0 {
                 wait(pause, stop)?;
                 pause = (pause * 2).min(LONGEST_PAUSE);
@@ -258,12 +258,12 @@ impl Client {
         }
     }
 
-    /// Waits before an attempt with this number is followed by the next one.
+    /// Waits between the attempt with this number and the next attempt.
     pub(super) fn pause(&self, attempt: u32, stop: &Stop) -> Result<(), Error> {
         wait((FIRST_PAUSE * attempt * attempt).min(LONGEST_PAUSE), stop)
     }
 
-    /// Sends a request once, and waits for its answer or the stop.
+    /// Sends a request once, and waits for its answer or for a stop request.
     fn attempt(&self, call: &Call, stop: &Stop) -> Result<Attempt, Error> {
         let host = self.host.load(Ordering::Relaxed) % self.roots.len();
         let url = format!("{}{}", self.roots[host], call.path);
@@ -303,7 +303,7 @@ impl Client {
     }
 }
 
-/// Returns the reason of the error in an answer.
+/// Returns the reason in an answer with an error.
 fn reason(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Said {
@@ -321,13 +321,13 @@ fn reason(body: &[u8]) -> String {
     shown(&text)
 }
 
-/// Returns whether the reason of an error is that the cluster lets nobody write, because the disk of a
-/// node is full. This can last for days.
+/// Returns whether the cluster refuses all writes because the disk of a node is full. This state can last for
+/// days.
 pub(super) fn is_full(reason: &str) -> bool {
     reason.contains("read-only-allow-delete")
 }
 
-/// Returns what is wrong for the reason of such an error.
+/// Returns an explanation of an error for which `is_full` is true.
 pub(super) fn full(reason: &str) -> String {
     format!("the disk of a node is nearly full; make room there, then do it again: {reason}")
 }
@@ -378,10 +378,10 @@ fn exchange(agent: &ureq::Agent, url: &str, header: Option<String>, call: &Call)
     }
 }
 
-/// Returns what an error of sending means.
+/// Converts an error of sending to the result of the attempt.
 fn unsent(error: &ureq::Error, timeout: Duration) -> Attempt {
     match error {
-        // A question that timed out once would time out again.
+        // A request that timed out once would probably time out again.
         ureq::Error::Timeout(ureq::Timeout::Global) => {
             Attempt::Hopeless(format!("it did not answer within {} seconds", timeout.as_secs()))
         }

@@ -1,4 +1,4 @@
-//! Messages and conversations as documents of an index.
+//! The documents of an index: messages and conversations.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -25,7 +25,7 @@ pub(super) const CONVERSATION: &str = "c";
 /// has nearly every three characters of a language somewhere, and few of its five.
 const SHORT_TEXT: usize = 1_000;
 
-/// The bytes of the hash in the name of a document. They are whole characters of Base64.
+/// The bytes of the hash in a document's name. Base64 encodes this number of bytes without padding.
 const HASH_BYTES: usize = 12;
 
 /// A message as a document.
@@ -37,7 +37,7 @@ pub(super) struct MessageDocument {
     pub(super) id: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) role: String,
-    /// The hash of the role, if SQL finds the message by it.
+    /// The hash of the role, if the role is a text, so that SQL finds the message by the role.
     #[serde(skip_serializing_if = "Option::is_none")]
     rh: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ pub(super) struct MessageDocument {
     ld: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// Whether the content has no reliable grams, so that every search looks at it.
+    /// Whether the content is irregular. Then it has no reliable grams, and is a candidate in every search.
     #[serde(default, skip_serializing_if = "is_false")]
     odd: bool,
     /// The folded characters of the texts, and the grams of two, three and five of them, each once. Not in
@@ -87,7 +87,7 @@ pub(super) struct MessageDocument {
     /// The length in terms.
     #[serde(default)]
     pub(super) l: u32,
-    /// The terms, a character for each word of the vector, and the packed vector in Base64; not in
+    /// The terms, the words of the vector (one character each), and the packed vector in Base64. Not in
     /// `_source`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) w: String,
@@ -97,7 +97,7 @@ pub(super) struct MessageDocument {
     pub(super) v: String,
 }
 
-/// The time, the position, the row and the hash of a message; messages without one come last.
+/// The sort key of a message: time, position, row and hash. Messages without a value come last.
 pub(super) type MessageOrder = (Option<i64>, Option<u32>, Option<i64>, i64, i64);
 
 fn is_false(value: &bool) -> bool {
@@ -197,7 +197,7 @@ fn of_one_letter(texts: &[Vec<char>]) -> String {
     BTreeSet::from_iter(of_one.map(code)).into_iter().collect()
 }
 
-/// A conversation as a document, with the facts about its messages that lists and counts need.
+/// A conversation as a document, with the data of its messages that lists and counts need.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ConversationDocument {
     pub(super) kind: String,
@@ -220,23 +220,23 @@ pub(super) struct ConversationDocument {
     link: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<OriginDocument>,
-    /// The hash of what was imported last.
+    /// The hash of the last imported version.
     pub(super) digest: String,
-    /// The roles and the models that the messages have.
+    /// The roles and the models of the messages, without repeats.
     roles: Vec<String>,
     models: Vec<String>,
-    /// For each message its role, its model or −1, and its time.
+    /// For each message: the number of its role, the number of its model or −1, and its time.
     messages: Vec<TallyDocument>,
     /// The hash of the conversation's id.
     #[serde(default)]
     c: i64,
-    /// A title made from the messages, if the conversation has none; and the summary.
+    /// The title made from the messages if the conversation has no title, and the summary.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) made: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) summary: String,
-    /// The hashes of the terms of the title and of the summary, a character for each word of the
-    /// vector, and the packed vector in Base64; not in `_source`.
+    /// The hashes of the title's and the summary's terms, the words of the vector (one character each), and
+    /// the packed vector in Base64. Not in `_source`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) tw: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -259,16 +259,16 @@ struct OriginDocument {
     branch: Option<String>,
 }
 
-/// The facts about a message that counts need.
+/// The data of a message that counts need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tallied {
-    /// The places of the role and the model in the lists of their conversation.
+    /// The numbers of the role and the model in the lists of the conversation.
     pub(crate) role: u32,
     pub(crate) model: Option<u32>,
     pub(crate) time: Option<Instant>,
 }
 
-/// Collects the facts about messages that the document of their conversation holds.
+/// A collector of the messages' data for the document of their conversation.
 #[derive(Debug, Default)]
 pub(super) struct MessageTally {
     roles: Vec<String>,
@@ -337,7 +337,7 @@ impl ConversationDocument {
         self.messages.len()
     }
 
-    /// Returns the parts of the document: the conversation, the roles, the models, the messages.
+    /// Splits the document into the conversation, the roles, the models and the messages' data.
     pub(super) fn into_parts(self) -> (StoredConversation, Vec<String>, Vec<String>, Vec<Tallied>) {
         let bytes = self.title_bytes.and_then(|text| STANDARD.decode(text).ok());
         let link = self.link;
@@ -376,17 +376,17 @@ pub(super) fn conversation_name(id: &str) -> String {
     format!("c{}", long_hash(id))
 }
 
-/// Returns the beginning of the names of the documents of a conversation's messages.
+/// Returns the prefix of the names of a conversation's message documents.
 pub(super) fn message_names(id: &str) -> String {
     format!("m{}", long_hash(id))
 }
 
-/// Returns a hash of a fixed length. The cluster stores names of these characters as bytes.
+/// Returns a hash of a fixed length. The cluster stores names in URL-safe Base64 compactly as bytes.
 fn long_hash(id: &str) -> String {
     URL_SAFE_NO_PAD.encode(&Sha256::digest(id)[..HASH_BYTES])
 }
 
-/// Takes the hash of a conversation with all its messages.
+/// A hasher of a conversation with all its messages.
 #[derive(Default)]
 pub(super) struct ConversationDigest(Sha256);
 
@@ -412,7 +412,7 @@ impl ConversationDigest {
     }
 }
 
-/// Returns how often each id came so far, so that equal ids of one conversation are told apart.
+/// Counts an id and returns its number of occurrences so far, which distinguishes equal ids.
 pub(super) fn occurrence<'i>(seen: &mut HashMap<&'i str, u32>, id: &'i str) -> u32 {
     let count = seen.entry(id).or_default();
     *count += 1;

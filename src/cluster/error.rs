@@ -2,7 +2,7 @@
 
 use crate::text::expression::ExpressionError;
 
-/// An error of a cluster. No text of it has a password or a key.
+/// An error of a cluster. Its texts never contain a password or a key.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The address does not have the right form.
@@ -11,7 +11,7 @@ pub(crate) enum Error {
     /// A request failed.
     #[error("{address}: cannot {what}: {why}")]
     Failed { address: String, what: &'static str, why: String },
-    /// The index is not one of ours, or of another version.
+    /// The index belongs to another program or to a later version.
     #[error("{address}: {reason}")]
     Foreign { address: String, reason: String },
     /// An earlier version of the program wrote the index.

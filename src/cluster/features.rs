@@ -1,8 +1,8 @@
 //! Makes the features of a text for ranked search: its terms, its length, and its vector.
 //!
-//! The client compares packed vectors. The cluster finds near vectors by words: a document has a word
-//! for each dimension in which its vector goes far in one direction. The words that two vectors share
-//! estimate their dot product. A word is one character, because most of a document are words.
+//! The client compares packed vectors. The cluster finds near vectors by vector words: a document has a word
+//! for each dimension in which its vector has a large component. The words that two vectors share estimate
+//! their dot product. Each word is a single character, because words are the largest part of a document.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
@@ -17,18 +17,18 @@ use crate::{
     },
 };
 
-/// The levels at which a component gets a word, in standard deviations of all components; and how much
-/// the word adds to the estimate of the component. The estimate is the mean of a normal distribution
-/// between this level and the next one.
+/// The levels above which a component gets a word, in standard deviations of all components, and the amount
+/// that the word adds to the estimate of the component. The estimate is the mean of a normal distribution
+/// between this level and the next.
 const LEVELS: [(f32, f32); 2] = [(1.2, 1.518), (2.0, 0.855)];
 
-/// The character of the first word. The characters of 256 dimensions take two bytes each.
+/// The character of the first word. The words of 256 dimensions take two bytes each in UTF-8.
 const FIRST_WORD: u32 = 0x100;
 
-/// The most dimensions of a question that are looked up.
+/// The maximum number of dimensions of a question that are looked up.
 const MOST_DIMENSIONS: usize = 64;
 
-/// Makes the features of documents for ranked search.
+/// A maker of the features of documents for ranked search.
 pub(super) struct FeatureMaker {
     tokenizer: Tokenizer,
     model: Model,
@@ -40,8 +40,8 @@ impl Default for FeatureMaker {
     }
 }
 
-/// Returns the built-in model, which makes the vectors of indexes. A provider would be asked for every
-/// message.
+/// Returns the model for the vectors of indexes: always the built-in model, because a provider would get a
+/// request for every message.
 pub(super) fn model() -> Model {
     Model::built_in()
 }
@@ -60,8 +60,8 @@ impl FeatureMaker {
         (document.vt, document.v) = self.vector(&text);
     }
 
-    /// Adds the summary, its terms and its vector to the document of a conversation, whose messages are
-    /// in reading order.
+    /// Adds the summary, its terms and its vector to the document of a conversation. The messages must be in
+    /// reading order.
     pub(super) fn add_summary(
         &self,
         document: &mut ConversationDocument,
@@ -112,7 +112,7 @@ impl FeatureMaker {
     }
 }
 
-/// Returns the words by which near vectors are found, with what each adds to the estimate.
+/// Returns the words by which near vectors are found, and the amount that each word adds to the estimate.
 pub(super) fn near(vector: &[f32]) -> Vec<(String, f32)> {
     let mut dimensions: Vec<usize> = (0..vector.len()).filter(|at| vector[*at] != 0.0).collect();
     dimensions.sort_by(|a, b| vector[*b].abs().total_cmp(&vector[*a].abs()));
@@ -142,7 +142,7 @@ fn hashes(tokenizer: &Tokenizer, text: &str) -> String {
     words.join(" ")
 }
 
-/// Returns the text of a message as it is shown.
+/// Returns the shown text of a message.
 fn shown(message: &StoredMessage) -> std::borrow::Cow<'_, str> {
     match &message.decoded {
         Some(decoded) => decoded.into(),

@@ -1,4 +1,4 @@
-//! The indexes behind an alias: one for each state that an import made.
+//! The generations of an index: each import makes a new index behind the alias.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::model::Stop;
 
-/// Digits of the number of a generation in its name.
+/// The number of digits of a generation's number in its name.
 const DIGITS: usize = 6;
 
 /// An index that an import made or is making.
@@ -23,11 +23,11 @@ pub(super) struct Generation {
     pub(super) name: String,
     /// The hash that identifies the import.
     pub(super) import: String,
-    /// The index that was current before; empty for the first one.
+    /// The name of the previous current index; empty for the first index.
     pub(super) base: String,
     /// Whether the index began as a copy of `base`.
     is_copy: bool,
-    /// The model of the vectors; empty if they come from several models.
+    /// The name of the vectors' model; empty if the vectors come from several models.
     pub(super) model: String,
     /// The version of the index layout.
     format: u64,
@@ -51,7 +51,7 @@ struct Mappings {
     meta: BTreeMap<String, Value>,
 }
 
-/// Returns the name of the index that the alias leads to; `None` if there is nothing of that name.
+/// Returns the name of the index behind the alias; `None` if the alias does not exist.
 pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>, Error> {
     match of_alias(client, stop)? {
         Some(found) => checked(client, found).map(|found| Some(found.name)),
@@ -59,13 +59,13 @@ pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>, Er
     }
 }
 
-/// Returns what the indexes that the alias leads to say of themselves, by name.
+/// Returns the mappings of the indexes behind the alias, by name of the index.
 fn aliased(client: &Client, stop: &Stop) -> Result<BTreeMap<String, Described>, Error> {
     let path = format!("/{}/_mapping", client.address().index());
     Ok(client.find(Call::get("look up the index", path), stop)?.unwrap_or_default())
 }
 
-/// Returns the index that the alias leads to, also if an earlier version wrote it.
+/// Returns the index behind the alias, even if an earlier version wrote it.
 pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation>, Error> {
     let alias = client.address().index();
     let found = aliased(client, stop)?;
@@ -84,7 +84,7 @@ pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation
     }
 }
 
-/// Returns what an index says of itself; `None` if it is not ours.
+/// Reads the metadata of an index; returns `None` if another program made the index.
 fn generation(name: &str, described: &Described) -> Option<Generation> {
     let meta = described.mappings.meta.get(META)?;
     let text = |key: &str| meta[key].as_str().unwrap_or_default().to_owned();
@@ -98,7 +98,7 @@ fn generation(name: &str, described: &Described) -> Option<Generation> {
     })
 }
 
-/// Returns an index if it has the format of this version.
+/// Returns the given index if it has the format of this version, otherwise an error.
 fn checked(client: &Client, found: Generation) -> Result<Generation, Error> {
     match found.format {
         FORMAT => Ok(found),
@@ -110,7 +110,7 @@ fn checked(client: &Client, found: Generation) -> Result<Generation, Error> {
     }
 }
 
-/// Returns what an index says of itself.
+/// Returns the metadata of an index.
 pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Generation, Error> {
     let call = Call::get("look up the index", format!("/{name}/_mapping"));
     let found = client.find::<BTreeMap<String, Described>>(call, stop)?.unwrap_or_default();
@@ -120,7 +120,7 @@ pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Gene
     }
 }
 
-/// Returns every index that imports made under the alias, also those that were not finished.
+/// Returns all indexes that imports made for the alias, including unfinished indexes.
 pub(super) fn all(client: &Client, stop: &Stop) -> Result<Vec<Generation>, Error> {
     let pattern = format!("/{}-v*/_mapping", client.address().index());
     let call = Call::import("list the indexes", "GET", pattern);
@@ -134,7 +134,7 @@ pub(super) fn all(client: &Client, stop: &Stop) -> Result<Vec<Generation>, Error
     Ok(ours.filter_map(|(name, it)| generation(name, it)).collect())
 }
 
-/// Makes the index that replaces the current one: a copy of the current one, or an empty index.
+/// Makes the index that will replace the current index: a copy of the current index, or an empty index.
 pub(super) fn begin(
     client: &Client,
     current: Option<&str>,
@@ -167,13 +167,13 @@ pub(super) fn begin(
             make(client, call, stop)?;
         }
         Some(current) => {
-            // A copy of an index that nobody writes to shares its files.
+            // The copy shares the current index's files, because that index is blocked for writing.
             let call = Call::import(what, "POST", format!("/{current}/_clone/{name}"));
             make(client, call.with(&json!({ "settings": copied_settings() })), stop)?;
             let call = Call::import(what, "PUT", format!("/{name}/_mapping"));
             let call = call.with(&json!({ "_meta": { META: meta } }));
             if let Err(error) = client.ask::<Value>(call, stop) {
-                // No later attempt knows this index.
+                // Deleted at once, because no later attempt would find this index.
                 let _ = delete(client, &name, &Stop::never());
                 return Err(error);
             }
@@ -190,7 +190,7 @@ pub(super) fn begin(
     })
 }
 
-/// Makes an index. No other import knows its name: if the index is there already, a node made it and
+/// Makes an index. Its name is random: if the index exists already, a node made it in an earlier attempt and
 /// stopped before it could answer.
 fn make(client: &Client, call: Call, stop: &Stop) -> Result<(), Error> {
     match client.ask::<Value>(call, stop) {
@@ -199,16 +199,16 @@ fn make(client: &Client, call: Call, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// Waits until the shards of an index are there: `yellow` for one of each, `green` for all.
+/// Waits until the shards of an index are available: one copy of each for `yellow`, all for `green`.
 pub(super) fn wait_for(
     client: &Client,
     name: &str,
     status: &str,
     stop: &Stop,
 ) -> Result<(), Error> {
-    /// Seconds that one request waits.
+    /// The number of seconds that one request waits.
     const SECONDS: u32 = 20;
-    /// How often it is repeated.
+    /// The maximum number of requests.
     const TIMES: u32 = 9;
 
     #[derive(Deserialize)]
@@ -218,7 +218,7 @@ pub(super) fn wait_for(
     for _ in 0..TIMES {
         let path = format!("/_cluster/health/{name}?wait_for_status={status}&timeout={SECONDS}s");
         let call = Call::import("see the health of the index", "GET", path);
-        // A health that timed out has the status 408.
+        // A health request that timed out has the status 408.
         match client.ask::<Health>(call, stop) {
             Ok(Health { timed_out: false }) => return Ok(()),
             Ok(_) => {}
@@ -231,16 +231,15 @@ pub(super) fn wait_for(
     Err(client.failed("finish the index", why))
 }
 
-/// The bytes from which an index is large.
+/// The size in bytes from which an index counts as large.
 const LARGE: u64 = 64 << 20;
 
-/// How often a large index is asked whether it still keeps documents for lagging copies. It looks
-/// itself every 30 seconds.
+/// The maximum number of checks for retention leases. The cluster updates its leases every 30 seconds.
 const LEASE_CHECKS: u32 = 25;
 
-/// Waits until a large index keeps no documents for copies of its shards that lag behind. For these,
-/// the cluster stores each document a second time with all its fields, and a merge leaves this out only
-/// when nothing may ask for it any more.
+/// Waits until a large index has no retention leases for copies of its shards that lag behind. For such
+/// copies, the cluster stores each document a second time with all its fields. A merge drops this second
+/// version only if no lease covers it.
 fn let_go(client: &Client, name: &str, stop: &Stop) -> Result<(), Error> {
     let what = "prepare the merge";
     let flush = Call::import(what, "POST", format!("/{name}/_flush"));
@@ -264,7 +263,7 @@ fn let_go(client: &Client, name: &str, stop: &Stop) -> Result<(), Error> {
     Ok(())
 }
 
-/// Merges the segments of an index that was written anew, and waits for the copies of its shards.
+/// Merges the segments of an index, unless it began as a copy, and waits for the replicas of its shards.
 pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Result<(), Error> {
     let name = &written.name;
     if !written.is_copy {
@@ -273,7 +272,7 @@ pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Re
         for step in ["_forcemerge?max_num_segments=1", "_refresh", "_flush"] {
             let path = format!("/{name}/{step}");
             let call = Call::import("merge the segments of the index", "POST", path);
-            // After a timeout the cluster goes on merging, and answers are right without the merge.
+            // Errors are ignored: after a timeout the merge continues, and no answer depends on it.
             if let Err(Error::Stopped) = client.ask::<Value>(call, stop) {
                 return Err(Error::Stopped);
             }
@@ -284,13 +283,13 @@ pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Re
     wait_for(client, name, "green", stop)
 }
 
-/// Deletes an index, if it is there.
+/// Deletes an index, if it exists.
 pub(super) fn delete(client: &Client, name: &str, stop: &Stop) -> Result<(), Error> {
     let call = Call::import("delete an index", "DELETE", format!("/{name}"));
     client.find::<Value>(call, stop).map(drop)
 }
 
-/// Closes an index for writing, and moves the alias to it.
+/// Blocks an index for writing, and moves the alias to the index.
 pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result<(), Error> {
     let what = "finish the index";
     let call = Call::import(what, "PUT", format!("/{}/_settings", done.name));
@@ -304,11 +303,11 @@ pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result
     }
     let call = Call::import(what, "POST", "/_aliases".to_owned());
     let moved = client.find::<Value>(call.with(&json!({ "actions": actions })), stop);
-    // The answer of an earlier attempt may have been lost.
+    // The alias is checked, because the answer of a successful attempt may have been lost.
     let found = aliased(client, stop)?;
     match (found.contains_key(&done.name), found.len()) {
         (true, 1) => return Ok(()),
-        // Each of two first imports adds its index. Whoever sees two takes its own back.
+        // Two simultaneous first imports both add their index. One that sees both removes its own.
         (true, _) => {
             let actions = json!([{ "remove": { "index": done.name, "alias": alias } }]);
             let call = Call::import(what, "POST", "/_aliases".to_owned());
@@ -319,8 +318,8 @@ pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result
     Err(client.failed(what, "another import was finished meanwhile; run this one again"))
 }
 
-/// Deletes the indexes that no reader needs: all but the current one and the one before it. Indexes
-/// that other imports began meanwhile stay until the next import.
+/// Deletes the indexes that no reader needs. Keeps the current index, the previous index, and indexes that
+/// other imports began meanwhile.
 pub(super) fn tidy(client: &Client, done: &Generation, stop: &Stop) -> Result<(), Error> {
     for old in all(client, stop)? {
         let is_beside = old.base == done.base || old.base == done.name;
@@ -331,7 +330,7 @@ pub(super) fn tidy(client: &Client, done: &Generation, stop: &Stop) -> Result<()
     Ok(())
 }
 
-/// Deletes every index of the alias but one.
+/// Deletes all indexes of the alias except one.
 pub(super) fn keep_only(client: &Client, kept: &str, stop: &Stop) -> Result<(), Error> {
     for old in all(client, stop)?.into_iter().filter(|old| old.name != kept) {
         delete(client, &old.name, stop)?;

@@ -1,7 +1,7 @@
-//! Writes conversations into an index: a copy of the current one, which takes its place at the end.
+//! Writes conversations into a copy of the current index. The copy replaces the current index at the end.
 //!
-//! Invariant: the document of a conversation is sent after the documents of its messages have arrived.
-//! So an import that was killed can continue where it stopped.
+//! Invariant: the document of a conversation is sent only after the documents of its messages have arrived.
+//! So a killed import can continue where it stopped.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,10 +22,10 @@ use super::{
 };
 use crate::model::{Instant, Stop, StoredConversation, StoredMessage};
 
-/// The most bytes of one document: clusters take requests of 100 MB.
+/// The maximum bytes of one document. Clusters accept requests of up to 100 MB.
 const LONGEST_DOCUMENT: usize = 95 << 20;
 
-/// What an import changed.
+/// The numbers of conversations and messages that an import changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Imported {
     pub(crate) new_conversations: u64,
@@ -35,23 +35,22 @@ pub(crate) struct Imported {
     pub(crate) messages: u64,
 }
 
-/// Writes conversations into an index.
-/// The conversations are handed over twice: all of them to [`Importer::plan`], which finds the changed
-/// ones, and the changed ones to [`Importer::put`].
+/// A writer of conversations into an index. First all conversations are given to [`Importer::plan`], which
+/// finds the changed conversations. Then the changed conversations are given to [`Importer::put`].
 pub(crate) struct Importer<'a> {
     client: &'a Client,
     stop: &'a Stop,
-    /// The index that the alias leads to now, and its conversations by id.
+    /// The index behind the alias now, and its conversations by id.
     current: Option<String>,
     known: HashMap<String, ClusterConversation>,
     /// The hashes of the conversations that changed, by id.
     changed: HashMap<String, String>,
     /// The messages of the conversations that changed.
     to_write: u64,
-    /// Hashes of all ids that were met, to tell equal ids apart.
+    /// The hashes of all planned ids, to detect repeated ids.
     met: HashSet<i64>,
     target: Option<Generation>,
-    /// The digests of the conversations that an earlier attempt has written.
+    /// The hashes of the conversations that an earlier attempt wrote, by id.
     written: HashMap<String, String>,
     /// The sender of documents to the new index.
     bulk: Option<Bulk<'a>>,
@@ -95,7 +94,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Notes whether a conversation changed since it was imported.
+    /// Records whether a conversation changed since its last import.
     pub(crate) fn plan(
         &mut self,
         conversation: &StoredConversation,
@@ -124,8 +123,8 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// Makes the index to write to, or finds the index that an earlier attempt of the same import
-    /// began; returns whether there is anything to write.
+    /// Makes the index to write to, or finds the index that an earlier attempt of the same import began.
+    /// Returns whether there is anything to write.
     pub(crate) fn begin(&mut self) -> Result<bool, Error> {
         if self.changed.is_empty() && self.current.is_some() {
             return Ok(false);
@@ -140,8 +139,8 @@ impl<'a> Importer<'a> {
         Ok(true)
     }
 
-    /// Returns an importer that writes all conversations of the current index into a new one, with what
-    /// an earlier attempt has written.
+    /// Returns an importer that writes all conversations of the current index into a new index. Continues an
+    /// earlier attempt, if there is one.
     pub(super) fn anew(
         client: &'a Client,
         current: &str,
@@ -156,7 +155,7 @@ impl<'a> Importer<'a> {
         Ok(importer)
     }
 
-    /// Returns the index that the same work began, or a new one: a copy of the current one, or empty.
+    /// Returns the index that an earlier attempt began, or makes one: a copy of the current index, or empty.
     fn begun_or_new(&mut self, import: &str, is_copy: bool) -> Result<Generation, Error> {
         let base = self.current.clone().unwrap_or_default();
         let begun = generation::all(self.client, self.stop)?.into_iter().find(|it| {
@@ -194,7 +193,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Returns the ids of the conversations that have to be handed over.
+    /// Returns the ids of the conversations that must be given to `Importer::put`.
     pub(crate) fn wanted(&self) -> HashSet<String> {
         let is_left = |(id, digest): &(&String, &String)| self.written.get(*id) != Some(*digest);
         self.changed.iter().filter(is_left).map(|(id, _)| id.clone()).collect()
@@ -205,7 +204,7 @@ impl<'a> Importer<'a> {
         self.to_write
     }
 
-    /// Writes a conversation. Messages of earlier imports that the conversation no longer has are kept.
+    /// Writes a conversation. Keeps messages of earlier imports that the conversation no longer has.
     pub(crate) fn put(
         &mut self,
         conversation: &StoredConversation,
@@ -231,7 +230,7 @@ impl<'a> Importer<'a> {
         };
         let names = document::message_names(&id);
         let mut tally = MessageTally::default();
-        // A document's name has the place of its message, so that neighbouring messages can be found.
+        // Names contain the message's place, so that the messages around it can be found by name.
         let mut messages = messages;
         messages.sort_by_key(|message| (message.position, message.time, message.row));
         for (place, message) in (0..).zip(&messages) {
@@ -259,7 +258,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// Sends the remaining documents, makes them visible, and replaces the current index.
+    /// Sends the remaining documents, makes all documents visible, and replaces the current index.
     pub(crate) fn finish(mut self) -> Result<Imported, Error> {
         let Some(target) = self.target.take() else { return Ok(self.imported) };
         if let Some(bulk) = self.bulk.take() {
@@ -288,7 +287,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Fails unless the index has every message that its conversations tell of.
+    /// Fails unless the index has as many messages as its conversations record.
     fn check(&self, index: &str) -> Result<(), Error> {
         let (there, expected) = view::messages_there(self.client, index, self.stop)?;
         if there == expected {
@@ -302,8 +301,8 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// Merges a new version of a conversation into the old one, as an import into a file does: an older
-/// version only adds messages, and messages that the new version lacks come after the others.
+/// Merges a new version of a conversation into the old version, like an import into a database: an older
+/// version only adds messages, and messages that the new version lacks come last.
 fn merged(
     old: &StoredConversation,
     old_messages: Vec<StoredMessage>,

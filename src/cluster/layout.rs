@@ -2,48 +2,48 @@
 
 use serde_json::{Value, json};
 
-/// The version of the layout, which every index stores. It must rise when the stored data change.
+/// The version of the layout. Every index stores it. The version must rise when the stored data change.
 pub(super) const FORMAT: u64 = 5;
 
-/// The name of our entry in the metadata of an index.
+/// The name of this program's entry in the metadata of an index.
 pub(super) const META: &str = "verbatim";
 
-/// The shards of a new index. At about 30 GB each they hold some 60 million messages.
+/// The number of shards of a new index. With about 30 GB each, they hold about 60 million messages.
 const SHARDS: u32 = 3;
 
-/// The most characters of a term of ranked search.
+/// The maximum length of a term for ranked search, in characters.
 const LONGEST_TERM: u32 = 1_000;
 
-/// The parameters k1 and b of BM25 by which the cluster proposes messages. The client scores them
-/// again.
+/// The parameters k1 and b of BM25 with which the cluster proposes messages. The client scores the proposed
+/// messages again.
 const SATURATION: f32 = 1.0;
 const LENGTH_WEIGHT: f32 = 0.5;
 
-/// The settings that a copy of an index needs too.
+/// Returns the settings for a copy of an index.
 pub(super) fn copied_settings() -> Value {
     let mut settings = finished_settings();
-    // A copy begins with the write block of the finished index, which is removed here.
+    // A copy inherits the write block of the finished index, so the block is removed.
     settings["index.blocks.write"] = Value::Null;
     settings
 }
 
-/// The settings of a finished index: one replica of each shard, if there is a second node.
+/// Returns the settings of a finished index: one replica of each shard, if there is a second node.
 pub(super) fn finished_settings() -> Value {
     json!({ "index.auto_expand_replicas": "0-1" })
 }
 
-/// Returns the body that makes an empty index.
+/// Returns the body of the request that makes an empty index.
 pub(super) fn new_index(meta: &Value) -> Value {
     let order: Vec<&str> = ORDER.to_vec();
     json!({
         "settings": {
             "number_of_shards": SHARDS,
-            // Replicas are made of the finished index, so that each document is analysed once.
+            // Replicas are copied from the finished index, so that each document is analysed only once.
             "number_of_replicas": 0,
             "refresh_interval": "-1",
-            // A node that is gone is replaced soon: an import waits for it.
+            // The shards of a lost node are assigned to other nodes soon, because an import waits for them.
             "unassigned.node_left.delayed_timeout": "5s",
-            // Each segment is in the order of answers, so that it can stop after the first hits.
+            // Segments are sorted in the order of answers, so that a search can stop after the first hits.
             "sort.field": order,
             "sort.order": order.iter().map(|_| "desc").collect::<Vec<_>>(),
             "sort.missing": order.iter().map(|_| "_last").collect::<Vec<_>>(),
@@ -65,17 +65,17 @@ pub(super) fn new_index(meta: &Value) -> Value {
     })
 }
 
-/// The fields that answers are sorted by, newest first: seconds, nanoseconds, position, row, and a
-/// hash that tells all messages apart.
+/// The fields by which answers are sorted, newest first: seconds, nanoseconds, position, row, and a hash that
+/// is unique for each message.
 pub(super) const ORDER: [&str; 5] = ["s", "n", "p", "r", "k"];
 
 /// Returns the fields of an index.
 fn mapping(meta: &Value) -> Value {
-    // No frequencies and positions: the client compares the texts itself.
+    // Frequencies and positions are not indexed, because the client compares the texts itself.
     let grams = json!({
         "type": "text", "analyzer": "characters", "norms": false, "index_options": "docs",
     });
-    // The score of a document is the sum of the boosts of the words that a query has.
+    // The score of a document is the sum of the boosts of the query words that it has.
     let words = |analyzer: &str| {
         json!({
             "type": "text", "analyzer": analyzer, "norms": false, "index_options": "docs",

@@ -1,11 +1,11 @@
-//! Conversations in an index of OpenSearch, for users for whom one machine is too small.
+//! Conversations in an index of OpenSearch, for data that is too large for one machine.
 //!
-//! The cluster proposes messages by n-grams, and their texts are compared here, so that an answer is
-//! exactly the one that a database gives. Conversations are read once for each state and kept.
+//! The cluster proposes messages by n-grams. This module then compares their texts, so that answers are
+//! exactly those of a database. The list of conversations is read once for each state and kept in memory.
 //!
-//! Invariant: an index that the alias leads to never changes. An import writes a copy of it and
-//! moves the alias at the end, so a reader sees all of an import or nothing of it.
-//! Invariant: an answer is whole or an error: no shard is left out.
+//! Invariant: the index behind the alias never changes. An import writes a copy of the index and moves the
+//! alias at the end. So a reader sees either the whole import or none of it.
+//! Invariant: an answer covers all shards; otherwise it is an error.
 
 mod address;
 mod bulk;
@@ -34,18 +34,18 @@ pub(crate) use view::{ClusterConversation, Taken, View};
 
 use crate::model::Stop;
 
-/// An index in a cluster, and the state of it that was asked last.
+/// An index in a cluster, and the last state that was read.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     client: Result<Client, Error>,
     view: Mutex<Option<Arc<View>>>,
-    /// The statistics for ranking, of the state that was ranked last.
+    /// The statistics for ranking, for the last state that was ranked.
     size: Mutex<Option<RankedSize>>,
 }
 
 impl Cluster {
-    /// Returns the index at an address; nothing is sent before the first question. Without TLS, the
-    /// address may only lead to this computer, unless `is_insecure`.
+    /// Returns the index at an address. Sends no request before the first question. Without TLS, the address
+    /// must be of this computer, unless `is_insecure` is set.
     pub(crate) fn at(address: &str, is_insecure: bool, access: Access) -> Cluster {
         let address = Address::parse(address, is_insecure);
         Cluster {
@@ -55,13 +55,12 @@ impl Cluster {
         }
     }
 
-    /// Returns the client; an error if the address is wrong, or if the file of trusted certificates cannot
-    /// be read.
+    /// Returns the client. Fails if the address is wrong or the file of trusted certificates cannot be read.
     pub(crate) fn client(&self) -> Result<&Client, Error> {
         self.client.as_ref().map_err(Clone::clone)
     }
 
-    /// Opens the state that the index is in now.
+    /// Opens the current state of the index.
     pub(crate) fn view(&self, stop: &Stop) -> Result<Arc<View>, Error> {
         let client = self.client()?;
         let now = generation::current(client, stop)?
@@ -88,8 +87,8 @@ impl Cluster {
         Ok(known().insert(size).clone())
     }
 
-    /// Returns the state that was asked last, without a request. Details of hits come from the same
-    /// state as the hits.
+    /// Returns the last state without a request, so that the details of hits come from the same state as the
+    /// hits.
     pub(crate) fn last_view(&self, stop: &Stop) -> Result<Arc<View>, Error> {
         let known = self.view.lock().unwrap_or_else(PoisonError::into_inner).clone();
         known.map_or_else(|| self.view(stop), Ok)

@@ -1,4 +1,4 @@
-//! Makes the query for the documents that may match a request. It may find too many, but misses none.
+//! Makes the query for documents that may match a request. It may find too many documents, but misses none.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +18,13 @@ use crate::{
     },
 };
 
-/// The most grams of a run that are looked up.
+/// The maximum number of grams of a run that are looked up.
 const MOST_GRAMS: usize = 64;
 
-/// The most grams of a run that are looked up in long texts.
+/// The maximum number of grams of a run that are looked up in long texts.
 const MOST_LONG_GRAMS: usize = 16;
 
-/// The most grams of a whole request. A cluster takes some 1,000 clauses.
+/// The maximum number of grams in a request. A cluster accepts about 1,000 clauses.
 const MOST_CLAUSES: usize = 800;
 
 /// The fewest grams of five characters that are looked up without those of three: other grams may share the
@@ -34,15 +34,15 @@ const ENOUGH_LONG_GRAMS: usize = 3;
 /// The most grams with gaps of a text, of each length. All grams that fill the gap are looked up.
 const MOST_GAPS: usize = 8;
 
-/// The most conversations with matching titles that a query names. If more titles match, every message
-/// is a candidate; then there are hits everywhere.
+/// The maximum number of conversations with matching titles in a query. If more titles match, every message
+/// is a candidate, because hits are frequent then.
 const MOST_TITLES: usize = 16_000;
 
-/// Returns the query of the documents that may match, with the filters of the request. `has_odd` tells
+/// Returns the query for the documents that may match, including the filters of the request. `has_odd` tells
 /// whether there are documents without reliable grams.
 ///
-/// `titled` returns the hashes of the conversations whose titles match the matcher at a place in the
-/// list of alternative texts, followed by the required texts.
+/// `titled` returns the hashes of the conversations whose titles match the matcher with a number. Numbers
+/// count the alternative texts first, then the required texts.
 pub(super) fn candidates(
     request: &Request,
     matchers: &Matchers,
@@ -75,7 +75,7 @@ pub(super) fn candidates(
     };
     let mut filters = vec![json!({ "term": { "kind": MESSAGE } })];
     let first_needed = any.len();
-    // If any message may have one of the alternative texts, the others narrow nothing.
+    // If one alternative text may be in any message, the other alternatives do not narrow the query.
     let any: Option<Vec<Value>> =
         any.iter().enumerate().map(|(place, runs)| clause(place, runs)).collect();
     if let Some(any) = any.filter(|any| !any.is_empty()) {
@@ -97,7 +97,7 @@ pub(super) fn candidates(
     json!({ "bool": { "filter": filters } })
 }
 
-/// Returns the query for texts that contain some runs of characters; `None` if any text may match.
+/// Returns the query for texts with the runs of a boolean query; `None` if any text may match.
 fn of_runs(runs: &RunQuery, left: &mut usize) -> Option<Value> {
     match runs {
         RunQuery::Anything => None,
@@ -114,7 +114,7 @@ fn of_runs(runs: &RunQuery, left: &mut usize) -> Option<Value> {
 }
 
 fn of_run(run: &str, left: &mut usize) -> Option<Value> {
-    // A text with a NUL is always looked at, and no other has one.
+    // A run is split at NULs: texts with a NUL are always candidates, and other texts have none.
     let parts = run.split('\0').filter(|part| !part.is_empty());
     let [mut single, mut pairs, mut triples, mut long]: [BTreeSet<char>; 4] = Default::default();
     let mut of_one = BTreeSet::new();
@@ -160,11 +160,11 @@ fn of_run(run: &str, left: &mut usize) -> Option<Value> {
     Some(json!({ "bool": { "should": [short, long], "minimum_should_match": 1 } }))
 }
 
-/// Returns the clauses of the grams that a pattern has around a `_`, which stands for one character.
+/// Returns the clauses for a pattern's grams around a `_`, the wildcard for one character.
 fn of_gaps(text: &str) -> Vec<Value> {
     let (mut short, mut long) = (BTreeSet::new(), BTreeSet::new());
     for segment in Pattern::parse(text).segments {
-        // No text with grams has a NUL.
+        // A NUL counts as a gap, because no text with grams has a NUL.
         let letters: Vec<char> = segment.runs.join("\0").chars().map(fold).collect();
         let add = |grams: &mut BTreeSet<String>, length: usize| {
             for gram in letters.windows(length) {
@@ -189,7 +189,7 @@ fn of_gaps(text: &str) -> Vec<Value> {
     all
 }
 
-/// Returns the clauses of some of the grams of a run, evenly spread.
+/// Returns the clauses of at most `most` grams of a run, chosen evenly.
 fn some_terms(field: &str, grams: &BTreeSet<char>, most: usize) -> Vec<Value> {
     let step = grams.len().div_ceil(most).max(1);
     grams.iter().step_by(step).map(|gram| json!({ "term": { field: gram } })).collect()
@@ -205,7 +205,7 @@ mod tests {
         json!({ "term": { field: code(&text.chars().collect::<Vec<char>>()) } }).to_string()
     }
 
-    /// Long texts are found by grams of five characters, and every text by one letter five times in a row.
+    /// Grams of five characters narrow queries for long texts, and for all texts if they repeat one letter.
     #[test]
     fn longer_grams_narrow_what_common_ones_propose() {
         let of = |run: &str| {
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(left, 10);
     }
 
-    /// A gap between two characters has the grams of all characters that may fill it.
+    /// A gap between two characters becomes a wildcard for one character.
     #[test]
     fn gaps_narrow_a_pattern() {
         let of = |text: &str| of_gaps(text).iter().map(Value::to_string).collect::<String>();
@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    /// The titles of a needed text propose messages, whether or not the texts before it have runs.
+    /// Each text asks for its own titles, even if the texts before it have no runs.
     #[test]
     fn titles_are_those_of_the_text_itself() {
         let request = |text: &str| Request {

@@ -1,5 +1,5 @@
-//! Ranked search in an index: how frequent terms are, and the messages and conversations that come
-//! nearest to a question. The cluster proposes them; what counts is computed again by the caller.
+//! Ranked search in an index: the frequencies of terms, and the messages and conversations nearest to a
+//! question. The cluster only proposes them; the caller computes the final scores.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,38 +20,37 @@ use crate::{
     model::{Hit, Instant, Stop},
 };
 
-/// The most values of one clause. A cluster takes 65,536.
+/// The maximum number of values in one clause. A cluster accepts 65,536.
 const MOST_VALUES: usize = 60_000;
 
-/// The most counts of one request.
+/// The maximum number of counts in one request.
 const MOST_COUNTS: usize = 500;
 
-/// The most documents of one request.
+/// The maximum number of documents in one request.
 const MOST_DOCUMENTS: usize = 1_000;
 
-/// The number of candidates whose packed vectors are compared, for each message that is wanted.
+/// The number of candidates per wanted message whose packed vectors are compared.
 ///
-/// Of the 200 nearest of LoCoMo's 5,882 messages, .85 are among four times as many candidates, and .99
-/// among ten times as many.
+/// In LoCoMo (5,882 messages), .85 of the 200 nearest messages are among 800 candidates, and .99 among 2,000.
 const COMPARED: usize = 8;
 
-/// The most candidates whose packed vectors are compared: a cluster gives 10,000 at once.
+/// The maximum number of candidates with compared vectors. A cluster returns at most 10,000 at once.
 const MOST_COMPARED: usize = 10_000;
 
-/// The most terms that are considered as corrections of a misspelt term.
+/// The maximum number of possible corrections of a misspelt term.
 const MOST_SLIPS: usize = 50;
 
 /// The weight of a term that is in the summary and not in the title.
 const SUMMARY_WEIGHT: f32 = 0.8;
 
-/// The most conversations that titles propose by their terms, and by their vectors.
+/// The maximum numbers of conversations that are proposed by the terms and by the vectors of titles.
 const MOST_TITLES: usize = 1_000;
 const MOST_NEAR_TITLES: usize = 100;
 
 /// The filter of the messages that are ranked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RankFilter {
-    /// The roles, of which a message must have one; empty for all.
+    /// The accepted roles; empty for all roles.
     pub(crate) roles: Vec<String>,
     pub(crate) since: Option<Instant>,
     pub(crate) until: Option<Instant>,
@@ -64,19 +63,19 @@ pub(crate) struct RankFilter {
 /// The statistics of all messages of an index.
 #[derive(Clone, Debug)]
 pub(crate) struct RankedSize {
-    /// The index.
+    /// The name of the index.
     pub(super) index: String,
     pub(crate) messages: u64,
     /// The sum of the messages' lengths, in terms.
     pub(crate) tokens: u64,
-    /// The model of the vectors; empty if they come from several models.
+    /// The name of the vectors' model; empty if the vectors come from several models.
     pub(crate) model: String,
 }
 
 /// The place of a conversation in a view, and that of a message in reading order.
 pub(crate) type MessagePlace = (usize, u32);
 
-/// A message that is ranked.
+/// A message to rank.
 #[derive(Debug)]
 pub(crate) struct RankedMessage {
     pub(crate) at: MessagePlace,
@@ -85,22 +84,22 @@ pub(crate) struct RankedMessage {
     pub(crate) hit: Hit<'static>,
     /// The packed vector; empty if there is none.
     pub(crate) packed: Vec<u8>,
-    /// The place in the order of messages; newer messages are greater.
+    /// The sort key of the message. Newer messages have greater keys.
     pub(crate) order: MessageOrder,
 }
 
-/// A page of the messages that have terms of a question, the best first.
+/// A page of messages with terms of a question, the best first.
 #[derive(Debug, Default)]
 pub(crate) struct TermPage {
     pub(crate) messages: Vec<RankedMessage>,
-    /// Where the next page begins; `None` after the last one.
+    /// The start of the next page; `None` after the last page.
     pub(crate) next: Option<Value>,
 }
 
-/// The features that titles are compared with: hashes of terms with their weights, and a vector.
+/// The features of a question for comparing titles: hashes of terms with their weights, and a vector.
 pub(crate) type TitleWords<'a> = (&'a [(u32, f32)], Option<&'a [f32]>);
 
-/// How a conversation compares with each question, by terms and by vectors.
+/// The scores of a conversation for each question, by terms and by vectors.
 #[derive(Clone, Debug)]
 pub(crate) struct RankedTitle {
     /// The place of the conversation in the view.
@@ -161,7 +160,7 @@ impl FoundFields {
     }
 }
 
-/// Asks one state of an index for what ranking needs.
+/// A reader of the data for ranking from one state of an index.
 pub(crate) struct Ranked<'a> {
     client: &'a Client,
     view: &'a View,
@@ -181,8 +180,8 @@ impl<'a> Ranked<'a> {
         Ok(RankedSize { index, messages, tokens, model })
     }
 
-    /// Returns how many messages that pass a filter have each term, how many messages there are, and
-    /// the sum of their lengths.
+    /// Returns statistics of the messages that pass a filter: the number of messages with each term, the
+    /// number of all messages, and the sum of their lengths.
     pub(crate) fn counts(
         &self,
         filter: &RankFilter,
@@ -235,8 +234,7 @@ impl<'a> Ranked<'a> {
         Ok(all)
     }
 
-    /// Returns the terms that a misspelt term may stand for, with the number of messages that have
-    /// each.
+    /// Returns possible corrections of a misspelt term, with the number of messages that have each.
     pub(crate) fn slips(&self, term: &str) -> Result<Vec<(String, u64)>, Error> {
         let how = json!({
             "field": "w", "suggest_mode": "always", "max_edits": 1, "prefix_length": 0,
@@ -253,7 +251,7 @@ impl<'a> Ranked<'a> {
         Ok(found.into_iter().filter(|(other, _)| other.is_ascii() && other != term).collect())
     }
 
-    /// Returns the messages that have some of the terms, with boosts, and all of `required`.
+    /// Returns the messages with all terms in `required` and at least one term in `boosts`, the best first.
     pub(crate) fn by_terms(
         &self,
         filter: &RankFilter,
@@ -282,8 +280,8 @@ impl<'a> Ranked<'a> {
         Ok(TermPage { messages: self.messages(found)?, next })
     }
 
-    /// Returns the places of the messages whose vectors are nearest to a vector, the nearest first,
-    /// with estimates of the cosines.
+    /// Returns the places of the messages with the vectors nearest to `vector`, the nearest first, with
+    /// estimates of the cosines.
     pub(crate) fn by_vector(
         &self,
         filter: &RankFilter,
@@ -326,8 +324,8 @@ impl<'a> Ranked<'a> {
         Ok(all)
     }
 
-    /// Returns the conversations whose titles and summaries come nearest to some questions; only those
-    /// at some places in the view, unless that is `None`.
+    /// Returns the conversations whose titles and summaries are nearest to the questions. If `places` is
+    /// given, returns only conversations at these places in the view.
     pub(crate) fn titles(
         &self,
         questions: &[TitleWords<'_>],
@@ -366,7 +364,7 @@ impl<'a> Ranked<'a> {
         Ok(packed.into_iter().map(title).collect())
     }
 
-    /// Returns the places, scores and packed vectors of the conversations that have some words.
+    /// Returns the places, scores and packed vectors of the conversations with at least one of the words.
     fn titled(
         &self,
         words: Vec<Value>,
@@ -413,7 +411,7 @@ impl<'a> Ranked<'a> {
         Ok(messages)
     }
 
-    /// Sends a search whose scores do not depend on how frequent terms are.
+    /// Sends a search whose scores do not depend on the frequencies of terms.
     fn search(&self, body: Value) -> Result<Answer, Error> {
         self.search_by("query_then_fetch", body)
     }
@@ -444,7 +442,7 @@ impl<'a> Ranked<'a> {
 
 const WHAT: &str = "rank";
 
-/// Returns the query of the documents that have one of some words and pass filters.
+/// Returns the query for the documents that have at least one of the words and pass all filters.
 fn any_of(words: Vec<Value>, filters: Vec<Value>) -> Value {
     json!({ "bool": { "filter": filters, "should": words, "minimum_should_match": 1 } })
 }
@@ -465,7 +463,7 @@ fn term_words(terms: &[(u32, f32)]) -> Vec<Value> {
     terms.iter().filter(|(_, weight)| *weight > 0.0).map(word).collect()
 }
 
-/// Returns the clauses of a filter. Times are compared to the second.
+/// Returns the clauses of a filter. They compare times only to the second.
 fn filters(filter: &RankFilter) -> Vec<Value> {
     let mut all = vec![json!({ "term": { "kind": MESSAGE } })];
     if !filter.roles.is_empty() {

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::model::Stop;
 
-/// How often the shards are asked to remove deleted documents. They keep them for replicas that may
-/// lag.
+/// The maximum number of requests to remove deleted documents. Shards keep deleted documents for a while, for
+/// replicas that lag behind.
 const ATTEMPTS: u32 = 40;
 
 /// The pause between two requests to remove deleted documents.
@@ -25,21 +25,21 @@ const PAUSE: Duration = Duration::from_secs(3);
 /// work off.
 const DELETIONS: u32 = 4;
 
-/// The most conversations of one request to delete them.
+/// The maximum number of conversations in one request to delete.
 const MOST_DELETED: usize = 10_000;
 
 /// The result of a rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rebuilt {
-    /// Whether the index was written; otherwise it was current.
+    /// Whether the index was rebuilt; false if it was up to date.
     pub(crate) is_written: bool,
     pub(crate) conversations: u64,
     pub(crate) messages: u64,
 }
 
-/// Writes an index anew behind its alias, if an earlier version wrote it, its vectors are of another
-/// model, or `is_forced`. Readers see the old one until the new one is complete. `progress` gets the
-/// messages done, and all.
+/// Rebuilds an index behind its alias, if an earlier version wrote the index, its vectors are from another
+/// model, or `is_forced` is set. Readers see the old index until the new index is complete. Calls `progress`
+/// with the number of finished messages and of all messages.
 pub(crate) fn rebuild(
     client: &Client,
     is_forced: bool,
@@ -79,13 +79,13 @@ pub(crate) fn rebuild(
 pub(crate) enum Forgot {
     /// The index had none of the conversations.
     None,
-    /// The conversations are gone, from the files of the index too.
+    /// The conversations are removed, from the files of the index too.
     Clean,
-    /// The conversations are gone, but shards keep their text for a time.
+    /// The conversations are removed, but the files of shards keep their texts for a while.
     Kept,
 }
 
-/// Removes conversations from an index. The older indexes are deleted, because they hold the texts.
+/// Removes conversations from an index. Deletes the older indexes, because they have the texts too.
 pub(crate) fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<Forgot, Error> {
     let Some(current) = generation::current(client, stop)? else { return Ok(Forgot::None) };
     let wanted: HashSet<&String> = ids.iter().collect();
@@ -120,7 +120,7 @@ pub(crate) fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<For
     Ok(forgot)
 }
 
-/// Deletes conversations from an index, and what its files keep of them.
+/// Deletes conversations from an index, and their texts from its files.
 fn delete(
     client: &Client,
     index: &str,

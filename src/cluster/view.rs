@@ -1,4 +1,4 @@
-//! One state of an index: its conversations, and searches and reads of its messages.
+//! One state of an index. It keeps the conversations in memory, and searches and reads the messages.
 
 use std::{
     cmp::Reverse,
@@ -25,21 +25,21 @@ use crate::{
     },
 };
 
-/// The most messages of a page. The first page has about as many as are wanted.
+/// The maximum number of messages in a page. The first page has about as many messages as are wanted.
 const MOST_OF_PAGE: usize = 500;
 
-/// The fewest messages of a page.
+/// The minimum number of messages in a page.
 const FEWEST_OF_PAGE: usize = 20;
 
-/// Conversations of a page.
+/// The number of conversations in a page.
 const CONVERSATIONS_OF_PAGE: usize = 1_000;
 
-/// The most documents that are fetched by their names at once.
+/// The maximum number of documents that are fetched by name at once.
 const NAMES_AT_ONCE: usize = 200;
 
-/// The most messages whose roles and times are kept in memory, with some 40 bytes for each. Those of a
-/// larger index are read from the cluster whenever they are counted. Debug builds keep few, so that the
-/// tests do both.
+/// The maximum number of messages whose roles and times are kept in memory, at about 40 bytes each. For a
+/// larger index, every count reads them from the cluster. Debug builds have a low maximum, so that tests
+/// cover both cases.
 const MOST_KEPT: usize = if cfg!(debug_assertions) { 400 } else { 5_000_000 };
 
 /// The most conversations of an index. The list of them is in memory, with some 500 bytes for each. Debug
@@ -61,26 +61,26 @@ pub(crate) struct ClusterConversation {
     pub(crate) begun: Option<Instant>,
     /// The time of the last message.
     pub(crate) last: Option<Instant>,
-    /// The roles and the models that the messages have.
+    /// The roles and the models of the messages, without repeats.
     pub(crate) roles: Vec<String>,
     pub(crate) models: Vec<String>,
-    /// A title made from the messages, if the conversation has none; and the summary.
+    /// The title made from the messages if the conversation has no title, and the summary.
     pub(crate) made: String,
     pub(crate) summary: String,
     /// The number of messages.
     pub(crate) turns: usize,
-    /// What is counted of its messages, in no particular order; empty if the state has too many.
+    /// The data of the messages for counts, in no particular order; empty if the state has too many messages.
     messages: Vec<Tallied>,
-    /// The hash of what was imported last.
+    /// The hash of the last imported version.
     pub(super) digest: String,
 }
 
-/// The figures of a search.
+/// The statistics of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SearchCost {
-    /// Messages that the cluster proposed.
+    /// The number of messages that the cluster proposed.
     pub(crate) candidates: u64,
-    /// Candidates that match.
+    /// The number of candidates that match.
     pub(crate) verified: u64,
     /// The duration of the search.
     pub(crate) took: Duration,
@@ -90,11 +90,11 @@ pub(crate) struct SearchCost {
 #[derive(Debug)]
 pub(crate) struct View {
     index: String,
-    /// Conversations that have messages, latest activity first; those without a time last.
+    /// The conversations with messages, latest activity first. Conversations without a time come last.
     conversations: Vec<ClusterConversation>,
-    /// The places of conversations by the hashes of their ids.
+    /// The places of conversations, by the hash of the id.
     places: HashMap<i64, usize>,
-    /// Whether the conversations have what is counted of their messages.
+    /// Whether the data of the messages for counts are in memory.
     has_tallies: bool,
     /// Whether there are messages whose content has no reliable grams.
     has_odd: bool,
@@ -141,7 +141,7 @@ struct Pages<'a> {
 }
 
 impl Pages<'_> {
-    /// Returns the next documents, none after the last; an error if any shard does not answer.
+    /// Returns the next documents; none after the last document. Fails if a shard does not answer.
     fn next<T: serde::de::DeserializeOwned>(
         &mut self,
         size: usize,
@@ -199,8 +199,8 @@ impl View {
         Ok(view)
     }
 
-    /// Hands over each conversation that has messages, with what is counted of them. They are read from
-    /// the cluster if they are too many to be kept.
+    /// Calls `each` with every conversation that has messages, and with the messages' data for counts. Reads
+    /// these data from the cluster if they are not in memory.
     pub(crate) fn tallies(
         &self,
         client: &Client,
@@ -218,17 +218,17 @@ impl View {
         })
     }
 
-    /// The name of the index.
+    /// Returns the name of the index.
     pub(crate) fn index(&self) -> &str {
         &self.index
     }
 
-    /// The conversations that have messages, latest activity first.
+    /// Returns the conversations that have messages, latest activity first.
     pub(crate) fn conversations(&self) -> &[ClusterConversation] {
         &self.conversations
     }
 
-    /// Returns the place among the conversations of the one whose id has a hash.
+    /// Returns the place of the conversation whose id has this hash.
     pub(super) fn place(&self, hash: i64) -> Option<usize> {
         self.places.get(&hash).copied()
     }
@@ -239,10 +239,10 @@ impl View {
         Some(&self.conversations[place]).filter(|it| it.stored.id == id)
     }
 
-    /// Hands the messages that match to `take`, newest first, until `take` breaks off. After each page
-    /// of candidates, `take` gets `Taken::End`.
+    /// Calls `take` with the matching messages, newest first, until `take` breaks. Also calls `take` with
+    /// `Taken::End` after each page of candidates.
     ///
-    /// The texts of all candidates are compared: the cluster only proposes.
+    /// The cluster only proposes candidates, so the texts of all candidates are compared here.
     pub(crate) fn search(
         &self,
         client: &Client,
@@ -303,7 +303,7 @@ impl View {
         Ok(hits.collect())
     }
 
-    /// Returns the messages of some documents, in the order of their names.
+    /// Returns the messages of the documents with these names, in the order of `names`.
     pub(crate) fn fetch(
         &self,
         client: &Client,
@@ -391,7 +391,7 @@ fn next_page(left: usize, found: &SearchCost) -> usize {
     left.saturating_mul(per_hit).clamp(FEWEST_OF_PAGE, MOST_OF_PAGE)
 }
 
-/// What a search hands over.
+/// An item that a search passes to its caller.
 pub(crate) enum Taken<'a> {
     /// A hit, and the name of its document.
     Hit(Hit<'static>, &'a str),
@@ -405,12 +405,12 @@ fn newest_first() -> Value {
 }
 
 fn in_reading_order() -> Value {
-    // Indexes of earlier formats do not have this field.
+    // The type is given, because indexes of earlier formats do not have this field.
     json!([{ "i": { "order": "asc", "unmapped_type": "integer" } }, { "k": "asc" }])
 }
 
-/// Reads every conversation of an index for an import, also those without messages, and without what
-/// is counted of the messages.
+/// Reads every conversation of an index for an import, including conversations without messages. Leaves out
+/// the messages' data for counts.
 pub(super) fn conversations(
     client: &Client,
     index: &str,
@@ -423,7 +423,7 @@ pub(super) fn conversations(
     Ok(all)
 }
 
-/// Reads every conversation of an index, also those without messages.
+/// Reads every conversation of an index, including conversations without messages.
 fn each_conversation(
     client: &Client,
     index: &str,
@@ -543,7 +543,7 @@ pub(super) fn messages(
     }
 }
 
-/// Returns whether a message is one that a request asks for.
+/// Returns whether a message matches a request.
 fn matches(
     request: &Request,
     matchers: &Matchers,
@@ -578,7 +578,7 @@ fn is_between(request: &Request, time: Option<Instant>) -> bool {
     request.since.is_none_or(is_after) && request.until.is_none_or(is_before)
 }
 
-/// Returns whether a matcher matches a text; NULL counts as an empty one.
+/// Returns whether a matcher matches a text. NULL counts as an empty text.
 fn has(matcher: &Matcher, text: Option<&[u8]>) -> bool {
     let text = text.unwrap_or_default();
     if is_regular(text) { matcher.matches(text) } else { matcher.matches_irregular(text) }

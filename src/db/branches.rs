@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::{Database, Error, rows};
 
-/// Returns the messages of a conversation on branches that its service does not show. The keys are message
-/// ids; the values are the ids of the messages before them, empty for none.
+/// Returns the messages of a conversation on branches that the chat service does not show. Maps each
+/// message's id to the id of the message before it, or to an empty text.
 pub(crate) fn branches(
     database: &Database,
     conversation: &str,
@@ -15,7 +15,7 @@ pub(crate) fn branches(
         if !connection.table_exists(None, "verbatim_branches")? {
             return Ok(HashMap::new());
         }
-        // A database may store a message under another id than the export has.
+        // A database may store a message under an id that differs from its id in the export.
         let sql = "SELECT m.id, coalesce(v.export_id, m.id), b.follows FROM messages AS m
                        LEFT JOIN verbatim_messages AS v ON v.message_id = m.id
                        LEFT JOIN verbatim_branches AS b ON b.message_id = m.id

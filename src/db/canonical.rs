@@ -1,4 +1,4 @@
-//! Writes the rows of the canonical tables, `conversations` and `messages`, for all our writers.
+//! Writes rows of the canonical tables, `conversations` and `messages`, for all writers of this crate.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ impl ConversationRow<'_> {
         self.execute(connection, sql)
     }
 
-    /// Updates the conversation; `None` leaves the stored value.
+    /// Updates the conversation. A field that is `None` keeps its stored value.
     pub(super) fn update(&self, connection: &Connection) -> rusqlite::Result<()> {
         let sql = "UPDATE conversations SET create_time = coalesce(?2, create_time),
                        update_time = coalesce(?3, update_time), title = coalesce(?4, title)
@@ -41,7 +41,7 @@ impl ConversationRow<'_> {
         self.execute(connection, sql)
     }
 
-    /// Adds the conversation. If it is stored already, updates it and leaves its start time.
+    /// Adds the conversation. If the conversation is already stored, updates it but keeps its start time.
     pub(super) fn insert_or_continue(&self, connection: &Connection) -> rusqlite::Result<()> {
         let sql = "INSERT INTO conversations (id, create_time, update_time, title)
                    VALUES (?1, ?2, ?3, ?4)
@@ -57,7 +57,7 @@ impl ConversationRow<'_> {
     }
 }
 
-/// Adds a message whose id no other message has; see [`MessageRow::insert_new`].
+/// The SQL that adds a message whose id is unused; see [`MessageRow::insert_new`].
 pub(super) const NEW_MESSAGE: &str = "INSERT INTO messages (id, conversation_id, role, content,
         create_time, update_time, position)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
@@ -73,8 +73,7 @@ impl MessageRow<'_> {
 
     /// Adds the message; returns the id of its row.
     ///
-    /// If another message has the id, the conversation's id is put before it, and if needed a number
-    /// after it.
+    /// If the id is already used, puts the conversation's id before it, and if necessary a number after it.
     pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<String> {
         let mut id = self.id.to_owned();
         let mut attempt = 1;
@@ -101,7 +100,7 @@ impl MessageRow<'_> {
         Ok(id)
     }
 
-    /// Updates the message of this id; a time of `None` leaves the stored one.
+    /// Updates the message with this id. A time that is `None` keeps its stored value.
     pub(super) fn update(&self, connection: &Connection) -> rusqlite::Result<()> {
         let sql = "UPDATE messages SET role = ?2, content = ?3,
                        create_time = coalesce(?4, create_time),
@@ -113,7 +112,7 @@ impl MessageRow<'_> {
     }
 }
 
-/// Removes a conversation and its messages; returns whether there was one.
+/// Removes a conversation and its messages; returns whether the conversation existed.
 pub(super) fn delete_conversation(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
     execute(connection, "DELETE FROM messages WHERE conversation_id = ?1", [id])?;
     Ok(execute(connection, "DELETE FROM conversations WHERE id = ?1", [id])? > 0)

@@ -5,8 +5,8 @@ use rusqlite::types::ValueRef;
 use super::{Database, Error, functions, origins, provenance, rows, search, tally};
 use crate::model::{Request, StoredConversation, StoredMessage};
 
-/// Returns the reason why a copy of a database's conversations would give other answers; `None` if there
-/// is none.
+/// Returns the reason why searching a copy of the conversations would give other answers; `None` if a copy
+/// gives the same answers.
 pub(crate) fn obstacle(database: &Database) -> Result<Option<&'static str>, Error> {
     let layout = database.layout();
     if layout.message_key.is_none() || layout.conversation_key.is_none() {
@@ -26,8 +26,8 @@ pub(crate) fn obstacle(database: &Database) -> Result<Option<&'static str>, Erro
     Ok(None)
 }
 
-/// Hands every wanted conversation with its messages to `each`, until `each` returns false.
-/// One conversation is in memory at a time, and 16 bytes for each message.
+/// Calls `each` with every wanted conversation and its messages, until `each` returns false. Keeps one
+/// conversation in memory at a time, and 16 bytes for each message of the database.
 pub(crate) fn carry(
     database: &Database,
     is_wanted: &mut dyn FnMut(&str) -> bool,
@@ -102,7 +102,7 @@ fn stored_message(
     Ok(StoredMessage {
         id: rows::text(row, 0)?,
         role: rows::text(row, 1)?,
-        // A BLOB or a number never equals a text, and neither do bytes that are not UTF-8.
+        // A BLOB, a number or bytes that are not UTF-8 never equal a text.
         has_text_role: row.get::<_, bool>(2)? && is_utf8,
         time: functions::instant(row.get_ref(3)?),
         position: row.get(4)?,

@@ -5,19 +5,19 @@ use std::{io, path::PathBuf, time::Duration};
 use super::layout;
 use crate::text::expression::ExpressionError;
 
-/// How long to wait for another program's lock.
+/// The maximum wait for another program's lock.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// An error of a database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("Database not found: {}", path.display())]
     NotFound {
         /// The path of the file.
         path: PathBuf,
     },
-    /// The file is no database.
+    /// The file is not a database.
     #[error("{}: not an SQLite database", path.display())]
     NotADatabase {
         /// The path of the file.

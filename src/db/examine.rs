@@ -1,14 +1,14 @@
-//! Counts, time span, damage and samples of a database, for reports.
+//! Reports about a database: counts, time span, damage, samples of messages.
 
 use rusqlite::OptionalExtension;
 
 use super::{Database, Error, functions};
 use crate::model::Instant;
 
-/// The most faults that `PRAGMA quick_check` lists.
+/// The maximum number of faults that SQLite's checks list.
 const MOST_FAULTS: u32 = 5;
 
-/// Memory for pages of a database that is checked.
+/// The size of SQLite's page cache during a check, in KiB.
 const CHECKED_KIB: i64 = 64 << 10;
 
 /// Returns the number of conversations with messages, and the number of messages. Conversations without
@@ -24,8 +24,7 @@ pub fn counts(database: &Database) -> Result<(u64, u64), Error> {
     Ok((conversations.unsigned_abs(), messages.unsigned_abs()))
 }
 
-/// Returns the times of the first and of the last message that has a conversation; reads every
-/// message.
+/// Returns the earliest and the latest time of a message that has a conversation. Reads every message.
 pub fn span(database: &Database) -> Result<Option<(Instant, Instant)>, Error> {
     let ends = ["min", "max"].map(|end| {
         let sql = format!(
@@ -41,7 +40,7 @@ pub fn span(database: &Database) -> Result<Option<(Instant, Instant)>, Error> {
     Ok(first.zip(last))
 }
 
-/// Returns the faults that SQLite finds in the file; `full` also compares indexes with tables.
+/// Returns the faults that SQLite finds in the file; with `full`, also compares indexes with tables.
 pub fn faults(database: &Database, full: bool) -> Result<Vec<String>, Error> {
     let check = if full { "integrity_check" } else { "quick_check" };
     let read = || -> rusqlite::Result<Vec<String>> {
@@ -55,7 +54,7 @@ pub fn faults(database: &Database, full: bool) -> Result<Vec<String>, Error> {
     Ok(faults)
 }
 
-/// Keeps more pages of a database in memory: a check follows ids, which are in no order.
+/// Enlarges SQLite's page cache, because a check reads pages in random order.
 fn enlarge_cache(database: &Database) -> rusqlite::Result<()> {
     database.connection().pragma_update(None, "cache_size", -CHECKED_KIB)
 }
@@ -85,7 +84,7 @@ pub fn sample_keys(database: &Database, count: usize) -> Result<Vec<i64>, Error>
     read().map_err(|error| database.error(error))
 }
 
-/// Returns how many messages name a missing conversation; no search finds them.
+/// Returns how many messages belong to a conversation that does not exist. No search finds them.
 pub fn strays(database: &Database) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM messages AS m \
                WHERE NOT EXISTS (SELECT 1 FROM conversations AS c WHERE c.id = m.conversation_id)";
@@ -103,8 +102,8 @@ pub fn is_imported(database: &Database) -> Result<bool, Error> {
     found.map_err(|error| database.error(error))
 }
 
-/// Returns the titles of at most `most` imported conversations, the last changed ones. Leaves out
-/// conversations of coding agents, which the user may have excluded.
+/// Returns the titles of the `most` imported conversations that changed last. Leaves out conversations of
+/// coding agents, because the user may have excluded them.
 pub(crate) fn newest_titles(database: &Database, most: usize) -> Result<Vec<String>, Error> {
     let read = || -> rusqlite::Result<Vec<String>> {
         let sql = "SELECT title FROM conversations WHERE typeof(title) = 'text'
@@ -116,8 +115,7 @@ pub(crate) fn newest_titles(database: &Database, most: usize) -> Result<Vec<Stri
     read().map_err(|error| database.error(error))
 }
 
-/// Returns the exports that were imported into a database: the path, and when that was, in seconds
-/// since 1970.
+/// Returns the imports into a database: the path of the export, and the time in seconds since 1970.
 pub fn imports(database: &Database) -> Result<Vec<(String, f64)>, Error> {
     if !is_imported(database)? {
         return Ok(Vec::new());

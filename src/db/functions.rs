@@ -1,4 +1,4 @@
-//! The scalar functions that our queries add to SQLite.
+//! The scalar SQL functions that this crate adds to SQLite.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,8 +21,8 @@ use crate::{
 
 /// Adds `verbatim_instant(time)` and `verbatim_text(content)` to a connection.
 ///
-/// `verbatim_instant` returns a BLOB that sorts as instants do, `verbatim_text` the text of JSON parts. Both
-/// return NULL if there is no value.
+/// `verbatim_instant` returns a BLOB that sorts like the time. `verbatim_text` returns the text of JSON
+/// parts. Both return NULL if the argument is not a time, or not JSON parts.
 pub(super) fn add(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_instant", 1, flags, |context| {
@@ -52,8 +52,8 @@ pub(super) fn count_instants(
     })
 }
 
-/// Adds `verbatim_matches(number, text)` to a connection: whether the matcher with this number
-/// matches a text. NULL counts as an empty text.
+/// Adds `verbatim_matches(number, text)` to a connection. The function returns whether the matcher with this
+/// number matches a text. NULL counts as an empty text.
 pub(super) fn add_matches(connection: &Connection, matchers: Vec<Matcher>) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_matches", 2, flags, move |context| {
@@ -67,8 +67,8 @@ pub(super) fn add_matches(connection: &Connection, matchers: Vec<Matcher>) -> ru
     })
 }
 
-/// Adds `verbatim_long(key, number)` to a connection: whether the text with this number matches the long
-/// content of the message with this key. Such a message is in `known`.
+/// Adds `verbatim_long(key, number)` to a connection. The function returns whether the long content of the
+/// message with this key matches the text with this number. `known` has all messages with long content.
 pub(super) fn add_long(
     connection: &Connection,
     known: HashMap<i64, Vec<bool>>,
@@ -95,7 +95,7 @@ pub(super) fn add_left_out(connection: &Connection, ids: HashSet<String>) -> rus
     })
 }
 
-/// Returns the instant that a stored time denotes: seconds as a number or text, or ISO 8601.
+/// Parses a stored time: seconds as a number or as text, or ISO 8601.
 pub(super) fn instant(time: ValueRef<'_>) -> Option<Instant> {
     match time {
         ValueRef::Integer(seconds) => Some(Instant { seconds, nanos: 0 }),
@@ -105,7 +105,7 @@ pub(super) fn instant(time: ValueRef<'_>) -> Option<Instant> {
     }
 }
 
-/// Returns twelve bytes that sort as instants do.
+/// Returns twelve bytes that sort like the instant.
 pub(super) fn key(instant: Instant) -> [u8; 12] {
     let mut key = [0; 12];
     key[..8].copy_from_slice(&(instant.seconds ^ i64::MIN).to_be_bytes());

@@ -1,8 +1,8 @@
-//! Reads the bytes of a database file without dropping SQLite's locks.
+//! Reads the bytes of a database file without releasing SQLite's locks.
 //!
-//! When a process closes any descriptor of a file, POSIX drops all locks that the process has on
-//! the file, also those taken through other descriptors. So a database file that we read ourselves
-//! is opened once, shared, and stays open as long as one of our connections may hold a lock on it.
+//! When a process closes any descriptor of a file, POSIX drops all locks of the process on the file, even
+//! locks taken through other descriptors. So a database file that this program reads itself is opened once,
+//! shared, and kept open as long as one of its connections may hold a lock on the file.
 
 use std::{
     fs::{self, File, Metadata},
@@ -12,7 +12,7 @@ use std::{
     time::SystemTime,
 };
 
-/// The number of open files from which on files that are unused and gone are closed.
+/// Above this number of open files, unused files that no path names any more are closed.
 const MANY: usize = 64;
 
 static OPEN_FILES: Mutex<Vec<OpenDescriptor>> = Mutex::new(Vec::new());
@@ -21,13 +21,13 @@ struct OpenDescriptor {
     path: PathBuf,
     identity: Identity,
     file: Arc<File>,
-    /// Descriptors of the same file, opened in a race. Closing them would drop the locks.
+    /// Further descriptors of the same file, opened concurrently. Closing one would drop the locks.
     spare: Vec<File>,
 }
 
 impl OpenDescriptor {
-    /// Returns whether the path no longer names this file. While the path names it, SQLite may have the file
-    /// open, and hold locks on it.
+    /// Returns whether the path no longer names this file. While the path still names it, SQLite may hold
+    /// locks on it.
     fn is_gone(&self) -> bool {
         !fs::metadata(&self.path).is_ok_and(|there| identity(&there) == self.identity)
     }
@@ -37,7 +37,7 @@ impl OpenDescriptor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity(u64, u64);
 
-/// Identity, size and times of a file: if they are equal, nobody has written to it.
+/// Identity, size and times of a file. A file with an equal stamp is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) identity: Identity,
@@ -47,7 +47,7 @@ pub(crate) struct Stamp {
 }
 
 impl Identity {
-    /// Returns the number of the device, and of the file on it.
+    /// Returns the device number and the inode number.
     pub(crate) fn numbers(self) -> [u64; 2] {
         [self.0, self.1]
     }
@@ -64,7 +64,7 @@ impl Stamp {
         }
     }
 
-    /// Returns when the file or its metadata changed, in seconds and nanoseconds.
+    /// Returns the time of the last change of the file or its metadata, in seconds and nanoseconds.
     pub(crate) fn changed(&self) -> (i64, i64) {
         self.changed
     }
@@ -77,7 +77,7 @@ pub(crate) struct SharedFile {
     identity: Identity,
 }
 
-/// Returns the file at `path` for reading; the same descriptor for the same file.
+/// Returns the file at `path` for reading. All calls for one file share one descriptor.
 pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
     let mut files = OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let identity = identity(&fs::metadata(path)?);

@@ -16,22 +16,22 @@ const REQUIRED: [(&str, &[&str]); 2] = [
 pub(super) const LOOKED_FOR: &str = "messages(id, conversation_id, role, content, create_time) and \
                                      conversations(id, title), as ChatGPT Browser and verbatim import write them";
 
-/// How many messages are sampled to tell plain text from JSON parts.
+/// The number of messages that are sampled to tell plain text from JSON parts.
 const SAMPLE: i64 = 500;
 
-/// The properties of a database that differ from database to database.
+/// The properties in which canonical databases differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// Whether `messages` has a `position`.
     pub position: bool,
     /// Whether `content` holds the JSON of ChatGPT's `parts` and not the text itself.
     pub parts: bool,
-    /// Whether SQLite compares roles byte for byte, and a text never equals a number: the column has
-    /// the collation BINARY, and its type turns no text into a number.
+    /// Whether SQLite compares roles byte for byte, and a text never equals a number. This needs the
+    /// collation BINARY and a column type that never converts texts to numbers.
     pub bytewise_roles: bool,
-    /// The name that the rowid of `messages` has; `None` for a view or a table without a rowid.
+    /// SQLite's name for the rowid of `messages`; `None` for a view or a table without a rowid.
     pub message_key: Option<&'static str>,
-    /// The name that the rowid of `conversations` has; `None` for a view or a table without a rowid.
+    /// SQLite's name for the rowid of `conversations`; `None` for a view or a table without a rowid.
     pub conversation_key: Option<&'static str>,
 }
 
@@ -66,7 +66,7 @@ fn column_names(connection: &Connection, table: &str) -> rusqlite::Result<Vec<St
     statement.query_map([table], |row| row.get(0))?.collect()
 }
 
-/// Returns the first of SQLite's names for the rowid that no column has taken.
+/// Returns the first of SQLite's names for the rowid that is not the name of a column.
 fn rowid_name(connection: &Connection, table: &str, columns: &[String]) -> Option<&'static str> {
     ["rowid", "_rowid_", "oid"].into_iter().find(|name| {
         !columns.iter().any(|column| column == name)
@@ -74,14 +74,14 @@ fn rowid_name(connection: &Connection, table: &str, columns: &[String]) -> Optio
     })
 }
 
-/// Returns whether SQLite compares roles byte for byte; false for a view, whose columns are not known.
+/// Returns whether SQLite compares roles byte for byte; false for a view, whose types are unknown.
 fn has_bytewise_roles(connection: &Connection) -> bool {
     let found = connection.column_metadata(None, "messages", "role");
     found.is_ok_and(|(kind, collation, ..)| {
         let upper =
             |text: Option<&CStr>| text.unwrap_or_default().to_string_lossy().to_ascii_uppercase();
         let kind = upper(kind);
-        // The rules by which SQLite reads an affinity from a type: INT comes before all others.
+        // These are SQLite's rules for the affinity of a type. INT takes precedence over all others.
         let is_text = ["CHAR", "CLOB", "TEXT", "BLOB"].iter().any(|name| kind.contains(name));
         let keeps_texts = kind.is_empty() || is_text && !kind.contains("INT");
         keeps_texts && upper(collation) == "BINARY"
@@ -106,7 +106,7 @@ fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<b
         }
         return Ok(parts > 0 && parts * 2 >= texts);
     };
-    // Two subqueries, because SQLite reads the whole table for both in one.
+    // Two subqueries, because with both in one query SQLite reads the whole table.
     let ends =
         format!("SELECT (SELECT min({key}) FROM messages), (SELECT max({key}) FROM messages)");
     let (first, last): (Option<i64>, Option<i64>) =

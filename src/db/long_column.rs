@@ -1,15 +1,15 @@
-//! The column of a content that may be too long to be read in one piece.
+//! Reads the column `content`, which may be too long to be read in one piece.
 
 use rusqlite::Connection;
 
-/// Contents with more bytes are read piece by piece.
+/// The maximum bytes of a content that is read in one piece.
 pub(super) const LONGEST_WHOLE: usize = 4 << 20;
 
-/// The number of bytes at either end that are checked.
+/// The number of bytes that are checked at the beginning and at the end of a content.
 const ENDS: usize = 64;
 
-/// Returns whether SQLite can read the contents of a database piece by piece, as the bytes that its
-/// `LIKE` reads.
+/// Returns whether SQLite can read contents piece by piece, and the pieces are the bytes that `LIKE`
+/// compares.
 pub(super) fn is_readable(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT (SELECT encoding = 'UTF-8' FROM pragma_encoding) \
                AND EXISTS (SELECT 1 FROM pragma_table_list('messages') \
@@ -31,8 +31,8 @@ pub(super) fn may_be_parts(connection: &Connection, key: i64) -> rusqlite::Resul
     Ok(begins && ends[1].trim_ascii_end().ends_with(b"]"))
 }
 
-/// Returns SQL for two columns: `shown`, or NULL where the content of the row is too long, and the length
-/// of `content` in bytes, or NULL if it cannot be too long.
+/// Returns SQL for two columns. The first is `shown`, or NULL if the content of the row is too long. The
+/// second is the length of `content` in bytes, or NULL if contents cannot be read piece by piece.
 pub(super) fn columns(shown: &str, content: &str, is_readable: bool) -> String {
     match is_readable {
         true => format!(

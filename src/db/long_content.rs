@@ -1,7 +1,7 @@
-//! Contents that are too long for memory, read piece by piece.
+//! Reads contents that are too long for memory, piece by piece.
 //!
-//! SQLite gives a text of a row as one buffer. Its incremental I/O reads the pages that hold the text
-//! instead.
+//! Usually SQLite returns a text as one buffer. This module uses SQLite's incremental I/O, which reads a text
+//! page by page.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ use crate::{
     text::{content, like, matcher::Matcher, pieces::PieceMatcher},
 };
 
-/// Bytes that are read at once.
+/// The number of bytes that are read at once.
 const PIECE: usize = 1 << 20;
 
 /// A `content` that is too long to be read in one piece.
@@ -47,17 +47,17 @@ impl LongTexts {
     }
 }
 
-/// The contents of hits that are too long for memory, by the numbers of the hits.
+/// The contents that are too long for memory, by the number of the hit.
 #[derive(Debug, Default)]
 pub(crate) struct LongContents(HashMap<usize, LongText>);
 
 impl LongContents {
-    /// Keeps the content of the hit with a number.
+    /// Keeps the content of the hit with this number.
     pub(super) fn keep(&mut self, number: usize, content: Option<LongText>) {
         self.0.extend(content.map(|content| (number, content)));
     }
 
-    /// Returns the hit with its content, if that is kept here.
+    /// Replaces the content of the hit, if a long content is kept for the hit.
     pub(crate) fn complete<'a>(&'a self, number: usize, hit: Hit<'a>) -> Hit<'a> {
         match self.0.get(&number) {
             Some(long) => Hit { content: long.text(), ..hit },
@@ -89,7 +89,7 @@ impl<'d> LongContent<'d> {
         self.length
     }
 
-    /// Calls `each` with the pieces of the content in order, until it fails.
+    /// Calls `each` with the pieces of the content in order, until `each` fails.
     pub fn read<E: From<Error>>(
         &self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), E>,
@@ -107,7 +107,7 @@ impl<'d> LongContent<'d> {
         }
     }
 
-    /// Returns some bytes of the content.
+    /// Returns up to `count` bytes of the content from `start` on.
     pub fn bytes_at(&self, start: u64, count: usize) -> Result<Vec<u8>, Error> {
         let mut blob = self.open()?;
         let mut bytes = Vec::new();
@@ -117,7 +117,7 @@ impl<'d> LongContent<'d> {
         Ok(bytes)
     }
 
-    /// Copies the content to files on the disk of `folder`, or to temporary files. `parts` says whether to
+    /// Copies the content to files on the disk of `folder`, or to temporary files. `parts` tells whether to
     /// decode JSON parts.
     pub(crate) fn texts(&self, parts: bool, folder: Option<&Path>) -> Result<LongTexts, Error> {
         let failed = |source| match folder {
@@ -149,8 +149,8 @@ impl<'d> LongContent<'d> {
         Ok(LongTexts { stored, decoded: is_parts.then_some(decoded) })
     }
 
-    /// Returns for each matcher whether the content matches, as SQLite or `verbatim_matches` would say.
-    /// `texts` are the texts that the matchers look for; `parts` says whether to decode JSON parts.
+    /// Returns for each matcher whether the content matches, as SQLite or `verbatim_matches` would. The
+    /// matchers look for `texts`. `parts` tells whether to decode JSON parts.
     pub(super) fn matches(
         &self,
         matchers: &[Matcher],
@@ -177,8 +177,8 @@ impl<'d> LongContent<'d> {
         Ok(matchers.iter().map(any_matches).collect())
     }
 
-    /// Returns for each matcher whether the content matches. `None` if that cannot be told from pieces: the
-    /// content is not UTF-8 or has a NUL, or `may_be_parts` and it may be JSON parts.
+    /// Returns for each matcher whether the content matches. Returns `None` if reading in pieces is not
+    /// enough: the content is not UTF-8, has a NUL, or may be JSON parts.
     fn match_pieces(
         &self,
         mut matchers: Vec<PieceMatcher<'_>>,

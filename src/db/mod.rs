@@ -1,7 +1,7 @@
-//! Canonical SQLite databases: opened for reading, searched by SQLite's own `LIKE`.
+//! Canonical SQLite databases: opened for reading, and searched with SQLite's own `LIKE`.
 //!
 //! Invariant: a user's database is never written to, and no file is added to its folder.
-//! Invariant: another writer of the database waits no longer than one of our queries takes.
+//! Invariant: other writers of the database wait at most for the duration of one query of this program.
 
 mod branches;
 mod canonical;

@@ -1,9 +1,9 @@
-//! Opening databases so that nothing about them changes.
+//! Opens databases without changing anything in their folders.
 //!
-//! SQLite alone would leave files behind: a read-only connection to a database in WAL mode creates
-//! `-wal` and `-shm` if there are none, and it cannot roll back the journal of a crashed writer. So
-//! the kind of access depends on the files beside the database. If the access bypasses SQLite's locks, the
-//! files are compared before and after: an answer counts only if nobody wrote during the read.
+//! A plain read-only connection is not enough. In WAL mode it creates `-wal` and `-shm` files if there are
+//! none, and it cannot roll back the journal of a crashed writer. So the kind of access depends on the files
+//! beside the database. If the access bypasses SQLite's locks, the files are compared before and after the
+//! read. An answer counts only if no program wrote meanwhile.
 
 use std::{
     fs::{self, File},
@@ -25,25 +25,25 @@ use super::{
 };
 use crate::{map_faults, model::Stop, private};
 
-/// How often reading is tried while another program writes.
+/// The number of attempts to read while another program writes.
 const ATTEMPTS: u32 = 8;
 
-/// The first attempt that reads a private copy, unless a log is shared with its writers.
+/// The first attempt that reads a private copy, unless the database has a WAL with a `-shm` file.
 const COPY_FROM: u32 = 4;
 
-/// Two writes within this time may leave the same time on the file.
+/// Two writes within this time may get the same modification time.
 pub(super) const CLOCK_TICK: Duration = Duration::from_millis(20);
 
-/// Steps of SQLite's virtual machine between two checks of the stop: some 10 to 100 µs.
+/// Steps of SQLite's virtual machine between two checks for a stop request: about 10 to 100 µs.
 const STEPS: i32 = 1_000;
 
 /// SQLite's VFS without locks.
 const LOCKLESS: &str = if cfg!(windows) { "win32-none" } else { "unix-none" };
 
-/// An open database, inside one read transaction from first to last.
+/// An open database. All its reads are in one transaction.
 #[derive(Debug)]
 pub struct Database {
-    // Fields are dropped in order: the connection before the files that it reads.
+    // Fields are dropped in order, and the connection must close before the files that it reads.
     connection: Connection,
     layout: Layout,
     path: PathBuf,
@@ -54,16 +54,16 @@ pub struct Database {
     faults: u64,
 }
 
-/// How SQLite reads the files.
+/// The way in which SQLite reads the files.
 #[derive(Debug)]
 enum Access {
-    /// The database is in rollback mode: SQLite's locks protect the read.
+    /// The database is in rollback mode. SQLite's locks protect the read.
     Locked,
-    /// The database is in WAL mode: read through the existing `-wal` and `-shm`.
+    /// The database is in WAL mode. SQLite reads through the existing `-wal` and `-shm` files.
     Wal,
-    /// The database is in WAL mode with an empty log: read as a file that does not change.
+    /// The database is in WAL mode with an empty log. SQLite treats the file as immutable.
     Immutable,
-    /// The database has a log but no `-shm`: SQLite indexes the log in memory, without locks.
+    /// The database has a log but no `-shm` file. SQLite indexes the log in memory, without locks.
     Log,
     /// The program reads a private copy, because SQLite must write to recover.
     Copy { folder: TempDir },
@@ -93,14 +93,14 @@ pub fn open(path: &Path, stop: &Stop) -> Result<Database, Error> {
     attempt(path, stop, 0, None)
 }
 
-/// Opens a database in a state whose layout is known, so that [`open`] need not detect it again.
+/// Opens a database whose layout is known, so that the layout is not detected again.
 pub fn open_again(path: &Path, layout: &Layout, stop: &Stop) -> Result<Database, Error> {
     attempt(path, stop, 0, Some(layout))
 }
 
 /// Reads from a database, and reads again if another program wrote to the database at the same time.
 ///
-/// `work` sees one state of the database. It runs once per attempt, so it must start over each time.
+/// `work` sees one state of the database. Each attempt calls `work` again, so it must start over.
 pub fn read<T>(
     path: &Path,
     stop: &Stop,
@@ -109,8 +109,8 @@ pub fn read<T>(
     read_in(path, None, stop, work)
 }
 
-/// Does as [`read`] does, for work that needs neither conversations nor messages. Their layout is not
-/// detected, which would read hundreds of messages.
+/// Works like [`read`], for work that needs neither conversations nor messages. Does not detect the layout,
+/// because that reads hundreds of messages.
 pub fn read_tables<T>(
     path: &Path,
     stop: &Stop,
@@ -141,7 +141,7 @@ fn read_in<T>(
 }
 
 impl Database {
-    /// Returns the shape of the database.
+    /// Returns the layout of the database.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -151,11 +151,11 @@ impl Database {
         &self.path
     }
 
-    /// Returns whether nobody has changed the database since it was opened.
+    /// Returns whether the database is unchanged since it was opened.
     ///
-    /// Always true if SQLite's own locks and logs separate readers from writers.
+    /// Returns true without a comparison if SQLite itself isolates readers from writers.
     pub fn steady(&self) -> bool {
-        // A map fault may mean wrong rows: SQLite maps the index of a log.
+        // SQLite maps the index of a log into memory, so a map fault may mean wrong rows.
         if map_faults::count() != self.faults {
             return false;
         }
@@ -170,7 +170,7 @@ impl Database {
         })
     }
 
-    /// Returns whether the reading was stopped.
+    /// Returns whether a stop was requested.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.requested()
     }
@@ -180,7 +180,7 @@ impl Database {
         &self.connection
     }
 
-    /// Returns an error of SQLite's as ours.
+    /// Converts an error of SQLite to an `Error`.
     pub(super) fn error(&self, error: rusqlite::Error) -> Error {
         explain(&self.path, &self.stop, error)
     }
@@ -197,8 +197,8 @@ fn attempt(
     let mut access = files.access();
     if number >= COPY_FROM && !matches!(access, Access::Wal) {
         access = files.copy(path, stop)?;
-        // The log of an open database may end with a commit that is not finished: the frames are
-        // written, and not yet synchronised. Only the -shm tells, which a copy does not have.
+        // The log of an open database may end with an unfinished commit, whose frames are written but not yet
+        // synchronised. Only the -shm file tells, and a copy has no -shm file.
         if matches!(files.access(), Access::Wal) {
             return Err(Error::Unsteady { path: path.to_owned() });
         }
@@ -229,8 +229,7 @@ fn attempt(
             _ => return Err(error),
         };
     };
-    // SQLite finds the log of a database by name: it may have opened one file and the log of
-    // another, or our file may be gone.
+    // SQLite finds the log of a database by name. So it may have opened one file and the log of another file.
     if !matches!(access, Access::Copy { .. }) && !files.in_place() {
         return Err(Error::Unsteady { path: path.to_owned() });
     }
@@ -278,7 +277,7 @@ fn connect(real: &Path, stop: &Stop, access: &Access) -> rusqlite::Result<Connec
     };
     let flags = mode | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(uri, flags)?;
-    // Otherwise, closing the last connection would move a log into the database and delete it.
+    // By default, closing the last connection moves a log into the database and deletes the log.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -294,7 +293,7 @@ fn connect(real: &Path, stop: &Stop, access: &Access) -> rusqlite::Result<Connec
     }))?;
     let flag = stop.clone();
     connection.progress_handler(STEPS, Some(move || flag.requested()))?;
-    // No mmap: if another program truncates the database, the map would raise SIGBUS. A scan of
+    // No mmap: if another program truncated the database, reading the map would raise SIGBUS. A scan of
     // 532,167 messages takes 0.27 s with and without a map.
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA temp_store = MEMORY")?;
     if matches!(access, Access::Log) {
@@ -325,8 +324,8 @@ impl Files {
         // The state is read again, so that little time passes before SQLite itself reads the files.
         let now = self.now();
         let state = now.as_ref().unwrap_or(&self.before);
-        // SQLite removes a log or journal beside an empty file, even if it opens the file read-only.
-        // It takes a file of one byte for empty (unixFileSize in its os_unix.c).
+        // SQLite removes a log or journal beside an empty file, even if it opens the file read-only. SQLite
+        // treats a file of one byte as empty (unixFileSize in os_unix.c).
         if state.database.size <= 1 {
             return Access::Immutable;
         }
@@ -351,7 +350,7 @@ impl Files {
         there.is_ok_and(|stamp| stamp.is_some_and(|s| s.identity == self.database.identity()))
     }
 
-    /// Waits so long that any later write leaves another time on the file.
+    /// Waits until every later write will change the file's modification time.
     fn settle(&mut self, path: &Path) -> Result<(), Error> {
         let recent = |stamp: &Stamp| {
             stamp.modified.and_then(|time| SystemTime::now().duration_since(time).ok())
@@ -487,7 +486,7 @@ fn pause(length: Duration, stop: &Stop) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// Returns how many messages an attempt sees.
+    /// Returns the number of messages that an attempt reads.
     fn seen(path: &Path, number: u32) -> i64 {
         let database = attempt(path, &Stop::never(), number, None).unwrap();
         let sql = "SELECT count(*) FROM messages";

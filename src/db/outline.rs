@@ -1,4 +1,4 @@
-//! Lists of conversations, read from the database itself.
+//! Lists of conversations, read from the database and not from an index.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,10 +7,10 @@ use rusqlite::{OptionalExtension, types::Value};
 use super::{Database, Error, functions, rows};
 use crate::model::{Instant, Origin, Provenance};
 
-/// How many rows a statement names at most; if more are wanted, all are read.
+/// The maximum number of ids in a statement. If more rows are wanted, all rows are read.
 const MAX_NAMED: usize = 500;
 
-/// A conversation that has messages, as lists show it.
+/// A conversation with messages, as an entry of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
     /// The id of the conversation.
@@ -25,8 +25,8 @@ pub struct Outline {
     pub last: Option<Instant>,
 }
 
-/// Returns every conversation that has messages, latest activity first. If roles are named, the
-/// conversation must have a message of one of them.
+/// Returns every conversation that has messages, latest activity first. If `roles` is not empty, returns only
+/// conversations with a message of one of these roles.
 pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Error> {
     let placeholders = vec!["?"; roles.len()].join(", ");
     let having = match roles {
@@ -59,8 +59,8 @@ pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Er
     read().map_err(|error| database.error(error))
 }
 
-/// Returns the rows of `conversations` whose ids `is_wanted` accepts, without their messages. The times are
-/// those of the row, if the database has them.
+/// Returns the rows of `conversations` whose ids `is_wanted` accepts, without their messages. Takes the times
+/// from the row, if the table has columns for them.
 pub(crate) fn conversation_rows(
     database: &Database,
     is_wanted: &dyn Fn(&str) -> bool,
@@ -111,8 +111,7 @@ pub(crate) fn conversation_rows(
     read().map_err(|error| database.error(error))
 }
 
-/// Returns the origins of the conversations of coding agents, by id; none if the database does not
-/// have any.
+/// Returns the origins of the conversations of coding agents, by conversation id.
 pub fn origins(database: &Database) -> Result<HashMap<String, Origin>, Error> {
     let read = || -> rusqlite::Result<HashMap<String, Origin>> {
         let connection = database.connection();
@@ -150,8 +149,8 @@ pub fn origins(database: &Database) -> Result<HashMap<String, Origin>, Error> {
     read().map_err(|error| database.error(error))
 }
 
-/// Returns the conversations of a transcript store that are withheld: the store knows their files, but
-/// the files are missing.
+/// Returns the withheld conversations of a transcript store: the store has an entry for their files, but no
+/// conversations.
 pub(crate) fn withheld(database: &Database) -> Result<Vec<String>, Error> {
     let read = || -> rusqlite::Result<Vec<String>> {
         let connection = database.connection();
@@ -181,18 +180,18 @@ pub(crate) fn reader_of(database: &Database, conversation: &str) -> Result<Optio
     read().map_err(|error| database.error(error))
 }
 
-/// How far a transcript's file was read.
+/// The state of reading a transcript's file.
 pub(crate) struct ReadingState {
     pub(crate) path: String,
     /// Identity, size and times of the file.
     pub(crate) stamp: String,
     /// The saved state of the reader.
     pub(crate) reader: String,
-    /// Whether the conversation is not withheld.
+    /// Whether the conversation can be searched, and is not withheld.
     pub(crate) is_shown: bool,
 }
 
-/// Returns how far the files of a transcript store were read, by path.
+/// Returns the reading states of a transcript store's files, by path.
 pub(crate) fn reading_states(database: &Database) -> Result<BTreeMap<String, ReadingState>, Error> {
     let read = || -> rusqlite::Result<BTreeMap<String, ReadingState>> {
         let sql = "SELECT path, stamp, reader, conversation_id IS NULL OR EXISTS
@@ -209,8 +208,7 @@ pub(crate) fn reading_states(database: &Database) -> Result<BTreeMap<String, Rea
     read().map_err(|error| database.error(error))
 }
 
-/// Returns the transcripts of a database, by the ids of their conversations: the file, and the time of
-/// the last change.
+/// Returns the file and the time of the last change of each transcript, by conversation id.
 pub(crate) fn last_changes(
     database: &Database,
 ) -> Result<HashMap<String, (String, Option<Instant>)>, Error> {

@@ -1,4 +1,4 @@
-//! Moves a database of ours to another folder.
+//! Moves a database of this program to another folder.
 
 use std::{
     fs::{self, File},
@@ -21,11 +21,11 @@ pub(crate) fn relocate(from: &Path, to: &Path) -> Result<(), Error> {
     let sqlite = |source| Error::Sqlite { path: from.to_owned(), source };
     let folder = to.parent().unwrap_or(Path::new("."));
     private::create_dir_all(folder).map_err(failed(folder))?;
-    // Opened before SQLite, and closed after it: closing it would drop the locks of the connection.
+    // This file stays open longer than the connection: closing it would drop the connection's locks.
     let mut old = File::open(from).map_err(failed(from))?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(from, flags).map_err(sqlite)?;
-    // Outside WAL mode a database is one file. This fails if another program has it open.
+    // Outside WAL mode a database is one file. The statement fails if another program has the database open.
     connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).map_err(sqlite)?;
     let temporary = TemporaryDatabase::begin(folder).map_err(failed(folder))?;
     if cfg!(windows) {
@@ -39,7 +39,7 @@ pub(crate) fn relocate(from: &Path, to: &Path) -> Result<(), Error> {
     temporary.take_place(to).map_err(|error| failed(to)(error.error))?;
     #[cfg(unix)]
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder))?;
-    // Windows removes no file that is open.
+    // Windows does not remove open files.
     if cfg!(windows) {
         drop(connection);
         drop(old);

@@ -1,4 +1,4 @@
-//! Reads the messages of a database for an index: one by one by key, or all in the order of keys.
+//! Reads the messages of a database for an index: single messages by key, or all in key order.
 
 use std::{
     borrow::Cow,
@@ -42,7 +42,7 @@ pub struct Row<'a> {
     pub time: Option<Instant>,
     /// The position, if it is an integer.
     pub position: Option<i64>,
-    /// Whether the position is an integer or NULL, so that `position` sorts as the column does.
+    /// Whether the position is an integer or NULL. Then `position` sorts like the column.
     pub is_plain: bool,
     /// The content as SQLite's LIKE reads it; `None` for NULL, and where it is in `long`.
     pub stored: Option<&'a [u8]>,
@@ -71,7 +71,7 @@ pub struct Scanned<'a> {
     pub stored: Option<&'a [u8]>,
     /// The content where it is too long to be read in one piece.
     pub long: Option<LongContent<'a>>,
-    /// The id of the conversation, if it is stored as text.
+    /// The id of the conversation; `None` if it is not stored as text.
     pub conversation_id: Option<&'a [u8]>,
     /// Whether the position is an integer or NULL, and the conversation's id is text or NULL.
     pub is_plain: bool,
@@ -80,13 +80,13 @@ pub struct Scanned<'a> {
 /// The content as `LIKE` reads it.
 const CONTENT: &str = "CAST(content AS TEXT)";
 
-/// Keys in one query.
+/// The number of keys in one query.
 const KEYS_AT_ONCE: usize = 500;
 
 /// Whether a role is a text or NULL. A BLOB or a number never equals a text.
 const IS_TEXT_ROLE: &str = "typeof(role) IN ('text', 'null')";
 
-/// Reads all messages of one state of a database.
+/// A reader of all messages in one state of a database.
 #[derive(Debug)]
 pub struct RowReader<'d> {
     database: &'d Database,
@@ -104,7 +104,7 @@ impl<'d> RowReader<'d> {
     pub fn of(database: &'d Database) -> Result<Option<RowReader<'d>>, Error> {
         let layout = database.layout();
         let Some(keys) = layout.message_key.zip(layout.conversation_key) else { return Ok(None) };
-        // A sort that is larger than the cache uses temporary files, not memory.
+        // With these settings, a sort that is larger than the cache uses temporary files and not memory.
         let settings = "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536";
         let connection = database.connection();
         connection.execute_batch(settings).map_err(|error| database.error(error))?;
@@ -131,8 +131,8 @@ impl<'d> RowReader<'d> {
         Ok(count.unsigned_abs())
     }
 
-    /// Returns the keys of every message and its conversation, in result order: 16 bytes each.
-    /// Counts in `seen` the messages that were read so far.
+    /// Returns the keys of each message and its conversation, in result order, 16 bytes per message. Counts
+    /// the messages read so far in `seen`.
     pub fn order(&self, seen: &Arc<AtomicU64>) -> Result<Vec<[i64; 2]>, Error> {
         functions::count_instants(self.database.connection(), seen)
             .map_err(|error| self.database.error(error))?;
@@ -174,8 +174,8 @@ impl<'d> RowReader<'d> {
         connection.query_row(sql, [], |row| row.get(0)).map_err(|error| self.database.error(error))
     }
 
-    /// Returns the keys of the messages with the keys of their conversations; messages without a
-    /// conversation are left out.
+    /// Returns the keys of messages with the keys of their conversations. Leaves out messages without a
+    /// conversation.
     pub fn conversations_of(&self, messages: &[i64]) -> Result<Vec<[i64; 2]>, Error> {
         let (message, conversation) = self.keys;
         let read = || -> rusqlite::Result<Vec<[i64; 2]>> {
@@ -199,8 +199,8 @@ impl<'d> RowReader<'d> {
         read().map_err(|error| self.database.error(error))
     }
 
-    /// Calls `each` with every message whose key is above `after`, in the order of keys, until it
-    /// breaks; returns whether it reached the end.
+    /// Calls `each` with every message whose key is above `after`, in key order, until `each` breaks. Returns
+    /// whether the scan reached the end.
     pub fn scan(
         &self,
         after: Option<i64>,
@@ -255,7 +255,7 @@ impl<'d> RowReader<'d> {
         read().map_err(|error| self.database.error(error))
     }
 
-    /// Calls `with` with the message of a key, if there is one.
+    /// Calls `with` with the message that has a key, if there is one.
     pub fn message<T>(
         &mut self,
         key: i64,

@@ -1,4 +1,4 @@
-//! Reads hits from rows, and all messages of one conversation.
+//! Reads rows as hits, and reads all messages of one conversation.
 
 use std::borrow::Cow;
 
@@ -17,20 +17,20 @@ use crate::{
 /// The content as text: SQLite's LIKE also reads numbers and BLOBs as this text.
 const CONTENT: &str = "CAST(m.content AS TEXT)";
 
-/// The data that distinguishes a conversation from others in a list.
+/// The data that helps people to distinguish conversations in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
     /// The conversation's id, from `conversations.id`.
     pub id: String,
     /// `conversations.title`; empty for NULL.
     pub title: String,
-    /// How many messages it has.
+    /// The number of messages of the conversation.
     pub messages: u32,
-    /// The time of its last message.
+    /// The time of the conversation's last message.
     pub last: Option<Instant>,
 }
 
-/// Returns a conversation's messages in reading order: by position, else by time. Long contents are apart.
+/// Returns a conversation's messages in reading order: by position, else by time. Long contents are separate.
 pub(crate) fn conversation(
     database: &Database,
     id: &str,
@@ -68,8 +68,8 @@ pub(super) fn columns(database: &Database) -> Result<String, Error> {
     ))
 }
 
-/// Returns a select list of the content as text, NULL where it is too long, and of two columns that
-/// [`long`] reads.
+/// Returns a select list of three columns: the content as text, or NULL if it is too long, and two columns
+/// that [`long`] reads.
 pub(super) fn content_columns(database: &Database) -> Result<String, Error> {
     let key = database.layout().message_key.map_or("NULL".to_owned(), |key| format!("m.{key}"));
     let by_pieces = LongContent::are_readable(database)?;
@@ -87,7 +87,7 @@ pub(super) fn long<'d>(
     Ok(key.and_then(|key| LongContent::of(database, key, length)))
 }
 
-/// Reads a row of [`columns`], and apart from it a long content; `parts` says whether to decode JSON parts.
+/// Reads a row of [`columns`]. Returns a long content separately. `parts` tells whether to decode JSON parts.
 pub(super) fn hit(
     database: &Database,
     row: &Row<'_>,
@@ -120,7 +120,7 @@ pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     Ok(lent_text(row, column)?.into_owned())
 }
 
-/// Lends what [`text`] returns.
+/// Returns the same text as [`text`], borrowed if possible.
 pub(super) fn lent_text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Cow<'a, str>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes),

@@ -11,7 +11,7 @@ use crate::{
     text::content,
 };
 
-/// Which messages a scan reads.
+/// A filter for the messages that a scan reads.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanFilter<'a> {
     /// Roles; empty for all.
@@ -25,13 +25,13 @@ pub struct ScanFilter<'a> {
 /// A message of a scan.
 #[derive(Clone, Copy, Debug)]
 pub struct ScannedMessage<'a> {
-    /// Where it is, for [`fetch`].
+    /// The place of the message, for [`fetch`].
     pub place: ScanPlace,
-    /// The id of its conversation.
+    /// The id of the message's conversation.
     pub conversation: &'a str,
-    /// The instant that its time denotes.
+    /// The time of the message.
     pub time: Option<Instant>,
-    /// Its text.
+    /// The text of the message.
     pub text: &'a [u8],
 }
 
@@ -44,7 +44,7 @@ pub struct ScanPlace {
 }
 
 impl ScanPlace {
-    /// Returns a place that is a number, for scans of other stores than SQLite.
+    /// Returns a place that is only a number, for scans of stores other than SQLite.
     pub(crate) fn numbered(number: u64) -> ScanPlace {
         ScanPlace { number, keys: None }
     }
@@ -54,7 +54,7 @@ impl ScanPlace {
     }
 }
 
-/// Hands every message that passes a filter to `each`, in no particular order.
+/// Calls `each` with every message that passes a filter, in no particular order.
 pub fn scan(
     database: &Database,
     filter: ScanFilter<'_>,
@@ -96,8 +96,8 @@ pub fn scan(
     })
 }
 
-/// Returns the messages at some places of a [`scan`] with the same filter, in the order of the places.
-/// Keeps only a part of a very long text, around the place that `find` returns.
+/// Returns the messages at given places of a [`scan`] with the same filter, in the order of `places`.
+/// Shortens a very long text to a part around the offset that `find` returns.
 pub fn fetch(
     database: &Database,
     filter: ScanFilter<'_>,
@@ -192,7 +192,7 @@ pub fn titles(database: &Database) -> Result<Vec<(String, String)>, Error> {
     read().map_err(|error| database.error(error))
 }
 
-/// A conversation with the places of its messages.
+/// The title of a conversation and the ids, positions and times of its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skeleton {
     /// The title of the conversation; empty for NULL.

@@ -1,4 +1,4 @@
-//! The canonical tables, and our own additional tables.
+//! The canonical tables, and the tables that this program adds.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use crate::model::Origin;
 
-/// The version of our own tables, stored in `verbatim_meta`.
+/// The version of the added tables, stored in `verbatim_meta`.
 ///
 /// Version 2 added `verbatim_transcripts`, version 3 `verbatim_branches`.
 pub(super) const VERSION: i64 = 3;
@@ -34,8 +34,8 @@ const MESSAGES: &str = "CREATE TABLE messages (
 const BY_CONVERSATION: &str =
     "CREATE INDEX idx_messages_conversation_id ON messages(conversation_id);";
 
-/// Data that the canonical tables have no columns for. A conversation or message without such data
-/// has no row here, for example if another program wrote it.
+/// The tables for data that the canonical tables have no columns for. A conversation or message without such
+/// data has no row in these tables, for example if another program wrote it.
 const OURS: &str = "
 CREATE TABLE verbatim_meta (
     name TEXT PRIMARY KEY,
@@ -101,11 +101,11 @@ pub(super) enum SchemaState {
     Empty,
     /// The canonical tables, written by another program.
     Canonical,
-    /// The canonical tables and ours, of this version.
+    /// The canonical tables and the added tables of this version.
     Ours,
-    /// The canonical tables and ours, of an earlier version.
+    /// The canonical tables and the added tables of an earlier version.
     Earlier,
-    /// The canonical tables and ours, of a later version.
+    /// The canonical tables and the added tables of a later version.
     Later(i64),
 }
 
@@ -118,7 +118,7 @@ const COLUMNS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Detects which tables a database has; the inner error names what is missing in a canonical database.
+/// Detects which tables a database has. The inner error names the missing table or column.
 pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<SchemaState, String>> {
     let tables: i64 =
         connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -175,18 +175,18 @@ pub(super) fn create(connection: &Connection, found: SchemaState) -> rusqlite::R
     index(connection)
 }
 
-/// Creates all tables of an empty database, but the messages have no primary key and no index yet. Ids have
-/// no order, so SQLite adds rows without a key several times faster, and sorts all ids once at the end.
+/// Creates all tables in an empty database, but `messages` without its primary key and index. SQLite adds
+/// rows without a key several times faster, because ids come in random order. `add_key` sorts all ids once.
 pub(super) fn create_without_key(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(CONVERSATIONS)?;
     connection.execute_batch(&MESSAGES.replacen("id TEXT PRIMARY KEY", "id TEXT", 1))?;
     create_ours(connection, SchemaState::Empty)
 }
 
-/// Adds the primary key that [`create_without_key`] left out; no id may be there twice.
+/// Adds the primary key that [`create_without_key`] left out. All ids must be unique.
 ///
-/// The index of a primary key is a unique index with a reserved name and without a text of its own. SQLite
-/// makes it a key when it reads the changed schema.
+/// To SQLite, the index of a primary key is a unique index with a reserved name and without SQL text. The
+/// renamed index becomes the key when SQLite reads the changed schema.
 pub(super) fn add_key(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "CREATE UNIQUE INDEX new_key ON messages(id);
@@ -198,7 +198,7 @@ pub(super) fn add_key(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("PRAGMA writable_schema = RESET")
 }
 
-/// Creates the index of the messages by conversation, unless there is one.
+/// Creates the index of messages by conversation, if it is missing.
 pub(super) fn index(connection: &Connection) -> rusqlite::Result<()> {
     let indexed: i64 = connection.query_one(
         "SELECT count(*) FROM pragma_index_list('messages') AS list, pragma_index_info(list.name) AS info
@@ -212,7 +212,7 @@ pub(super) fn index(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Creates the missing tables of ours.
+/// Creates the missing tables among those that this program adds.
 fn create_ours(connection: &Connection, found: SchemaState) -> rusqlite::Result<()> {
     if matches!(found, SchemaState::Empty | SchemaState::Canonical) {
         connection.execute_batch(OURS)?;

@@ -1,5 +1,5 @@
-//! The exact search by SQLite's own `LIKE`, or by a function that matches texts in other ways: the
-//! oracle for every faster search.
+//! The exact search by SQLite's own `LIKE`, or by an SQL function for other kinds of matching. Every faster
+//! search must return the same hits.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,20 +13,19 @@ use crate::{
     text::matcher::{Matchers, texts},
 };
 
-/// The longest content in bytes that SQLite may hold in memory to match it. Tests use a small value to run
-/// faster.
+/// The maximum bytes of a content that SQLite matches in memory. Tests use a small value to run faster.
 const MOST_IN_MEMORY: i32 = if cfg!(test) { 5 << 20 } else { 32 << 20 };
 
 /// Returns the messages that match, newest first.
 ///
-/// If times are equal, the higher `position` comes first, then the higher rowid. The texts are
-/// taken unchanged; see [`crate::engine`] for trimming and limits. All hits are read before this
-/// returns, so no writer waits while they are used.
+/// If times are equal, the higher `position` comes first, then the higher rowid. Searches the texts
+/// unchanged; see [`crate::engine`] for trimming and limits. Reads all hits before it returns, so no writer
+/// waits while the caller uses the hits.
 pub fn search(database: &Database, request: &Request) -> Result<Hits, Error> {
     search_without(database, request, HashSet::new())
 }
 
-/// Searches as [`search`] does, but leaves out some conversations. Their messages do not count for the
+/// Works like [`search`], but leaves out the conversations in `left_out`. Their messages do not count for the
 /// limit.
 pub(crate) fn search_without(
     database: &Database,
@@ -78,8 +77,8 @@ pub(crate) fn search_without(
     Ok(hits)
 }
 
-/// Returns the keys of the hits as [`keys`] does. Contents that are too long for memory are matched piece
-/// by piece, if SQLite can read them so.
+/// Returns the keys of the hits like [`keys`]. Matches contents that are too long for memory piece by piece,
+/// if SQLite can read them in pieces.
 fn found(
     database: &Database,
     request: &Request,
@@ -133,7 +132,7 @@ fn long_matches(
     Ok(known)
 }
 
-/// Returns the keys of the messages that match and of their conversations, in result order.
+/// Returns the keys of the matching messages and of their conversations, in result order.
 pub(super) fn keys(
     database: &Database,
     request: &Request,
@@ -157,19 +156,19 @@ fn pairs(
     Ok(pairs)
 }
 
-/// What a statement returns of the hits.
+/// The columns that a statement selects.
 #[derive(Clone, Copy)]
 enum Selected<'a> {
-    /// Columns of the messages, which have no keys.
+    /// Columns of the messages, if the tables have no keys.
     Columns(&'a str),
     /// The keys of the messages and their conversations.
     Keys((&'a str, &'a str)),
-    /// The same; the statement asks `verbatim_long` about contents that are too long for memory.
+    /// The same keys. The statement calls `verbatim_long` for contents that are too long for memory.
     ShortKeys((&'a str, &'a str)),
 }
 
-/// Returns the statement that finds the hits in order, and its values. `condition` is one more condition,
-/// or empty.
+/// Returns the SQL statement that finds the hits in order, and its values. `condition` is an additional SQL
+/// condition, or empty.
 fn statement(
     database: &Database,
     request: &Request,
@@ -187,7 +186,7 @@ fn statement(
     if !request.roles.is_empty() {
         let roles: Vec<String> =
             request.roles.iter().map(|role| bind(Value::Text(role.clone()))).collect();
-        // The column's own collation and affinity count, as in any other SQL.
+        // The comparison uses the column's own collation and affinity, as any SQL does.
         filters.push(format!("m.role IN ({})", roles.join(", ")));
     }
     for (edge, comparison) in [(request.since, ">="), (request.until, "<=")] {
@@ -238,7 +237,7 @@ fn statement(
         Selected::Columns(columns) => (columns.to_owned(), "m.id DESC".to_owned()),
     };
     let position = if layout.position { "m.position DESC, " } else { "" };
-    // Always with a LIMIT: otherwise SQLite sorts in a single step that cannot be stopped.
+    // There is always a LIMIT, because without one SQLite sorts in a single step that cannot be stopped.
     let limit = request.limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1);
     let limit = bind(Value::Integer(limit));
     let sql = format!(
@@ -262,7 +261,7 @@ mod tests {
     /// The length of a content that is too long to be matched in memory.
     const LONG: usize = MOST_IN_MEMORY as usize + 10;
 
-    /// Returns a long text with a needle that lies across two pieces.
+    /// Returns a long text with a needle that begins in one piece and ends in the next.
     fn long(needle: &[u8]) -> Vec<u8> {
         let mut text = "é".repeat(LONG / 2).into_bytes();
         text.splice((1 << 20) - 2..(1 << 20) - 2, needle.iter().copied());

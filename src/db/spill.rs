@@ -1,4 +1,4 @@
-//! The hits of a search, complete before the first is handed over.
+//! The hits of a search. All hits are collected before the first is handed over.
 
 use std::{
     fs::File,
@@ -13,7 +13,7 @@ use crate::{
     private,
 };
 
-/// Bytes of hits held in memory; further hits are spilled to a temporary file.
+/// The maximum bytes of hits in memory. Further hits are spilled to a temporary file.
 const IN_MEMORY: usize = 32 << 20;
 
 /// All hits of a search in order. `Hits` holds no lock on the database.
@@ -27,7 +27,7 @@ pub struct Hits {
 }
 
 impl Hits {
-    /// Adds a hit; `long` is its content, if that is too long for memory.
+    /// Adds a hit. `long` is the hit's content if it is too long for memory.
     pub(super) fn push(&mut self, hit: Hit<'static>, long: Option<LongText>) -> Result<(), Error> {
         self.long.keep(self.first.len() + self.spilled, long);
         self.push_within(hit, IN_MEMORY).map_err(Error::Spill)
@@ -47,7 +47,7 @@ impl Hits {
         write(spill, &hit)
     }
 
-    /// Hands the hits to `sink` in order, until it breaks.
+    /// Calls `sink` with the hits in order, until `sink` breaks.
     pub fn hand_over(self, sink: &mut dyn FnMut(Hit<'_>) -> ControlFlow<()>) -> Result<(), Error> {
         let Hits { first, long, spill, spilled, .. } = self;
         let in_memory = first.len();

@@ -1,18 +1,18 @@
 //! The state of a database, read from its files without SQLite.
 //!
-//! An index is built from one state. Checking whether the database is still in this state must take
-//! microseconds, and must never say "yes" after a change. So the state consists of everything that
-//! a change must alter:
+//! An index is built from one state. Checking whether the database is still in this state must take only
+//! microseconds, and must never succeed after a change. So the state has all properties of the files that a
+//! change must alter:
 //!
-//! - of the file: device, inode, length, times, and the change counter in SQLite's header, which
-//!   every transaction in rollback mode increments (<https://www.sqlite.org/fileformat.html>);
-//! - in WAL mode, the same properties of the log, its header with the salts, and, if processes have the
-//!   database open, the head of the `-shm`, which every commit rewrites
+//! - of the database file: device, inode, length, times, and the change counter in SQLite's header. Every
+//!   transaction in rollback mode increments this counter (<https://www.sqlite.org/fileformat.html>);
+//! - in WAL mode: the same properties of the log, the log's header with its salts, and the head of the `-shm`
+//!   file if processes have the database open. Every commit rewrites that head
 //!   (<https://www.sqlite.org/walformat.html>);
 //! - a rollback journal that is in use.
 //!
-//! Times alone are not enough: two writes within one tick of the clock leave the same time. So
-//! before an index stores its state, it waits for one tick ([`settled`]).
+//! Times alone are not enough, because two writes within one tick of the clock get the same time. So a build
+//! of an index waits for one tick before it stores the state ([`settled`]).
 //!
 //! Invariant: equal states have equal rows. The reverse is not always true: a checkpoint changes
 //! the state and no row.
@@ -33,7 +33,7 @@ use super::{
     open::{CLOCK_TICK, beside},
 };
 
-/// The clock tick of file systems that store whole seconds. FAT stores only every second one.
+/// The clock tick of file systems that store times in whole seconds, or in steps of two seconds as FAT does.
 const COARSE_TICK: Duration = Duration::from_secs(2);
 
 /// The first bytes of a rollback journal that is in use.
@@ -43,7 +43,7 @@ const JOURNAL_MAGIC: [u8; 8] = [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State(Vec<u8>);
 
-/// Reads the state of one database again and again, with some five system calls each time.
+/// A reader of the current state of one database. Each reading takes about five system calls.
 #[derive(Debug)]
 pub struct Probe {
     path: PathBuf,
@@ -55,7 +55,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Opens the database file and notes the paths of its companion files, such as `-wal`.
+    /// Opens the database file and stores the paths of its companion files, such as `-wal`.
     pub fn of(path: &Path) -> Result<Probe, Error> {
         let find = || {
             let real = fs::canonicalize(path)?;
@@ -81,8 +81,8 @@ impl Probe {
         &self.real
     }
 
-    /// Returns the current state of the database. `None` if the path names another file now, which
-    /// needs another probe.
+    /// Returns the current state of the database. Returns `None` if the path now names another file. The
+    /// caller then needs a new probe.
     pub fn state(&self) -> Result<Option<State>, Error> {
         let read = || {
             let stamp = Stamp::of(&fs::metadata(&self.path)?);
@@ -111,11 +111,11 @@ impl Probe {
             let mut head = [0; 32];
             read_start(&self.wal, &mut head)?;
             state.add(b"wal");
-            // Without the time of the last change of metadata: if root runs SQLite, each opening
-            // sets the owner.
+            // The time of the last metadata change is left out: if root runs SQLite, each opening sets the
+            // owner.
             state.add_stamp(&stamp);
             state.add(&head);
-            // SQLite locks bytes of the -shm, so it is read through a descriptor that stays open.
+            // SQLite holds locks on the -shm file, so the file is read through a descriptor that stays open.
             match header::shared_file(&self.shm) {
                 Ok(shared) => {
                     let mut copies = [0; 96];
@@ -150,7 +150,7 @@ pub fn state(path: &Path) -> Result<State, Error> {
     }
 }
 
-/// Waits until any later write shows in the times of the files; returns the state.
+/// Waits until every later write will change the times of the files; returns the state.
 pub(crate) fn settled(path: &Path) -> Result<State, Error> {
     let probe = Probe::of(path)?;
     let named = probe.file.stamp().and_then(|stamp| probe.name(&stamp));
@@ -160,7 +160,7 @@ pub(crate) fn settled(path: &Path) -> Result<State, Error> {
             .duration_since(SystemTime::UNIX_EPOCH)
             .is_ok_and(|since| since.subsec_nanos() == 0);
         let tick = if is_coarse { COARSE_TICK } else { CLOCK_TICK };
-        // A time in the future, after a clock was set back, counts as an old one.
+        // A time in the future (the clock was set back) counts as old.
         if let Ok(age) = SystemTime::now().duration_since(newest)
             && age < tick
         {
@@ -209,7 +209,7 @@ fn explain(path: &Path, source: io::Error) -> Error {
     }
 }
 
-/// Reads the first bytes of a file that SQLite does not lock; fewer if the file is shorter or gone.
+/// Reads the first bytes of a file that SQLite does not lock. A shorter or missing file gives fewer bytes.
 fn read_start(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
     let mut file = match File::open(path) {
         Ok(file) => file,

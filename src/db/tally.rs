@@ -7,18 +7,18 @@ use rusqlite::{Connection, Row};
 use super::{Database, Error, functions, rows};
 use crate::model::Instant;
 
-/// The properties by which a message is counted.
+/// The data of a message that counts need.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageFacts<'a> {
-    /// The id of its conversation.
+    /// The id of the message's conversation.
     pub conversation: &'a str,
-    /// Its role; empty for NULL.
+    /// The role of the message; empty for NULL.
     pub role: &'a str,
-    /// Its time, if it has one.
+    /// The time of the message, if it has one.
     pub time: Option<Instant>,
 }
 
-/// Calls `take` with the facts of every message that has a conversation.
+/// Calls `take` with the data of every message that has a conversation.
 pub fn messages(database: &Database, take: &mut dyn FnMut(MessageFacts<'_>)) -> Result<(), Error> {
     let sql = "SELECT CAST(c.id AS TEXT), CAST(m.role AS TEXT), m.create_time FROM messages AS m \
                JOIN conversations AS c ON c.id = m.conversation_id";
@@ -33,7 +33,7 @@ pub fn messages(database: &Database, take: &mut dyn FnMut(MessageFacts<'_>)) -> 
     read().map_err(|error| database.error(error))
 }
 
-/// Returns how many messages each model wrote; empty if the database does not name models.
+/// Returns the number of messages by each model; empty if the database does not store models.
 pub fn models(database: &Database) -> Result<BTreeMap<String, u64>, Error> {
     let connection = database.connection();
     let read = || -> rusqlite::Result<BTreeMap<String, u64>> {
@@ -53,7 +53,7 @@ pub fn models(database: &Database) -> Result<BTreeMap<String, u64>, Error> {
     read().map_err(|error| database.error(error))
 }
 
-/// Returns the counts of [`models`] for the messages that `accepts` takes.
+/// Returns the counts of [`models`] for only the messages that pass `accepts`.
 pub fn models_of(
     database: &Database,
     accepts: &mut dyn FnMut(MessageFacts<'_>) -> bool,
@@ -82,9 +82,9 @@ pub fn models_of(
     read().map_err(|error| database.error(error))
 }
 
-/// Returns the models that answered in each conversation, by conversation id, if the database names models.
+/// Returns the models that answered in each conversation, by conversation id; empty if none are stored.
 ///
-/// If no message of a conversation names a model, the conversation has the model that its export names.
+/// If no message of a conversation has a model, takes the model that the export names for the conversation.
 pub(crate) fn models_by_conversation(
     database: &Database,
 ) -> Result<HashMap<String, Vec<String>>, Error> {
@@ -117,7 +117,7 @@ pub(crate) fn models_by_conversation(
     read().map_err(|error| database.error(error))
 }
 
-/// Calls `take` with the facts in the first three columns of a row.
+/// Calls `take` with the message data in the first three columns of a row.
 fn with_facts(row: &Row<'_>, take: &mut dyn FnMut(MessageFacts<'_>)) -> rusqlite::Result<()> {
     let (conversation, role) = (rows::text(row, 0)?, rows::text(row, 1)?);
     let time = functions::instant(row.get_ref(2)?);

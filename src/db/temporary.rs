@@ -1,4 +1,4 @@
-//! Temporary names for a database, or for another file of this program, until the file is complete.
+//! Gives a database, or another file of this program, a temporary name until it is complete.
 
 use std::{
     fs::{self, File},
@@ -14,9 +14,9 @@ use crate::private;
 const PREFIX: &str = ".verbatim-";
 const SUFFIX: &str = ".tmp";
 
-/// A database under a temporary name; removed when dropped.
+/// A database under a temporary name. Dropping the value removes the file.
 ///
-/// Its creator holds a lock on it, so that others can see whether the creator was killed.
+/// Its creator holds a lock on the file, so that other processes notice if the creator was killed.
 #[derive(Debug)]
 pub(super) struct TemporaryDatabase {
     path: TempPath,
@@ -24,7 +24,7 @@ pub(super) struct TemporaryDatabase {
 }
 
 impl TemporaryDatabase {
-    /// Creates an empty file in a folder, and removes the files whose creators are gone.
+    /// Creates an empty file in a folder. Removes temporary files there whose creators are gone.
     pub(super) fn begin(folder: &Path) -> io::Result<TemporaryDatabase> {
         remove_abandoned(folder);
         let mut named = tempfile::Builder::new();
@@ -51,18 +51,18 @@ impl TemporaryDatabase {
         self.file.sync_all()
     }
 
-    /// Gives the file its name, unless another file has that name.
+    /// Renames the file to `path`. Fails if another file has this name.
     pub(super) fn take_place(self, path: &Path) -> Result<(), PathPersistError> {
         self.path.persist_noclobber(path)
     }
 
-    /// Gives the file its name, and replaces a file of that name.
+    /// Renames the file to `path`, and replaces a file with this name.
     pub(super) fn replace(self, path: &Path) -> Result<(), PathPersistError> {
         self.path.persist(path)
     }
 }
 
-/// Writes a complete file to the disk, and only then gives it its name.
+/// Writes a file under a temporary name, syncs it to disk, and then renames it to `path`.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let temporary = TemporaryDatabase::begin(folder)?;
@@ -75,14 +75,14 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether a file of this name is a temporary database.
+/// Returns whether a name is the name of a temporary database.
 pub(crate) fn is_temporary(name: &str) -> bool {
     name.starts_with(PREFIX) && name.ends_with(SUFFIX)
 }
 
-/// Removes the temporary databases in a folder whose creators are gone.
+/// Removes temporary databases from a folder if their creators are gone.
 pub(crate) fn remove_abandoned(folder: &Path) {
-    // On other systems than Unix, an open file cannot be removed and a locked file cannot be read.
+    // The lock is tested on Unix only: on other systems, open files cannot be removed anyway.
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if !is_temporary(&entry.file_name().to_string_lossy()) {
             continue;

@@ -1,7 +1,7 @@
-//! The transcript store: the database of the agents' transcripts, with the reading state of their files.
+//! The transcript store: a database of coding agents' transcripts and the reading states of their files.
 //!
-//! Invariant: of a file that exists, the store holds nothing that is not in the file. Of a file that is gone,
-//! the store holds the text that was read. No other place has that text, so a store is never removed.
+//! Invariant: if a file exists, the store has only texts that are in the file. If a file is gone, the store
+//! keeps the texts that were read from it. These texts exist nowhere else, so no store is ever removed.
 //! Invariant: the messages of a file and its reading state are committed together.
 
 use std::{
@@ -26,22 +26,21 @@ use crate::{
     private,
 };
 
-/// The version of the tables and of the texts in them. A migration to a higher version has to keep the
-/// conversations of files that are gone: no other place has them. Stores before version 3 kept no such
-/// conversations, and were in the index folder. Version 4 has the tables of version 3, and other texts;
-/// version 5 the same texts, and other sessions of agents.
+/// The version of the tables and of the texts in them. A migration must keep the conversations of files that
+/// are gone, because they exist nowhere else. Stores before version 3 have no such conversations, and are in
+/// the index folder. Version 4 changed the texts of version 3. Version 5 changed the sessions of agents.
 const VERSION: i64 = 5;
 
 /// The first version whose stores are migrated.
 const MIGRATED_FROM: i64 = 3;
 
-/// How long to wait for a reader that holds a lock.
+/// The maximum wait for a reader that holds a lock.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
-/// The suffixes of the names of a store's files; the store itself, without a suffix, comes last.
+/// The suffixes of a store's files. The store itself has no suffix and comes last.
 const DATABASE_FILES: [&str; 4] = ["-wal", "-shm", "-journal", ""];
 
-/// Memory for pages of the database.
+/// The size of SQLite's page cache, in KiB.
 const CACHE_KIB: i64 = 16 << 10;
 
 /// The tables of the store that other canonical databases do not have.
@@ -127,11 +126,11 @@ pub struct TranscriptFile {
     pub path: String,
     /// Identity, size and times of the file.
     pub stamp: String,
-    /// How many bytes have been read.
+    /// The number of bytes that were read.
     pub taken: u64,
     /// Hashes of the first and of the last bytes read.
     pub ends: String,
-    /// The saved state of the reader; empty if the file is no transcript.
+    /// The saved state of the reader; empty if the file is not a transcript.
     pub reader: String,
     /// The id of the conversation, once a message has been added.
     pub conversation: Option<String>,
@@ -139,24 +138,24 @@ pub struct TranscriptFile {
     pub transcript: Option<String>,
     /// The number of messages without ids, including repeated messages.
     pub unnamed: u64,
-    /// The time since when the file is gone.
+    /// The time when the program first found that the file is gone.
     pub gone: Option<Instant>,
 }
 
-/// What [`TranscriptStore::forget`] removed.
+/// The conversations and files that [`TranscriptStore::forget`] removed.
 #[derive(Debug, Default)]
 pub struct RemovedFiles {
     /// The ids of the conversations.
     pub conversations: Vec<String>,
-    /// The paths of the other files, which have to be read again. Files that are gone are not among them.
+    /// The paths of the other removed files that still exist. They must be read again.
     pub again: Vec<String>,
 }
 
-/// The last version whose texts were read in another way.
+/// The last version with other texts: all its files are read again.
 const OTHER_TEXTS: i64 = 3;
 
-/// Lets the next pass read the files again that are still there and are read in another way now: those that
-/// name the session that they come from, or all. What files that are gone held stays as it is.
+/// Makes the next pass read existing files again: all of them, or only those that name a parent session,
+/// depending on the version. Keeps the conversations of files that are gone.
 fn migrate(connection: &Connection, version: i64) -> rusqlite::Result<()> {
     let which = if version > OTHER_TEXTS { r#"AND reader LIKE '%"parent":"%'"# } else { "" };
     connection.execute_batch(&format!(
@@ -183,15 +182,15 @@ pub struct ConversationData<'a> {
     pub title: Option<&'a str>,
     /// The model that answered.
     pub model: Option<&'a str>,
-    /// The time of a message: of the first one for a new conversation, else of the last one.
+    /// The time of the first message for a new conversation, otherwise of the last message.
     pub time: Option<Instant>,
     /// The origin of the conversation.
     pub origin: &'a Origin,
 }
 
 impl TranscriptStore {
-    /// Opens the store at `path`; creates a store if there is none. A damaged store is renamed, and
-    /// `aside` gets its new path.
+    /// Opens the store at `path`; creates a store if there is none. Renames a damaged store, and calls
+    /// `aside` with its new path.
     pub fn open(path: &Path, aside: &mut dyn FnMut(PathBuf)) -> Result<TranscriptStore, Error> {
         match TranscriptStore::connect(path) {
             Ok(Some(store)) => return Ok(store),
@@ -207,7 +206,7 @@ impl TranscriptStore {
         Ok(store.expect("a store that was created a moment ago is of this version"))
     }
 
-    /// Creates an empty store. The file gets its name last, so that nobody sees a store without tables.
+    /// Creates an empty store. Renames the file last, so that no process sees a store without tables.
     fn make(path: &Path) -> Result<(), Error> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let failed = |source| Error::Io { path: folder.to_owned(), source };
@@ -226,8 +225,8 @@ impl TranscriptStore {
         file.replace(path).map_err(|error| failed(error.error))
     }
 
-    /// Renames a store and the files beside it, because the conversations of files that are gone may
-    /// still be readable there. Returns the new path; `None` if there is no store.
+    /// Renames a store and its companion files, because they may still contain conversations of files that
+    /// are gone. Returns the new path; `None` if there is no store.
     pub fn set_aside(path: &Path) -> Result<Option<PathBuf>, Error> {
         let free = (1..).map(|number| aside(path, number)).find(|name| !name.exists());
         let aside = free.expect("there are fewer files than numbers");
@@ -248,7 +247,7 @@ impl TranscriptStore {
         Ok(is_there.then_some(aside))
     }
 
-    /// Removes a store and the files beside it.
+    /// Removes a store and its companion files.
     pub(crate) fn remove(path: &Path) -> Result<(), Error> {
         for end in DATABASE_FILES {
             let path = beside(path, end);
@@ -262,7 +261,7 @@ impl TranscriptStore {
         Ok(())
     }
 
-    /// Connects to a store of this version; `None` if there is none.
+    /// Connects to a store and migrates it; returns `None` if there is none, or it is too old.
     pub(crate) fn connect(path: &Path) -> Result<Option<TranscriptStore>, Error> {
         if !path.is_file() {
             return Ok(None);
@@ -284,7 +283,7 @@ impl TranscriptStore {
             if version < VERSION {
                 return Ok(None);
             }
-            // In WAL mode readers continue while we write. Without WAL mode they wait.
+            // In WAL mode, readers continue during a write. Without WAL mode they wait.
             let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
             connection.execute_batch(&format!(
                 "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE_KIB}; \
@@ -308,7 +307,7 @@ impl TranscriptStore {
         Ok(())
     }
 
-    /// Commits the transaction that is open, if one is.
+    /// Commits the transaction, if one is open.
     pub fn commit(&self) -> Result<(), Error> {
         if !self.connection.is_autocommit() {
             self.done(self.connection.execute_batch("COMMIT"))?;
@@ -360,7 +359,7 @@ impl TranscriptStore {
         self.done(file)
     }
 
-    /// Saves the reading state of a file; a new file gets its number.
+    /// Saves the reading state of a file. Sets the number of a new file.
     pub fn save(&self, file: &mut TranscriptFile) -> Result<(), Error> {
         let sql = "INSERT INTO verbatim_files
                        (id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed,
@@ -427,12 +426,12 @@ impl TranscriptStore {
         })())
     }
 
-    /// Removes a conversation and its messages; its file stays.
+    /// Removes a conversation and its messages, but keeps the entry of its file.
     pub(crate) fn remove_conversation(&self, id: &str) -> Result<(), Error> {
         self.done(canonical::delete_conversation(&self.connection, id).map(drop))
     }
 
-    /// Returns the conversations of files: file, id, service and origin.
+    /// Returns the stored conversations: the number of the file, the id, the service and the origin.
     pub(crate) fn stored(&self) -> Result<Vec<(i64, String, String, Origin)>, Error> {
         let sql = "SELECT f.id, c.id, v.source, t.session, t.project, t.folder, f.path, f.gone
                    FROM verbatim_files AS f JOIN conversations AS c ON c.id = f.conversation_id
@@ -477,13 +476,13 @@ impl TranscriptStore {
             .collect())
     }
 
-    /// Returns whether a file belongs to the conversation with this id, which may have been removed.
+    /// Returns whether a file belongs to the conversation with this id, even if the conversation was removed.
     pub(crate) fn has_file_of(&self, id: &str) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM verbatim_files WHERE conversation_id = ?1";
         Ok(self.done(self.first(sql, [id], |_| Ok(())))?.is_some())
     }
 
-    /// Returns whether there is a conversation of an id.
+    /// Returns whether there is a conversation with this id.
     pub fn has_conversation(&self, id: &str) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM conversations WHERE id = ?1";
         Ok(self.done(self.first(sql, [id], |_| Ok(())))?.is_some())
@@ -504,7 +503,7 @@ impl TranscriptStore {
         })())
     }
 
-    /// Adds a message to a conversation; its line is the position.
+    /// Adds a message to a conversation. The message's line in the file becomes its position.
     pub fn message(&self, conversation: &str, message: &Message) -> Result<(), Error> {
         let row = MessageRow {
             id: &whole_id(conversation, &message.id),
@@ -531,8 +530,8 @@ impl TranscriptStore {
         self.done(canonical::append_to_message(&self.connection, conversation, &id, text))
     }
 
-    /// Records that a file holds a message with an id, by its fingerprint; returns whether it is new.
-    /// If another file holds the message, records that `file` leaves it out.
+    /// Records by its fingerprint that a file has a message with an id. Returns whether the message is new.
+    /// If another file already has the message, records that `file` leaves it out.
     pub fn record(&self, file: i64, fingerprint: u64) -> Result<bool, Error> {
         let fingerprint = fingerprint as i64;
         let insert = "INSERT OR IGNORE INTO verbatim_fingerprints VALUES (?1, ?2)";
@@ -548,25 +547,25 @@ impl TranscriptStore {
         })())
     }
 
-    /// Records the message without an id at this place in a file.
+    /// Records the fingerprint of a message without an id, at its place in a file.
     pub fn record_at(&self, file: i64, place: u64, fingerprint: u64) -> Result<(), Error> {
         let sql = "INSERT OR REPLACE INTO verbatim_sequences VALUES (?1, ?2, ?3, NULL)";
         let values = params![file, place as i64, fingerprint as i64];
         self.done(canonical::execute(&self.connection, sql, values).map(drop))
     }
 
-    /// Returns the first other file with the same id of the transcript.
+    /// Returns the first other file whose transcript has the same id.
     pub fn file_of(&self, transcript: &str, file: i64) -> Result<Option<i64>, Error> {
         let sql = "SELECT id FROM verbatim_files WHERE transcript = ?1 AND id <> ?2
                    ORDER BY id LIMIT 1";
         self.done(self.first(sql, params![transcript, file], |row| row.get(0)))
     }
 
-    /// Returns whether an earlier file has a message without an id at a place. If so, records that
-    /// `file` leaves it out.
+    /// Returns whether an earlier file has the same message without an id at the same place. If so, records
+    /// that `file` leaves the message out.
     ///
-    /// The earlier file may be gone, and may have left the message out because a third file had it. If the
-    /// third file no longer has the message, `file` has the messages from this place on.
+    /// The earlier file may be gone, and may have left out the message because a third file had it. If the
+    /// third file no longer has the message, `file` becomes the holder of the messages from this place on.
     pub fn is_at(
         &self,
         file: i64,
@@ -621,18 +620,18 @@ impl TranscriptStore {
         self.connection.prepare_cached(sql)?.query_row(values, read).optional()
     }
 
-    /// Makes SQLite overwrite the text that is deleted from now on.
+    /// Makes SQLite overwrite all texts that are deleted from now on.
     pub(crate) fn delete_securely(&self) -> Result<(), Error> {
         self.done(scrub::begin(&self.connection))
     }
 
-    /// Leaves no deleted byte in the files; returns whether the log is clean too.
+    /// Removes every deleted byte from the files. Returns whether the log is clean too.
     pub(crate) fn scrub(&self) -> Result<bool, Error> {
         self.commit()?;
         self.done(scrub::finish(&self.connection))
     }
 
-    /// Closes the store, and leaves one file unless another process reads the store.
+    /// Closes the store. Leaves only one file, unless another process reads the store.
     pub fn close(self) -> Result<(), Error> {
         self.commit()?;
         let TranscriptStore { path, connection } = self;
@@ -645,8 +644,8 @@ impl TranscriptStore {
 }
 
 impl Error {
-    /// Returns whether the error means that the file is damaged; other errors may be temporary. A failed
-    /// read looks like damage to SQLite, so this examines the file.
+    /// Returns whether the error means that the file is damaged; other errors may be temporary. SQLite
+    /// reports a failed read as damage too, so this function examines the file.
     pub fn is_damage(&self) -> bool {
         let Error::Sqlite { path, source } = self else { return false };
         match source.sqlite_error_code() {
@@ -660,7 +659,7 @@ impl Error {
     }
 }
 
-/// Returns the path that a damaged store gets first.
+/// Returns the new path of the first damaged store.
 pub(crate) fn first_aside(path: &Path) -> PathBuf {
     aside(path, 1)
 }
@@ -694,7 +693,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("transcripts.db");
         drop(TranscriptStore::open(&path, &mut |_| {}).unwrap());
-        // SQLite reports this if the system cannot read a page.
+        // SQLite reports this error if the system cannot read a page.
         let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
         let source = || rusqlite::Error::SqliteFailure(code, None);
         let error = || Error::Sqlite { path: path.clone(), source: source() };

@@ -16,10 +16,10 @@ use crate::model::Stop;
 /// The first bytes of every database that is not empty.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// Returns whether a file is a database of the length that its header says, and not a copy in
-/// progress or another kind of file. If the database has a log, the header may be ahead of the file.
+/// Returns whether a file is a database with the length that its header records. A copy in progress is
+/// shorter. If the database has a log, the file may be shorter too.
 ///
-/// This takes a few system calls and reads 100 bytes.
+/// The check takes a few system calls and reads 100 bytes.
 pub fn is_whole(path: &Path) -> bool {
     let Ok(file) = shared_file(path) else { return false };
     let mut head = [0; 100];
@@ -40,18 +40,18 @@ pub fn is_whole(path: &Path) -> bool {
     has_log(path)
 }
 
-/// Returns whether a database has a log that is not empty: a program has it open in WAL mode, or a
-/// program left it there.
+/// Returns whether a database has a log that is not empty: a program has the database open in WAL mode, or
+/// left the log behind.
 pub fn has_log(path: &Path) -> bool {
     let log = fs::canonicalize(path).map(|real| beside(&real, "-wal"));
     log.and_then(|log| stamp_at(&log)).is_ok_and(|log| log.is_some_and(|log| log.size > 0))
 }
 
-/// Returns whether a file is a whole database with the canonical tables. A database that another program
-/// keeps busy, or that is damaged, counts too.
+/// Returns whether a file is a whole database with the canonical tables. Also returns true if another program
+/// keeps the database busy, or if it is damaged.
 ///
-/// Opening a database takes longer than a search, so the result is remembered: for a canonical database
-/// by its identity, for any other file by its stamp.
+/// Opening a database takes longer than a search, so the result is cached: by identity for a canonical
+/// database, by stamp for any other file.
 pub fn is_canonical(path: &Path) -> bool {
     static KNOWN: Mutex<Vec<(PathBuf, Identity)>> = Mutex::new(Vec::new());
     static OTHERS: Mutex<Vec<(PathBuf, Stamp)>> = Mutex::new(Vec::new());

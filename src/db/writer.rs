@@ -1,7 +1,7 @@
 //! Merges conversations into a canonical database.
 //!
-//! Invariant: deletes only what the user forgets, and moves no message to another conversation.
-//! Invariant: a reader always sees whole conversations, also after a crash.
+//! Invariant: nothing is deleted except on the user's request, and no message moves to another conversation.
+//! Invariant: readers always see whole conversations, even after a crash.
 //! Invariant: if neither a conversation nor the export is new, nothing is written.
 
 mod changes;
@@ -38,24 +38,24 @@ use crate::{
     model::{Conversation, Instant},
 };
 
-/// Bytes of text in one transaction: large enough that commits cost little, small enough that
-/// readers and other imports never wait long.
+/// The bytes of text in one transaction. More bytes would make readers and other imports wait longer; fewer
+/// bytes would make commits cost more.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// Memory for pages of the database. Ids have no order, so every page of the index of ids is used.
+/// The size of SQLite's page cache in KiB. Ids are random, so a merge uses every page of the id index.
 const CACHE_KIB: i64 = 48 << 10;
 
-/// Pages in the write-ahead log before they are copied to the database: 64 MB.
+/// The number of pages in the write-ahead log that triggers a checkpoint: 64 MB.
 const CHECKPOINT_PAGES: i64 = 16 << 10;
 
-/// How long to wait for another writer. The lock is tried every millisecond, because an import
-/// releases it only for a moment between two batches.
+/// The maximum wait for another writer. The lock is tried every millisecond, because an import releases the
+/// lock only for a moment between two batches.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
 
 /// An error of writing a database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The target exists and is no canonical database.
+    /// The target exists and is not a canonical database.
     #[error("{}: not written to: {reason}; name another file with --out", path.display())]
     Foreign {
         /// The path of the database to write.
@@ -103,7 +103,7 @@ fn hint(error: &rusqlite::Error) -> &'static str {
     }
 }
 
-/// Returns the keys of the messages of a conversation: their ids, with a number where one is repeated.
+/// Returns the keys of a conversation's messages: their ids, with a number if an id is repeated.
 pub(crate) fn message_keys(conversation: &Conversation) -> Vec<String> {
     merge::keyed(&conversation.messages).into_iter().map(|(key, _)| key.into_owned()).collect()
 }
@@ -112,9 +112,9 @@ pub(crate) fn message_keys(conversation: &Conversation) -> Vec<String> {
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
-    /// `None` until the first conversation comes, if there is no database yet.
+    /// The connection; `None` before the first conversation if there is no database yet.
     connection: Option<Connection>,
-    /// The database under a temporary name that the connection writes to.
+    /// The new database, which has a temporary name until it is complete.
     fresh: Option<FreshDatabase>,
     found: SchemaState,
     /// Whether `content` holds the JSON of ChatGPT's `parts` in this database.
@@ -122,7 +122,7 @@ pub struct Writer {
     state: WriterState,
     /// Bytes of text written since the last commit.
     pending: usize,
-    /// The ids of the conversations merged in this run, each with whether this run created it.
+    /// The ids of the conversations merged in this run, and whether this run created each conversation.
     met: HashMap<String, bool>,
     /// Whether the run merged a conversation twice.
     has_met_again: bool,
@@ -135,25 +135,24 @@ pub struct Writer {
 /// Counts of the conversations and messages that were read from one export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceCounts {
-    /// Conversations that were read.
+    /// The number of conversations that were read.
     pub conversations: u64,
-    /// Their messages.
+    /// The number of messages in these conversations.
     pub messages: u64,
-    /// Conversations that could not be read.
+    /// The number of conversations that could not be read.
     pub skipped: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriterState {
-    /// No conversation has differed so far.
+    /// Every conversation so far equals its stored version.
     Comparing,
-    /// A conversation has been written; each batch is one transaction.
+    /// A conversation was written. Each batch of conversations is one transaction.
     Writing,
 }
 
 impl Writer {
-    /// Opens the database at `path` to merge into. If there is none, it is created with the first
-    /// conversation.
+    /// Opens the database at `path` for merging. If there is none, the first conversation creates it.
     pub fn open(path: &Path) -> Result<Writer, Error> {
         let mut writer = Writer {
             path: path.to_owned(),
@@ -182,8 +181,8 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Merges a conversation: adds new messages and updates changed ones. Returns the id of its row,
-    /// which differs from the conversation's id if another service uses the same id.
+    /// Merges a conversation: adds new messages and updates changed ones. Returns the id of its row. The
+    /// row's id differs from the conversation's id if another service uses the same id.
     pub fn put(&mut self, source: &str, conversation: &Conversation) -> Result<String, Error> {
         if self.connection.is_none() {
             self.create()?;
@@ -192,8 +191,8 @@ impl Writer {
             .map_err(|source| Error::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Adds a row to the history of imports for an export that was read completely, if something changed
-    /// since the last row, or if the export is newer than its own last row.
+    /// Adds a row to the history of imports, if the export was read completely. Adds no row if nothing
+    /// changed since the last row and the export is not newer than its own last row.
     pub fn note(&mut self, path: &Path, is_whole: bool, counts: SourceCounts) -> Result<(), Error> {
         let SourceCounts { conversations, messages, skipped } = counts;
         let changes = self.changes.since(self.noted);
@@ -225,7 +224,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns whether an export was written to after its last row in the history, or has no row.
+    /// Returns whether an export has no row in the history, or was written to after its last row.
     fn is_new(&self, path: &Path, name: &str) -> bool {
         let ours = self.connection.as_ref().filter(|_| self.found == SchemaState::Ours);
         let Some(connection) = ours else { return false };
@@ -237,7 +236,7 @@ impl Writer {
         last.is_ok_and(|last| written.is_some_and(|written| last < written.as_secs_f64()))
     }
 
-    /// Returns the result of an earlier import, if the same import would change nothing now.
+    /// Returns the result of an earlier import, if repeating the import would change nothing.
     pub(crate) fn found_before(&self, key: &str) -> Option<&str> {
         self.ledger.found(key)
     }
@@ -247,27 +246,27 @@ impl Writer {
         self.ledger.any_found(start)
     }
 
-    /// Counts the conversations and messages of an export as merged and unchanged.
+    /// Counts the conversations and messages of an export as unchanged.
     pub(crate) fn take_as_unchanged(&mut self, counts: SourceCounts) {
         self.changes.unchanged_conversations += counts.conversations;
         self.changes.unchanged_messages += counts.messages;
     }
 
-    /// Commits the open transaction and leaves one file, unless another program uses the database.
+    /// Commits the open transaction. Leaves only the database file, unless another program uses the database.
     pub fn finish(self) -> Result<Changes, Error> {
         self.finish_import(None)
     }
 
-    /// Finishes as [`Writer::finish`] does, and remembers the import if it read everything.
+    /// Works like [`Writer::finish`], and records `import` for later runs.
     pub(crate) fn finish_import(
         mut self,
         import: Option<FinishedImport>,
     ) -> Result<Changes, Error> {
-        // If the export has two versions of a conversation, the next import may merge them in another way.
+        // If the export has two versions of a conversation, repeating the import may change something.
         let import = import.filter(|_| !self.has_met_again);
         if let Some(fresh) = self.fresh.take() {
             self.publish(fresh, import)?;
-            // Another import created the database first, and this import was merged into that database.
+            // With a connection, this import was merged into a database that another import created first.
             return if self.connection.is_some() { self.finish() } else { Ok(self.changes) };
         }
         let failed = |source| Error::Sqlite { path: self.path.clone(), source };
@@ -277,7 +276,7 @@ impl Writer {
                 failpoint::pass("import to be committed");
                 connection.execute_batch("COMMIT").map_err(failed)?;
             }
-            // If a reader still uses the log, the log stays, and the next import removes it.
+            // If a reader still uses the log, the log remains until the next import.
             let _ = connection.busy_timeout(Duration::from_millis(50));
             failpoint::pass("import committed");
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -299,7 +298,7 @@ impl Writer {
         let foreign =
             |reason: &str| Error::Foreign { path: path.clone(), reason: reason.to_owned() };
         let failed = |source| Error::Sqlite { path: path.clone(), source };
-        // The bytes are read through a shared descriptor: closing another one would drop our readers' locks.
+        // Read through a shared descriptor: closing any other descriptor would drop the locks of our readers.
         let mut magic = [0; 16];
         let read = header::shared_file(path)
             .and_then(|file| file.read_at(&mut magic, 0))
@@ -325,7 +324,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Merges a conversation; starts to write only if it differs.
+    /// Merges a conversation. Starts to write only if the conversation differs from its stored version.
     fn merge(&mut self, source: &str, conversation: &Conversation) -> rusqlite::Result<String> {
         if self.state == WriterState::Comparing
             && self.found == SchemaState::Ours
@@ -364,8 +363,8 @@ impl Writer {
         Merge { connection, parts: self.parts, mode, late }
     }
 
-    /// Counts the changes of one conversation. An export may hold a conversation several times: if this
-    /// run created the conversation, it counts as new and not as updated.
+    /// Counts the changes of one conversation. An export may hold a conversation several times. If this run
+    /// created the conversation, a later version counts as new, not as updated.
     fn count(&mut self, changes: Changes, id: String) {
         let met = self.met.get(&id).copied();
         self.has_met_again |= met.is_some();
@@ -378,14 +377,14 @@ impl Writer {
         self.changes.add(counted);
     }
 
-    /// Returns the connection, with a transaction open for writing.
+    /// Begins a write transaction unless one is open; returns the connection.
     fn begin(&mut self) -> rusqlite::Result<&Connection> {
         let connection =
             self.connection.as_ref().expect("there is a database once a conversation came");
         if connection.is_autocommit() {
             self.ledger.look(connection)?;
             if journal_mode(connection)? != "wal" {
-                // In WAL mode readers continue while we write. Without WAL mode they wait.
+                // In WAL mode, readers continue during a write. Without WAL mode they wait.
                 let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
                 if journal_mode(connection)? == "wal" {
                     connection.execute_batch("PRAGMA synchronous = NORMAL")?;
@@ -415,14 +414,14 @@ fn journal_mode(connection: &Connection) -> rusqlite::Result<String> {
 }
 
 fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
-    // Otherwise SQLite may prepare a statement again for each new value.
+    // Without this setting, SQLite may prepare a statement again for each new value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_handler(Some(|attempts| {
         thread::sleep(Duration::from_millis(1));
         u128::try_from(attempts).unwrap_or(0) < LOCK_WAIT.as_millis()
     }))?;
     connection.set_prepared_statement_cache_capacity(32);
-    // What a merge writes refers only to rows that it has written before.
+    // A merge writes a row before the rows that refer to it, so foreign keys need no checks.
     connection.execute_batch(&format!(
         "PRAGMA cache_size = -{CACHE_KIB}; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};
          PRAGMA foreign_keys = OFF;"

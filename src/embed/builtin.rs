@@ -11,15 +11,15 @@ const TOKENIZER: &[u8] = include_bytes!("../../assets/model/tokenizer.json");
 const TABLE: &[u8] = include_bytes!("../../assets/model/model.safetensors");
 const CONFIG: &[u8] = include_bytes!("../../assets/model/config.json");
 
-/// The name of the model, with the CRC-32 of the tokenizer, the table and the configuration in that order.
+/// Name of the model. It ends with the CRC-32 of tokenizer, table and configuration, in this order.
 pub(super) const NAME: &str = "built-in-256-ede10d80";
 
 pub(super) const DIMENSIONS: usize = 256;
 
-/// The length in bytes from which on the model ignores the rest of a text.
+/// Number of bytes of a text that the model reads at most. It ignores the rest of the text.
 pub(super) const MOST_READ: usize = 16 << 10;
 
-/// The model, loaded at the first use. Loading takes about 30 ms, which an exact search does not need.
+/// The built-in model. It is loaded at the first use, so that exact searches do not wait for it (30 ms).
 static MODEL: LazyLock<StaticModel> = LazyLock::new(|| {
     StaticModel::from_bytes(TOKENIZER, TABLE, CONFIG, Some(true))
         .expect("the model is compiled in, and a test loads it")
@@ -32,10 +32,9 @@ pub(super) fn encode(text: &str) -> Vec<f32> {
     MODEL.encode_single(text)
 }
 
-/// The tokens that have a meaning in this model: whole words in ASCII, and parts of words with three
-/// letters or more.
+/// Tokens with a useful vector: whole ASCII words, and other tokens of at least three letters.
 ///
-/// Words that are spelt out letter by letter have a vector too, but it means nothing.
+/// A word that is split into single letters gets a vector too, but that vector means nothing.
 static MEANINGFUL: LazyLock<HashSet<String>> = LazyLock::new(|| {
     #[derive(Deserialize)]
     struct WordPiece {
@@ -55,7 +54,7 @@ static MEANINGFUL: LazyLock<HashSet<String>> = LazyLock::new(|| {
     tokens
 });
 
-/// Returns the share of a text's letters and digits in tokens with a meaning, from 0 to 1.
+/// Returns the share of a text's letters and digits that belong to meaningful tokens, from 0 to 1.
 pub(super) fn known(text: &str) -> f64 {
     let (mut known, mut all) = (0, 0);
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
@@ -66,10 +65,10 @@ pub(super) fn known(text: &str) -> f64 {
     if all == 0 { 0.0 } else { known as f64 / all as f64 }
 }
 
-/// Returns the number of a word's letters in tokens with a meaning. Splits the word as the model does: the
+/// Returns how many letters of a word belong to meaningful tokens. Splits the word as the model does: the
 /// longest token first.
 fn known_of(word: &str) -> usize {
-    /// The most characters of a token.
+    /// Maximum number of characters of a token.
     const LONGEST: usize = 18;
     let (mut known, mut start) = (0, 0);
     let mut part = String::new();

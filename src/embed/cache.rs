@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Work that was interrupted continues after the last whole record, and all segments share the cache.
-//! Texts that no message has any more are removed once they are more than half of the cache. The cache
-//! of another model is removed after a month without use.
+//! Texts of deleted messages are removed once they are more than half of the cache. The cache of another
+//! model is removed after a month without use.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -51,7 +51,7 @@ pub struct Cache {
     file: File,
     /// 0 while the cache is empty.
     dimensions: usize,
-    /// The start of each text's record.
+    /// Byte offset of each record, by the hash of the text.
     records: HashMap<u128, u64>,
     end: u64,
 }
@@ -78,7 +78,7 @@ impl Cache {
         Ok(cache)
     }
 
-    /// Reads all whole records and closes the gaps between them.
+    /// Reads all intact records, and closes the gaps that damaged records leave.
     fn read(&mut self) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         let mut reader = BufReader::with_capacity(1 << 20, &self.file);
@@ -138,14 +138,14 @@ impl Cache {
         kept.map_err(|error| self.failed(error))
     }
 
-    /// Removes all texts.
+    /// Removes the records of all texts.
     fn clear(&mut self) -> io::Result<()> {
         self.records.clear();
         (self.dimensions, self.end) = (0, 0);
         self.file.set_len(0)
     }
 
-    /// Removes all texts, because the model answers with other vectors now.
+    /// Removes the records of all texts, because the provider's model has changed.
     pub(super) fn reset(&mut self) -> Result<(), Error> {
         self.clear().map_err(|error| self.failed(error))
     }
@@ -163,7 +163,7 @@ impl Cache {
         self.records.contains_key(&text)
     }
 
-    /// Reads the row of a text and returns its scale; `None` if the text is not there.
+    /// Reads a text's int8 row and returns its scale; `None` if the cache does not have the text.
     pub fn get(&mut self, text: u128, row: &mut [u8]) -> Result<Option<f32>, Error> {
         let Some(start) = self.records.get(&text).copied() else { return Ok(None) };
         let mut head = [0; HEAD];
@@ -217,8 +217,8 @@ impl Cache {
     }
 }
 
-/// Removes the other texts of a model from its cache, if they are more than half of the cache, and the
-/// caches of other models that were not used for a month.
+/// Removes unneeded texts from a model's cache if they are more than half of the cache. Removes the caches
+/// of other models that were not used for a month.
 pub(super) fn tidy(
     folder: &Path,
     model: &str,
@@ -255,7 +255,7 @@ pub(super) fn prune(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<(),
     models.iter().try_for_each(|model| Cache::open(folder, model, stop)?.retain(&needed))
 }
 
-/// Returns the number of records in a cache, by its length.
+/// Returns the number of records in a cache, computed from the length of its file.
 fn records_of(path: &Path) -> Option<u64> {
     let mut file = File::open(path).ok()?;
     let mut header = [0; HEADER];

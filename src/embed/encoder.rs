@@ -8,14 +8,14 @@ use super::{
 };
 use crate::{int8::quantise, model::Stop};
 
-/// Texts that a thread encodes between two checks of the stop.
+/// Number of texts that a thread encodes before it checks again whether to stop.
 const SLICE: u32 = 2048;
 
 /// The number of texts that are sent to a provider before their vectors are made durable.
 const BATCH_TEXTS: usize = 64;
 
-/// Takes the int8 rows of some vectors, one after the other, and their scales. Scale 0 means that a text
-/// has no vector.
+/// Callback that receives the int8 rows of some vectors, joined into one slice, and their scales. Scale 0
+/// means that a text has no vector.
 pub(super) type Take<'a, E> = &'a mut dyn FnMut(&[u8], &[f32]) -> Result<(), E>;
 
 /// The progress of encoding texts.
@@ -46,7 +46,7 @@ impl fmt::Debug for Encoder<'_> {
 }
 
 impl Model {
-    /// Prepares to encode texts on some threads.
+    /// Prepares to encode texts on `threads` threads.
     ///
     /// Sends a provider all texts that are not in the cache in `folder`. Their vectors stay in the cache
     /// even if a later text fails, so no text is sent twice.
@@ -76,7 +76,7 @@ impl Encoder<'_> {
         self.dimensions
     }
 
-    /// Gives `take` the vectors of all texts in order, some at a time.
+    /// Passes the vectors of all texts to `take`, in order and in batches.
     pub fn run<E: From<Error>>(self, take: Take<'_, E>) -> Result<(), E> {
         match self.cache {
             Some(_) => self.read_cache(take),
@@ -135,7 +135,7 @@ fn encode_share(
 ) -> Result<(Vec<u8>, Vec<f32>), Error> {
     let (mut rows, mut scales) = (Vec::new(), Vec::new());
     for number in numbers {
-        // Texts are encoded one at a time, because a text that is not UTF-8 is copied.
+        // Texts are encoded one at a time to save memory, because a text that is not UTF-8 is copied.
         for vector in model.encode(&[&(texts.text)(number)], stop)? {
             let start = rows.len();
             rows.resize(start + vector.len(), 0);
@@ -158,7 +158,7 @@ fn fill(
         match model.dimensions(stop) {
             Ok(now) if now != before => cache.reset()?,
             Err(Error::Stopped) => return Err(Error::Stopped),
-            // If the provider does not answer, the cache may already hold all texts.
+            // It is no error if the provider does not answer, because the cache may already hold all texts.
             _ => {}
         }
     }

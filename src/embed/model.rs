@@ -28,7 +28,7 @@ impl Model {
         Model { kind: Kind::BuiltIn }
     }
 
-    /// Returns the model of a provider, which is not contacted before the first text.
+    /// Returns the model of a provider. The provider is first contacted when a text is encoded.
     pub fn of(provider: &Provider) -> Model {
         match provider {
             Provider::BuiltIn => Model::built_in(),
@@ -43,8 +43,8 @@ impl Model {
         matches!(self.kind, Kind::BuiltIn)
     }
 
-    /// Returns its name, of letters, digits and hyphens. Vectors of models with equal names can be
-    /// compared.
+    /// Returns the model's name, which consists of letters, digits and hyphens. Vectors of models with
+    /// equal names can be compared.
     pub fn name(&self) -> &str {
         match &self.kind {
             Kind::BuiltIn => builtin::NAME,
@@ -52,12 +52,12 @@ impl Model {
         }
     }
 
-    /// Returns how many bytes of a text the model may read, if that is known.
+    /// Returns how many bytes of a text the model reads at most, if the limit is known.
     pub(crate) fn most_read(&self) -> Option<usize> {
         self.is_built_in().then_some(builtin::MOST_READ)
     }
 
-    /// Returns the number of dimensions; may have to ask a provider.
+    /// Returns the number of dimensions. May send a request to a provider.
     pub fn dimensions(&self, stop: &Stop) -> Result<usize, Error> {
         match &self.kind {
             Kind::BuiltIn => Ok(builtin::DIMENSIONS),

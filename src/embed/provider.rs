@@ -28,7 +28,7 @@ pub struct Remote {
     pub key: Option<Key>,
     /// The wait before a failed request is repeated. It doubles each time.
     pub first_wait: Duration,
-    /// The longest time for an answer.
+    /// Time limit for an answer.
     pub timeout: Duration,
 }
 
@@ -70,8 +70,8 @@ impl Key {
         is_plain.then(|| Key(key.to_owned()))
     }
 
-    /// Returns a key with spaces in it, such as a user with a password; `None` if it is empty or has
-    /// control characters.
+    /// Returns a key that may contain spaces, such as a user name and a password; `None` if it is empty
+    /// or has control characters.
     pub(crate) fn login(text: &str) -> Option<Key> {
         let text = text.trim_end_matches(['\r', '\n']);
         let is_plain = !text.is_empty() && !text.contains(char::is_control);
@@ -143,8 +143,8 @@ impl FromStr for Provider {
 }
 
 impl Provider {
-    /// Returns the provider with its key from the environment: `key`, or for OpenAI itself `openai`
-    /// if there is no `key`.
+    /// Returns the provider with the API key `key`. If there is no such key, OpenAI's own server gets the
+    /// key `openai`.
     pub fn with_keys(self, key: Option<&str>, openai: Option<&str>) -> Provider {
         match self {
             Provider::BuiltIn => Provider::BuiltIn,
@@ -159,7 +159,7 @@ impl Provider {
 }
 
 impl Remote {
-    /// Returns a name for its vectors, of letters, digits and hyphens.
+    /// Returns the name of the model's vectors, which consists of letters, digits and hyphens.
     pub(super) fn name(&self) -> String {
         let (kind, version) = match self.protocol {
             Protocol::OpenAi => ("openai", 1),

@@ -17,38 +17,38 @@ use super::{
 };
 use crate::model::Stop;
 
-/// The most texts in a request.
+/// Maximum number of texts in a request.
 const BATCH_TEXTS: usize = 64;
 
-/// The most bytes of the texts in a request.
+/// Maximum size of the texts in a request, in bytes.
 const BATCH_BYTES: usize = 100_000;
 
-/// Characters of a text that are sent. Models take about 8,000 tokens, and a character may be more
-/// than one token.
+/// Number of characters of a text that are sent. Models take about 8,000 tokens, and a character may
+/// be more than one token.
 const MOST_CHARACTERS: usize = 6_000;
 
 /// A text of this length fits every model, so it is not shortened after a refusal.
 const FEWEST_CHARACTERS: usize = 200;
 
-/// The most bytes of an answer.
+/// Maximum size of an answer, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Attempts to send messages.
+/// Number of attempts to send the texts of messages.
 const DOCUMENT_ATTEMPTS: u32 = 5;
 
-/// Attempts to send a question. They are fewer, because a user waits.
+/// Number of attempts to send a question. It is small, because a user waits.
 const QUESTION_ATTEMPTS: u32 = 2;
 
 /// The longest time that a question waits for an answer.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time after a failure during which questions fail at once.
+/// Time after a failure during which questions fail at once, without a request.
 const PAUSE: Duration = Duration::from_secs(15);
 
-/// The longest wait that a provider may demand.
+/// Limit of the waiting time that a provider may demand.
 const MOST_WAIT: Duration = Duration::from_secs(60);
 
-/// Time between two checks of the stop.
+/// Time between two checks whether to stop.
 const POLL: Duration = Duration::from_millis(20);
 
 /// A client of a provider.
@@ -88,7 +88,7 @@ impl RemoteModel {
             .any(|here| host == *here || host.starts_with(&format!("{here}:")));
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            // A redirect could lead the key elsewhere.
+            // A redirect could send the key to another server.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .user_agent(concat!("verbatim/", env!("CARGO_PKG_VERSION")))
@@ -213,7 +213,7 @@ impl RemoteModel {
                 Failure::Passing(_, after) if tried < tries => {
                     let wait_now = after.unwrap_or(wait).min(MOST_WAIT);
                     wait *= 2;
-                    // A question does not wait for long.
+                    // A question does not wait when the provider demands a long pause.
                     if purpose == Purpose::Document || wait_now <= QUESTION_TIMEOUT {
                         pause(wait_now, stop)?;
                     }
@@ -268,7 +268,7 @@ impl RemoteModel {
         }
     }
 
-    /// Returns unit vectors, if all have the dimension of earlier answers.
+    /// Normalises the vectors. Fails if their dimension differs from that of earlier answers.
     pub fn checked(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, Error> {
         for vector in &mut vectors {
             let dimensions = *self.dimensions.get_or_init(|| vector.len());

@@ -6,7 +6,7 @@ use std::{borrow::Cow, fmt};
 pub struct Texts<'t> {
     /// The number of texts.
     pub count: u32,
-    /// Returns the text with a number; empty if it gets no vector.
+    /// Function that returns the text with a number; empty if the text gets no vector.
     pub text: &'t (dyn Fn(u32) -> Cow<'t, str> + Sync),
 }
 

@@ -20,12 +20,12 @@ pub(crate) const TRANSCRIPTS: &str = "transcripts.db";
 /// The paths and the model that flags and the environment choose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// The database, if the user named one; it must exist. Or the index in a cluster.
+    /// The database or cluster index that the user named, if any. The database must exist.
     pub db: Option<StoreAddress>,
     /// The folder that holds `db/` and `index/`.
     pub home: PathBuf,
     /// Another `db/`, in the working folder. If it holds a canonical database, this database is
-    /// searched instead of the home's. Nothing is ever written to it.
+    /// searched instead of the home's. Verbatim never writes to this folder.
     pub local_databases: Option<PathBuf>,
     /// The index folder, if the user named one.
     pub index: Option<PathBuf>,
@@ -33,44 +33,44 @@ pub struct Config {
     pub workspaces: Vec<PathBuf>,
     /// The folders of coding agents' transcripts.
     pub archives: Vec<PathBuf>,
-    /// Projects, by name, and folders whose transcripts are kept out of everything; both may be globs.
+    /// Globs of project names and of folders. The transcripts in them are excluded from everything.
     pub exclude: Vec<String>,
-    /// Folders that may have had transcripts and are not there now. What was kept of them is searched.
+    /// Folders of transcripts that may be gone now. Stored messages of their transcripts are searched.
     pub past_archives: Vec<PathBuf>,
-    /// Whether a transcript is forgotten when its file is deleted. Otherwise it is kept.
+    /// Whether the messages of a deleted transcript are removed from the transcript store.
     pub forget_deleted: bool,
     /// The provider of vectors.
     pub embeddings: Provider,
-    /// The `user:password`, or `ApiKey KEY`, of a cluster that `db` is the address of.
+    /// The credentials of the cluster that `db` names: `user:password` or `ApiKey KEY`.
     pub cluster_login: Option<Key>,
-    /// The file of the certificates that are trusted when a cluster is asked.
+    /// The file with the trusted certificates for connections to a cluster.
     pub cluster_ca: Option<PathBuf>,
     /// Whether a cluster on another computer may be asked without TLS.
     pub cluster_insecure: bool,
-    /// Whether questions leave the indexes as they are. Otherwise they refresh them where that is quick.
+    /// Whether questions leave the indexes unchanged. Otherwise they refresh an index if that is quick.
     pub leave_indexes: bool,
 }
 
 impl Config {
-    /// Returns the folder of the home to which imports are written.
+    /// Returns the folder in the home folder to which imports are written.
     pub fn db_folder(&self) -> PathBuf {
         self.home.join("db")
     }
 
-    /// Returns the working folder's `db/` if the database in it is the one that is searched.
+    /// Returns the working folder's `db/` if the searched database is in it.
     pub(crate) fn local_folder(&self) -> Option<&Path> {
         let folder = self.local_databases.as_deref().filter(|_| self.db.is_none())?;
         newest_canonical(folder).is_ok_and(|found| found.is_some()).then_some(folder)
     }
 
-    /// Returns the databases that are in the folders of databases and are not searched, each with
-    /// whether it is canonical. Empty if the user named the database.
+    /// Returns the databases in the database folders that are not searched. The flag says whether the
+    /// database is canonical. Empty if the user named the database.
     pub(crate) fn passed_over(&self) -> Vec<(PathBuf, bool)> {
         let Ok(StoreAddress::Database(chosen)) = self.export_store() else { return Vec::new() };
         if self.db.is_some() {
             return Vec::new();
         }
-        // Other databases of the working folder have nothing to do with chats.
+        // Non-canonical databases in the working folder have nothing to do with chats.
         let local = self.local_folder().map(Path::to_owned);
         let folders = local.into_iter().chain([self.db_folder()]);
         let found = folders.filter_map(|folder| databases(&folder).ok()).flatten();
@@ -84,13 +84,13 @@ impl Config {
         self.local_databases.iter().cloned().chain([self.db_folder()])
     }
 
-    /// Returns the folder of everything that is derived and can be rebuilt.
+    /// Returns the folder of all derived files, which can be rebuilt.
     pub fn index_folder(&self) -> PathBuf {
         self.index.clone().unwrap_or_else(|| self.home.join("index"))
     }
 
-    /// Returns where the export is: in the database or the cluster that the user named, else in the
-    /// newest canonical `*.db` in the working folder's `db/`, else in the newest in the home's.
+    /// Returns the store of the export: the database or the cluster that the user named, else the newest
+    /// canonical `*.db` in the working folder's `db/`, else the newest one in the home's `db/`.
     ///
     /// It is looked up at every call, so that a file that was added later is found.
     pub fn export_store(&self) -> Result<StoreAddress, Error> {
@@ -114,7 +114,7 @@ impl Config {
         if let Some(folder) = &self.local_databases {
             match newest_canonical(folder) {
                 Ok(Some(path)) => return Ok(path.into()),
-                // Another program's folder of this name is none of our business.
+                // A `db` folder that Verbatim may not read belongs to another program.
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
                 found => drop(found.map_err(|error| unreadable(folder, error))?),
             }
@@ -124,23 +124,23 @@ impl Config {
         found.map(StoreAddress::from).ok_or(Error::NoDatabase { folder })
     }
 
-    /// Returns the index at an address of a cluster. A wrong address is an error of its first question.
+    /// Returns the index at the address of a cluster. If the address is wrong, the first request fails.
     pub(crate) fn cluster(&self, address: &str) -> Cluster {
         let login = self.cluster_login.as_ref().map(|login| login.as_str().to_owned());
         let access = Access { login, ca: self.cluster_ca.clone() };
         Cluster::at(address, self.cluster_insecure, access)
     }
 
-    /// Returns what an import writes to if the user names nothing else for it.
+    /// Returns the default target of an import.
     pub(crate) fn import_store(&self) -> StoreAddress {
         self.db.clone().unwrap_or_else(|| self.db_folder().join("verbatim.db").into())
     }
 
-    /// Returns the database of the transcript store. It keeps transcripts that were deleted, so it is
-    /// not in the index folder, which may be deleted.
+    /// Returns the database of the transcript store. It still has transcripts that were deleted, so it is
+    /// not in the index folder, which users may delete.
     ///
-    /// All configurations of a home share one store: each adds the files of its folders, and asks only
-    /// for these files.
+    /// All configurations of a home share one store. Each configuration adds the files of its folders, and
+    /// searches only these files.
     pub fn archive_database(&self) -> PathBuf {
         match self.has_transcripts() {
             true => self.home.join(TRANSCRIPTS),
@@ -148,12 +148,12 @@ impl Config {
         }
     }
 
-    /// Returns whether there are folders of transcripts, or were.
+    /// Returns whether there are folders of transcripts now, or were in the past.
     pub(crate) fn has_transcripts(&self) -> bool {
         !self.archives.is_empty() || !self.past_archives.is_empty()
     }
 
-    /// Returns the folders of transcripts without links, whether they exist or not.
+    /// Returns the folders of transcripts with symbolic links resolved, whether they exist or not.
     pub(crate) fn archive_roots(&self) -> Vec<PathBuf> {
         self.archives
             .iter()
@@ -162,7 +162,7 @@ impl Config {
             .collect()
     }
 
-    /// Returns whether a path is in a folder of transcripts that are followed.
+    /// Returns whether a path is in one of the configured folders of transcripts.
     pub(crate) fn follows(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else { return false };
         let roots = self.archives.iter().filter_map(|archive| archive.canonicalize().ok());
@@ -197,7 +197,7 @@ impl Config {
         found
     }
 
-    /// Returns the databases in the home folder to which imports may have been written.
+    /// Returns the databases in the home's `db/`, to which imports may have been written.
     pub(crate) fn home_databases(&self) -> Vec<PathBuf> {
         databases(&self.db_folder()).unwrap_or_default()
     }
@@ -209,24 +209,23 @@ impl Config {
     }
 }
 
-/// Returns a path without links, as far as it exists.
+/// Returns an absolute path with symbolic links resolved in the part of it that exists.
 pub(crate) fn without_links(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let real = path.ancestors().find_map(|existing| {
         let rest = path.strip_prefix(existing).ok()?;
         Some(existing.canonicalize().ok()?.join(rest))
     });
-    // Joined with nothing, a path would end in a separator.
+    // `components` removes the separator at the end that joining an empty path adds.
     real.map_or_else(|| path.clone(), |real| real.components().collect())
 }
 
-/// Returns the newest database of a folder: a canonical one if there is any, else a whole one. A file
-/// that is still being copied is skipped if there is a complete one.
+/// Returns the newest canonical database of a folder, else the newest complete one. A file that is still
+/// being copied is returned only if there is no complete one.
 fn newest(folder: &Path) -> io::Result<Option<PathBuf>> {
     let mut found = databases(folder)?;
     let chosen = match found.len() {
-        // A folder's only database is opened even if it is not usable: the error says what is wrong
-        // with it.
+        // A folder's only database is chosen even if it is unusable: opening it gives the error message.
         0 | 1 => None,
         _ => found
             .iter()
@@ -242,8 +241,8 @@ fn newest_canonical(folder: &Path) -> io::Result<Option<PathBuf>> {
     Ok(databases(folder)?.into_iter().rfind(|path| db::is_canonical(path)))
 }
 
-/// Returns the `*.db` files of a folder, the last changed one last; equally old ones by name. A folder
-/// that does not exist has none.
+/// Returns the `*.db` files of a folder, oldest first, and by name if equally old. Returns none if the
+/// folder does not exist.
 fn databases(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
     let mut failure = None;

@@ -22,7 +22,7 @@ pub(crate) struct Described {
 }
 
 impl Lookup<'_> {
-    /// Describes conversations. A conversation that cannot be read is in the answer too.
+    /// Describes conversations. Conversations that cannot be read get a description without details.
     pub(crate) fn described(
         &self,
         keys: &[ConversationKey],

@@ -1,4 +1,4 @@
-//! An error of a question.
+//! The errors of the engine.
 
 use std::{fmt::Write, path::PathBuf};
 
@@ -9,7 +9,7 @@ use crate::{
     text::{date, like::MOST_PATTERN_BYTES},
 };
 
-/// An error of a question.
+/// An error of the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing was configured, and there is nothing in the home folder either.
@@ -18,7 +18,7 @@ pub enum Error {
         /// The folder that was searched for a database.
         folder: PathBuf,
     },
-    /// The query holds a NUL.
+    /// The query contains a NUL character.
     #[error(
         "query contains a NUL character, where SQLite's LIKE stops reading; \
          search for the text before or after it"
@@ -31,10 +31,10 @@ pub enum Error {
         MOST_PATTERN_BYTES
     )]
     QueryTooLong {
-        /// The length of the text as a pattern.
+        /// The length of the query as a LIKE pattern, in bytes.
         bytes: usize,
     },
-    /// The text that is looked for as it is is too long.
+    /// The text of a literal search is too long.
     #[error(
         "query is too long: {bytes} bytes, and at most {} can be searched for; \
          search for a part of it",
@@ -44,12 +44,12 @@ pub enum Error {
         /// The length of the text.
         bytes: usize,
     },
-    /// More texts are looked for than one request takes.
+    /// A request has more texts to search for than is allowed.
     #[error("{count} texts are looked for at once, and at most {most} can be")]
     TooManyTexts {
         /// The number of texts.
         count: usize,
-        /// The most that one request takes.
+        /// The maximum number of texts in a request.
         most: usize,
     },
     /// Accents can be ignored for texts and words only.
@@ -76,10 +76,10 @@ pub enum Error {
         word: String,
         /// The first conversations that the word could mean.
         candidates: Vec<Heading>,
-        /// How many conversations it could mean.
+        /// The number of conversations that the word could mean.
         total: usize,
     },
-    /// Several sources have a conversation of that id.
+    /// Several sources have a conversation with this id.
     #[error("the id {id:?} is in several sources: use {} in its place", either(keys))]
     SameId {
         /// The id.
@@ -99,7 +99,7 @@ pub enum Error {
         /// The folder of the index.
         folder: PathBuf,
     },
-    /// The database has no keys to fetch rows by.
+    /// The database has no row ids, by which an index could fetch rows.
     #[error(
         "{}: cannot be indexed, because its tables are views or WITHOUT ROWID; \
          searching it works without an index",
@@ -115,7 +115,7 @@ pub enum Error {
         /// The path of the database.
         path: PathBuf,
     },
-    /// A conversation is in a database that is only read.
+    /// A conversation cannot be changed, because its database is opened read-only.
     #[error(
         "{}: only read, because another program made it; conversation {id} stays in it",
         path.display()
@@ -162,10 +162,10 @@ pub enum Error {
     /// Reading the database failed.
     #[error(transparent)]
     Db(#[from] db::Error),
-    /// Asking a cluster failed.
+    /// A request to a cluster failed.
     #[error("{reason}")]
     Cluster {
-        /// What failed and why, with the address of the index.
+        /// The failure and its cause, with the address of the index.
         reason: String,
     },
     /// Writing the transcript store failed.
@@ -177,7 +177,7 @@ pub enum Error {
     /// Writing or reading the index failed.
     #[error(transparent)]
     Index(#[from] index::Error),
-    /// A thread is not there, or cannot be recorded.
+    /// A thread does not exist or cannot be recorded.
     #[error(transparent)]
     Threads(#[from] db::threads::Error),
     /// Searching the workspace failed.
@@ -199,12 +199,12 @@ impl From<cluster::Error> for Error {
 }
 
 impl Error {
-    /// Returns whether the answer to the question is that there is no database.
+    /// Returns whether the error is that there is no database.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Error::NoDatabase { .. } | Error::Db(db::Error::NotFound { .. }))
     }
 
-    /// Returns the message; it also says if a folder is in the place of the database.
+    /// Returns the message. It also says whether the path of the database is a folder.
     pub(crate) fn reason(&self) -> String {
         let note = match self {
             Error::Db(db::Error::NotFound { path }) if path.is_dir() => " is a folder",
@@ -213,7 +213,7 @@ impl Error {
         format!("{self}{note}")
     }
 
-    /// Returns whether one source caused the error; then the other sources can still answer.
+    /// Returns whether the error concerns only one source, so that the other sources can still answer.
     pub(crate) fn is_of_source(&self) -> bool {
         !self.is_stopped()
             && !self.is_of_expression()

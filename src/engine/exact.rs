@@ -1,4 +1,4 @@
-//! Exact search of every source at once.
+//! Exact search in all sources at the same time.
 
 use std::{
     mem,
@@ -18,25 +18,25 @@ use super::{
 };
 use crate::model::{Hit, Instant, Request, Stop};
 
-/// Batches of a source that wait for the hits of the other sources.
+/// Number of batches of hits that a source may send before the receiver takes them.
 const MOST_WAITING: usize = 2;
 
-/// How an exact search of every source went.
+/// The outcome of an exact search of all sources.
 #[derive(Debug)]
 pub(crate) struct Searched {
-    /// How each source was searched, and how many hits it had.
+    /// The plan and the number of hits of each source.
     pub(crate) plans: Vec<(SourceKind, SearchPlan, usize)>,
-    /// The notes about everything that was left out.
+    /// Notes about sources and messages that were left out.
     pub(crate) notes: Vec<Note>,
 }
 
-/// Makes the value that is kept of a hit, whose texts are lent; `None` to leave the hit out.
+/// Function that makes an owned value from a hit with borrowed texts; `None` leaves the hit out.
 pub(crate) type Make<'a, T> = &'a (dyn Fn(SourceKind, Hit<'_>) -> Option<T> + Sync);
 
-/// What is kept of the hits of a search.
+/// Functions that say what is kept of the hits of a search.
 pub(crate) struct Render<'a, T> {
     pub(crate) make: Make<'a, T>,
-    /// Returns whether the texts of a conversation are wanted, as [`Sink::reads`] says.
+    /// Function that returns whether the texts of a conversation are needed, as in [`Sink::reads`].
     pub(crate) reads: &'a (dyn Fn(SourceKind, &str) -> bool + Sync),
 }
 
@@ -46,7 +46,7 @@ impl<'a, T> From<Make<'a, T>> for Render<'a, T> {
     }
 }
 
-/// The value that is kept of a hit, with the time of the hit.
+/// The time of a hit, and the value that was made from the hit.
 type Timed<T> = (Option<Instant>, T);
 
 /// The hits of one source, newest first.
@@ -70,8 +70,8 @@ impl<T> Stream<'_, T> {
     }
 }
 
-/// Sends the values that are kept of hits to another thread. All hits of one confirmation are sent
-/// together: to wake a thread for each hit takes longer than to find it.
+/// A sink that sends the values made from hits to another thread. It sends all hits of one confirmation
+/// together, because waking a thread for each hit takes longer than finding the hit.
 struct SendingSink<R, T> {
     render: R,
     held: Vec<Timed<T>>,
@@ -120,7 +120,7 @@ impl Sources {
         };
         let request = &bounded;
         if let [source] = &*sources {
-            // There is no other source to wait for, so the thread that finds the hits shows them.
+            // With one source there is nothing to merge, so the searching thread shows the hits.
             let mut count = 0;
             let shown = |one| {
                 count += 1;
@@ -184,7 +184,7 @@ impl Sources {
     }
 }
 
-/// Returns the stream with the newest hit; of equal times, the first.
+/// Returns the stream with the newest hit. If several hits have the same time, the first stream wins.
 fn newest<'a, 's, T>(streams: &'a mut [Stream<'s, T>]) -> Option<&'a mut Stream<'s, T>> {
     let mut best: Option<&mut Stream<'s, T>> = None;
     for stream in streams.iter_mut() {

@@ -1,4 +1,4 @@
-//! Projects and folders whose conversations are kept out of everything.
+//! Projects and folders whose conversations are excluded everywhere.
 
 use std::{
     fmt,
@@ -13,14 +13,14 @@ use unicode_normalization::UnicodeNormalization;
 use super::config::{Config, without_links};
 use crate::model::Origin;
 
-/// The characters that are special in a pattern.
+/// The special characters of a glob.
 const SPECIAL: [char; 4] = ['*', '?', '[', '{'];
 
-/// Returns the projects and folders that the user excludes; `None` if they have not changed since the
-/// last call.
+/// Function that returns the projects and folders that the user excludes; `None` if they have not changed
+/// since the last call.
 pub(crate) type Excluding = dyn Fn() -> Option<Vec<String>> + Send + Sync;
 
-/// The configuration with the exclusions of this moment. They may change while a server runs.
+/// The current configuration with its exclusions, which may change while a server runs.
 pub(crate) struct CurrentExclusions {
     now: RwLock<(Arc<Config>, Arc<Exclusions>)>,
     excluding: OnceLock<Box<Excluding>>,
@@ -32,13 +32,12 @@ impl CurrentExclusions {
         CurrentExclusions { now: RwLock::new((config, exclusions)), excluding: OnceLock::new() }
     }
 
-    /// Takes the exclusions from `excluding` from now on.
+    /// Reads the exclusions from `excluding` from now on. Later calls have no effect.
     pub(crate) fn follow(&self, excluding: Box<Excluding>) {
-        // Only the first function is used.
         let _ = self.excluding.set(excluding);
     }
 
-    /// Returns the configuration as it is now, and its exclusions.
+    /// Returns the current configuration and its exclusions.
     pub(crate) fn now(&self) -> (Arc<Config>, Arc<Exclusions>) {
         if let Some(exclude) = self.excluding.get().and_then(|excluding| excluding()) {
             let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
@@ -57,13 +56,13 @@ impl fmt::Debug for CurrentExclusions {
     }
 }
 
-/// Any character of a part of a path, as `globset` writes it: any byte.
+/// What `globset` writes for `?`, which matches one byte of a path component.
 const ANY_BYTE: &str = "[^/]";
 
-/// Any character of a part of a path, as a whole character.
+/// The replacement for `ANY_BYTE`. It matches one character of a path component.
 const ANY_CHARACTER: &str = "(?u:[^/])";
 
-/// What the user excludes: projects by their names, and folders with all that is in them.
+/// The user's exclusions: names of projects, and folders with everything below them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Exclusions {
     projects: RegexSet,
@@ -71,8 +70,8 @@ pub(crate) struct Exclusions {
 }
 
 impl Exclusions {
-    /// Returns the exclusions of some patterns. A pattern without a slash is the name of a project, one
-    /// with a slash is a whole path; both may be globs. The case of letters does not matter.
+    /// Compiles exclusion patterns. A pattern without a slash is a project name, and a pattern with a
+    /// slash is a whole path. Both may be globs. The case of letters does not matter.
     ///
     /// The error says which pattern is invalid, and why.
     pub(crate) fn of(patterns: &[String]) -> Result<Exclusions, String> {
@@ -92,7 +91,7 @@ impl Exclusions {
                 ));
             }
             let pattern = pattern.trim_end_matches('/');
-            // Paths are stored without links.
+            // Stored paths have no symbolic links, so the pattern is also matched with its links resolved.
             for pattern in [Some(pattern.to_owned()), linked(pattern)].into_iter().flatten() {
                 folders.push(format!("{}(?:/.*)?$", expression(&pattern).map_err(failed)?));
             }
@@ -103,7 +102,7 @@ impl Exclusions {
         Ok(Exclusions { projects: set(projects)?, folders: set(folders)? })
     }
 
-    /// Returns the exclusions of the valid patterns.
+    /// Compiles the valid patterns and ignores the invalid ones.
     pub(crate) fn known(patterns: &[String]) -> Exclusions {
         let is_one = |pattern: &&String| Exclusions::of(std::slice::from_ref(*pattern)).is_ok();
         let patterns: Vec<String> = patterns.iter().filter(is_one).cloned().collect();
@@ -128,7 +127,7 @@ impl Exclusions {
     }
 }
 
-/// Returns the expression of a glob, without its end. The error says what is wrong with the glob.
+/// Returns the regular expression of a glob, without `$`. The error says what is wrong with the glob.
 fn expression(pattern: &str) -> Result<String, String> {
     let pattern = normal(pattern);
     let in_brackets = pattern.split('[').skip(1).filter_map(|rest| rest.split_once(']'));
@@ -143,14 +142,14 @@ fn expression(pattern: &str) -> Result<String, String> {
     Ok(format!("(?s){}", expression.strip_suffix('$').unwrap_or(&expression)))
 }
 
-/// Returns whether a pattern with a slash is a whole path, or means any folder.
+/// Returns whether a pattern is a whole path, or begins with `**/`, which means any folder.
 fn is_whole(pattern: &str) -> bool {
     let has_drive = pattern.as_bytes().get(1..3) == Some(b":/");
     has_drive || pattern.starts_with('/') || pattern.starts_with("**/")
 }
 
-/// Returns the pattern with the folders before its first special character without links; `None` if
-/// that changes nothing.
+/// Returns the pattern with symbolic links resolved before its first special character; `None` if the
+/// pattern stays the same.
 fn linked(pattern: &str) -> Option<String> {
     let special = pattern.find(SPECIAL).unwrap_or(pattern.len());
     let end = match special == pattern.len() {
@@ -163,12 +162,12 @@ fn linked(pattern: &str) -> Option<String> {
     (real != plain).then(|| format!("{}{rest}", globset::escape(&real)))
 }
 
-/// Returns a path with slashes, as on every platform but Windows.
+/// Returns a path with `/` in place of `\`.
 fn slashed(path: &str) -> String {
     path.replace('\\', "/")
 }
 
-/// Returns a text in the form in which patterns and paths are compared.
+/// Returns a text in the normal form in which patterns and paths are compared: NFC and lower case.
 fn normal(text: &str) -> String {
     text.nfc().flat_map(char::to_lowercase).nfc().collect()
 }

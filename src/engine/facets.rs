@@ -1,4 +1,4 @@
-//! Counts of the messages that match, by what a person narrows a search with.
+//! Counts the messages that match, by service, project, model, role and month.
 
 use std::{
     borrow::Cow,
@@ -19,14 +19,14 @@ use crate::{
     text::matcher::Matchers,
 };
 
-/// What a search is narrowed to; empty for everything.
+/// The filters of a faceted search. An empty filter accepts everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Choice {
     /// Names of services, agents and sources.
     pub(crate) services: Vec<String>,
-    /// Names of projects; empty for conversations without one.
+    /// Names of projects. The empty name means conversations without a project.
     pub(crate) projects: Vec<String>,
-    /// Names of models, of which a conversation has one.
+    /// Names of models. A conversation fits if it has one of them.
     pub(crate) models: Vec<String>,
     /// The texts that every counted message matches, and the chosen roles and dates.
     pub(crate) request: Request,
@@ -34,42 +34,42 @@ pub(crate) struct Choice {
     pub(crate) ids: ChosenIds,
 }
 
-/// Numbers of messages that match, by service, project, model, role and month. Each number ignores the
-/// choice of its own kind and follows all others: it says how many messages another choice would find.
+/// Numbers of matching messages by service, project, model, role and month. Each facet ignores the filter
+/// of its own kind and obeys all others, so that it says how many messages another choice would find.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facets {
-    /// Messages that fit all choices, and the conversations that they are in.
+    /// Messages that fit all filters, and the number of their conversations.
     pub(crate) messages: u64,
     pub(crate) conversations: usize,
     pub(crate) services: BTreeMap<String, u64>,
     pub(crate) projects: BTreeMap<String, u64>,
     pub(crate) models: BTreeMap<String, u64>,
     pub(crate) roles: BTreeMap<String, u64>,
-    /// By month, as `2025-01`.
+    /// Numbers by month; the key has the form `2025-01`.
     pub(crate) months: BTreeMap<String, u64>,
-    /// Whether every message was counted in time; otherwise there are more messages.
+    /// Whether counting ended before the time limit. Otherwise there may be more messages.
     pub(crate) is_complete: bool,
     pub(crate) notes: Vec<Note>,
 }
 
-/// Seconds of a day.
+/// Seconds in a day.
 const DAY: i64 = 24 * 60 * 60;
 
-/// Names the month of a time.
+/// Function that returns the name of the month of a time.
 type MonthOf<'a> = &'a (dyn Fn(Instant) -> Option<String> + Sync);
 
-/// The months of times. To name a month takes long, so each day is named only once.
+/// Cache of month names. Naming a month is slow, so each day is named only once.
 struct Months<'a> {
     month: MonthOf<'a>,
     names: Vec<Option<String>>,
-    /// `None` for a day in which a month ends, in the time zone of the names.
+    /// Places of the months among the names, by day; `None` for a day in which a month ends, in local time.
     days: HashMap<i64, Option<usize>>,
-    /// The day that was asked for last.
+    /// The last day that was looked up, and the place of its month.
     last: Option<(i64, usize)>,
 }
 
 impl Months<'_> {
-    /// Returns the place of a time's month among the names.
+    /// Returns the position of a time's month in the list of names.
     fn of(&mut self, time: Option<Instant>) -> usize {
         let Some(time) = time else { return place_of(&mut self.names, None) };
         let day = time.seconds.div_euclid(DAY);
@@ -87,7 +87,7 @@ impl Months<'_> {
     }
 }
 
-/// Returns the place of a name in a short list, to which it is added if need be.
+/// Returns the position of a name in a short list. Adds the name if the list does not have it.
 fn place_of<T: PartialEq>(names: &mut Vec<T>, name: T) -> usize {
     names.iter().position(|known| *known == name).unwrap_or_else(|| {
         names.push(name);
@@ -95,16 +95,16 @@ fn place_of<T: PartialEq>(names: &mut Vec<T>, name: T) -> usize {
     })
 }
 
-/// What conversations that are counted together have in common.
+/// Facet values that conversations share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct CommonOrigin<'a> {
     service: &'a str,
-    /// Empty for none.
+    /// The project; empty if the conversations have none.
     project: &'a str,
     models: &'a [Arc<str>],
 }
 
-/// Returns whether nothing is chosen, or this name.
+/// Returns whether no name is chosen, or this name is chosen.
 fn is_of(chosen: &[String], name: &str) -> bool {
     chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
 }
@@ -127,7 +127,7 @@ impl Choice {
     }
 }
 
-/// The question of a count of one source.
+/// The parameters of a count in one source.
 struct Counting<'a> {
     kind: SourceKind,
     choice: &'a Choice,
@@ -141,18 +141,18 @@ struct Counting<'a> {
 struct ClassCounter<'a> {
     counting: &'a Counting<'a>,
     months: Months<'a>,
-    /// The roles by number, and whether each is chosen.
+    /// Name of each role by its number, and whether the role is chosen.
     roles: Vec<Option<(String, bool)>>,
-    /// The origins, and whether each is chosen.
+    /// Facet values of the conversations, and whether they are chosen.
     origins: Vec<(CommonOrigin<'a>, bool)>,
     places_of_origins: HashMap<CommonOrigin<'a>, usize>,
-    /// The origin that was found last: that of the next conversation is often the same.
+    /// The origin that was found last. The next conversation often has the same origin.
     last_origin: Option<(CommonOrigin<'a>, usize)>,
-    /// For each conversation by number its origin, once it is known: `None` if it does not count.
+    /// Position of each conversation's origin; `None` if unknown, `Some(None)` if it is not counted.
     origin_of: Vec<Option<Option<usize>>>,
-    /// Whether each conversation has a message that fits all choices, by number.
+    /// Whether each conversation has a message that fits all filters, by the conversation's number.
     has_message: Vec<bool>,
-    /// Numbers of messages by origin, by role, and by twice the month, plus one for messages in time.
+    /// Numbers of messages by origin, role and class. A class is twice the month, plus 1 for times in range.
     counts: Vec<Vec<Vec<u64>>>,
     /// The source and the id of a conversation to look up.
     key: (SourceKind, String),
@@ -240,7 +240,7 @@ impl<'a> ClassCounter<'a> {
         origin
     }
 
-    /// Adds the numbers of messages to the facets, each kind of name within the choices among the others.
+    /// Adds the counts to the facets. Each facet obeys the filters of all other kinds.
     fn add_to(&self, facets: &mut Facets) {
         let choice = self.counting.choice;
         for ((origin, is_chosen), roles) in self.origins.iter().zip(&self.counts) {
@@ -277,7 +277,7 @@ impl<'a> ClassCounter<'a> {
         }
     }
 
-    /// Returns the numbers of the conversations with a message that fits all choices.
+    /// Returns the numbers of the conversations with a message that fits all filters.
     fn conversations(&self) -> impl Iterator<Item = usize> {
         self.has_message.iter().enumerate().filter(|(_, has)| **has).map(|(number, _)| number)
     }
@@ -310,7 +310,7 @@ impl Sources {
     }
 }
 
-/// Counts the messages of a source whose text matches: in its index, else by a search.
+/// Counts the messages of a source whose text matches, in the index if possible, else by a search.
 fn count(
     source: &Source,
     request: &Request,
@@ -352,7 +352,7 @@ fn count(
     found.map(drop)
 }
 
-/// Returns the number of conversations that counters found, of which each is counted once.
+/// Returns the number of different conversations that the counters of all segments found.
 fn distinct(snapshot: &Snapshot, counters: &[(usize, ClassCounter<'_>)]) -> usize {
     let mut found: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
     for (segment, counter) in counters {
@@ -364,7 +364,7 @@ fn distinct(snapshot: &Snapshot, counters: &[(usize, ClassCounter<'_>)]) -> usiz
         let numbers = (0..).zip(found).filter(|(_, has)| *has);
         numbers.map(move |(number, _)| snapshot.conversation_in(segment, number).0)
     };
-    // The first segment is the largest: its ids are only compared with those of the others.
+    // The first segment is the largest. Its ids are looked up and not stored, to save memory.
     let Some((first, in_first)) = found.pop_first() else { return 0 };
     let others: HashSet<&[u8]> = found.into_iter().flat_map(|(it, found)| ids(it, found)).collect();
     let of_first = match others.is_empty() {

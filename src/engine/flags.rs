@@ -1,5 +1,5 @@
-//! The flags that a person gives conversations on the page: a star, or hidden from results. They are
-//! stored in a file of the home, and never in an export.
+//! Flags that a person sets for conversations on the page: starred, or hidden from results. A file in the
+//! home folder stores them, never an export.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,30 +16,30 @@ use super::{
 };
 use crate::{db, private};
 
-/// The beginning of the names of the file in the home folder and of its lock.
+/// The common beginning of the names of the flags file and its lock, both in the home folder.
 pub(crate) const FLAGS: &str = "flags.";
 
-/// The file: one JSON object a line.
+/// The file of flags, with one JSON object per line.
 const LIST: &str = "flags.jsonl";
 
-/// The file whose lock writers hold.
+/// The lock file for processes that write the flags.
 const LOCK: &str = "flags.lock";
 
-/// A flag that a person gives a conversation.
+/// A flag that a person can set for a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flag {
     Starred,
     Hidden,
 }
 
-/// The conversations with flags.
+/// The conversations that have flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
     pub(crate) starred: Arc<ConversationIds>,
     pub(crate) hidden: Arc<ConversationIds>,
 }
 
-/// A line of the file.
+/// A line of the flags file.
 #[derive(Debug, Serialize, Deserialize)]
 struct FlagLine {
     /// The name of the kind of source.
@@ -80,7 +80,7 @@ impl Flags {
         self.with(flag).get(&kind).is_some_and(|ids| ids.contains(id))
     }
 
-    /// Sets a flag of a conversation, or takes it away.
+    /// Sets or clears a flag of a conversation.
     pub(crate) fn set(
         config: &Config,
         flag: Flag,
@@ -124,7 +124,7 @@ fn lines(config: &Config) -> Result<Vec<FlagLine>, Error> {
     lines.map_err(|error| failed(error.into()))
 }
 
-/// Changes the file under its lock.
+/// Changes the flags file while its lock is held.
 fn change(config: &Config, change: impl FnOnce(&mut Vec<FlagLine>)) -> Result<(), Error> {
     let path = config.home.join(LIST);
     let failed = |source| Error::Flags { path: path.clone(), source };
@@ -142,7 +142,7 @@ fn change(config: &Config, change: impl FnOnce(&mut Vec<FlagLine>)) -> Result<()
     db::write_whole(&path, &text).map_err(failed)
 }
 
-/// Returns how many conversations there are.
+/// Returns the number of conversations.
 pub(crate) fn count(ids: &ConversationIds) -> usize {
     ids.values().map(HashSet::len).sum()
 }

@@ -1,8 +1,8 @@
-//! Forgets conversations: removes them from our own databases and from all files derived from these.
+//! Forgets conversations: removes them from Verbatim's own databases and from all derived files.
 //!
-//! Invariant: an id is in the list before its conversation is removed, so that no import and no
-//! synchronisation that runs meanwhile brings it back.
-//! Invariant: a database that we only read is not written to.
+//! Invariant: a conversation's id is in the list of forgotten ones before the conversation is removed.
+//! So an import or a synchronisation that runs at the same time does not bring it back.
+//! Invariant: databases of other programs are not written to.
 
 use std::{
     path::{Path, PathBuf},
@@ -29,7 +29,7 @@ use crate::{
     model::Stop,
 };
 
-/// How often to look whether another process has finished its build.
+/// Wait between two checks whether another process has finished its build.
 const ELSEWHERE: Duration = Duration::from_millis(50);
 
 /// A conversation that can be forgotten.
@@ -37,11 +37,11 @@ const ELSEWHERE: Duration = Duration::from_millis(50);
 pub(crate) struct Forgettable {
     pub(crate) id: String,
     pub(crate) title: String,
-    /// The sources that have it; none if it is forgotten already.
+    /// The sources that have the conversation; none if it is forgotten already.
     pub(crate) sources: Vec<SourceKind>,
-    /// The service that the export says it is from.
+    /// The service that the conversation is from, according to the export.
     pub(crate) service: Option<String>,
-    /// The messages of all its copies.
+    /// Number of messages in all copies of the conversation.
     pub(crate) messages: u64,
 }
 
@@ -50,38 +50,38 @@ pub(crate) struct Forgettable {
 pub(crate) enum ForgetProgress<'a> {
     /// Waiting for another process that writes this database or index.
     Waiting(&'a Path),
-    /// Rebuilding the indexes; the share that is done, from 0 to 1.
+    /// Rebuilding the indexes. The number is the finished share, from 0 to 1.
     Indexing(f64),
 }
 
-/// The files that could not be cleaned.
+/// Files that still contain text of forgotten conversations, and databases without an index.
 #[derive(Debug, Default)]
 pub(crate) struct Remains {
-    /// The databases whose log still has text, because another program reads an older state.
+    /// Databases whose write-ahead log still has text, because another program reads an older state.
     pub(crate) logs: Vec<PathBuf>,
     /// The address of the cluster whose files still have the text, until the cluster merges them.
     pub(crate) in_cluster: Option<StoreAddress>,
-    /// The damaged lists of files of messages. While there is one, these files stay.
+    /// Damaged lists of attached files. While a list is damaged, no attached file is removed.
     pub(crate) lists: Vec<PathBuf>,
-    /// The clean databases without an index, because other programs kept writing to them.
+    /// Cleaned databases without an index, because other programs kept writing to them.
     pub(crate) not_indexed: Vec<PathBuf>,
 }
 
 impl Remains {
-    /// Returns whether no text is left.
+    /// Returns whether no text of the forgotten conversations is left.
     pub(crate) fn is_clean(&self) -> bool {
         self.logs.is_empty() && self.in_cluster.is_none() && self.lists.is_empty()
     }
 }
 
-/// Forgets conversations.
+/// Access to the functions that forget conversations.
 pub(crate) struct Forgetter<'a> {
     pub(super) sources: &'a Arc<Sources>,
 }
 
 impl Forgetter<'_> {
-    /// Returns what is to be forgotten of a conversation; `None` if there is none of that id. It is an
-    /// error if a database has it that we only read.
+    /// Returns a conversation that can be forgotten; `None` if no source has the id. Fails if the
+    /// conversation is in a database that Verbatim only reads.
     pub(crate) fn find(&self, id: &str, stop: &Stop) -> Result<Option<Forgettable>, Error> {
         let config = self.sources.config();
         let mut found = Forgettable {
@@ -107,7 +107,7 @@ impl Forgetter<'_> {
             found.messages += u64::from(about.turns);
             found.sources.push(source.kind);
         }
-        // One service may be only that of one of the sources.
+        // The known service may belong to only one of the sources.
         if found.sources.len() > 1 {
             found.service = None;
         }
@@ -124,7 +124,7 @@ impl Forgetter<'_> {
         stop: &Stop,
         progress: &mut dyn FnMut(ForgetProgress<'_>),
     ) -> Result<Remains, Error> {
-        // A conversation without a source is in the list already.
+        // A conversation without a source is already in the list of forgotten conversations.
         let is_new =
             |one: &&Forgettable| !one.sources.is_empty() && one.sources != [SourceKind::Threads];
         Forgotten::change(self.sources.config(), |list| {
@@ -144,9 +144,9 @@ impl Forgetter<'_> {
         let config = self.sources.config();
         let files = AttachmentStore::of(config).forget(&ids, &mut wait);
         let mut outcome = self.remove(found, stop, &mut wait, &mut removed);
-        // A process that reads transcripts may have kept more files until the removal.
+        // Another process may have stored more files from transcripts before the removal.
         let of_transcripts = AttachmentStore::of_transcripts(config).forget(&ids, &mut wait);
-        // The index of a cleaned database must not keep the text because another database failed.
+        // If one database failed, the indexes of the cleaned databases must still lose the text.
         for (path, _) in &removed {
             outcome = outcome.and(self.wipe_index(path, &mut wait));
         }
@@ -166,7 +166,7 @@ impl Forgetter<'_> {
                 progress(ForgetProgress::Indexing(step.share()));
             });
             match done {
-                // The text is gone. An index is made when the database is quiet.
+                // The text is gone. A later refresh builds the index when no other program writes.
                 Err(error) if error.is_contention() => not_indexed.push(path.to_owned()),
                 done => done?,
             }
@@ -176,8 +176,8 @@ impl Forgetter<'_> {
         Ok(Remains { logs: logs.collect(), in_cluster: in_cluster?, lists, not_indexed })
     }
 
-    /// Removes conversations from the index of a cluster, if that is the source. Returns its address if
-    /// its files still have text.
+    /// Removes conversations from the index of a cluster, if the export is in a cluster. Returns the
+    /// cluster's address if its files still contain the text.
     fn remove_from_cluster(
         &self,
         found: &[Forgettable],
@@ -192,8 +192,8 @@ impl Forgetter<'_> {
         })
     }
 
-    /// Removes conversations from every database of ours. Adds the databases that had one of them to
-    /// `removed`, each with whether its log is clean. After an error it goes on with the others.
+    /// Removes conversations from all of Verbatim's databases. Adds the databases that had a conversation
+    /// to `removed`, each with whether its log is clean. Goes on with the other databases after an error.
     fn remove(
         &self,
         found: &[Forgettable],
@@ -203,7 +203,7 @@ impl Forgetter<'_> {
     ) -> Result<(), Error> {
         let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
         let ids = ids.as_slice();
-        // An interrupted removal is done again.
+        // If no source has a conversation, an earlier removal may have been interrupted, and is repeated.
         let again = found.iter().any(|one| one.sources.is_empty());
         // Another process may have just removed the conversation, and left its text in free pages.
         let had = |kind| again || found.iter().any(|one| one.sources.contains(&kind));
@@ -237,7 +237,7 @@ impl Forgetter<'_> {
         outcome
     }
 
-    /// Removes the index of a database, with all that holds text of its conversations.
+    /// Removes the index of a database, with all files that contain text of its conversations.
     fn wipe_index(
         &self,
         database: &Path,
@@ -262,8 +262,8 @@ impl Forgetter<'_> {
         }
     }
 
-    /// Returns the transcript stores that were set aside because they were damaged, and may still have
-    /// conversations; none if all of these are from elsewhere.
+    /// Returns the transcript stores that were set aside as damaged and may still have one of the
+    /// conversations; none if all conversations are from other sources.
     pub(crate) fn damaged_stores(&self, found: &[Forgettable]) -> Vec<PathBuf> {
         let may_be_in = |one: &Forgettable| {
             one.sources.is_empty() || one.sources.contains(&SourceKind::Archive)
@@ -298,7 +298,7 @@ impl Forgetter<'_> {
         Ok(Forgotten::of(self.sources.config())?.0)
     }
 
-    /// Lets a conversation come back; returns whether it was forgotten.
+    /// Takes a conversation off the list of forgotten ones. Returns whether it was in the list.
     pub(crate) fn undo(&self, id: &str) -> Result<bool, Error> {
         Forgotten::change(self.sources.config(), |list| {
             let before = list.len();
@@ -308,7 +308,7 @@ impl Forgetter<'_> {
     }
 }
 
-/// Removes conversations from a database if an import of ours made it. `None` if it had none of them.
+/// Removes conversations from a database that an import made. `None` if the database had none of them.
 fn remove_imported(
     path: &Path,
     ids: &[String],
@@ -317,7 +317,7 @@ fn remove_imported(
 ) -> Result<Option<bool>, Error> {
     match db::read(path, stop, db::is_imported) {
         Ok(true) => Ok(Writer::open(path).and_then(|writer| writer.remove(ids, again))?),
-        // The search before found no conversation in a database that is not ours.
+        // Databases of other programs have none of the conversations: `Forgetter::find` would have failed.
         Ok(false)
         | Err(
             db::Error::NotCanonical { .. }

@@ -1,4 +1,4 @@
-//! The list of forgotten conversations: their ids, so that they do not come back. It has no content.
+//! The list of the ids of forgotten conversations. It keeps imports from adding them again.
 
 use std::{
     fs::{self, File},
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::{config::Config, error::Error};
 use crate::{db, private};
 
-/// The name of the list in the home folder: one JSON object a line.
+/// The name of the list in the home folder. The file has one JSON object per line.
 const LIST: &str = "forgotten.jsonl";
 
-/// The file whose lock writers of the list hold.
+/// The lock file of processes that write the list.
 const LOCK: &str = "forgotten.lock";
 
 /// A conversation that was forgotten.
@@ -35,15 +35,15 @@ impl ForgottenId {
         ForgottenId { id, service, at }
     }
 
-    /// Returns whether this entry makes an entry with this id and service superfluous.
+    /// Returns whether this entry also covers conversations with the given id and service.
     pub(super) fn covers(&self, id: &str, service: Option<&str>) -> bool {
         self.id == id && (self.service.is_none() || self.service.as_deref() == service)
     }
 
-    /// Returns whether a conversation of a service is the forgotten one. Where two services use an
-    /// id, the database has the service before it.
+    /// Returns whether a conversation of a service is this forgotten one. If two services use the same id,
+    /// the ids in the database begin with the service.
     fn is(&self, id: &str, service: &str) -> bool {
-        // Names of services are stored with `_`, and shown with `-`.
+        // Names of services have `_` in the database and `-` in output.
         let is_same = |known: &str| known.replace('_', "-") == service.replace('_', "-");
         match self.id.strip_suffix(id) {
             Some("") => self.service.as_deref().is_none_or(is_same),
@@ -74,7 +74,7 @@ impl Forgotten {
         Ok(Forgotten(ids.map_err(|error| failed(error.into()))?))
     }
 
-    /// Adds the list of another home to that of a home.
+    /// Adds the entries of another home's list to the list of a home.
     pub(super) fn adopt(config: &Config, other: &Config) -> Result<(), Error> {
         let theirs = Forgotten::of(other)?.0;
         if theirs.is_empty() {
@@ -89,7 +89,7 @@ impl Forgotten {
         })
     }
 
-    /// Removes the list of a home that is moved.
+    /// Removes the list from a home folder after its contents were moved.
     pub(super) fn remove(config: &Config) {
         for name in [LIST, LOCK] {
             drop(fs::remove_file(config.home.join(name)));
@@ -101,7 +101,7 @@ impl Forgotten {
         self.0.iter().any(|forgotten| forgotten.is(id, service))
     }
 
-    /// Changes the list of a home; returns what `change` returns.
+    /// Changes the list of a home while its lock is held. Returns the result of `change`.
     pub(crate) fn change<T>(
         config: &Config,
         change: impl FnOnce(&mut Vec<ForgottenId>) -> T,
@@ -117,7 +117,7 @@ impl Forgotten {
     }
 }
 
-/// Waits for the lock of the list.
+/// Opens and locks the lock file. Waits until it is free.
 fn lock(path: &Path) -> io::Result<File> {
     let file = private::open_file(path)?;
     file.lock()?;

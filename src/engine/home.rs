@@ -1,5 +1,5 @@
-//! The home folder at the start of a command: what an older version left open to other users is
-//! made private, and what a killed process left behind is removed.
+//! The home folder at the start of a command. Files that an older version left readable for other users
+//! are made private, and files that a killed process left are removed.
 
 use std::{
     fs,
@@ -15,13 +15,13 @@ use super::{
 };
 use crate::{db, index::IndexDir, model::Stop, private};
 
-/// The folder of a home that holds the home of the sample.
+/// The folder in a home that is the home of the demo.
 const DEMO: &str = "demo";
 
-/// The folder of the sample's exports in its home.
+/// The folder of the demo's exports in the demo's home.
 const DEMO_EXPORTS: &str = "exports";
 
-/// The name that imports give to a database.
+/// The name of a database that imports create.
 const IMPORTED: &str = "verbatim.db";
 
 /// The name of the database of recorded threads.
@@ -30,17 +30,17 @@ const THREADS: &str = "threads.db";
 /// The beginning of the names of the list of forgotten conversations and of its lock.
 const FORGOTTEN: &str = "forgotten.";
 
-/// The file of a home that holds the token of its server.
+/// The file in the home folder with the access token of the HTTP server.
 pub(crate) const TOKEN_FILE: &str = "token";
 
-/// The ends of the names of SQLite's files.
+/// The suffixes of the files of an SQLite database.
 const DATABASE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// Makes private what is ours in the folders of a configuration. If the command `writes`, removes
+/// Makes Verbatim's own files in the folders of a configuration private. If `writes` is set, removes
 /// the temporary databases that killed processes left.
 ///
-/// A folder is made private only if everything in it is ours: else the user has it for other things
-/// too. This lists a few short folders, which takes microseconds.
+/// A folder is made private only if all files in it are Verbatim's own, because otherwise the user has
+/// it for other purposes too. This lists a few short folders, which takes microseconds.
 pub(crate) fn prepare(config: &Config, writes: bool) {
     let demo = Config { home: config.home.join(DEMO), ..Config::default() };
     let is_sample = tighten_home(&demo, None);
@@ -52,7 +52,7 @@ pub(crate) fn prepare(config: &Config, writes: bool) {
     }
 }
 
-/// The databases of an older version's home that are moved.
+/// A home folder of an older version, whose databases can be moved.
 #[derive(Debug)]
 pub(crate) struct OldHome {
     folder: PathBuf,
@@ -61,7 +61,7 @@ pub(crate) struct OldHome {
 }
 
 impl OldHome {
-    /// Returns the home in a folder if an import of ours made it: the home of earlier versions was the
+    /// Returns the old home in a folder if an import created it. The home of earlier versions was the
     /// working folder or, on Windows, `%APPDATA%`.
     pub(crate) fn at(folder: &Path) -> Option<OldHome> {
         let old = Config { home: folder.to_owned(), ..Config::default() };
@@ -77,7 +77,7 @@ impl OldHome {
         let mut databases = vec![Path::new("db").join(IMPORTED)];
         let in_home = [THREADS, TRANSCRIPTS].map(PathBuf::from);
         databases.extend(in_home.into_iter().filter(|path| folder.join(path).is_file()));
-        // The transcripts that agents have deleted since are nowhere else.
+        // Transcripts that agents have deleted exist only in the transcript store.
         let stores = indexes()?.flatten().map(|entry| entry.file_name());
         let stores = stores.filter(|name| {
             let name = name.to_string_lossy();
@@ -87,31 +87,31 @@ impl OldHome {
         Some(OldHome { folder: folder.to_owned(), databases })
     }
 
-    /// The folder of the home.
+    /// Returns the folder of the home.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns the database of chats or threads that keeps the home from being moved to another.
+    /// Returns a database in the home `to` that would be overwritten by a move to that home.
     pub(crate) fn obstacle(&self, to: &Path) -> Option<PathBuf> {
         let kept = self.databases.iter().filter(|path| !path.starts_with("index"));
         kept.map(|path| to.join(path)).find(|path| path.exists())
     }
 
     /// Moves the databases, the files of messages and the list of forgotten conversations to another
-    /// home, and removes the indexes, which belong to their old paths.
+    /// home. Removes the indexes, because they belong to the old paths.
     pub(crate) fn move_to(&self, to: &Path) -> Result<(), Error> {
         let old = Config { home: self.folder.clone(), ..Config::default() };
         let new = Config { home: to.to_owned(), ..Config::default() };
-        // The list comes before the chats, so that no import into the other home brings forgotten chats
-        // back.
+        // The list is moved before the chats, so that no import into the other home adds forgotten chats
+        // again.
         Forgotten::adopt(&new, &old)?;
         for store in [AttachmentStore::of, AttachmentStore::of_transcripts] {
             store(&new).adopt(&store(&old))?;
         }
-        // The chats come last: while they are there, the home is found again, and the rest is moved.
+        // The chats are moved last. While they are in the old home, an interrupted move can be repeated.
         for path in self.databases.iter().rev() {
-            // A store of transcripts that the other home has already stays where it is.
+            // If the other home already has a transcript store, the old store is not moved.
             if !to.join(path).exists() {
                 db::relocate(&self.folder.join(path), &to.join(path))?;
             }
@@ -122,15 +122,15 @@ impl OldHome {
             drop(fs::remove_dir_all(path));
         }
         for folder in [old.index_folder(), old.db_folder()] {
-            // Only an empty folder is removed.
+            // `remove_dir` removes only empty folders.
             drop(fs::remove_dir(folder));
         }
         Ok(())
     }
 }
 
-/// Makes private what is ours in a home folder; returns whether everything in it is. `sample` is
-/// the sample's home in it, if there is one.
+/// Makes Verbatim's own files in a home folder private. Returns whether all files in it are its own.
+/// `sample` is the folder of the demo in this home, if there is one.
 fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
     let mut ours: Vec<PathBuf> = sample.into_iter().cloned().collect();
     for (folder, is_ours) in [
@@ -154,8 +154,8 @@ fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
     })
 }
 
-/// Makes the entries of a folder private that are ours, and then the folder if it holds nothing
-/// else; returns whether it holds nothing else.
+/// Makes those entries of a folder private that `is_ours` accepts. If it accepts all of them, makes the
+/// folder private too and returns true.
 fn tighten(folder: &Path, is_ours: impl Fn(&Path) -> bool) -> bool {
     let (mut any, mut all) = (false, true);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -173,7 +173,7 @@ fn tighten(folder: &Path, is_ours: impl Fn(&Path) -> bool) -> bool {
     any && all
 }
 
-/// Returns whether a file of the home folder is ours: the threads, and the transcripts with their lock.
+/// Returns whether a file in the home folder belongs to the threads database or the transcript store.
 fn is_in_home(stem: &str) -> bool {
     stem == THREADS || Path::new(stem).file_stem() == Path::new(TRANSCRIPTS).file_stem()
 }
@@ -193,7 +193,7 @@ fn is_in_exports(path: &Path) -> bool {
     ["chatgpt.json", "claude.json"].iter().any(|name| path.ends_with(name))
 }
 
-/// Returns whether a path names a temporary database, or a file of a database of such a name.
+/// Returns whether a path names a temporary database, or a file of a database that `is_ours` accepts.
 fn is_database(path: &Path, is_ours: impl Fn(&str) -> bool) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut names = DATABASE_FILES.iter().filter_map(|end| name.strip_suffix(end));

@@ -47,7 +47,7 @@ pub enum Error {
     /// The cluster cannot be written.
     #[error("{reason}")]
     Cluster {
-        /// What failed and why, with the address of the index.
+        /// The failure and its cause, with the address of the index.
         reason: String,
     },
 }
@@ -63,20 +63,20 @@ pub struct Report {
     pub failures: Vec<import::Error>,
     /// The duration of the import.
     pub took: Duration,
-    /// Zips in folders of exports that hold no chats, and were left alone.
+    /// Number of skipped zips in folders of exports, because they hold no chats.
     pub foreign_zips: u64,
-    /// Conversations that were left out because their project or folder is excluded.
+    /// Number of conversations that were left out because their project or folder is excluded.
     pub excluded: u64,
-    /// Conversations that were left out because they were forgotten.
+    /// Number of conversations that were left out because they were forgotten.
     pub forgotten: u64,
     /// Whether the import was stopped before its end.
     pub stopped: bool,
-    /// What became of the files of messages; `None` if the database is not in the home folder.
+    /// Counts of the attached files; `None` if the database is not in the home folder.
     pub(crate) attachments: Option<AttachmentCounts>,
 }
 
 impl Report {
-    /// Returns the result that a repeated import would have, for exports with these counts.
+    /// Returns the result that a repeated import will report. `sources` are the counts of the exports.
     fn found(&self, sources: Vec<SourceCounts>) -> FoundBefore {
         FoundBefore {
             sources,
@@ -92,7 +92,7 @@ impl Report {
         }
     }
 
-    /// Takes over the result of an earlier import.
+    /// Copies the stored result of an earlier import into this report.
     fn take(&mut self, found: FoundBefore) {
         self.tally.conversations = found.sources.iter().map(|counts| counts.conversations).sum();
         self.tally.messages = found.sources.iter().map(|counts| counts.messages).sum();
@@ -106,7 +106,7 @@ impl Report {
         self.attachments = found.attachments;
     }
 
-    /// Returns the parts of the exports that could not be read, a sentence each; nothing if all parts
+    /// Returns the parts of the exports that could not be read, one sentence each. Empty if all parts
     /// were read.
     pub(crate) fn missing(&self) -> Vec<String> {
         let ImportTally { damaged, skipped_count, malformed, .. } = &self.tally;
@@ -135,33 +135,33 @@ pub struct ImportProgress {
     pub(crate) source: SourceProgress,
 }
 
-/// How far the export is that is being read.
+/// The progress of reading one export.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SourceProgress {
-    /// The place of the export in the order of reading, from 0.
+    /// The position of the export in the order of reading, from 0.
     pub(crate) number: usize,
     /// The service or program of the export, such as `ChatGPT`; unknown before the first conversation.
     pub(crate) service: Option<&'static str>,
-    /// Bytes of the export that were read.
+    /// Number of bytes of the export that were read.
     pub(crate) done: u64,
-    /// Bytes of the export to read.
+    /// Number of bytes in the export.
     pub(crate) total: u64,
-    /// Conversations of the export that were read.
+    /// Number of conversations in the export that were read.
     pub(crate) conversations: u64,
-    /// Messages of the export that were read.
+    /// Number of messages in the export that were read.
     pub(crate) messages: u64,
-    /// Files of the export's messages that were looked for. They come after everything else.
+    /// Number of attached files that were looked for. They are read after the messages.
     pub(crate) files: u64,
     /// Whether this is the copying of a database into a cluster; then messages are counted, not bytes.
     pub(crate) is_copy: bool,
 }
 
-/// Where an import writes, and what it leaves out.
+/// The target of an import, and the conversations that it leaves out.
 #[derive(Debug)]
 pub(crate) struct Target<'a> {
     store: Store,
     pub(crate) withheld: &'a Withheld,
-    /// Where the files of messages are kept, if they are.
+    /// The store for attached files; `None` if attached files are not kept.
     attachments: Option<AttachmentStore>,
 }
 
@@ -171,7 +171,7 @@ impl<'a> Target<'a> {
         Target { store: Store::at(store.clone(), config), withheld, attachments }
     }
 
-    /// Returns a database as a target beside which no files are kept.
+    /// Returns a target that is a database, without a store for attached files.
     fn database(path: &Path, withheld: &'a Withheld) -> Target<'a> {
         Target { store: Store::Database(path.to_owned()), withheld, attachments: None }
     }
@@ -179,10 +179,10 @@ impl<'a> Target<'a> {
 
 /// Merges the exports at `sources` into the database at `target`, in this order.
 ///
-/// A folder of zips is a folder of exports. An export that cannot be read is reported, and the
-/// others are imported. It is an error only if no export can be read. If there is no database, it
-/// is created with the first conversation. The target may be the address of an index of OpenSearch
-/// that needs no password; into it whole canonical databases can be imported too.
+/// A folder of zips is a folder of exports. If an export cannot be read, the report says so, and the
+/// others are imported. It is an error only if no export can be read. A missing database is created
+/// with the first conversation. The target may also be the address of an OpenSearch index that needs
+/// no password. Whole canonical databases can be imported into such an index too.
 pub fn import(
     sources: &[PathBuf],
     target: &Path,
@@ -194,8 +194,8 @@ pub fn import(
     import_until(sources, &target, branches, &Stop::never(), progress)
 }
 
-/// Does as [`import`] does. When it is stopped, what was read until then is in the database, and the
-/// report says so.
+/// Does the same as [`import`], but can be stopped. After a stop, the database has all conversations that
+/// were read, and the report says that the import was stopped.
 pub(crate) fn import_until(
     sources: &[PathBuf],
     target: &Target<'_>,
@@ -271,7 +271,7 @@ struct Reading<'a> {
     branches: Branches,
     stop: &'a Stop,
     progress: &'a dyn Fn(ImportProgress),
-    /// The progress that was told last.
+    /// The last reported progress.
     shown: Cell<ImportProgress>,
     writer: Writer,
     attachments: Option<AttachmentImport<'a>>,
@@ -279,7 +279,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Merges one export; returns whether it was read whole, and what was read.
+    /// Merges one export. Returns whether all of it was read, and how much.
     fn read(&mut self, number: usize, mut export: Export) -> Result<(bool, SourceCounts), Error> {
         let Reading { target, branches, stop, .. } = *self;
         let Reading { writer, attachments, report, shown, progress, .. } = self;
@@ -345,7 +345,7 @@ impl Reading<'_> {
     }
 }
 
-/// Opens the exports at some paths; notes those that cannot be read.
+/// Opens the exports at some paths, and adds those that cannot be opened to the report.
 fn opened(sources: &[PathBuf], report: &mut Report) -> Vec<(PathBuf, Export)> {
     let mut exports = Vec::new();
     for source in sources {
@@ -372,7 +372,7 @@ impl From<cluster::Error> for Error {
     }
 }
 
-/// How an import into a cluster is done.
+/// The parameters of an import into a cluster.
 struct ClusterImport<'a> {
     cluster: &'a Cluster,
     branches: Branches,
@@ -383,9 +383,8 @@ struct ClusterImport<'a> {
 
 /// Merges exports and whole canonical databases into the index of a cluster.
 ///
-/// Exports are first merged into a temporary database, so that they are merged with each other as
-/// those of a file are. Readers see all of a database or nothing of it. When it is stopped, the same
-/// import goes on later.
+/// Exports are first merged with each other in a temporary database. Readers see all conversations of a
+/// database or none. A stopped import continues when it is repeated.
 fn import_into_cluster(sources: &[PathBuf], options: &ClusterImport<'_>) -> Result<Report, Error> {
     let begun = Instant::now();
     let (databases, exports): (Vec<&PathBuf>, Vec<&PathBuf>) =
@@ -431,7 +430,7 @@ impl ClusterImport<'_> {
             let reason = format!("{}: cannot be copied into a cluster: {why}", path.display());
             return Err(Error::Cluster { reason });
         }
-        // One transaction for both passes: the second must find what the first one saw.
+        // Both passes use one transaction, so that the second pass reads the same state as the first.
         let database = db::open(path, self.stop)?;
         let mut importer = Importer::new(self.cluster.client()?, self.stop)?;
         let mut failure = None;
@@ -485,7 +484,7 @@ impl ClusterImport<'_> {
         Ok(())
     }
 
-    /// Returns whether a conversation may be stored; counts it otherwise.
+    /// Returns whether a conversation may be stored. Counts conversations that may not.
     fn takes(&self, conversation: &StoredConversation, report: &mut Report) -> bool {
         let service = conversation.provenance.as_ref().map_or("", |it| it.service.as_str());
         if self.withheld.is_forgotten(&conversation.id, service) {
@@ -500,7 +499,7 @@ impl ClusterImport<'_> {
     }
 }
 
-/// Why the reading of an export ended early.
+/// The reason why reading an export ended early.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     #[error(transparent)]
@@ -511,8 +510,8 @@ enum ReadError {
     Stopped,
 }
 
-/// Returns whether an import may write to a database that the user searches: there is none yet, or an
-/// import made it. Of what is no such database, opening it to write says what is wrong.
+/// Returns whether an import may write to a database that the user searches: the database does not exist
+/// or an import made it. Other files also return true, because opening them explains what is wrong.
 pub(crate) fn may_write(target: &Path) -> Result<bool, EngineError> {
     if fs::metadata(target).map_or(0, |metadata| metadata.len()) == 0 {
         return Ok(true);
@@ -523,11 +522,11 @@ pub(crate) fn may_write(target: &Path) -> Result<bool, EngineError> {
     }
 }
 
-/// The exports of a folder, each with whether it was imported into a database already and has not
-/// changed since; and why zips cannot be read.
+/// The exports in a folder, and errors of zips that cannot be read. The flag says whether the export was
+/// imported into the database and has not changed since.
 type FoundExports = (Vec<(FoundExport, bool)>, Vec<import::Error>);
 
-/// Returns the exports that a folder holds.
+/// Returns the exports in a folder.
 pub(crate) fn found_in(folder: &Path, target: &StoreAddress) -> io::Result<FoundExports> {
     let imports = |path| db::read(path, &Stop::never(), db::imports).ok();
     let imports = target.path().and_then(imports).unwrap_or_default();
@@ -587,7 +586,7 @@ mod tests {
         path.to_owned()
     }
 
-    /// Returns the rows of a table without those of a conversation, in the order of their keys.
+    /// Returns the rows of a query, after a check that the database is intact.
     fn rows(database: &Path, sql: &str) -> Vec<String> {
         let connection = db::TestConnection::open(database).unwrap();
         let sound: String =
@@ -598,7 +597,7 @@ mod tests {
         rows.collect::<Result<_, _>>().unwrap()
     }
 
-    /// Everything that an import stores of conversations, but for those called `other`.
+    /// Query for everything that an import stores, except the conversation with the id `other`.
     const ALL: &str = "
         SELECT quote(id) || quote(create_time) || quote(title) FROM conversations WHERE id != 'other'
         UNION ALL SELECT quote(id) || quote(conversation_id) || quote(role) || quote(content)
@@ -630,7 +629,7 @@ mod tests {
                 nodes.join(",")
             )
         };
-        // Ids of messages are repeated, a conversation comes twice, and two services use one id.
+        // Message ids are repeated, one conversation comes twice, and two services use the same id.
         let chats = [chat("1", "red"), chat("2", "green"), chat("1", "blue"), chat("3", "red")];
         let first = write(&file("a.json"), &format!("[{}]", chats.join(",")));
         let second = write(

@@ -1,7 +1,6 @@
-//! Finds the conversation that a word means: an id, a title, a key or a path.
+//! Finds the conversation that a user names by an id, a title, a key or a path.
 //!
-//! Invariant: a path leads to a conversation that a source lists, or to nothing; no file is opened by
-//! it.
+//! Invariant: a path identifies a conversation that a source lists. Looking up a path opens no file.
 
 use std::path::Path;
 
@@ -19,22 +18,22 @@ use crate::{
     text::snippet,
 };
 
-/// The most characters of a title that are part of a key.
+/// Maximum number of characters of a title in a key.
 const MAX_SLUG: usize = 40;
 
-/// The most conversations that are listed if a word means several.
+/// Maximum number of conversations that are listed if a word fits several.
 const MAX_CANDIDATES: usize = 20;
 
-/// The least number of characters of a shortened id.
+/// Minimum number of characters of a shortened id.
 const SHORT_ID: usize = 8;
 
-/// The length from which the beginning of a single id counts more than a title.
+/// Length from which the beginning of an id, if it fits only one id, takes precedence over a title.
 const SURE_START: usize = 4;
 
-/// Hexadecimal digits at the end of a key.
+/// Number of hexadecimal digits at the end of a key.
 const DIGITS: usize = 8;
 
-/// The heading of a conversation in a list.
+/// A conversation's entry in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationHeading {
     /// The conversation's id, from `conversations.id`.
@@ -43,11 +42,11 @@ pub struct ConversationHeading {
     pub title: String,
     /// The time of the conversation's last message.
     pub last: Option<Instant>,
-    /// The project, of a coding agent's conversation.
+    /// The project, if the conversation is from a coding agent.
     pub project: Option<String>,
 }
 
-/// Finds conversations by what a person or a client calls them.
+/// Look-up of conversations by the names that users and clients give them.
 pub struct Lookup<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) memory: &'a Memory,
@@ -55,13 +54,13 @@ pub struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Returns what is known of a conversation; `None` if the source has none of that id that has
-    /// messages.
+    /// Returns the description of a conversation; `None` if the source has no conversation with this id
+    /// and messages.
     pub fn about(&self, kind: SourceKind, id: &str) -> Result<Option<About>, Error> {
         self.sources.about(kind, id, self.stop)
     }
 
-    /// Opens a conversation; `None` if the source has none of that id that has messages.
+    /// Opens a conversation; `None` if the source has no conversation with this id and messages.
     pub fn session(
         &self,
         kind: SourceKind,
@@ -72,11 +71,11 @@ impl Lookup<'_> {
         source.session(id, raw_content, self.stop)
     }
 
-    /// Returns the conversation that a handle names: an address or a path, else an id, a key, a
-    /// whole title, or the beginning of an id that has `shortest` characters or more.
+    /// Returns the conversation for a handle. A handle is an address or a path, else an id, a key, a
+    /// complete title, or the beginning of an id with at least `shortest` characters.
     ///
-    /// The case of letters matters only where a handle would have several meanings without it. A
-    /// source that cannot be read is an error only if no other source can be read.
+    /// The case of letters matters only if the handle would be ambiguous otherwise. A source that cannot
+    /// be read is an error only if no other source can be read.
     pub fn by_handle(&self, handle: &str, shortest: usize) -> Result<Option<About>, Error> {
         let (whole, handle) = (handle, snippet::trim(handle));
         if handle.is_empty() {
@@ -105,7 +104,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// Returns the error that a word means several conversations, with what tells them apart.
+    /// Returns the error that a word fits several conversations, with ids or keys to choose from.
     fn several(&self, found: Meant, word: &str) -> Result<Error, Error> {
         let Some(id) = found.first.first().map(|about| about.id.clone()) else {
             return Ok(found.ambiguous(word));
@@ -118,7 +117,7 @@ impl Lookup<'_> {
         Ok(Error::SameId { id, keys })
     }
 
-    /// Returns the conversation at a path, else those with an id or an address.
+    /// Returns the conversation at a path, else the conversations with an id or an address.
     fn exactly(&self, handle: &str, failed: &mut Option<Error>) -> Result<Meant, Error> {
         let mut found = Meant::default();
         found.add_one(readable(self.by_path(handle), failed)?.flatten());
@@ -139,8 +138,8 @@ impl Lookup<'_> {
         Ok(found)
     }
 
-    /// Returns the conversation whose id alone begins with a word, else those that have it for their
-    /// title, else those whose ids begin with it. A short word is a title before it begins an id.
+    /// Returns the conversations with this id in another case, else this title, else an id that begins
+    /// with the word. A longer word that begins exactly one id takes precedence over titles.
     fn called(
         &self,
         word: &str,
@@ -148,7 +147,7 @@ impl Lookup<'_> {
         failed: &mut Option<Error>,
     ) -> Result<Meant, Error> {
         let is_long = word.chars().count() >= shortest;
-        // Equal ids in other letters, equal titles, titles in other letters, beginnings of ids.
+        // The id in another case, the same title, the title in another case, and the beginning of an id.
         let mut found: [Meant; 4] = Default::default();
         for source in self.sources.all() {
             let Some(source) = readable(source, failed)? else { continue };
@@ -179,8 +178,8 @@ impl Lookup<'_> {
         Ok(found.into_iter().find(|found| found.total > 0).unwrap_or_default())
     }
 
-    /// Returns the conversation that a person means by a word: what [`Lookup::by_handle`] finds, a
-    /// link to the conversation on its service's site, or a part of a title.
+    /// Returns the conversation that a user's word names. The word is a handle for
+    /// [`Lookup::by_handle`], a link to the conversation on its service's site, or a part of a title.
     pub fn by_word(&self, word: &str) -> Result<About, Error> {
         self.sources.within(&[])?;
         let none = || Error::NoConversation { word: snippet::echo(word).into_owned() };
@@ -204,14 +203,14 @@ impl Lookup<'_> {
         }
     }
 
-    /// Returns the beginnings of ids that no other conversation's id has, at least
-    /// `SHORT_ID` characters of each.
+    /// Shortens ids to prefixes that are unique among all conversations, with at least `SHORT_ID`
+    /// characters each.
     pub fn short_ids(&self, ids: &[&str]) -> Result<Vec<String>, Error> {
         let mut lengths = vec![0; ids.len()];
         let mut failed = None;
         for source in self.sources.all() {
             let Some(source) = readable(source, &mut failed)? else { continue };
-            // The catalogue answers without a list of its conversations.
+            // With an index, the catalogue answers, and the conversations need not be listed.
             if let Ok(snapshot) = source.current_index(self.stop) {
                 let catalogue = source.catalogue(&snapshot);
                 let with_empty = source.shared_with_empty(self.stop)?;
@@ -227,7 +226,7 @@ impl Lookup<'_> {
             }
         }
         let short = |(id, length): (&&str, usize)| {
-            // One character more than it shares with any other id.
+            // One character more than the longest prefix shared with another id.
             let longer = id[length..].chars().next().map_or(id.len(), |c| length + c.len_utf8());
             let short = snippet::cut(id, SHORT_ID).map_or(id.len(), str::len);
             id[..longer.max(short)].to_owned()
@@ -235,12 +234,12 @@ impl Lookup<'_> {
         Ok(ids.iter().zip(lengths).map(short).collect())
     }
 
-    /// Returns the beginning of an id that no other conversation's id has.
+    /// Shortens an id to a prefix that is unique among all conversations.
     pub fn short_id(&self, id: &str) -> Result<String, Error> {
         Ok(self.short_ids(&[id])?.remove(0))
     }
 
-    /// Returns the key of a conversation: the key that it was saved under, else a key made of its
+    /// Returns the key of a conversation: the key that it was saved under, else a generated key from its
     /// source, title and id.
     pub fn key_of(&self, about: &About) -> Result<String, Error> {
         if about.source == SourceKind::Threads {
@@ -255,10 +254,10 @@ impl Lookup<'_> {
 
     /// Returns the conversation that has a key.
     ///
-    /// A key that was made identifies the conversation by a short hash of its id. The title in the
-    /// key decides only between conversations of one hash, so that a new title leaves the key valid.
+    /// A generated key identifies the conversation by a short hash of its id. The title in the key only
+    /// decides between conversations with the same hash, so a changed title leaves the key valid.
     pub fn by_key(&self, key: &str) -> Result<Option<About>, Error> {
-        // If the threads cannot be read, the key may still be one that was made.
+        // If the threads cannot be read, the key may still be a generated key.
         if let Ok(Some(thread)) = self.memory.thread_keyed(key) {
             return self.sources.about(SourceKind::Threads, &thread.id, self.stop);
         }
@@ -277,7 +276,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// Returns the sources that can be read; none if there are none.
+    /// Returns the sources that can be read. Returns none if there is no database.
     fn readable(&self) -> Result<Vec<Source>, Error> {
         match self.sources.readable(&[], self.stop) {
             Err(error) if error.is_not_found() => Ok(Vec::new()),
@@ -298,8 +297,8 @@ impl Lookup<'_> {
         Ok(found)
     }
 
-    /// Returns the conversations whose source, id and title pass a test, latest activity first
-    /// within a source. Reads no messages.
+    /// Returns the conversations whose source, id and title pass a test. Within a source, the one with the
+    /// latest activity comes first. Reads no messages.
     pub(crate) fn headings(
         &self,
         test: &dyn Fn(SourceKind, &str, &str) -> bool,
@@ -325,8 +324,8 @@ impl Lookup<'_> {
         Ok(found)
     }
 
-    /// Returns the path by which a conversation is read: its transcript's file, else the path of its
-    /// database with its id.
+    /// Returns the path that identifies a conversation: the file of its transcript, else the path of its
+    /// database followed by `#` and its id.
     pub fn path_of(&self, about: &About) -> String {
         match (&about.file, self.sources.of_kind(about.source).ok().flatten()) {
             (Some(file), _) => file.to_string_lossy().into_owned(),
@@ -335,7 +334,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// Returns the conversation at a path of [`Lookup::path_of`]; `None` for any other text.
+    /// Returns the conversation for a path that [`Lookup::path_of`] returns; `None` for other texts.
     pub fn by_path(&self, path: &str) -> Result<Option<About>, Error> {
         if !path.contains(['/', '\\', '#']) {
             return Ok(None);
@@ -355,7 +354,7 @@ impl Lookup<'_> {
         Ok(None)
     }
 
-    /// Returns the conversation whose transcript is a file.
+    /// Returns the conversation whose transcript is in a file.
     fn of_file(&self, source: &Source, file: &Path) -> Result<Option<About>, Error> {
         let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
         let is_it = |place: &usize| {
@@ -366,11 +365,11 @@ impl Lookup<'_> {
     }
 }
 
-/// The conversations that a word may mean.
+/// The conversations that fit a word.
 #[derive(Default)]
 struct Meant {
-    /// The conversations that an error shows if there are several: the first by their ids, of each
-    /// source.
+    /// The conversations that an error message lists: from each source, the first ones in the order of
+    /// their ids.
     first: Vec<About>,
     /// The number of conversations that the word may mean.
     total: usize,
@@ -382,8 +381,8 @@ impl Meant {
         self.first.extend(about);
     }
 
-    /// Adds the conversations at some places of a listing. Only the first are described, because that
-    /// may read messages.
+    /// Adds conversations by their positions in a listing. Describes only the first ones, because a
+    /// description may read messages.
     fn add(&mut self, listing: &dyn Listing, mut places: Vec<usize>) {
         self.total += places.len();
         places.sort_by_key(|place| listing.heading(*place).0);
@@ -417,8 +416,8 @@ fn id_in_link(text: &str) -> Option<&str> {
     path.rsplit('/').next().filter(|id| !id.is_empty())
 }
 
-/// Returns what was read of a source; `None` if that failed, with the first error in `failed`. Only
-/// a question that was called off fails at once.
+/// Turns an error of one source into `None`, and stores the first error in `failed`. Returns errors that
+/// concern all sources, such as a stop.
 fn readable<T>(read: Result<T, Error>, failed: &mut Option<Error>) -> Result<Option<T>, Error> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -430,7 +429,7 @@ fn readable<T>(read: Result<T, Error>, failed: &mut Option<Error>) -> Result<Opt
     }
 }
 
-/// Returns whether two texts are the same but for the case of their letters.
+/// Returns whether two texts are equal except for the case of their letters.
 fn is_same_folded(one: &str, other: &str) -> bool {
     let one = one.chars().flat_map(char::to_lowercase);
     one.eq(other.chars().flat_map(char::to_lowercase))
@@ -457,12 +456,12 @@ pub(crate) fn id_at(address: &str) -> Option<String> {
     Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
-/// Returns a key made of a conversation's source, title and id.
+/// Returns a generated key, made from a conversation's source, title and id.
 fn made_key(about: &About) -> String {
     format!("{}-{}-{:08x}", about.source.name(), slug(about.own_title()), hash_of(&about.id))
 }
 
-/// Returns the id that follows a database's own path in `path`.
+/// Returns the id in a `path` that consists of a database's path, `#` and an id.
 fn id_within<'a>(source: &Source, path: &'a str) -> Option<&'a str> {
     let after =
         |address: &StoreAddress| path.strip_prefix(address.to_string().as_str())?.strip_prefix('#');
@@ -474,7 +473,7 @@ fn hash_of(id: &str) -> u32 {
     crc32fast::hash(id.as_bytes())
 }
 
-/// Returns the source and the hash of a key that was made.
+/// Returns the source and the hash in a generated key.
 fn parse_key(key: &str) -> Option<(SourceKind, u32)> {
     let (start, hash) = key.rsplit_once('-')?;
     let is_hash = hash.len() == DIGITS && hash.bytes().all(|b| b.is_ascii_hexdigit());
@@ -485,7 +484,7 @@ fn parse_key(key: &str) -> Option<(SourceKind, u32)> {
     is_hash.then(|| u32::from_str_radix(hash, 16).ok())?.map(|hash| (kind, hash))
 }
 
-/// Returns the words of a title in the form that addresses have.
+/// Returns the words of a title in lower case with hyphens between them, as in web addresses.
 fn slug(title: &str) -> String {
     let mut slug = String::new();
     for word in title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {

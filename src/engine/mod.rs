@@ -3,15 +3,15 @@
 //! Rooms, each using only those below it:
 //!
 //! - `report`: status, doctor and statistics
-//! - `memory`: recorded threads, and what is recalled for their turns
+//! - `memory`: recorded threads, and the passages that are recalled for their turns
 //! - `rank`: ranked search over all sources
 //! - `upkeep`: keeps indexes, terms, vectors, summaries and the transcript store current
-//! - `source`: sources, and the trait [`Reader`] through which they are asked
+//! - `source`: sources, and the trait [`Reader`] through which they are read
 //! - `attachments`: the files of imported messages
 //! - `withheld`: which conversations are not stored: `exclusions` and `forgotten` ones
-//! - `config`, `error`: where things are, and what can go wrong
+//! - `config`, `error`: paths and options, and all errors
 //!
-//! Invariant: an answer is of one state of a database, the state it was in when the question came.
+//! Invariant: an answer shows one state of a database, the state at the beginning of the question.
 
 mod attachments;
 mod config;
@@ -98,7 +98,7 @@ pub use store_address::StoreAddress;
 #[cfg(test)]
 pub(crate) use testing::TestExport;
 pub(crate) use withheld::Withheld;
-// Types of the rooms below that the faces name.
+// Re-exports for the modules above `engine`.
 pub use crate::{
     db::{
         threads::{Save, Start, Thread},
@@ -109,7 +109,7 @@ pub use crate::{
     index::{Error as IndexError, Resources, Trace},
 };
 
-/// Answers questions about the sources that its [`Config`] leads to.
+/// The search engine over the sources that its [`Config`] names.
 #[derive(Debug)]
 pub struct Engine {
     sources: Arc<Sources>,
@@ -117,23 +117,23 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Returns an engine; nothing is opened before the first question.
+    /// Returns an engine. Databases are opened at the first question.
     pub fn new(config: Config) -> Engine {
         let sources = Arc::new(Sources::new(config));
         Engine { memory: Memory::new(Arc::clone(&sources)), sources }
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         self.sources.config()
     }
 
-    /// Returns the sources that exist now, the export first; looked up at every call.
+    /// Returns the sources that exist now, the export first. Looks them up at every call.
     pub fn sources(&self) -> Vec<Source> {
         self.sources.present()
     }
 
-    /// Closes every index that is open; the next question opens what is there then.
+    /// Closes all open indexes. The next question opens them again.
     pub fn close(&self) {
         self.sources.close();
     }
@@ -161,8 +161,8 @@ impl Engine {
         self.sources.export()?.exact(request, stop, show)
     }
 
-    /// Returns the messages that answer a question best. A text that several messages have is
-    /// returned once, with their number.
+    /// Returns the messages that answer a question best. Messages with the same text are returned once,
+    /// with their number.
     pub fn rank(&self, question: &Question, stop: &Stop) -> Result<Ranking<Match>, Error> {
         Ranker::new(&self.sources, question, stop).messages()
     }
@@ -217,7 +217,7 @@ impl Engine {
         &self.memory
     }
 
-    /// The recorded threads, for the tests.
+    /// Returns the recorded threads, for the tests.
     #[cfg(feature = "internals")]
     pub fn recorded_threads(&self) -> &Memory {
         &self.memory
@@ -234,7 +234,7 @@ impl Engine {
     }
 }
 
-/// Returns the lines of the configured workspaces that match, or of the folder `named` inside one.
+/// Returns the matching lines in the configured workspaces, or in the folder `named` inside one of them.
 pub(crate) fn search_workspace(
     config: &Config,
     question: &workspace::WorkspaceQuestion,

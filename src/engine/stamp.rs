@@ -1,16 +1,16 @@
-//! Tells a client that shows answers whether to ask again.
+//! Computes a stamp that tells clients whether an answer may have changed.
 
 use std::time::Duration;
 
 use super::source::Sources;
 use crate::{model::Stop, text::hash::Fnv1a};
 
-/// How long a cluster may take to report its state.
+/// Time limit for a cluster to report its state.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Sources {
-    /// Returns a text that changes when a database or its index does, and when what is left out does. It
-    /// takes some system calls, or a request to a cluster.
+    /// Returns a text that changes whenever a database, its index or the exclusions change. This takes some
+    /// system calls, or a request to a cluster.
     pub(crate) fn stamp(&self) -> String {
         let mut hash = Fnv1a::default();
         hash.write_text(&format!("{:?}", self.exclusions().now().1));

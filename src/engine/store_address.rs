@@ -1,4 +1,4 @@
-//! Where a store is: a path, or the address of an index in a cluster.
+//! The address of a store: a path, or the address of an index in a cluster.
 
 use std::{
     fmt,
@@ -9,8 +9,8 @@ use serde::{Serialize, Serializer};
 
 use crate::cluster::is_address;
 
-/// Where conversations are stored, as users name it. An address is no path: only [`StoreAddress::path`]
-/// and a `match` lead to one.
+/// The place of a store, in the form that users write. The type is not a path, so that only
+/// [`StoreAddress::path`] or a `match` gives a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreAddress {
     /// The path of a canonical database of SQLite.
@@ -20,7 +20,7 @@ pub enum StoreAddress {
 }
 
 impl StoreAddress {
-    /// Returns the path of the database; `None` if the store is no database.
+    /// Returns the path of the database; `None` for a cluster.
     pub fn path(&self) -> Option<&Path> {
         match self {
             StoreAddress::Database(path) => Some(path),
@@ -28,7 +28,7 @@ impl StoreAddress {
         }
     }
 
-    /// Returns an address that leads to the same store from every working folder.
+    /// Returns the address in a form that does not depend on the working folder.
     pub(crate) fn absolute(&self) -> StoreAddress {
         match self {
             StoreAddress::Database(path) => absolute(path).unwrap_or_else(|_| path.clone()).into(),

@@ -15,7 +15,7 @@ pub(crate) struct TestExport {
 }
 
 impl TestExport {
-    /// Makes an export with a conversation for each text; the conversation's id is its number.
+    /// Creates an export with one conversation for each text. A conversation's id is its number.
     pub(crate) fn of(texts: &[&str]) -> TestExport {
         let home = tempfile::tempdir().expect("folders can be made");
         fs::create_dir(home.path().join("db")).expect("folders can be made");
@@ -30,7 +30,7 @@ impl TestExport {
         export
     }
 
-    /// Makes an export as [`TestExport::of`] does, and its index.
+    /// Creates an export like [`TestExport::of`], and its index.
     pub(crate) fn indexed(texts: &[&str]) -> TestExport {
         let export = TestExport::of(texts);
         export.reindex();
@@ -44,7 +44,7 @@ impl TestExport {
         done.expect("it can be indexed");
     }
 
-    /// Makes an engine that finds a text in a transcript of an agent, and cannot read its export.
+    /// Returns an engine with a transcript that contains a text, and with an export that cannot be read.
     pub(crate) fn with_broken_export(&self, text: &str) -> Engine {
         let (home, transcripts) = (self._home.path(), self._home.path().join("transcripts"));
         fs::create_dir_all(transcripts.join("shop")).expect("folders can be made");

@@ -1,4 +1,4 @@
-//! Which conversations are not stored: those that the user excludes, and those that were forgotten.
+//! The conversations that are not stored: those that the user excludes, and forgotten ones.
 
 use super::{config::Config, error::Error, exclusions::Exclusions, forgotten::Forgotten};
 use crate::model::Origin;

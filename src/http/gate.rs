@@ -14,7 +14,7 @@ use super::{login, paths, token::AccessToken};
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// The name of the own computer on every platform.
+/// The host name that means this computer on every platform.
 const LOCALHOST: &str = "localhost";
 
 /// The connection that a request came through.
@@ -30,9 +30,9 @@ pub(super) enum Peer {
 /// The credential of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Credential {
-    /// The token in a header; also if no token is needed.
+    /// The token in a header. If the server has no token, every client has this credential.
     Token,
-    /// The cookie of a browser, which opens only the page.
+    /// The cookie of a browser. It gives access to the page only.
     Cookie,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Gate {
     pub(super) token: Option<AccessToken>,
     /// The name of the cookie. It contains the port, because browsers share cookies between ports.
     pub(super) cookie_name: String,
-    /// The names of this server, besides `localhost` and its address.
+    /// The host names of this server, besides `localhost` and its address.
     pub(super) names: Vec<String>,
     /// Whether there is a page that a browser can open.
     pub(super) has_page: bool,
@@ -63,7 +63,7 @@ pub(super) fn is_open<B>(request: &axum::http::Request<B>) -> bool {
     OPEN.iter().any(|(open, method)| path == *open && request.method() == method)
 }
 
-/// The paths for programs, for which the cookie is not enough.
+/// The paths for programs. Requests to these paths need the token; the cookie is not enough.
 const FOR_PROGRAMS: [&str; 2] = [paths::MCP, paths::METRICS];
 
 /// Passes a request on if the request is admitted.
@@ -106,8 +106,8 @@ impl Gate {
         Err(self.unauthorised(request))
     }
 
-    /// Checks that `Host` names this server. In a DNS rebinding attack, a foreign site lets its own
-    /// name point to this computer, and the request has that name.
+    /// Checks that the `Host` header names this server. In a DNS rebinding attack, a foreign site
+    /// lets its own host name point to this computer, and `Host` holds that name.
     #[expect(clippy::result_large_err, reason = "the answer is the error")]
     fn check_host(&self, request: &Request, peer: Option<Peer>) -> Result<(), Response> {
         let headers = request.headers();
@@ -154,9 +154,9 @@ impl Gate {
                 false => refused(StatusCode::FORBIDDEN, "a page of another site asks"),
             });
         }
-        // For forms of a page without a referrer, browsers send the origin `null`. Then the
-        // `Sec-Fetch-Site` header, which pages cannot set, says whether the request is from this
-        // server's page.
+        // For a form on a page with the policy `no-referrer`, browsers send the origin `null`. Then
+        // the `Sec-Fetch-Site` header says whether the request is from this server's page. Pages
+        // cannot set this header.
         let is_ours = headers.get_all(header::ORIGIN).iter().all(|origin| {
             let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
             let origin = origin.as_bytes();
@@ -193,7 +193,7 @@ impl Gate {
     }
 }
 
-/// Returns whether a request comes from this server's own page, which alone may change something.
+/// Returns whether a request comes from this server's own page. Other pages may not change anything.
 pub(super) fn is_from_page(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN) || headers.contains_key(FETCH_SITE)
 }

@@ -1,5 +1,5 @@
-//! Connections that wait for a request. If too many connections are open, those with the longest
-//! wait are closed, so that idle clients do not block others.
+//! Connections that wait for a request. If too many connections are open, the connections that have
+//! waited longest are closed, so that idle clients do not block others.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
 
-/// The waiting connections, the longest wait first.
+/// The waiting connections; the connection that has waited longest comes first.
 #[derive(Debug, Default)]
 pub(super) struct IdleConnections(Mutex<IdleList>);
 
@@ -23,7 +23,7 @@ struct IdleList {
 }
 
 impl IdleConnections {
-    /// Closes at most `most` connections with the longest wait.
+    /// Closes the `most` connections that have waited longest, or all if there are fewer.
     pub(super) fn close(&self, most: usize) {
         let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..most {
@@ -60,7 +60,7 @@ impl ConnectionTurn {
         ConnectionTurn { idle, close, place }
     }
 
-    /// Marks the beginning of a request. When the result is dropped, the connection waits again.
+    /// Marks the beginning of a request. When the returned value is dropped, the connection waits again.
     pub(super) fn begin(self: &Arc<Self>) -> RequestTurn {
         self.set(None);
         RequestTurn(Arc::clone(self))
@@ -80,7 +80,7 @@ impl Drop for ConnectionTurn {
     }
 }
 
-/// A request from its headers to the end of its answer.
+/// A request that is being answered, from its headers to the end of its answer.
 #[derive(Debug)]
 pub(super) struct RequestTurn(Arc<ConnectionTurn>);
 
@@ -132,7 +132,7 @@ mod tests {
             .collect();
         let closed = || -> Vec<bool> { turns.iter().map(|it| it.0.is_cancelled()).collect() };
         let working = turns[0].1.begin();
-        // This one waits again, as the last.
+        // The second connection waits again, as the last one.
         drop(turns[1].1.begin());
         idle.close(2);
         assert_eq!(closed(), [false, false, true, true, false]);

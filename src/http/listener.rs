@@ -32,12 +32,12 @@ use super::{
 /// The limits of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// The maximum number of open connections. If there are more, those with the longest wait for a
-    /// request are closed; if none waits, new connections wait.
+    /// The maximum number of open connections. If there are more, the connections that have waited
+    /// longest for a request are closed. If no connection waits, new connections must wait.
     pub connections: usize,
     /// The time limit for the headers of a request, and for a connection without a request.
     pub header_time: Duration,
-    /// The time limit until the client reads the next part of an answer.
+    /// The time limit for the client to read the next part of an answer.
     pub write_time: Duration,
     /// The time limit between two parts of a request's body.
     pub body_time: Duration,
@@ -95,7 +95,7 @@ impl Drop for Listener {
         if let Listener::Unix(listener, ours) = self
             && let Ok(address) = listener.local_addr()
             && let Some(path) = address.as_pathname()
-            // Another server may have replaced the file since.
+            // Another server may have replaced the file in the meantime.
             && identity(path) == *ours
         {
             drop(std::fs::remove_file(path));
@@ -127,7 +127,7 @@ impl Listener {
                 let (stream, _) = listener.accept().await?;
                 // Answers are short, so waiting to fill a packet would only delay them.
                 let _ = stream.set_nodelay(true);
-                // If the client is already gone, there is no address.
+                // A connection that the client has already closed has no address.
                 if let Ok(address) = stream.local_addr() {
                     return Ok((Box::new(stream), Peer::Tcp(address.ip())));
                 }
@@ -196,8 +196,8 @@ impl Acceptor {
         let close = CancellationToken::new();
         let connection = Arc::new(ConnectionTurn::new(idle, close.clone()));
         let service = service_fn(move |mut request: Request<Incoming>| {
-            // Connections without a token may be closed during a request, so that slow clients do
-            // not block others.
+            // During a request that needs no token, the connection may be closed, so that slow
+            // clients do not block others.
             let turn = (!gate::is_open(&request)).then(|| connection.begin());
             request.extensions_mut().insert(peer);
             let answering = app.clone().oneshot(request);
@@ -213,7 +213,7 @@ impl Acceptor {
             .max_buf_size(HEADER_BYTES)
             .serve_connection(stream, service);
         let mut connection = std::pin::pin!(connection);
-        // The client may end a connection in any way, so errors are ignored.
+        // Errors are ignored, because the client may end a connection in any way.
         tokio::select! {
             _ = connection.as_mut() => {}
             () = close.cancelled() => {

@@ -1,4 +1,4 @@
-//! How a browser gets its cookie: the page that asks for the token, and its form.
+//! The login of a browser: a form asks for the token, and the answer sets the cookie.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -24,8 +24,8 @@ const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
 /// How long the login code is valid.
 const CODE_LIFE: Duration = Duration::from_secs(120);
 
-/// The script that moves the token from the address into the form. Browsers never send the fragment
-/// of an address.
+/// The script that moves the token from the fragment of the address into the form. Browsers never
+/// send the fragment to a server.
 const SCRIPT_TEXT: &str = "\
 'use strict';
 const form = document.querySelector('form');
@@ -47,21 +47,21 @@ input { font: inherit; width: 100%; box-sizing: border-box; padding: .5rem .75re
 button { font: inherit; margin-top: .75rem; padding: .5rem 1.25rem; }
 ";
 
-/// The code that logs in the browser that the program starts. It works once and for a short time.
-/// The token must not be in the command line of the browser, because other users can see command
-/// lines.
+/// The code that logs in the browser that the program starts. The code is valid once and for a
+/// short time. The token is not passed to the browser, because other users can see the browser's
+/// command line.
 #[derive(Debug, Default)]
 pub(super) struct LoginCode(Mutex<Option<(String, Instant)>>);
 
 impl LoginCode {
-    /// Makes the code.
+    /// Makes a new login code.
     pub(super) fn make(&self) -> Result<String, token::Error> {
         let code = token::random()?;
         *self.locked() = Some((code.clone(), Instant::now() + CODE_LIFE));
         Ok(code)
     }
 
-    /// Takes the code; returns whether the given code is right.
+    /// Returns whether the given code is right. A right code cannot be used again.
     fn take(&self, given: &[u8]) -> bool {
         let mut held = self.locked();
         let is_right = held.as_ref().is_some_and(|(code, until)| {
@@ -78,7 +78,7 @@ impl LoginCode {
     }
 }
 
-/// The fields of the form.
+/// The fields of the login form.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct LoginForm {
     token: String,
@@ -86,7 +86,7 @@ pub(super) struct LoginForm {
     next: String,
 }
 
-/// Answers the form: with the cookie and a redirect, or with the form again.
+/// Answers the login form: with the cookie and a redirect if the token is right, else with the form.
 pub(super) fn log_in(
     form: &LoginForm,
     token: &AccessToken,
@@ -113,7 +113,7 @@ pub(super) fn log_in(
     answer
 }
 
-/// Returns whether a text is an address on this server.
+/// Returns whether a text is a path on this server, not an address of another server.
 fn is_path(text: &str) -> bool {
     let is_local = text.starts_with('/') && !text[1..].starts_with(['/', '\\']);
     is_local && text.bytes().all(|byte| byte.is_ascii_graphic())
@@ -135,8 +135,8 @@ pub(super) fn page(status: StatusCode, problem: &str) -> Response {
     answer(status, "Verbatim: token", &script, &main)
 }
 
-/// Returns a page for a visitor that comes from another site. The browser does not send the cookie
-/// with such a request; the link on the page makes a request with the cookie.
+/// Returns a page for a visitor who follows a link on another site. The browser does not send the
+/// cookie with that first request. The link on the page makes a request with the cookie.
 pub(super) fn sent_by_another_site(path: &str) -> Response {
     let path = if is_path(path) { path } else { "/" };
     let main = html! {

@@ -37,13 +37,13 @@ struct RouteCounts {
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     routes: Mutex<BTreeMap<&'static str, RouteCounts>>,
-    /// Connections that are open.
+    /// The number of open connections.
     pub(super) connections: AtomicUsize,
     /// Whether each request is logged.
     logs: bool,
 }
 
-/// Counts a request, and the time until its answer begins.
+/// Counts a request, and measures the time until its answer begins.
 pub(super) async fn measure(
     State(metrics): State<Arc<Metrics>>,
     request: Request,
@@ -83,7 +83,7 @@ impl Metrics {
              # TYPE verbatim_http_requests_total counter\n",
         );
         let routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        // Writing to a text does not fail.
+        // Writing to a `String` does not fail.
         for (route, counts) in &*routes {
             for (status, count) in &counts.by_status {
                 let labels = format!("route=\"{route}\",status=\"{status}\"");
@@ -122,7 +122,7 @@ pub(super) async fn answer(State(metrics): State<Arc<Metrics>>) -> Response {
     ([(header::CONTENT_TYPE, kind)], metrics.text()).into_response()
 }
 
-/// Returns the route of a path, because paths can hold ids.
+/// Returns the name of a path's route. The path itself is not counted or logged, because it can hold ids.
 fn route(path: &str) -> &'static str {
     let known = [MCP, SEARCH_PATH, METRICS, HEALTH, login::LOGIN];
     known.into_iter().find(|known| *known == path).map_or("page", |known| &known[1..])

@@ -51,14 +51,14 @@ use crate::log::{flush, log};
 /// The maximum size of the login form in bytes.
 const FORM_BYTES: usize = 4 << 10;
 
-/// The number of files that the program asks to open.
+/// The number of open files that the program asks the system to allow.
 #[cfg(unix)]
 const OPEN_FILES: u64 = 4096;
 
 /// The number of threads for the page, besides the threads for MCP.
 const PAGE_THREADS: usize = 16;
 
-/// The page loads files only from this server and runs no text of a chat.
+/// The policy of the page: it loads files only from this server, and runs no script in a chat.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -136,9 +136,9 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Returns a server. `token` is what TCP clients must send; `None` admits every user of this
-    /// machine, and is refused if other machines can reach the server. `names` are the server's
-    /// names besides `localhost` and its address.
+    /// Returns a server. TCP clients must send `token`; `None` admits every user of this machine,
+    /// and is refused if other machines can reach the server. `names` are the host names of the
+    /// server besides `localhost` and its address.
     pub fn new(
         sockets: Sockets,
         token: Option<AccessToken>,
@@ -159,7 +159,7 @@ impl HttpServer {
         Ok(HttpServer { sockets, gate, page, code, limits, logs: false, search: None })
     }
 
-    /// Adds `/search`, which the function answers.
+    /// Adds the route `/search`; the function `search` answers its requests.
     pub(crate) fn with_search(self, search: Arc<SearchRun>) -> HttpServer {
         HttpServer { search: Some(search), ..self }
     }
@@ -178,14 +178,14 @@ impl HttpServer {
         Some(format!("http://{address}"))
     }
 
-    /// Returns a login code for one browser, for the fragment of the page's address.
+    /// Returns a login code for one browser. The code goes into the fragment of the page's address.
     pub fn login_code(&self) -> Result<Option<String>, Error> {
         let make = || self.code.make();
         Ok(self.gate.token.is_some().then(make).transpose()?)
     }
 
-    /// Answers requests until `end` completes. `mcp` makes the handler of `/mcp`; cancelling its
-    /// token ends calls.
+    /// Answers requests until `end` completes. `mcp` makes the handler of `/mcp` from a
+    /// cancellation token. The calls end when the token is cancelled.
     pub fn serve(
         self,
         mcp: impl FnOnce(CancellationToken) -> MethodRouter,
@@ -270,7 +270,7 @@ impl HttpServer {
     }
 }
 
-/// Raises the limit of open files, if the system allows it: each connection is an open file.
+/// Raises the limit of open files, if the system allows it, because each connection is an open file.
 fn allow_files() {
     #[cfg(unix)]
     {
@@ -294,7 +294,7 @@ struct FoundBy {
 async fn search_for(State(found): State<FoundBy>, request: Request) -> Response {
     let headers = request.headers();
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    // Browsers accept HTML; programs do not, unless they say so.
+    // Browsers name HTML in `Accept`; other programs do so only if they want HTML.
     let is_browser = !headers.contains_key(header::AUTHORIZATION)
         && accept.is_some_and(|accept| accept.contains("text/html"));
     match found.page {
@@ -315,7 +315,7 @@ async fn log_in(
     headers: HeaderMap,
     Form(form): Form<LoginForm>,
 ) -> Response {
-    // The origin shows whether a proxy speaks TLS.
+    // The scheme of the origin shows whether a proxy in front of the server uses TLS.
     let is_secure =
         headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
     match &login.token {
@@ -324,7 +324,7 @@ async fn log_in(
     }
 }
 
-/// Refuses a change with a browser's cookie unless the request comes from this server's page.
+/// Refuses a change that is requested with a cookie, unless the request comes from this server's page.
 async fn only_the_page_changes(request: Request, next: Next) -> Response {
     let reads = [Method::GET, Method::HEAD].contains(request.method());
     let has_cookie = request.extensions().get() == Some(&Credential::Cookie);
@@ -347,7 +347,7 @@ async fn only_plain_bodies(request: Request, next: Next) -> Response {
     }
 }
 
-/// Answers after a panic of a route; the panic is in the log.
+/// Writes the panic of a route to the log, and returns an error answer.
 #[expect(clippy::needless_pass_by_value, reason = "the layer gives it so")]
 fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
     let text = panic.downcast_ref::<String>().map(String::as_str);

@@ -34,16 +34,16 @@ use crate::{
 /// The number of concurrent searches; further searches wait.
 const CONCURRENT: usize = 8;
 
-/// The maximum wait for a free place.
+/// The maximum time that a search waits for a permit.
 const MOST_WAIT: Duration = Duration::from_secs(15);
 
-/// The time limit of a search, with the sending of the answer.
+/// The time limit of a search, including the time to send the answer.
 const MOST_TIME: Duration = Duration::from_secs(300);
 
 /// The size of a part of an answer in bytes.
 const CHUNK: usize = 32 << 10;
 
-/// The number of parts that wait for a client.
+/// The maximum number of parts that wait until the client reads them.
 const AHEAD: usize = 4;
 
 /// The reason why a search gives no answer.
@@ -105,7 +105,7 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
             let why = "the search failed; see the server's log";
             Err(SearchFailure::Failed(why.to_owned()))
         });
-        // If the client is gone, nobody waits for the rest.
+        // If the client is gone, nobody reads the rest, so errors of sending are ignored.
         match done {
             Ok(()) => done_whole.store(out.flush().is_ok(), Ordering::Release),
             Err(SearchFailure::Failed(_)) if stop.requested() => {
@@ -118,7 +118,7 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
             Err(failure) => drop(out.send(Err(failure))),
         }
     });
-    // The status is known after the first result or at the end of the search.
+    // The status code is known when the search sends its first part, or when it ends.
     let first = match parts.recv().await {
         Some(Ok(first)) => Some(first),
         Some(Err(SearchFailure::Asked(why))) => {
@@ -142,7 +142,7 @@ struct PartWriter {
     sender: mpsc::Sender<AnswerPart>,
     held: Vec<u8>,
     handle: Handle,
-    /// The time until which the client must take the answer.
+    /// The time by which the client must have read the answer.
     deadline: Instant,
 }
 
@@ -173,8 +173,8 @@ impl Write for PartWriter {
     }
 }
 
-/// The body of an answer. If the search fails, the connection breaks off, so that the client does
-/// not take a part for the whole answer.
+/// The body of an answer. If the search fails, the connection is aborted, so that the client does
+/// not mistake the first part of the answer for the whole answer.
 struct PartBody {
     first: Option<Bytes>,
     parts: mpsc::Receiver<AnswerPart>,
@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the status and the body of an answer; the error of a body that breaks off.
+    /// Returns the status and the body of an answer, or the error of an incomplete body.
     fn asked(run: Arc<SearchRun>) -> (StatusCode, Result<Bytes, String>) {
         asked_of(Searches::new(run))
     }
@@ -273,7 +273,7 @@ mod tests {
         let most_time = Duration::from_millis(10);
         let (status, _) = asked_of(Searches { most_time, ..Searches::new(long) });
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-        // The client reads nothing of an endless answer.
+        // The client does not read this endless answer.
         let endless: Arc<SearchRun> = Arc::new(|_, _, out| {
             loop {
                 let part = out.write_all(&[b' '; CHUNK]);
@@ -285,7 +285,7 @@ mod tests {
         runtime.block_on(async {
             let request = Request::get("/search?q=a").body(Body::empty()).unwrap();
             let answer = answer(State(searches.clone()), request).await;
-            // All permits are free again.
+            // This call succeeds only if all permits are free again.
             drop(searches.permits.acquire_many(CONCURRENT as u32).await.unwrap());
             assert!(axum::body::to_bytes(answer.into_body(), usize::MAX).await.is_err());
         });

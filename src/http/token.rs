@@ -47,7 +47,7 @@ pub enum Error {
          punctuation of ASCII, without spaces"
     )]
     Weak {
-        /// The file or the variable.
+        /// The file or the variable that holds the token.
         place: String,
     },
     /// The system cannot make random numbers.
@@ -66,7 +66,7 @@ impl fmt::Debug for AccessToken {
 }
 
 impl AccessToken {
-    /// Checks a token that the user made; `place` is where the token was found.
+    /// Checks a token that the user made; `place` names the file or variable that holds the token.
     pub fn given(text: &str, place: &str) -> Result<AccessToken, Error> {
         let text = text.trim();
         if text.len() < SHORTEST || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -91,7 +91,7 @@ impl AccessToken {
         AccessToken::given(&text, &path.display().to_string())
     }
 
-    /// Reads the token of a home; makes a token if there is none.
+    /// Returns the token of a home folder. Makes a token if there is none.
     pub fn of_home(home: &Path) -> Result<AccessToken, Error> {
         let path = home.join(TOKEN_FILE);
         private::tighten(&path);
@@ -102,7 +102,7 @@ impl AccessToken {
         let (token, file) = AccessToken::written(&path)?;
         match file.persist_noclobber(&path) {
             Ok(_) => Ok(token),
-            // Another process made a token first: that token counts.
+            // Another process has just made a token, and that token is used.
             Err(_) => AccessToken::read(&path),
         }
     }
@@ -128,7 +128,7 @@ impl AccessToken {
         Ok((token, file))
     }
 
-    /// Returns whether a client sent this token, in constant time.
+    /// Returns whether a client sent this token. The comparison takes constant time.
     pub(super) fn is(&self, given: &[u8]) -> bool {
         is_equal(self.0.as_bytes(), given)
     }
@@ -138,8 +138,8 @@ impl AccessToken {
         is_equal(self.cookie().as_bytes(), given)
     }
 
-    /// Returns the value of the cookie. The token cannot be computed from the cookie, which opens
-    /// only the page.
+    /// Returns the value of the cookie. The token cannot be computed from the cookie. The cookie
+    /// gives access to the page only.
     pub(super) fn cookie(&self) -> String {
         let hash = Sha256::new().chain_update(COOKIE_PURPOSE).chain_update(&self.0).finalize();
         hex(&hash)
@@ -151,7 +151,7 @@ impl AccessToken {
     }
 }
 
-/// Compares secrets in a time that depends only on their lengths.
+/// Compares two secrets. The time of the comparison reveals only their lengths.
 pub(super) fn is_equal(secret: &[u8], given: &[u8]) -> bool {
     secret.ct_eq(given).into()
 }
@@ -185,7 +185,7 @@ mod tests {
             let path = home.path().join("new").join(TOKEN_FILE);
             let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
             assert_eq!(mode(&path), 0o600);
-            // A token file that other users can read is made private when it is read.
+            // If other users can read the token file of a home, reading the token makes the file private.
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
             assert!(matches!(AccessToken::in_file(&path), Err(Error::Exposed { .. })));
             AccessToken::of_home(&home.path().join("new")).unwrap();

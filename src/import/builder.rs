@@ -1,4 +1,4 @@
-//! Builds the conversations of transcripts that are imported.
+//! Builds conversations from imported transcripts.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::model::{AttachedContent, AttachedFile, Base64Text, Conversation, Message};
 
-/// Builds the conversation of one transcript.
+/// A builder of the conversation of one transcript.
 #[derive(Debug)]
 pub(super) struct ConversationBuilder<'a> {
     history: &'a mut ImportHistory,
@@ -24,12 +24,12 @@ pub(super) struct ConversationBuilder<'a> {
     /// The conversation's id, once it has a message.
     id: Option<String>,
     messages: Vec<Message>,
-    /// Positions in `messages`, by the ids that the transcript gives.
+    /// The positions in `messages`, by the transcript's message ids.
     by_id: HashMap<String, usize>,
     /// Fingerprints of the messages without ids.
     sequence: Vec<u64>,
     files: Vec<AttachedFile>,
-    /// The contents of the files.
+    /// A temporary file with the contents of `files`.
     spill: Option<Arc<File>>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> ConversationBuilder<'a> {
         true
     }
 
-    /// Moves a text to the temporary file. Where there is no room, it stays in memory.
+    /// Moves a text to the temporary file. Keeps the text in memory if the file cannot be written.
     fn spilled(&mut self, text: String) -> Base64Text {
         let spill = &mut self.spill;
         let written = (|| {

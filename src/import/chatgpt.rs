@@ -27,7 +27,7 @@ pub(super) const SOURCE_FORMAT: Format = Format {
         // The settings of many programs have a `mapping` too, so other field names are required.
         let heading = ["title", "create_time", "current_node", "id", "conversation_id"];
         let is_headed = heading.iter().any(|name| fields.get(name).is_some());
-        // DeepSeek's conversations have a `mapping` of other messages.
+        // DeepSeek's conversations also have a `mapping`, but its messages have another form.
         fields.get("mapping").is_some() && is_headed && fields.get("inserted_at").is_none()
     },
     layout: FileLayout::Object(ObjectFormat {
@@ -54,7 +54,7 @@ fn conversation(
     }
     let mut messages: Vec<Message> = Vec::with_capacity(order.len());
     let mut files = Vec::new();
-    // The place of the message of each node. A node without a message has that of the node before it.
+    // The place of each node's message in `messages`. A node without a message has the place of its parent's.
     let mut read: Vec<Option<usize>> = vec![None; tree.nodes.len()];
     for (place, at) in order.into_iter().enumerate() {
         let node = &tree.nodes[at];
@@ -90,7 +90,7 @@ fn conversation(
     })
 }
 
-/// Reads one message, and its files; `None` if it has neither text nor files.
+/// Reads one message and its files; returns `None` if the message has neither text nor files.
 fn message(
     raw: Raw<'_>,
     node: &str,
@@ -123,7 +123,7 @@ fn message(
     };
     let recipient = recipient.and_then(Raw::text).unwrap_or_default();
     let list = list.map(Raw::value).transpose()?;
-    // Most messages are texts without anything else.
+    // Most messages are only a text, which needs no JSON tree.
     let plain =
         content.filter(|_| !recipient.starts_with(content::CANVAS)).and_then(content::only_text);
     let (content, files) = match plain {
@@ -147,7 +147,7 @@ fn message(
     if let Some(shown) = content::of_widget(&content, widget.as_deref(), tally) {
         content = citations::strip(&shown, Author::Model).into_owned();
     }
-    // The text that the user marked before writing.
+    // The text that the user selected before writing the message.
     let selected = within(canvas, &["selection_metadata", "selection_text"])?;
     let marked = [replied_to, selected].map(|marked| marked.and_then(Raw::string));
     for marked in marked.iter().flatten().filter(|marked| !marked.trim().is_empty()) {
@@ -189,7 +189,7 @@ type Age = (Option<Instant>, usize);
 struct Tree<'a> {
     nodes: Vec<Node<'a>>,
     by_id: HashMap<Cow<'a, str>, usize>,
-    /// Pairs of a parent and a child; the children of one parent are in their order.
+    /// Pairs of a parent and a child. The children of each parent are in order.
     links: Vec<[usize; 2]>,
 }
 
@@ -225,7 +225,7 @@ impl<'a> Tree<'a> {
             tree.nodes.push(Node { id, parent: None, message, has_lost_parent: false });
         }
         for (at, (parent, _)) in named.iter().enumerate() {
-            // Most parents come just before their children.
+            // The previous place is a good guess, because most parents come right before their children.
             let found = parent.as_deref().and_then(|id| tree.find(id, at.wrapping_sub(1)));
             tree.nodes[at].has_lost_parent = parent.is_some() && found.is_none();
             tree.nodes[at].parent = found;
@@ -235,14 +235,14 @@ impl<'a> Tree<'a> {
             let Some(list) = children else { continue };
             for child in list.items()?.into_iter().filter_map(Raw::string) {
                 let Some(child) = tree.find(&child, at + 1) else { continue };
-                // If a node does not name its parent, the parent's list decides.
+                // If a node does not name its parent, the list of children decides.
                 let parent = *tree.nodes[child].parent.get_or_insert(at);
                 if parent == at && !std::mem::replace(&mut is_listed[child], true) {
                     tree.links.push([at, child]);
                 }
             }
         }
-        // Children that are in no list come last, in the order of their ids.
+        // Children that no list of children contains come last, in the order of their ids.
         let mut unlisted: Vec<usize> = (0..tree.nodes.len()).filter(|at| !is_listed[*at]).collect();
         unlisted.sort_by(|a, b| tree.nodes[*a].id.cmp(&tree.nodes[*b].id));
         for at in unlisted {
@@ -253,7 +253,7 @@ impl<'a> Tree<'a> {
         Ok(tree)
     }
 
-    /// Returns the node of an id, which is probably at `guess`.
+    /// Returns the node with an id. Looks at `guess` first, because the node is probably there.
     fn find(&self, id: &str, guess: usize) -> Option<usize> {
         let is_unique = self.by_id.len() == self.nodes.len();
         let is_there = is_unique && self.nodes.get(guess).is_some_and(|node| node.id == id);
@@ -278,8 +278,8 @@ impl<'a> Tree<'a> {
         nodes.iter().filter(|at| self.nodes[**at].message.is_some()).count() as u64
     }
 
-    /// Returns the nodes that the service shows, first to last. If their chain is broken, the newest path
-    /// of each other part of the tree comes before them.
+    /// Returns the nodes that the service shows, first to last. If their path to the root is broken, puts the
+    /// newest path of each other part of the tree before them.
     fn shown(&self, current: Option<&str>) -> Result<Vec<usize>, Damage> {
         let current = current.and_then(|id| self.by_id.get(id));
         let path = current.map(|at| self.path_to(*at)).unwrap_or_default();
@@ -313,8 +313,8 @@ impl<'a> Tree<'a> {
         Ok(paths.concat())
     }
 
-    /// Returns whether a path begins in the middle of a conversation: at a node whose parent is missing,
-    /// or at one of several first messages.
+    /// Returns whether a path begins in the middle of a conversation: its first node has lost its parent, or
+    /// is one of several first messages.
     fn is_torn(&self, path: &[usize]) -> bool {
         let Some(first) = path.first().map(|at| &self.nodes[*at]) else { return false };
         let is_first = |node: &&Node<'_>| node.parent.is_none() && node.message.is_some();
@@ -351,7 +351,7 @@ impl<'a> Tree<'a> {
         Ok(ages)
     }
 
-    /// Returns the newest leaf of some nodes. If there is none, because the parents form a circle, returns
+    /// Returns the newest leaf of these nodes. If there is no leaf, because the parents form a cycle, returns
     /// the newest node.
     fn newest(&self, nodes: &[usize], ages: &[Age], is_parent: &[bool]) -> Option<usize> {
         let age = |at: &usize| (ages[*at], &self.nodes[*at].id);
@@ -368,7 +368,7 @@ impl<'a> Tree<'a> {
     /// Returns every node, branch by branch, parents before children.
     fn all(&self) -> Vec<usize> {
         let mut starts: Vec<usize> = (0..self.nodes.len()).collect();
-        // Roots come before the nodes that are only in a circle.
+        // Roots come before nodes that are only in a cycle.
         starts.sort_by_key(|at| (self.nodes[*at].parent.is_some(), &self.nodes[*at].id));
         let children = self.children();
         let mut all = Vec::with_capacity(self.nodes.len());

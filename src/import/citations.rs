@@ -7,29 +7,29 @@ use crate::{
     text::up_to,
 };
 
-/// Opens a marker: a kind, then arguments behind [`SEPARATOR`]s, then [`CLOSE`].
+/// The character that opens a marker. A kind follows, then arguments after [`SEPARATOR`]s, then [`CLOSE`].
 const MARKER_START: char = '\u{e200}';
 const CLOSE: char = '\u{e201}';
 const SEPARATOR: char = '\u{e202}';
 
-/// Markers are short. An opening character without a near end is no marker.
+/// The maximum lengths of markers in bytes. An opening character without an end in reach is not a marker.
 const LONGEST_MARKER: usize = 16 << 10;
 const LONGEST_BRACKET: usize = 300;
 
-/// The author of a text, which decides what its markers mean.
+/// The author of a text. The meaning of markers depends on the author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
-    /// A person wrote the text: private-use characters stay.
+    /// A person. Private-use characters stay in the text.
     Person,
-    /// The model: a marker in brackets is a citation.
+    /// The model. A marker in brackets is a citation.
     Model,
-    /// A tool that shows a page: a marker in brackets is a link with a text.
+    /// A tool that shows a page. A marker in brackets is a link with a text.
     Tool,
 }
 
-/// Returns the text without its citation markers. If a marker shows a text, this text stays.
+/// Returns the text without its citation markers. Keeps the text that a marker displays.
 pub fn strip(text: &str, author: Author) -> Cow<'_, str> {
-    // The first bytes of U+E200 to U+E2FF, and of `【`. Few texts have any.
+    // 0xEE and 0xE3 are the first bytes of U+E200 to U+E2FF and of `【`. Few texts have either.
     if memchr::memchr2(0xEE, 0xE3, text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
@@ -70,14 +70,14 @@ pub fn strip(text: &str, author: Author) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Returns the text that a marker shows: the name of a thing or the text of a link.
+/// Returns the text that a marker displays: the name of a thing or the text of a link.
 fn shown(marker: &str) -> String {
     let mut parts = marker.split(SEPARATOR);
     let kind = parts.next().unwrap_or_default();
     let Some(first) = parts.next() else { return String::new() };
     match kind {
         "url" | "link" | "link_title" if !is_reference(first) => first.to_owned(),
-        // A list: a category or reference first, then the name.
+        // The argument is a list: a category or reference, then the name.
         "entity" | "product" => match Raw::new(first.as_bytes()).value() {
             Ok(Value::Array(items)) => {
                 items.get(1).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -95,7 +95,7 @@ fn is_reference(text: &str) -> bool {
 
 /// Reads a marker after its opening bracket: `12†source】`, `12:3†file.pdf】`, `12†the link's text】`.
 ///
-/// Returns the text that is shown instead, and the length of the marker.
+/// Returns the text to display instead of the marker, and the length of the marker.
 fn bracket(text: &str, author: Author) -> Option<(&str, usize)> {
     let end = up_to(text, LONGEST_BRACKET).find(['】', '\n'])?;
     if !text[end..].starts_with('】') {

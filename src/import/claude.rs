@@ -28,7 +28,7 @@ pub(super) const SOURCE_FORMAT: Format = Format {
     }),
 };
 
-/// Returns whether these are the fields of a chat about a design, which has a file of its own.
+/// Returns whether these are the fields of a chat about a design. Such a chat has its own file.
 fn is_design(fields: &ObjectFields<'_>) -> bool {
     let is_list = fields.get(DESIGN_MESSAGES).is_some_and(Raw::is_array);
     is_list && ["uuid", "project", "created_at"].iter().all(|name| fields.get(name).is_some())
@@ -56,7 +56,7 @@ fn conversation(
     let (order, shown) =
         parents.order(fields.text("current_leaf_message_uuid").as_deref(), branches);
     tally.leave_out_branches((turns.len() - order.len()) as u64);
-    // The id of each turn that was read. An empty turn has the id of the turn before it.
+    // The message id of each turn that was read. An empty turn has the id of its parent's message.
     let mut read: HashMap<usize, String> = HashMap::new();
     for (place, at) in order.into_iter().enumerate() {
         let before = parents.parents[at].and_then(|parent| read.get(&parent)).cloned();
@@ -100,11 +100,11 @@ fn conversation(
     })
 }
 
-/// The parent of each message of a list.
+/// The parents of the messages of a list.
 struct Parents<'a> {
     by_id: HashMap<Cow<'a, str>, usize>,
     parents: Vec<Option<usize>>,
-    /// Whether messages name several parents that are missing: all first messages name the same one.
+    /// Whether messages name several missing parents. Otherwise all first messages name the same one.
     is_torn: bool,
 }
 
@@ -122,21 +122,21 @@ impl<'a> Parents<'a> {
         Parents { by_id, parents, is_torn: named.len() > 1 }
     }
 
-    /// Returns a message, its parent, and so on up to the first message.
+    /// Returns the path from a message up to the first message.
     fn up(&self, turn: usize) -> impl Iterator<Item = usize> {
         let mut seen = HashSet::new();
         let up = std::iter::successors(Some(turn), |at| self.parents[*at]);
         up.take_while(move |at| seen.insert(*at))
     }
 
-    /// Returns the messages to read, and how many of the first ones the service shows. These are the path to
-    /// the current message, or the whole list if the messages do not name their parents or the chain of
-    /// parents is broken. The other messages keep the order of the list, but each comes after its parent.
+    /// Returns the messages to read, and how many of them the service shows. The shown messages come first:
+    /// the path to the current message, or the whole list if the messages do not name their parents or the
+    /// chain of parents is broken. The other messages keep the list's order, but each comes after its parent.
     fn order(&self, current: Option<&str>, branches: Branches) -> (Vec<usize>, usize) {
         let leaf = current.and_then(|id| self.by_id.get(id));
         let mut path: Vec<usize> = leaf.map(|leaf| self.up(*leaf).collect()).unwrap_or_default();
         path.reverse();
-        // A path of one message counts only if other messages name their parents.
+        // A path of one message is used only if other messages name their parents.
         let all = self.parents.len();
         if path.is_empty() || self.is_torn || self.parents.iter().all(Option::is_none) {
             return ((0..all).collect(), all);
@@ -155,7 +155,7 @@ impl<'a> Parents<'a> {
     }
 }
 
-/// Reads the message at a place of the list, and its files; `None` if it has neither text nor files.
+/// Reads the message at a place of the list, and its files. Returns `None` if the message has neither.
 fn message(
     fields: &ObjectFields<'_>,
     at: usize,
@@ -164,7 +164,7 @@ fn message(
     let mut texts = Vec::new();
     if let Some(content) = fields.get("content") {
         let content = content.value()?;
-        // In a chat about a design the content is an object: blocks, or else a text.
+        // In a chat about a design, the content is an object with blocks or with a text.
         let blocks = content.get("contentBlocks").filter(|blocks| !blocks.items().is_empty());
         let blocks = blocks.or_else(|| content.get("content").filter(|_| is_untyped(&content)));
         for block in blocks.unwrap_or(&content).items() {
@@ -212,7 +212,7 @@ fn message(
     }
     let id = fields.text("uuid").or_else(|| fields.text("id")).filter(|id| !id.is_empty());
     let message = Message {
-        // The conversation's id goes before the slash.
+        // The caller puts the conversation's id before the slash.
         id: id.map_or_else(|| format!("/{}", at + 1), Cow::into_owned),
         role: match fields.text("sender").or_else(|| fields.text("role")).unwrap_or_default() {
             sender if sender == "human" => "user".to_owned(),
@@ -275,8 +275,7 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
     }
 }
 
-/// Returns `[kind: name]`, or `[kind]` if it has no name, and below it the text of the file if
-/// there is any.
+/// Returns `[kind: name]`, or `[kind]` without a name. The text of the file follows, if there is any.
 fn placeholder(kind: &str, block: &Value) -> String {
     let name = ["file_name", "title", "name"].map(|name| block.str(name));
     let name = name.into_iter().find(|name| !name.is_empty());
@@ -298,7 +297,7 @@ mod tests {
 
     #[test]
     fn messages_of_other_branches_come_after_what_they_follow() {
-        // Two versions of the answer to the first message; the list has the second one backwards.
+        // The first message has two versions of its answer. The list has the second version backwards.
         let parents = vec![None, Some(0), Some(3), Some(0), Some(5), Some(4)];
         let parents =
             Parents { by_id: HashMap::from([(Cow::Borrowed("leaf"), 1)]), parents, is_torn: false };

@@ -1,11 +1,11 @@
 //! Transcripts of Claude Code: `~/.claude/projects/PROJECT/SESSION.jsonl`, and the transcripts of
 //! its agents, in separate files.
 //!
-//! It reads the messages of the user and the model; the model's thinking, below `[thinking]`; calls
-//! of tools, in the message that made them; their results, as messages of the role `tool`; and the
-//! summaries that a long conversation continues from, as messages of the role `system`. It reads
-//! every branch of an edited conversation, in the order of the lines. It leaves out the texts that
-//! the program adds for the model (reminders, caveats, the user's open files) and its own notes.
+//! The reader takes the messages of the user and the model; the model's thinking, below `[thinking]`; tool
+//! calls, in the message that made them; tool results, as messages of the role `tool`; and the summaries from
+//! which a long conversation continues, as messages of the role `system`. The reader takes every branch of an
+//! edited conversation, in the order of the lines. It leaves out Claude Code's own notes and the texts that
+//! Claude Code adds for the model (reminders, caveats, the user's open files).
 
 mod text;
 
@@ -39,16 +39,16 @@ pub(super) const SOURCE_FORMAT: Format = Format {
     }),
 };
 
-/// The most messages that may continue. The model works on one message, and its agents on a few more.
+/// The maximum number of messages that later records may continue: the model's, and those of its agents.
 const OPEN: usize = 32;
 
-/// The most prompts that wait for the model, and the most hashes of prompts that may be repeated.
+/// The maximum length of two lists: waiting prompts, and hashes of prompts that may be repeated.
 const PROMPTS: usize = 32;
 
-/// Summaries whose sessions are not known yet.
+/// The maximum number of summaries whose sessions are not known yet.
 const SUMMARIES: usize = 64;
 
-/// Records of the program, and kinds of its messages, whose texts are no part of the conversation.
+/// Kinds of records and messages whose texts are not part of the conversation.
 const NOTES: [&str; 19] = [
     "agents_killed",
     "api_error",
@@ -71,21 +71,21 @@ const NOTES: [&str; 19] = [
     "turn_duration",
 ];
 
-/// Reads the records of one transcript.
+/// The state of reading one transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct ClaudeCodeReader {
     open: VecDeque<OpenMessage>,
     /// Prompts that the user gave while the model was working.
     waiting: VecDeque<String>,
-    /// Hashes of prompts that have been read, and that another record may repeat.
+    /// Hashes of prompts that were read already. Another record may repeat such a prompt.
     queued: VecDeque<u64>,
-    /// The hash of the last message, if it is a prompt that waited.
+    /// The hash of the last message, if it is a prompt from the queue.
     #[serde(default)]
     last_queued: Option<u64>,
-    /// The hash of the prompt that left the queue last. A later record repeats this prompt and is skipped.
+    /// The hash of the last prompt that left the queue. The user's own record of it follows and is read.
     #[serde(default)]
     dequeued: Option<u64>,
-    /// Summaries, each with the hash of the id of the record that it ends at.
+    /// Summaries, each with the hash of the id of the last record that it covers.
     summaries: Vec<(u64, String)>,
     has_messages: bool,
 }
@@ -109,7 +109,7 @@ fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
     let has = |name| fields.get(name).is_some();
     match kind {
         "user" | "assistant" => {
-            // Of a long message, with a picture in it, only the fields before it may have been read.
+            // If a message contains a picture, perhaps only the fields before the picture were read.
             let is_message = has("timestamp") || has("uuid") || has("sessionId");
             has("message") && is_message || has("sessionId") && has("parentUuid")
         }
@@ -178,13 +178,13 @@ impl ClaudeCodeReader {
         at.and_then(|at| self.queued.remove(at)).is_some()
     }
 
-    /// Notes a prompt that another record may repeat.
+    /// Remembers a prompt that another record may repeat.
     fn note_queued(&mut self, text: &str) {
         push_within(&mut self.queued, hash_of_words("user", text), PROMPTS);
     }
 
-    /// Returns whether the user's own record of a prompt repeats one that waited. If the record does not
-    /// name its source, it does so only right after that prompt: the user may say the same again.
+    /// Returns whether the user's own record of a prompt repeats a queued prompt. A record that does not name
+    /// its source counts as a repeat only right after that prompt, because the user may say the same again.
     fn repeats_queued(&mut self, text: &str, source: Option<&str>) -> bool {
         let hash = hash_of_words("user", text);
         let is_last = self.last_queued == Some(hash);
@@ -205,7 +205,7 @@ fn push_within<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
     }
 }
 
-/// A record of a session, while it is read.
+/// A record of a session that is being read.
 struct SessionRecord<'a, 'f> {
     fields: &'a ObjectFields<'f>,
     line: u32,
@@ -269,7 +269,7 @@ impl SessionRecord<'_, '_> {
                     self.user(&content);
                 }
             }
-            // The summary that the user gets after a pause.
+            // The summary that Claude Code shows to the user after a pause.
             "system" if fields.text("subtype").as_deref() == Some("away_summary") => {
                 self.session();
                 let content = self.content(fields.get("content").unwrap_or(Raw::new(b"")))?;
@@ -293,7 +293,7 @@ impl SessionRecord<'_, '_> {
         Ok(())
     }
 
-    /// Notes the session's data that the record holds.
+    /// Stores the session's data from the record.
     fn session(&mut self) {
         let (fields, head) = (self.fields, &mut *self.head);
         let is_agent = fields.get("isSidechain").is_some_and(Raw::is_true);
@@ -307,8 +307,8 @@ impl SessionRecord<'_, '_> {
 
     /// Uses a summary as the title if it belongs to this conversation.
     ///
-    /// A session's file begins with the summaries of earlier sessions. Each names the record that it
-    /// ends at.
+    /// A session's file begins with the summaries of earlier sessions. Each summary names the last record
+    /// that it covers.
     fn summary(&mut self) {
         let fields = self.fields;
         let text = fields.text("summary").filter(|text| !text.trim().is_empty());
@@ -325,8 +325,8 @@ impl SessionRecord<'_, '_> {
         }
     }
 
-    /// Follows the prompts that wait while the model works. If the model takes a prompt before it is done,
-    /// some versions write no other record of it.
+    /// Tracks the queue of prompts that wait while the model works. If the model takes a prompt during its
+    /// work, some versions write no other record of the prompt.
     fn queue(&mut self) {
         let (fields, reader) = (self.fields, &mut *self.reader);
         match fields.text("operation").unwrap_or_default().as_ref() {
@@ -354,7 +354,7 @@ impl SessionRecord<'_, '_> {
         }
     }
 
-    /// Returns the content of a message. `message` is an object that holds it, or the content itself.
+    /// Returns the content of a message. `message` is an object with the content, or the content itself.
     fn content(&mut self, message: Raw<'_>) -> Result<Content, Damage> {
         let content =
             if message.is_object() { message.fields()?.get("content") } else { Some(message) };
@@ -381,11 +381,11 @@ impl SessionRecord<'_, '_> {
         }));
     }
 
-    /// Reads a record of the model's: a message, or one more block of it.
+    /// Reads a record of the model: a message, or a further block of an open message.
     fn assistant(&mut self, message: Raw<'_>, content: &Content) -> Result<(), Damage> {
         let message = message.fields()?;
         let model = message.text("model");
-        // The program wrote this message in the model's place, for example an error of the network.
+        // Claude Code wrote this message instead of the model, for example about a network error.
         if model.as_deref() == Some("<synthetic>")
             || self.fields.get("isApiErrorMessage").is_some_and(Raw::is_true)
         {
@@ -429,7 +429,7 @@ impl SessionRecord<'_, '_> {
             self.add(content.id.clone(), "assistant", text, model.as_deref().map(str::to_owned));
             self.events.extend(TranscriptEvent::files(&content.id, files));
         }
-        // If the model gave no id, no other record belongs to this message.
+        // If the message has no id of the model, no other record belongs to this message.
         if model_id.is_empty() {
             self.reader.open.retain(|open| !open.model_id.is_empty());
         }
@@ -452,7 +452,7 @@ impl SessionRecord<'_, '_> {
         }
     }
 
-    /// Reads a text of the program or of another agent.
+    /// Reads a text of Claude Code or of another agent.
     fn others(&mut self, content: &Content) {
         let text = joined("\n", &content.blocks.iter().map(shown).collect::<Vec<_>>());
         if !text.trim().is_empty() {
@@ -460,7 +460,7 @@ impl SessionRecord<'_, '_> {
         }
     }
 
-    /// Reads a record of the user, which may hold results of tools instead of a prompt.
+    /// Reads a record of the user. The record may have tool results instead of a prompt.
     fn user(&mut self, content: &Content) {
         let fields = self.fields;
         if fields.get("isMeta").is_some_and(Raw::is_true) {
@@ -485,7 +485,7 @@ impl SessionRecord<'_, '_> {
                 } else if self.reader.repeats_queued(&text, source.as_deref()) {
                     continue;
                 }
-                // In a session's own file, prompts of its agents are not the user's.
+                // In a session's own file, the prompts of its agents do not come from the user.
                 if self.head.agent.is_some() || !fields.get("isSidechain").is_some_and(Raw::is_true)
                 {
                     self.head.prompt(&text);
@@ -507,7 +507,7 @@ impl SessionRecord<'_, '_> {
 /// A text of a record, with its role and its files.
 type TextOfBlocks = (&'static str, String, Vec<InlineFile>);
 
-/// Returns the texts of blocks with their roles; neighbours of one role are one text.
+/// Returns the texts of blocks with their roles. Joins consecutive blocks of the same role.
 fn texts_of(blocks: &[Value], is_summary: bool) -> Vec<TextOfBlocks> {
     let mut texts: Vec<TextOfBlocks> = Vec::new();
     for block in blocks {

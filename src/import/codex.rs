@@ -1,16 +1,15 @@
 //! Transcripts of Codex: `~/.codex/sessions/YEAR/MONTH/DAY/rollout-TIME-SESSION.jsonl`.
 //!
-//! There are three versions of the format: first a header and bare items; then every record in an
-//! envelope with its kind and time; then such envelopes with more kinds of records. From the second
-//! version on, each turn is recorded twice: as the item that the model saw and as the event that the
-//! user saw.
-//! Each turn is read once. One of the two records may be missing, and they may come in any order.
+//! There are three versions of the format. The first has a header and bare items. The second puts every
+//! record into an envelope with its kind and time. The third adds more kinds of records. From the second
+//! version on, each turn is recorded twice: as the item that the model saw and as the event that the user
+//! saw. Each turn is read once. One of the two records may be missing, and they may come in any order.
 //!
-//! It reads the messages of the user and the model; summaries of reasoning, below `[thinking]`
-//! before the answer; calls of tools, as messages of the model; their outputs, as messages of the
-//! role `tool`; and the summaries that a long conversation continues from, as messages of the role
-//! `system`. It leaves out the texts that the program adds for the model (instructions, the
-//! environment, the user's editor) and encrypted reasoning.
+//! The reader takes the messages of the user and the model; summaries of reasoning, below `[thinking]` before
+//! the answer; tool calls, as messages of the model; tool outputs, as messages of the role `tool`; and the
+//! summaries from which a long conversation continues, as messages of the role `system`. It leaves out
+//! encrypted reasoning and the texts that Codex adds for the model (instructions, the environment, the user's
+//! editor).
 
 mod text;
 
@@ -53,17 +52,17 @@ pub(super) const SOURCE_FORMAT: Format = Format {
     }),
 };
 
-/// Messages among which the second record of a turn is looked for.
+/// The number of recent messages that are searched for the other record of a turn.
 const RECENT: usize = 32;
 
 /// Bytes of reasoning that wait for the answer.
 const MOST_REASONING: usize = 64 << 10;
 
-/// The ends of the names of records that tell the steps of something whose result another record has.
+/// Suffixes of kinds of records that describe single steps. Another record has the result of the steps.
 const STEPS: [&str; 8] =
     ["_begin", "_end", "_delta", "_started", "_request", "_response", "_update", "_updated"];
 
-/// Records of the program, and of what another record has, whose texts are no part of the conversation.
+/// Kinds of records whose texts are not part of the conversation or are in another record too.
 const NOTES: [&str; 21] = [
     "additional_tools",
     "agent_reasoning_raw_content",
@@ -88,38 +87,38 @@ const NOTES: [&str; 21] = [
     "world_state",
 ];
 
-/// Blocks that may have no text for us.
+/// Known kinds of blocks. They may have no readable text.
 const KNOWN_BLOCKS: [&str; 6] =
     ["input_text", "output_text", "text", "encrypted_content", "refusal", "summary_text"];
 
-/// Reads the records of one transcript.
+/// The state of reading one transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct CodexReader {
-    /// Messages whose second record has not come yet.
+    /// Recent messages without a second record so far.
     recent: VecDeque<RecentMessage>,
     /// Reasoning to put before the next answer, and the line of its record.
     reasoning: Vec<String>,
     reasoning_line: u32,
-    /// Hashes of reasoning that has been read.
+    /// Hashes of reasoning that was read already.
     known_reasoning: VecDeque<u64>,
     has_meta: bool,
-    /// The number of this session's first record. Earlier records belong to the session that was forked.
+    /// The number of this session's own first record. Earlier records belong to the forked session.
     own_from: Option<u64>,
 }
 
-/// A message that a record of the other kind may repeat.
+/// A message that a later record of the other kind (item or event) may repeat.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct RecentMessage {
     hash: u64,
     is_event: bool,
     #[serde(default)]
     id: String,
-    /// Whether its files were read, or it has none that are wanted.
+    /// Whether the message's files were read already, or are not wanted.
     #[serde(default)]
     has_files: bool,
 }
 
-/// Returns whether a record is of any version of this format.
+/// Returns whether a record belongs to any version of this format.
 fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
     let has = |name| fields.get(name).is_some();
     match kind {
@@ -150,7 +149,7 @@ impl RecordReader for CodexReader {
         {
             return Ok(Vec::new());
         }
-        // The record of a compaction has the same summary again.
+        // The record of kind `compacted` has the same summary.
         if fields.object("metadata")?.get("compaction_output").is_some_and(Raw::is_true) {
             return Ok(Vec::new());
         }
@@ -171,7 +170,7 @@ impl RecordReader for CodexReader {
 }
 
 impl CodexReader {
-    /// Returns the message of the other kind that a record repeats; else notes the record's message.
+    /// Returns the message of the other kind that a record repeats. Otherwise remembers the record's message.
     fn first_of(&mut self, role: &str, text: &str, is_event: bool) -> Option<RecentMessage> {
         let hash = hash_of_words(role, text);
         let other = |it: &RecentMessage| it.hash == hash && it.is_event != is_event;
@@ -191,7 +190,7 @@ impl CodexReader {
     }
 }
 
-/// A record of a rollout file, while it is read.
+/// A record of a rollout file that is being read.
 struct RolloutRecord<'a> {
     line: u32,
     head: &'a mut Head,
@@ -328,7 +327,7 @@ impl RolloutRecord<'_> {
                 let images = value_of(fields, "images")?;
                 let images = images.items().iter().filter_map(Value::as_str);
                 let files = images.filter_map(InlineFile::of_url).collect();
-                // The first versions with events had some for the program's texts too.
+                // The first versions with events also wrote events for texts of Codex itself.
                 let is_typed = fields.text("kind").is_none_or(|kind| kind == "plain");
                 let text =
                     if is_typed { without_context(&text) } else { without_injections(&text) };
@@ -365,7 +364,7 @@ impl RolloutRecord<'_> {
         Ok(())
     }
 
-    /// Counts a record of a kind that we do not know.
+    /// Counts a record of an unknown kind.
     fn unknown(&mut self, kind: &str, fields: &ObjectFields<'_>) {
         let is_step = STEPS.iter().any(|end| kind.ends_with(end)) || kind.starts_with("collab_");
         if !is_step && !NOTES.contains(&kind) {
@@ -381,7 +380,7 @@ impl RolloutRecord<'_> {
         self.spoken("assistant", text.trim(), is_event, files);
     }
 
-    /// Adds a message that two records may have. Its files may be in either of them.
+    /// Adds a message that may be in two records. Either record may have its files.
     fn spoken(&mut self, role: &str, text: &str, is_event: bool, files: Vec<InlineFile>) {
         if text.is_empty() {
             return;
@@ -420,7 +419,7 @@ impl RolloutRecord<'_> {
         reader.reasoning.push(text.to_owned());
     }
 
-    /// Adds a message, with the reasoning that waits for it before its text. Returns its id.
+    /// Adds a message, and puts waiting reasoning before its text. Returns the message's id.
     fn message(&mut self, role: &str, mut text: String, files: Vec<InlineFile>) -> String {
         let mut line = self.line;
         let reader = &mut *self.reader;
@@ -435,7 +434,7 @@ impl RolloutRecord<'_> {
             self.message("assistant", format!("[thinking]\n{reasoning}"), Vec::new());
             self.line = line;
         } else {
-            // A message does not begin before an earlier message.
+            // Reasoning before this message must not set the line of a later message.
             reader.reasoning_line = u32::MAX;
         }
         let is_message = |event: &&TranscriptEvent| matches!(event, TranscriptEvent::Message(_));

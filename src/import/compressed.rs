@@ -1,4 +1,4 @@
-//! Compressed transcripts: Codex compresses old ones to `rollout-….jsonl.zst`.
+//! Compressed transcripts. Codex compresses old transcripts to `rollout-….jsonl.zst`.
 //!
 //! Either the compressed or the plain file exists. During compression, both exist.
 
@@ -10,7 +10,7 @@ use std::{
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// The suffix that compressed files have after the plain file's name.
+/// The suffix of a compressed file, appended to the plain file's name.
 const ENDING: &str = ".zst";
 
 /// Returns whether a file has the name of a transcript, compressed or not.
@@ -20,7 +20,7 @@ pub fn is_named_as_transcript(file: &Path) -> bool {
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case("jsonl"))
 }
 
-/// Returns the path of the plain file for a compressed one; `None` for any other file.
+/// Returns the path of the plain file, by the path of the compressed file; `None` for any other path.
 pub fn plain(file: &Path) -> Option<PathBuf> {
     let name = file.file_name().and_then(OsStr::to_str)?.strip_suffix(ENDING)?;
     Some(file.with_file_name(name))
@@ -38,7 +38,7 @@ pub fn unpacked<'r>(packed: impl Read + 'r) -> impl Read + 'r {
     Unpacked { packed: BufReader::new(packed), frame: FrameDecoder::new() }
 }
 
-/// Reads the content of a compressed file, frame by frame.
+/// A reader of a compressed file's content, frame by frame.
 struct Unpacked<R> {
     packed: BufReader<R>,
     frame: FrameDecoder,

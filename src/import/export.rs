@@ -1,4 +1,4 @@
-//! An export: its files, read one after the other.
+//! Reads the files of an export, one after the other.
 
 use std::{
     io::Read,
@@ -19,7 +19,7 @@ use crate::model::Conversation;
 /// The number of bytes of a file that are read to detect its format.
 const BYTES_LOOKED_AT: u64 = 1 << 20;
 
-/// The phrase for transcripts that are not named one by one.
+/// The phrase for files that are not listed one by one.
 const OTHER_FILES: &str = "more files that are no transcripts";
 
 /// An export that can be read.
@@ -35,18 +35,18 @@ impl Export {
         Ok(Export { path: path.to_owned(), package: Package::open(path)? })
     }
 
-    /// Opens an export as [`Export::open`] does, but quickly: does not unpack zips inside a zip.
+    /// Works like [`Export::open`], but faster: does not unpack zips inside a zip.
     pub fn glance(path: &Path) -> Result<Export, Error> {
         Ok(Export { path: path.to_owned(), package: Package::glance(path)? })
     }
 
-    /// Returns how many bytes of JSON there are.
+    /// Returns the total size of the JSON files in bytes.
     pub fn size(&self) -> u64 {
         self.package.files().iter().map(|file| file.size).sum()
     }
 
-    /// Returns the format of the first conversation, from the beginnings of at most `most` files. Files with
-    /// the names that vendors give come first.
+    /// Returns the format of the first conversation. Reads the beginnings of at most `most` files. Files with
+    /// the usual names for conversations come first.
     pub fn format(&mut self, most: usize) -> Option<&'static Format> {
         let files = self.package.files();
         let is_usual = |at: &usize| files[*at].name.contains("conversations");
@@ -65,10 +65,9 @@ impl Export {
         self.package.has_unopened() || !self.package.refused().is_empty()
     }
 
-    /// Hands each conversation to `sink`, in the order of the export.
+    /// Calls `sink` with each conversation, in the order of the export.
     ///
-    /// `progress` is called with the number of bytes of each read. An error of the sink ends the
-    /// reading.
+    /// Calls `progress` with the number of bytes after each read. An error of `sink` ends the reading.
     pub fn read<E: From<Error>>(
         &mut self,
         branches: Branches,
@@ -123,7 +122,7 @@ impl Export {
         Err(error.into())
     }
 
-    /// Returns the file whose name begins with an id, as messages name their files.
+    /// Returns the attached file whose name begins with an id from a message.
     pub(crate) fn attached(&mut self, id: &str) -> Option<FoundFile> {
         self.package.find(id)
     }

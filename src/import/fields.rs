@@ -1,4 +1,4 @@
-//! Reads times, file names and ids, for several formats.
+//! Reads times, file names and ids. Several formats use these functions.
 
 use std::borrow::Cow;
 
@@ -8,18 +8,18 @@ use crate::{
     text::date,
 };
 
-/// Returns the instant that a number or a text of an export denotes.
+/// Parses a time in an export, given as a number or as a text.
 pub(super) fn time(raw: Raw<'_>) -> Option<Instant> {
     date::from_stored(&raw.text()?)
 }
 
-/// Returns the first of some fields that holds more than white space.
+/// Returns the first of these fields that is not blank.
 pub(super) fn own_id(fields: &ObjectFields<'_>, names: [&str; 3]) -> Option<String> {
     let text = |name| fields.text(name).filter(|id| !id.trim().is_empty());
     names.into_iter().find_map(text).map(Cow::into_owned)
 }
 
-/// Returns the names in a list of files; a file without a name is called `file`.
+/// Returns the names in a list of files; `file` for a file without a name.
 pub(super) fn names(list: Raw<'_>, fields: &[&str]) -> Result<Vec<String>, Damage> {
     let mut names = Vec::new();
     for item in list.items()? {
@@ -36,7 +36,7 @@ pub(super) fn only_files(names: &[String]) -> String {
     placeholders.join("\n")
 }
 
-/// Returns an id for a conversation that has none. It is the same at every import.
+/// Returns an id for a conversation without an id. Every import gets the same id.
 pub(super) fn derived_id(
     time: Option<Instant>,
     title: Option<&str>,
@@ -54,8 +54,8 @@ pub(super) fn derived_id(
     format!("conversation-{:016x}", derived_hash(&texts))
 }
 
-/// Returns a hash of the words of a text. Of two records of the same prompt, only one may have
-/// placeholders of pictures, and their blanks differ.
+/// Returns a hash of the words of a text. White space and placeholders of pictures do not count, because two
+/// records of the same prompt may differ in them.
 pub(super) fn hash_of_words(role: &str, text: &str) -> u64 {
     let words = text.replace("[image]", "");
     let words: String = words.split_whitespace().collect();
@@ -69,7 +69,7 @@ pub(super) fn derived_hash(texts: &[&str]) -> u64 {
         for byte in text.as_bytes() {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        // A zero byte ends each text.
+        // A zero byte after each text, so that the limits of the texts count too.
         hash = hash.wrapping_mul(0x0100_0000_01b3);
     }
     hash

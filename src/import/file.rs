@@ -1,4 +1,4 @@
-//! One file of an export: its conversations, or its transcript.
+//! Reads one file of an export: its conversations, or its transcript.
 
 use std::{
     borrow::Cow,
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::model::Conversation;
 
-/// The number of values without a conversation after which a file counts as no export.
+/// If this many values at the beginning are not conversations, the file is not an export.
 const FOREIGN_AFTER_VALUES: u64 = 200;
 
 /// The number of values of a file that are checked to detect its format.
@@ -32,9 +32,9 @@ pub(super) struct ExportFile<'a> {
     name: &'a str,
     branches: Branches,
     tally: &'a mut ImportTally,
-    /// Whether the file had a conversation, readable or not.
+    /// Whether a conversation was found in the file, readable or not.
     is_recognised: bool,
-    /// Values that are no conversations. They are reported only if a conversation follows.
+    /// Values that are not conversations. They are reported only if a conversation follows.
     pending: Vec<Skipped>,
 }
 
@@ -121,7 +121,7 @@ impl<'a> ExportFile<'a> {
                 Err(reason) => reason,
             };
             let name = name_of(&fields);
-            // A conversation that seems damaged may contain the next one.
+            // If a bracket is missing, a damaged conversation may contain the next conversation.
             let is_damaged = format.is_some() && matches!(reason, Reason::Damaged(_));
             let reason =
                 if is_damaged && scanner.reconsider() { Reason::Unbalanced } else { reason };
@@ -145,7 +145,7 @@ impl<'a> ExportFile<'a> {
         Ok(())
     }
 
-    /// Reads a conversation, unless there is a failure already.
+    /// Reads a conversation, unless a failure is given.
     fn conversation(
         &mut self,
         fields: &ObjectFields<'_>,
@@ -164,7 +164,7 @@ impl<'a> ExportFile<'a> {
         }
     }
 
-    /// Notes that a value could not be read; returns whether the file is no export.
+    /// Records that a value could not be read; returns whether the file is not an export.
     fn skip(
         &mut self,
         ordinal: u64,
@@ -203,7 +203,7 @@ impl<'a> ExportFile<'a> {
         self.finish(&reader, conversation, sink)
     }
 
-    /// Reads a transcript whose records are items of one object.
+    /// Reads a transcript in one object. Its records are items of the object's lists.
     fn records<E>(
         &mut self,
         transcript: &TranscriptFormat,
@@ -258,7 +258,7 @@ impl<'a> ExportFile<'a> {
         sink(format, conversation)
     }
 
-    /// Notes that the file is an export, and reports the values that are no conversations.
+    /// Records that the file is an export, and reports the pending values that are not conversations.
     fn recognise(&mut self) {
         self.is_recognised = true;
         for skipped in self.pending.drain(..) {
@@ -271,7 +271,7 @@ impl<'a> ExportFile<'a> {
     }
 }
 
-/// Returns whether a text begins with the mark of UTF-16, or with two ASCII characters in UTF-16.
+/// Returns whether a text begins with the byte order mark of UTF-16, or with two ASCII characters in UTF-16.
 fn is_utf16(start: &[u8]) -> bool {
     matches!(
         start,
@@ -304,8 +304,8 @@ pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
     None
 }
 
-/// If no message of a conversation has a time, gives all of them the start time of the conversation.
-/// Otherwise no range of dates would find the conversation.
+/// If no message of a conversation has a time, sets all times to the conversation's start time, so that date
+/// ranges find the conversation.
 fn date(conversation: &mut Conversation) {
     if conversation.messages.iter().all(|message| message.create_time.is_none()) {
         for message in &mut conversation.messages {
@@ -321,7 +321,7 @@ fn name_of(fields: &ObjectFields<'_>) -> Option<String> {
     })
 }
 
-/// Counts the bytes that are read, and reports them to `progress`.
+/// A reader that counts bytes and reports them to `progress`.
 pub(super) struct CountingReader<'a, R> {
     pub(super) inner: R,
     pub(super) progress: &'a dyn Fn(u64),

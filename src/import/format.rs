@@ -1,5 +1,4 @@
-//! The description of a format, which the other files of this module use. The formats are listed in
-//! [`super::formats`].
+//! The types that describe a format. [`super::formats`] lists all formats.
 
 use std::fmt;
 
@@ -34,10 +33,10 @@ pub(super) enum FileLayout {
 
 #[derive(Debug)]
 pub(super) struct ObjectFormat {
-    /// The name of the field with the messages. The scanner recognises a conversation by this name if
-    /// the object is too damaged to be parsed.
+    /// The name of the field with the messages. By this name, the scanner recognises a conversation that is
+    /// too damaged to be parsed.
     pub(super) messages: &'static str,
-    /// The name of the field with the list of conversations, where an object is around them.
+    /// The name of the field with the list of conversations, if an object contains the list.
     pub(super) list: &'static str,
     /// Reads a conversation from the fields of its object.
     pub(super) read:
@@ -47,23 +46,23 @@ pub(super) struct ObjectFormat {
 /// A format with a list of records for each conversation.
 #[derive(Debug)]
 pub(super) struct TranscriptFormat {
-    /// Returns whether a record is of this format; the text is the record's `type`.
+    /// Returns whether a record has this format. The text argument is the record's `type`.
     pub(super) is_record: fn(&str, &ObjectFields<'_>) -> bool,
     /// The names of the fields that hold records, if the transcript is one object.
     pub(super) records: &'static [&'static str],
-    /// Returns the id of the conversation; the text is the name of the file without its suffix.
+    /// Returns the id of the conversation. The text argument is the file's name without its suffix.
     pub(super) id: fn(&Head, &str) -> String,
     /// Whether the folder of a file is named after the project.
     pub(super) has_project_folders: bool,
     /// Returns a reader for a new transcript.
     pub(super) reader: fn() -> Box<dyn RecordReader>,
-    /// Returns the reader that [`RecordReader::save`] saved; `None` if another version saved it.
+    /// Restores a reader from the text of [`RecordReader::save`]; `None` if another version wrote the text.
     pub(super) restore: fn(&str) -> Option<Box<dyn RecordReader>>,
 }
 
-/// Reads the records of one transcript, one after another.
+/// A reader of one transcript, record by record.
 pub(super) trait RecordReader: fmt::Debug {
-    /// Reads the record at a line, from 1; returns its events.
+    /// Reads a record and returns its events. Lines are numbered from 1.
     fn record(
         &mut self,
         fields: &ObjectFields<'_>,
@@ -71,7 +70,7 @@ pub(super) trait RecordReader: fmt::Debug {
         head: &mut Head,
     ) -> Result<Vec<TranscriptEvent>, Damage>;
 
-    /// Marks the message of this id as a repeat, so that later records add nothing to it.
+    /// Marks the message with this id as a repeat, so that later records add nothing to the message.
     fn skip(&mut self, _id: &str) {}
 
     /// Returns the state as text.
@@ -90,7 +89,7 @@ impl Format {
         self.name
     }
 
-    /// Returns the name of the service or the agent, as answers and filters have it.
+    /// Returns the name of the service or the agent, as used in answers and filters.
     pub(crate) fn service(&self) -> String {
         self.name.replace('_', "-")
     }
@@ -100,12 +99,12 @@ impl Format {
         self.label
     }
 
-    /// Returns whether the format is that of a coding agent's transcripts.
+    /// Returns whether this is a format of a coding agent's transcripts.
     pub(crate) fn is_transcript(&self) -> bool {
         self.transcript().is_some()
     }
 
-    /// Returns the description of the transcript, if the format is one of transcripts.
+    /// Returns the description of the transcripts; `None` for a format without transcripts.
     pub(super) fn transcript(&self) -> Option<&TranscriptFormat> {
         match &self.layout {
             FileLayout::Transcript(transcript) => Some(transcript),

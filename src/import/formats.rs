@@ -1,4 +1,4 @@
-//! The formats that are read. A new format is a file of its own and a line in [`ALL`].
+//! The list of all formats. A new format needs its own file and a line in [`ALL`].
 
 use memchr::memmem;
 
@@ -22,26 +22,26 @@ pub(super) fn of_conversation(fields: &ObjectFields<'_>) -> Option<&'static Form
     ALL.into_iter().find(|format| (format.is_conversation)(fields))
 }
 
-/// Returns the format of a conversation that is too damaged to have fields.
+/// Returns the format of a conversation that is too damaged to be parsed.
 pub(super) fn of_damaged(bytes: &[u8]) -> Option<&'static Format> {
     let has = |name: &str| memmem::find(bytes, format!("\"{name}\"").as_bytes()).is_some();
     objects().find(|(_, object)| has(object.messages)).map(|(format, _)| format)
 }
 
-/// Returns the names of the fields that hold messages and conversations.
+/// Returns the names of the fields for messages and for lists of conversations.
 pub(super) fn field_names() -> FieldNames {
     let lists = objects().map(|(_, object)| object.list).collect();
     FieldNames { messages: objects().map(|(_, object)| object.messages).collect(), lists }
 }
 
-/// Returns why an object is no conversation of any format.
+/// Returns the reason that an object is not a conversation in any format.
 pub(super) fn unknown() -> Reason {
     let names: Vec<String> =
         objects().map(|(_, object)| format!("`{}`", object.messages)).collect();
     Reason::Unknown(names.join(" nor "))
 }
 
-/// Says what is looked for in files.
+/// Returns a phrase that names the formats that files are searched for.
 pub(super) fn looked_for() -> String {
     let labels = |are_transcripts| {
         let formats = ALL.into_iter().filter(|format| format.is_transcript() == are_transcripts);
@@ -62,7 +62,7 @@ pub(super) fn of_record(
     transcripts.find(|(_, transcript)| (transcript.is_record)(&kind, fields))
 }
 
-/// Describes an object that is no conversation we read, but a known part of an export.
+/// Describes an object that is not a readable conversation, but a known part of an export.
 pub(super) fn known_otherwise(fields: &ObjectFields<'_>) -> Option<String> {
     let has = |names: &[&str]| names.iter().all(|name| fields.get(name).is_some());
     if has(&["mapping", "inserted_at"]) {
@@ -76,7 +76,7 @@ pub(super) fn known_otherwise(fields: &ObjectFields<'_>) -> Option<String> {
     }
 }
 
-/// Describes the list of an export's downloads; names those that hold the chats.
+/// Describes a file that lists the downloads of an export, and names the downloads with the chats.
 fn listed_downloads(fields: &ObjectFields<'_>) -> Option<String> {
     let list = fields.get("data_files").or_else(|| fields.get("files"))?.value().ok()?;
     let name = |item: &Value| {

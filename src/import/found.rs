@@ -1,4 +1,4 @@
-//! Finds exports among other files, such as downloads, from the beginnings of the files.
+//! Finds exports in a folder of any files, such as downloads, by the beginnings of the files.
 
 use std::{
     fs, io,
@@ -29,9 +29,9 @@ pub struct FoundExport {
     pub modified: Option<SystemTime>,
 }
 
-/// Returns the exports of chat services in a folder, the newest first: zips, JSON files, and unpacked
-/// exports in folders. Does not search deeper folders. Also returns the errors of zips that cannot be
-/// read, because such a zip may be an export.
+/// Returns the exports of chat services in a folder, the newest first: zips, JSON files, and unpacked exports
+/// in folders. Does not search deeper folders. Also returns the errors of unreadable zips, because these may
+/// be exports.
 pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>)> {
     let (mut found, mut failures) = (Vec::new(), Vec::new());
     for path in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
@@ -39,7 +39,7 @@ pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>)> {
         let is_zip = metadata.is_file() && is_zip(&path.to_string_lossy());
         let looked_at = match metadata.is_dir() {
             true => first_json(&path),
-            // Opening anything but a regular file may wait for ever.
+            // Opening a file that is not a regular file may block forever.
             false if is_zip || metadata.is_file() && is_json(&path) => Some(path.clone()),
             false => None,
         };
@@ -65,9 +65,9 @@ pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>)> {
     Ok((found, failures))
 }
 
-/// Returns the paths that an import of a path reads, and the number of zips there without chats. A folder
-/// of zips gives its zips that have chats or cannot be read, by name, and the folder itself if
-/// it has chats too. Any other path is returned unchanged.
+/// Returns the paths that an import of a path reads, and the number of zips there without chats. For a folder
+/// of zips, returns the zips that have chats or cannot be read, sorted by name, and the folder itself if it
+/// has chats too. Returns any other path unchanged.
 pub fn expanded(path: &Path) -> (Vec<PathBuf>, usize) {
     let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let zips = entries.filter(|entry| is_zip(&entry.to_string_lossy()) && entry.is_file());
@@ -81,7 +81,7 @@ pub fn expanded(path: &Path) -> (Vec<PathBuf>, usize) {
     (exports, others.len())
 }
 
-/// Returns whether a zip has chats, or cannot be checked; an import then shows the error.
+/// Returns whether a zip has chats; true if it cannot be checked, so that an import shows the error.
 fn may_have_chats(zip: &Path) -> bool {
     match Export::glance(zip) {
         Ok(mut export) => export.has_more() || export.format(usize::MAX).is_some(),
@@ -89,7 +89,7 @@ fn may_have_chats(zip: &Path) -> bool {
     }
 }
 
-/// Returns the JSON file in a folder that is named as vendors name the conversations.
+/// Returns the first JSON file in a folder whose name begins with `conversations`, as in usual exports.
 fn first_json(folder: &Path) -> Option<PathBuf> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();

@@ -1,4 +1,4 @@
-//! The events and the head of a transcript, which the readers of all formats use.
+//! The events and the head (title, session, project) of a transcript, for the readers of all formats.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 use super::{inline::InlineFile, json::ObjectFields};
 use crate::model::{Instant, Message};
 
-/// The longest title that is made of a prompt, in characters.
+/// The maximum length of a title that is made from a prompt, in characters.
 const LONGEST_TITLE: usize = 100;
 
-/// The most unknown kinds of content that are counted apart, and the longest name of one, in characters.
+/// The maximum number of unknown kinds that are counted separately, and the maximum characters of a kind.
 const MOST_UNKNOWN: usize = 20;
 const LONGEST_KIND: usize = 60;
 
-/// The fields that hold the text of a record. Agents write many records without one, for themselves.
+/// The fields with the text of a record. Agents write many records without text for their own use.
 const TEXTS: [&str; 6] = ["message", "content", "text", "prompt", "output", "result"];
 
 /// An event of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TranscriptEvent {
-    /// A message begins. If its id begins with `/`, the conversation's id goes before it.
+    /// A message begins. If its id begins with `/`, the conversation's id must be put before the slash.
     Message(Message),
     /// An earlier message continues.
     More {
@@ -33,9 +33,9 @@ pub enum TranscriptEvent {
     File {
         /// The id of the message.
         message: String,
-        /// The name that the transcript gives; may be empty.
+        /// The name of the file in the transcript; may be empty.
         name: String,
-        /// The content.
+        /// The content of the file.
         base64: String,
     },
 }
@@ -56,13 +56,13 @@ impl TranscriptEvent {
 /// The data of a transcript as a whole: its session, its title, its project.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Head {
-    /// The session that is named first.
+    /// The first session that the transcript names.
     pub(super) session: Option<String>,
     /// The id of the agent, if this is the transcript of an agent that a session started.
     pub(super) agent: Option<String>,
-    /// The session whose beginning the transcript repeats.
+    /// The parent session. The transcript may repeat its beginning.
     pub(super) parent: Option<String>,
-    /// The session that started the one of the transcript as an agent.
+    /// The session that started this transcript's session as an agent.
     pub(super) spawner: Option<String>,
     /// The first working folder of the session.
     pub(super) folder: Option<String>,
@@ -76,18 +76,18 @@ pub(super) struct Head {
     pub(super) made_title: Option<String>,
     /// The first line of the first prompt.
     prompt: Option<String>,
-    /// A title for a transcript without any other title; it may be of another conversation.
+    /// A title that is used only if there is no other. It may belong to another conversation.
     pub(super) last_resort: Option<String>,
     /// The time of the last record that has one.
     #[serde(with = "instant")]
     pub(super) time: Option<Instant>,
-    /// Kinds of records and of other content with a text that we do not know, with their counts.
+    /// Unknown kinds of records and other content with text, with their counts.
     #[serde(default)]
     pub(super) unknown: BTreeMap<String, u64>,
 }
 
 impl Head {
-    /// Uses a prompt of the user for the title, if it is the first prompt with meaning.
+    /// Makes the title from a prompt, if it is the first one that is not just a command or a picture.
     pub(super) fn prompt(&mut self, text: &str) {
         if self.prompt.is_none() {
             let words = text.split_whitespace().filter(|word| *word != "[image]");
@@ -103,28 +103,28 @@ impl Head {
         }
     }
 
-    /// Counts content of a kind that we do not know.
+    /// Counts content of an unknown kind.
     pub(super) fn unknown(&mut self, kind: &str) {
         let kind: String = kind.chars().take(LONGEST_KIND).collect();
         let is_counted = self.unknown.contains_key(&kind) || self.unknown.len() < MOST_UNKNOWN;
         *self.unknown.entry(if is_counted { kind } else { "others".to_owned() }).or_default() += 1;
     }
 
-    /// Counts a record of a kind that we do not know, if one of its fields holds a text.
+    /// Counts a record of an unknown kind, if one of its fields has a text.
     pub(super) fn unknown_record(&mut self, kind: &str, fields: &ObjectFields<'_>) {
         if TEXTS.iter().any(|name| fields.text(name).is_some_and(|text| !text.trim().is_empty())) {
             self.unknown(kind);
         }
     }
 
-    /// Forgets every title.
+    /// Removes every title.
     pub(super) fn forget_titles(&mut self) {
         (self.given_title, self.made_title, self.last_resort) = Default::default();
-        // An empty prompt stays, so that no later prompt becomes the title.
+        // Keeps an empty prompt, so that no later prompt becomes the title.
         self.prompt = self.prompt.take().map(|_| String::new());
     }
 
-    /// Returns the best title there is.
+    /// Returns the best available title.
     pub(super) fn title(&self) -> Option<&String> {
         let titles = [&self.given_title, &self.made_title, &self.prompt, &self.last_resort];
         titles.into_iter().find_map(Option::as_ref)
@@ -138,7 +138,7 @@ pub(super) fn set_first(known: &mut Option<String>, new: Option<impl Into<String
     }
 }
 
-/// Replaces a value, unless the new one is empty.
+/// Replaces a value, unless the new value is empty.
 pub(super) fn set_last(known: &mut Option<String>, new: Option<impl Into<String>>) {
     if let Some(new) = new.map(Into::into).filter(|new| !new.is_empty()) {
         *known = Some(new);

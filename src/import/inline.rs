@@ -5,28 +5,28 @@ use super::json::Value;
 /// A file in a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InlineFile {
-    /// The name that the block gives; may be empty.
+    /// The name of the file in the block; may be empty.
     pub(super) name: String,
     pub(super) base64: String,
 }
 
 impl InlineFile {
-    /// Returns the file in a `data:` URL; `None` if it is another URL.
+    /// Returns the file in a `data:` URL; `None` for any other URL.
     pub(super) fn of_url(url: &str) -> Option<InlineFile> {
         let (_, base64) = url.strip_prefix("data:")?.split_once(";base64,")?;
         Some(InlineFile { name: String::new(), base64: base64.to_owned() })
     }
 }
 
-/// Returns the files in a block, or in several.
+/// Returns the files in a block or in an array of blocks.
 ///
-/// The depth of a [`Value`] is bounded, so this may recurse.
+/// Recursion is safe, because the depth of a [`Value`] is bounded.
 pub(super) fn files(block: &Value) -> Vec<InlineFile> {
     if let Value::Array(blocks) = block {
         return blocks.iter().flat_map(files).collect();
     }
     let base64 = match block.str("type") {
-        // Claude Code has a source; a tool that speaks MCP has the data itself.
+        // Claude Code puts the data into `source`; an MCP tool puts the data into the block itself.
         "image" | "document" | "file" | "audio" => {
             let source = block.get("source").filter(|source| source.str("type") == "base64");
             source.unwrap_or(block).str("data")
@@ -46,7 +46,7 @@ pub(super) fn files(block: &Value) -> Vec<InlineFile> {
             let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
             vec![InlineFile { name: name.to_owned(), ..file }]
         }
-        // The result of a tool.
+        // The result of a tool contains further blocks.
         None => ["content", "output"]
             .iter()
             .filter_map(|name| block.get(name))

@@ -1,10 +1,10 @@
-//! A JSON reader that accepts the mistakes of exports.
+//! A JSON reader that tolerates the errors that exports contain.
 //!
-//! Values are slices of the input and parsed on demand, so the large metadata of an export costs
-//! one pass and little memory: [`Brackets`] finds once where brackets close. Invalid UTF-8, half
-//! surrogate pairs, control characters in strings, `NaN` and trailing commas are accepted.
+//! Values are slices of the input and are parsed on demand. [`Brackets`] finds all closing brackets in one
+//! pass. So the large metadata of an export costs little time and memory. Invalid UTF-8, half surrogate
+//! pairs, control characters in strings, `NaN` and trailing commas are accepted.
 //!
-//! Invariant: never recurses on input, so no nesting is too deep.
+//! Invariant: recursion is bounded, so no nesting in the input is too deep.
 
 use std::borrow::Cow;
 
@@ -20,16 +20,16 @@ pub(super) struct Damage {
     near: String,
 }
 
-/// The most pairs of brackets that are remembered. A text with more pairs is no export.
+/// The maximum number of pairs of brackets that are stored. A text with more pairs is not an export.
 const MOST_PAIRS: usize = 4 << 20;
 
-/// The places where the brackets of a JSON text close, so that the end of a nested value is searched only
-/// once.
+/// The places where the brackets of a JSON text close. They are found in one pass, so the end of a nested
+/// value is not searched again.
 #[derive(Debug, Default)]
 pub(super) struct Brackets {
     /// The pairs in the order of their opening brackets.
     pairs: Vec<Pair>,
-    /// The pairs that are open while the text is read.
+    /// The pairs that are still open during the pass.
     open: Vec<usize>,
 }
 
@@ -38,14 +38,14 @@ struct Pair {
     start: u32,
     /// The place after the closing bracket; [`NO_END`] if there is none.
     end: u32,
-    /// How many pairs there are up to the closing bracket, this one included.
+    /// The number of pairs from the opening to the closing bracket, including this pair.
     inside: u32,
 }
 
 const NO_END: u32 = u32::MAX;
 
 impl Brackets {
-    /// Returns the value that `bytes` hold, whose brackets are found first.
+    /// Returns the value in `bytes`, after finding its brackets.
     pub(super) fn value<'a>(&'a mut self, bytes: &'a [u8]) -> Raw<'a> {
         let value = Raw::new(bytes);
         self.find(value.bytes);
@@ -98,12 +98,12 @@ pub(super) struct Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// Returns the value that `bytes` hold.
+    /// Returns the value in `bytes`.
     pub(super) fn new(bytes: &'a [u8]) -> Raw<'a> {
         Raw { bytes: bytes.trim_ascii(), pairs: &[], origin: 0 }
     }
 
-    /// Returns the value that `bytes` begin with, and the bytes after it; `None` if the value has
+    /// Returns the value at the beginning of `bytes`, and the bytes after the value; `None` if the value has
     /// no end.
     pub(super) fn split(bytes: &'a [u8]) -> Option<(Raw<'a>, &'a [u8])> {
         let mut cursor = Parser { bytes, at: 0, pairs: &[], origin: 0 };
@@ -129,7 +129,7 @@ impl<'a> Raw<'a> {
             || self.bytes.starts_with(b"-I")
     }
 
-    /// Returns the fields of an object in order; none for any other value.
+    /// Returns the fields of an object in order; no fields for any other value.
     pub(super) fn fields(self) -> Result<ObjectFields<'a>, Damage> {
         match self.fields_until_damage() {
             (fields, None) => Ok(fields),
@@ -154,7 +154,7 @@ impl<'a> Raw<'a> {
         (ObjectFields(fields), damage)
     }
 
-    /// Returns the last field of each of these names; none for any other value than an object. This is
+    /// Returns the last field with each of these names; no fields if the value is not an object. This is
     /// faster than [`Raw::fields`].
     pub(super) fn pick<const N: usize>(
         self,
@@ -179,7 +179,7 @@ impl<'a> Raw<'a> {
         Ok(picked)
     }
 
-    /// Returns the items of an array in order; none for any other value.
+    /// Returns the items of an array in order; no items for any other value.
     pub(super) fn items(self) -> Result<Vec<Raw<'a>>, Damage> {
         let mut items = Vec::new();
         if self.is_array() {
@@ -196,13 +196,13 @@ impl<'a> Raw<'a> {
         Ok(items)
     }
 
-    /// Returns a parser that stands after the opening bracket of the value.
+    /// Returns a parser positioned after the opening bracket of the value.
     fn inside(self) -> Parser<'a> {
         let pairs = self.pairs.get(1..).unwrap_or_default();
         Parser { bytes: self.bytes, at: 1, pairs, origin: self.origin }
     }
 
-    /// Returns the text of a string, or a number or boolean as it is written.
+    /// Returns the text of a string, or the source text of a number or boolean.
     pub(super) fn text(self) -> Option<Cow<'a, str>> {
         match self.bytes.first()? {
             b'"' => Some(decode(&self.bytes[1..self.bytes.len().max(2) - 1])),
@@ -249,25 +249,25 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// The depth below which [`Raw::value`] reads nothing; no export nests as deep.
+/// The maximum depth that [`Raw::value`] reads. No export nests that deep.
 const MAX_NESTING: usize = 48;
 
-/// The fields of one object in the order they are written.
+/// The fields of one object, in their order in the text.
 #[derive(Debug)]
 pub(super) struct ObjectFields<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
 
 impl<'a> ObjectFields<'a> {
-    /// Returns the last field of that name.
+    /// Returns the last field with this name.
     pub(super) fn get(&self, name: &str) -> Option<Raw<'a>> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| *raw)
     }
 
-    /// Returns the text of the field of that name; see [`Raw::text`].
+    /// Returns the text of the field with this name; see [`Raw::text`].
     pub(super) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.get(name)?.text()
     }
 
-    /// Returns the fields of the object in the field of that name; none for any other value.
+    /// Returns the fields of the object in the field with this name; no fields for any other value.
     pub(super) fn object(&self, name: &str) -> Result<ObjectFields<'a>, Damage> {
         self.get(name).map_or(Ok(ObjectFields(Vec::new())), Raw::fields)
     }
@@ -287,24 +287,24 @@ impl<'a> IntoIterator for ObjectFields<'a> {
 pub(super) enum Value {
     /// `null`, or not a finite number.
     Null,
-    /// A number or boolean, as it is written.
+    /// A number or boolean, as its source text.
     Scalar(String),
     /// A string.
     String(String),
     /// An array.
     Array(Vec<Value>),
-    /// An object, its fields in the order they are written.
+    /// An object, with its fields in their order in the text.
     Object(Vec<(String, Value)>),
 }
 
 impl Value {
-    /// Returns the last field of that name, if this is an object.
+    /// Returns the last field with this name, if this value is an object.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         let Value::Object(fields) = self else { return None };
         fields.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// Returns the text of the field of that name; empty if there is none.
+    /// Returns the text of the field with this name; empty if there is none.
     pub(super) fn str(&self, name: &str) -> &str {
         self.get(name).and_then(Value::as_str).unwrap_or_default()
     }
@@ -317,7 +317,7 @@ impl Value {
         }
     }
 
-    /// Returns the items of an array; any other value but `null` counts as an array of itself.
+    /// Returns the items of an array; none for `null`; any other value counts as an array of one item.
     pub(super) fn items(&self) -> &[Value] {
         match self {
             Value::Array(items) => items,
@@ -327,11 +327,11 @@ impl Value {
     }
 }
 
-/// A place in some JSON text.
+/// A position in a JSON text.
 struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The pairs of brackets after the cursor, as far as they are known.
+    /// The pairs of brackets after the position; empty if they are unknown.
     pairs: &'a [Pair],
     origin: usize,
 }
@@ -368,7 +368,7 @@ impl<'a> Parser<'a> {
         Ok(Some((name, self.value()?)))
     }
 
-    /// Reads the string that begins here; returns the bytes between its quotes.
+    /// Reads the string at the position; returns the bytes between its quotes.
     fn string(&mut self) -> Result<&'a [u8], Damage> {
         let start = self.at + 1;
         match string_end(self.bytes, start) {
@@ -380,7 +380,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads the value that begins here.
+    /// Reads the value at the position.
     fn value(&mut self) -> Result<Raw<'a>, Damage> {
         let first = self.next_token();
         let start = self.at;
@@ -409,8 +409,8 @@ impl<'a> Parser<'a> {
         Ok(Raw { bytes: &self.bytes[start..self.at], pairs, origin: self.origin + start })
     }
 
-    /// Returns the place after the bracket that closes the bracket at `start`, and the pairs from this
-    /// one on.
+    /// Returns the place after the bracket that closes the bracket at `start`, and the pairs from the opening
+    /// bracket on.
     fn nested_end(&mut self, start: usize) -> Option<(usize, &'a [Pair])> {
         let own = self.pairs;
         match own.first() {
@@ -477,7 +477,7 @@ fn nested_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Decodes the bytes of a string, with U+FFFD for invalid ones.
+/// Decodes the bytes of a string, with U+FFFD for invalid bytes.
 fn decode(bytes: &[u8]) -> Cow<'_, str> {
     let Some(first) = memchr(b'\\', bytes) else { return lossy(bytes) };
     let mut text = String::with_capacity(bytes.len());
@@ -513,7 +513,7 @@ fn decode(bytes: &[u8]) -> Cow<'_, str> {
                 }
             }
             Some(b'"' | b'\\' | b'/') => text.push(char::from(bytes[at - 1])),
-            // An unknown escape: both characters stay.
+            // Both characters of an unknown escape stay in the text.
             Some(_) => {
                 text.push('\\');
                 at -= 1;
@@ -521,7 +521,7 @@ fn decode(bytes: &[u8]) -> Cow<'_, str> {
             None => text.push('\\'),
         }
         let rest = &bytes[at.min(bytes.len())..];
-        // Other scripts are often written as one escape after another.
+        // Texts in other scripts are often sequences of escapes, without plain bytes between them.
         if rest.first() != Some(&b'\\') {
             let plain = memchr(b'\\', rest).unwrap_or(rest.len());
             text.push_str(&lossy(&rest[..plain]));

@@ -1,9 +1,9 @@
 //! Exports of chat services and transcripts of coding agents, read into [`crate::model`].
 //!
-//! A zip is read without unpacking it. The content of a file decides what it is; the name only
-//! decides in which order it is read.
+//! A zip is read without unpacking it. A file's format is detected from its content; its name only decides
+//! the order of reading.
 //!
-//! Invariant: never holds more of an export than its longest conversation.
+//! Invariant: memory holds at most one conversation of an export at a time.
 //! Invariant: a broken export gives an error or a line in the [`ImportTally`], never a panic.
 
 mod builder;
@@ -61,7 +61,7 @@ pub enum Error {
         /// The reason why the file cannot be read.
         reason: String,
     },
-    /// The zip would unpack to far more than any export does.
+    /// The zip would unpack to a size far beyond that of any export.
     #[error(
         "{path}: refused: unpacks to {} MB, more than {ratio} times its size, which no export does",
         unpacked / 1_000_000

@@ -1,8 +1,8 @@
 //! The JSON files of an export: in a zip, in a folder, or a single one.
 //!
-//! The zips in a zip are unpacked to temporary files without a name, and read.
+//! Zips inside a zip are unpacked to unnamed temporary files and read from there.
 //!
-//! Invariant: nothing else is written, and nothing outside the given path is read.
+//! Invariant: no other files are written, and no files outside the given path are read.
 
 use std::{
     collections::BTreeMap,
@@ -15,19 +15,19 @@ use zip::{ZipArchive, read::read_zipfile_from_stream, result::ZipError};
 
 use crate::import::{Error, compressed, formats::looked_for, repeats::ReadingOrder};
 
-/// The highest ratio of unpacked size to zip size. Text reaches 3 to 20, zeros reach 1030.
+/// The maximum ratio of unpacked size to zip size. Texts reach 3 to 20; a file of zeros reaches 1030.
 const RATIO: u64 = 400;
 
 /// Below this unpacked size, any ratio is harmless.
 const HARMLESS: u64 = 16 << 20;
 
-/// The most zips in a zip that are read.
+/// The maximum number of zips inside a zip that are read.
 const MAX_INNER_ZIPS: usize = 16;
 
-/// The shortest id that is searched in the names of files: shorter ids match by chance.
+/// The minimum length of an id to search in file names. Shorter ids would match by chance.
 const MIN_ID: usize = 8;
 
-/// How many levels of folders are read.
+/// The maximum depth of folders that are read.
 const MAX_FOLDER_DEPTH: usize = 12;
 
 /// The message for a file without conversations.
@@ -41,25 +41,25 @@ pub(super) struct Package {
     /// The other files: attachments of messages, and additions of the service.
     others: Vec<OtherFile>,
     refused: Vec<String>,
-    /// The numbers of the zips in the first zip, if they were not opened.
+    /// The entry numbers of zips in the first zip that were not opened.
     unopened: Vec<usize>,
     /// A description of the path, for errors.
     kind: &'static str,
-    /// The length of the zip, and the unpacked size of the files that are read; 0 if it is no zip.
+    /// The length of the zip, and the unpacked size of the files to read; both 0 if the export is not a zip.
     length: u64,
     unpacked: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct PackagedFile {
-    /// The name, as reports show it.
+    /// The name for reports.
     pub(super) name: String,
-    /// The size in bytes, unpacked.
+    /// The unpacked size in bytes.
     pub(super) size: u64,
     location: Location,
 }
 
-/// A file of an export that is no JSON.
+/// A file of an export that is not JSON.
 #[derive(Debug)]
 struct OtherFile {
     /// The name without its folders.
@@ -71,7 +71,7 @@ struct OtherFile {
 pub(crate) struct FoundFile {
     /// The name without its folders.
     pub(crate) name: String,
-    /// The size in bytes, unpacked, as the zip says.
+    /// The unpacked size in bytes that the zip claims.
     pub(crate) size: u64,
     location: Location,
 }
@@ -83,7 +83,7 @@ enum Location {
     Entry(usize, usize),
 }
 
-/// A zip in a zip: its number, its name and its size.
+/// A zip inside a zip: its entry number, its name and its size.
 type InnerZip = (usize, String, u64);
 
 impl Package {
@@ -92,7 +92,7 @@ impl Package {
         Package::found(path, true)
     }
 
-    /// Lists the files as [`Package::open`] does, but opens no zip inside a zip.
+    /// Works like [`Package::open`], but does not open zips inside a zip.
     pub(super) fn glance(path: &Path) -> Result<Package, Error> {
         Package::found(path, false)
     }
@@ -162,8 +162,8 @@ impl Package {
         Ok(package)
     }
 
-    /// Adds the JSON files of the next zip; `inside` is its name if it is inside another zip.
-    /// Returns the zips inside this zip.
+    /// Adds the JSON files of the next zip. `inside` is the path of a zip that is inside another zip. Returns
+    /// the zips inside this zip.
     fn list(
         &mut self,
         zip: &mut ZipArchive<File>,
@@ -173,7 +173,7 @@ impl Package {
         for at in 0..zip.len() {
             let entry = zip.by_index_raw(at)?;
             let name = format!("{inside}{}", entry.name());
-            // A zip that a message brought is one of its files.
+            // A zip with such a name is an attachment of a message.
             let is_zip = is_zip(&name) && !is_of_message(&last_part(&name));
             if leads_out(entry.name()) {
                 self.refused.push(format!("{name}: refused: its name leads out of the zip"));
@@ -198,7 +198,7 @@ impl Package {
         Ok(inner)
     }
 
-    /// Adds the JSON files of the zips in the first zip. One that cannot be read is refused.
+    /// Adds the JSON files of the zips in the first zip. Refuses zips that cannot be read.
     fn open_inner(&mut self, inner: Vec<InnerZip>, length: u64) {
         if let Some(more) = inner.len().checked_sub(MAX_INNER_ZIPS).filter(|more| *more > 0) {
             self.refused.push(format!("{more} more zips in the zip were not read"));
@@ -213,7 +213,7 @@ impl Package {
         }
     }
 
-    /// Adds the JSON files of one zip in the first zip, which has the given length.
+    /// Adds the JSON files of one zip in the first zip. `length` is the length of the first zip.
     fn open_one(&mut self, at: usize, name: &str, size: u64, length: u64) -> Result<(), String> {
         let bomb = |unpacked: u64, length| match is_bomb(unpacked, length) {
             true => Err(format!(
@@ -248,13 +248,13 @@ impl Package {
         Ok((zip, deeper))
     }
 
-    /// Returns whether there are zips in the zip that were not opened.
+    /// Returns whether the zip contains zips that were not opened.
     pub(super) fn has_unopened(&self) -> bool {
         !self.unopened.is_empty()
     }
 
-    /// Returns what `look` finds in the JSON files of zips that were not opened. `look` gets the part of a
-    /// file that is in the first `most` bytes of its zip; nothing is written.
+    /// Calls `look` with the JSON files of zips that were not opened; returns its first result. `look` gets
+    /// only the part of a file in the first `most` bytes of the zip. Writes no files.
     pub(super) fn look_inside<T>(
         &mut self,
         most: u64,
@@ -284,7 +284,7 @@ impl Package {
             let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
             let mut kind = entry.file_type()?;
             if kind.is_symlink() {
-                // Follow a link only to a file in the same folder.
+                // Links are followed only to files below the folder of the export.
                 match path.canonicalize() {
                     Ok(target) if target.starts_with(root) && target.is_file() => {
                         kind = target.metadata()?.file_type();
@@ -316,7 +316,7 @@ impl Package {
         Ok(())
     }
 
-    /// Sorts the files by their names and the numbers in them. The transcripts come last, in their
+    /// Sorts the files by name; numbers in names sort by value. Transcripts come last, in their
     /// [`ReadingOrder`].
     fn sort(&mut self) {
         let keys: Vec<_> = (0..self.files.len())
@@ -337,7 +337,7 @@ impl Package {
         self.others.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
-    /// Returns the other file whose name begins with an id.
+    /// Returns the file whose name begins with an id, among the files that are not JSON.
     pub(super) fn find(&mut self, id: &str) -> Option<FoundFile> {
         if id.len() < MIN_ID {
             return None;
@@ -356,8 +356,8 @@ impl Package {
         Some(FoundFile { name, size, location })
     }
 
-    /// Opens a file that was found; the error is a sentence about it. Stops reading a zip that unpacks to far
-    /// more than any export does.
+    /// Opens a file that was found. The error is a sentence about the file. Refuses the file if the zip would
+    /// unpack to a size far beyond that of any export.
     pub(super) fn open_found(&mut self, file: &FoundFile) -> Result<Box<dyn Read + '_>, String> {
         if let Location::Entry(..) = file.location {
             let unpacked = self.unpacked.saturating_add(file.size);
@@ -381,7 +381,7 @@ impl Package {
         &self.refused
     }
 
-    /// Describes the files of a path that is no export.
+    /// Describes the files of a path that is not an export.
     pub(super) fn describe(&self) -> String {
         let names: Vec<&str> = self.files.iter().take(5).map(|file| file.name.as_str()).collect();
         let mut found = match (self.kind, names.len()) {
@@ -409,7 +409,7 @@ impl Package {
         Ok(if is_compressed { Box::new(compressed::unpacked(input)) } else { input })
     }
 
-    /// Opens the file at a place; one of a zip has at most this size.
+    /// Opens the file at a location. Reading fails if a file in a zip is longer than `size`.
     fn open_at(&mut self, location: &Location, size: u64) -> Result<Box<dyn Read + '_>, String> {
         Ok(match location {
             Location::Entry(zip, entry) => {
@@ -447,13 +447,13 @@ impl<R: Read> Read for BoundedReader<R> {
     }
 }
 
-/// Returns a sentence about each name that several JSON files of a zip have. `ZipArchive` keeps only
-/// the last entry of each name, so this reads the zip's directory, which begins at `start`, itself.
+/// Returns a sentence about each name that several JSON files of a zip share. `ZipArchive` keeps only the
+/// last entry of a name, so this function reads the zip's directory itself. The directory begins at `start`.
 fn repeated(zip: File, start: u64) -> io::Result<Vec<String>> {
     /// The first bytes of an entry of the directory.
     const ENTRY: &[u8] = b"PK\x01\x02";
-    /// The length of an entry's fixed part, and where the lengths of its name, its extra field and
-    /// its comment are in it.
+    /// The length of an entry's fixed part, and the offsets in this part of three lengths: of the name, of
+    /// the extra field and of the comment.
     const FIXED: usize = 46;
     const LENGTHS: [usize; 3] = [28, 30, 32];
     let mut directory = BufReader::new(zip);
@@ -484,7 +484,7 @@ fn leads_out(name: &str) -> bool {
     drive || name.starts_with(['/', '\\']) || name.split(['/', '\\']).any(|part| part == "..")
 }
 
-/// Refuses a zip that would unpack to far more than any export does.
+/// Refuses a zip that would unpack to a size far beyond that of any export.
 fn check_ratio(path: &Path, unpacked: u64, length: u64) -> Result<(), Error> {
     if is_bomb(unpacked, length) {
         return Err(Error::Bomb { path: path.to_owned(), unpacked, ratio: RATIO });
@@ -503,17 +503,17 @@ fn is_page(path: &Path) -> bool {
     })
 }
 
-/// Returns the size of files, unpacked.
+/// Returns the total unpacked size of files in bytes.
 fn size_of(files: &[PackagedFile]) -> u64 {
     files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
 }
 
-/// Returns whether a file is named as ChatGPT names the files of messages.
+/// Returns whether a file has a name that ChatGPT gives to attachments.
 fn is_of_message(name: &str) -> bool {
     name.starts_with("file-") || name.starts_with("file_")
 }
 
-/// Returns whether a file is named as a zip.
+/// Returns whether a file has the suffix of a zip.
 pub(super) fn is_zip(name: &str) -> bool {
     let path = Path::new(name);
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"))

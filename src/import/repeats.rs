@@ -1,20 +1,19 @@
-//! The rule by which repeated messages of transcripts are left out.
+//! The rule for leaving out repeated messages of transcripts.
 //!
-//! The transcript of a resumed or forked session may repeat all earlier messages. A message is read
-//! once, however many lines, records or files hold it:
+//! The transcript of a resumed or forked session may repeat all earlier messages. Each message is read only
+//! once, even if several lines, records or files contain it:
 //!
-//! - A message with an id of its own repeats another if the id, the role, the time and the text are
-//!   the same. Only the text of the record that the message begins with counts, not the text that
-//!   later records add.
-//! - A message without an id can be a repeat only at the beginning of a transcript, before the first
-//!   new message. It must have the role and the text of the message at the same place of an earlier
-//!   transcript: one of the same session, or else of the session that the transcript names as its
-//!   parent. Places count the messages without ids, repeated ones too.
+//! - A message with an id is a repeat of another message if the id, the role, the time and the text are the
+//!   same. Only the text of the message's first record counts, not the text that later records add.
+//! - A message without an id can be a repeat only at the beginning of a transcript, before the first new
+//!   message. Its role and text must equal those of the message at the same place in an earlier transcript: a
+//!   transcript of the same session, or else of the parent session that the transcript names. A place is a
+//!   number among the messages without ids, including repeats.
 //!
 //! A transcript can only repeat a transcript that was read before. So transcripts are read in their
 //! [`ReadingOrder`].
 //!
-//! `verbatim import` and the transcript store both apply this rule, to a [`History`] of their own.
+//! `verbatim import` and the transcript store both apply this rule. Each has its own [`History`].
 
 use std::{
     io::Read,
@@ -26,10 +25,10 @@ use memchr::memmem;
 use super::{compressed, fields::derived_hash, transcript::TranscriptReader};
 use crate::model::{Instant, Message};
 
-/// Bytes of a transcript in which its first time is looked for.
+/// The bytes at the beginning of a transcript that are searched for its first time.
 const START: u64 = 64 << 10;
 
-/// The messages of this transcript and of all transcripts read before.
+/// A history of the messages of this transcript and of all transcripts read before.
 pub trait History {
     /// The error of a failed look-up.
     type Error;
@@ -43,8 +42,8 @@ pub trait History {
     /// Returns whether this transcript has already had a new message.
     fn has_begun(&self) -> bool;
 
-    /// Returns whether an earlier transcript has this message without an id at the same place. The
-    /// earlier transcript has the id `transcript`, or else the id `parent`.
+    /// Returns whether an earlier transcript has this message without an id at the same place. The earlier
+    /// transcript is the one with the id `transcript`, or else with the id `parent`.
     fn is_at(
         &mut self,
         transcript: &str,
@@ -53,7 +52,7 @@ pub trait History {
         fingerprint: u64,
     ) -> Result<bool, Self::Error>;
 
-    /// Returns whether there is a conversation of an id.
+    /// Returns whether there is a conversation with this id.
     fn has_conversation(&self, id: &str) -> Result<bool, Self::Error>;
 }
 
@@ -74,9 +73,9 @@ pub fn is_repeat<H: History>(
     Ok(!history.has_begun() && history.is_at(&transcript, reader.parent(), place, fingerprint)?)
 }
 
-/// Returns an id for the conversation of a transcript that no other conversation has.
+/// Returns a unique id for the conversation of a transcript.
 ///
-/// The file's name makes the id unique if possible, so that it does not depend on the other files.
+/// Uses the file's name to make the id unique if possible, so that the id does not depend on other files.
 pub fn conversation_id<H: History>(
     history: &H,
     reader: &TranscriptReader,
@@ -96,8 +95,8 @@ pub fn conversation_id<H: History>(
     Ok(unique)
 }
 
-/// The order in which transcripts are read: by their first time. If two begin with the same record,
-/// the longer one repeats the shorter one, so it comes later.
+/// A sort key for the order of reading transcripts: by their first time, then by size. If two transcripts
+/// begin with the same record, the longer one repeats the shorter one, so it must come later.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadingOrder {
     has_no_time: bool,
@@ -107,7 +106,7 @@ pub struct ReadingOrder {
 }
 
 impl ReadingOrder {
-    /// Returns the place of the transcript at `path`, which holds `content` in `size` bytes.
+    /// Returns the sort key of the transcript at `path`. `size` is the length of the file in bytes.
     pub fn of(path: &Path, size: u64, content: Option<impl Read>) -> ReadingOrder {
         let time = content.and_then(first_time);
         let has_no_time = time.is_none();
@@ -115,7 +114,7 @@ impl ReadingOrder {
     }
 }
 
-/// Returns the first time in a transcript, as it is written there.
+/// Returns the first time in a transcript as text.
 fn first_time(content: impl Read) -> Option<String> {
     let mut start = Vec::new();
     content.take(START).read_to_end(&mut start).ok()?;

@@ -1,7 +1,7 @@
 //! Finds the conversations in a stream of JSON, one after the other.
 //!
-//! It reads only brackets and strings, so a gigabyte on a single line needs no more memory than its
-//! longest conversation.
+//! The scanner looks only at brackets and strings. So even a gigabyte on a single line needs only the memory
+//! of its longest conversation.
 
 use std::{
     io::{self, Read},
@@ -10,17 +10,17 @@ use std::{
 
 use memchr::{memchr2, memmem};
 
-/// The number of bytes that are read at once; few while fuzzing, so that many values lie across two reads.
+/// The number of bytes read at once. Fuzzing uses a small number, so that many values span two reads.
 const CHUNK: usize = if cfg!(fuzzing) { 1 << 10 } else { 1 << 20 };
 
-/// The longest conversation that is read. Real conversations stay below 100 MB without pictures.
+/// The maximum length of a conversation in bytes. Real conversations stay below 100 MB without pictures.
 const MAX_VALUE_BYTES: usize = 512 << 20;
 
-/// At this length and at each doubling, a conversation is searched for others that it contains
-/// because a bracket is missing.
+/// At this length and each doubling of it, a conversation is searched for other conversations inside it,
+/// because a bracket may be missing.
 const SUSPICIOUS: usize = 32 << 20;
 
-/// How often a damaged stream is searched for conversations that a missing bracket hides.
+/// The maximum number of searches for conversations that a missing bracket hides.
 const RESCUES: usize = 100;
 
 /// The next value of a stream.
@@ -30,24 +30,24 @@ pub(super) enum ScannedValue<'a> {
     Value(&'a [u8]),
     /// The beginning of a value whose brackets do not close. The values after it can be read.
     Broken(&'a [u8]),
-    /// The beginning of a value that the end of the stream cuts off.
+    /// The beginning of a value that is cut off by the end of the stream.
     Cut(&'a [u8]),
-    /// A value longer than any conversation; its bytes are dropped.
+    /// A value that is longer than any conversation. Its bytes are dropped.
     TooLong,
-    /// Bytes after the last value that are no JSON.
+    /// Bytes after the last value that are not JSON.
     Garbage,
 }
 
 /// The names of the fields by which conversations are recognised.
 #[derive(Debug, Default)]
 pub(super) struct FieldNames {
-    /// Fields of a conversation that hold its messages.
+    /// The possible names of a conversation's field for its messages.
     pub(super) messages: Vec<&'static str>,
-    /// Fields of an object around conversations that hold them.
+    /// The possible names of the field for the list, in an object that contains a list of conversations.
     pub(super) lists: Vec<&'static str>,
 }
 
-/// Splits a stream of JSON into its values.
+/// A scanner that splits a stream of JSON into its values.
 pub(super) struct Scanner<R> {
     input: R,
     buffer: Vec<u8>,
@@ -72,22 +72,22 @@ enum Level {
     Outside,
     /// The scanner is in the array of conversations.
     Array,
-    /// The scanner is in the object around the array, behind the array.
+    /// The scanner is in the object that contains the array, after the array.
     Wrapper,
 }
 
 /// The end of a value, relative to the start of the buffer.
 enum ValueEnd {
     At(usize),
-    /// The bracket before this place closes another kind of bracket than the first.
+    /// The value ends at this place, but with a closing bracket of the wrong kind.
     Mismatched(usize),
-    /// The value does not end before the input does.
+    /// The input ends before the value does.
     Missing,
     /// The value is longer than any conversation.
     TooFar,
 }
 
-/// The search for the end of a value, which may lie beyond the bytes that have been read.
+/// The state of a search for the end of a value. The end may come after the bytes read so far.
 struct EndSearch {
     start: usize,
     at: usize,
@@ -96,8 +96,8 @@ struct EndSearch {
 }
 
 impl EndSearch {
-    /// Searches up to the end of `bytes`; returns the place after the value, and the bracket that
-    /// closes it if one does.
+    /// Continues the search up to the end of `bytes`. Returns the place after the value, and its closing
+    /// bracket if it has one.
     fn go_on(&mut self, bytes: &[u8]) -> Option<(usize, Option<u8>)> {
         let EndSearch { start, mut at, mut depth, mut in_string } = *self;
         while at < bytes.len() {
@@ -111,7 +111,7 @@ impl EndSearch {
                             return Some((at, None));
                         }
                     }
-                    // This place is past the end of the bytes if the escaped byte was not read yet.
+                    // `at` is past the end of `bytes` if the escaped byte was not read yet.
                     Some(found) => at += found + 2,
                 }
                 continue;
@@ -137,7 +137,7 @@ impl EndSearch {
 }
 
 impl<R: Read> Scanner<R> {
-    /// Returns a scanner for `input`, whose conversations have fields of these names.
+    /// Returns a scanner for `input`. `names` are the names of fields by which conversations are recognised.
     pub(super) fn new(input: R, names: FieldNames) -> Scanner<R> {
         Scanner {
             input,
@@ -157,19 +157,19 @@ impl<R: Read> Scanner<R> {
         self.input
     }
 
-    /// Returns the error that stopped the stream before its end, if there was one.
+    /// Returns the error that ended reading before the end of the stream, if there was one.
     pub(super) fn failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }
 
-    /// Returns whether the stream has ended before its array of conversations did.
+    /// Returns whether the stream ended before the end of its array of conversations.
     pub(super) fn is_unfinished(&self) -> bool {
         self.ended && self.level == Level::Array
     }
 
     /// Returns the next value; `None` at the end.
     ///
-    /// If reading fails, the stream ends there; the complete values before have been returned.
+    /// If reading fails, the stream ends there, after all values before the failure were returned.
     pub(super) fn next(&mut self) -> Option<ScannedValue<'_>> {
         self.last = 0..0;
         if self.at > self.buffer.len() / 2 {
@@ -207,7 +207,7 @@ impl<R: Read> Scanner<R> {
                 }
                 (Level::Array, b'}' | b':') => self.at += 1,
                 (Level::Array, _) => return Some(self.value(start)),
-                // The other fields of the object around the array.
+                // The other fields of the object that contains the array.
                 (Level::Wrapper, b'"') => match self.value_end(start) {
                     ValueEnd::At(end) => self.at = end,
                     _ => return None,
@@ -255,10 +255,10 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Searches the last value, which turned out to be damaged, for another conversation inside it.
-    /// If there is one, it is the next value.
+    /// Searches the last value for another conversation inside it, because the last value turned out to be
+    /// damaged. If there is one, it becomes the next value.
     ///
-    /// Brackets still balance if one is missing in one place and another place has one too many.
+    /// A damaged value can have balanced brackets: one is missing in one place, another is one too many.
     pub(super) fn reconsider(&mut self) -> bool {
         let last = std::mem::take(&mut self.last);
         !last.is_empty() && self.rescue(last.start, last.end).is_some()
@@ -273,7 +273,7 @@ impl<R: Read> Scanner<R> {
         Some(next)
     }
 
-    /// Moves into the list of an object such as `{"conversations": […]}`; does not move for any other object.
+    /// Moves into the list of an object such as `{"conversations": […]}`. Does not move for other objects.
     fn enter_wrapper(&mut self) -> bool {
         let start = self.at;
         self.at += 1;
@@ -299,7 +299,7 @@ impl<R: Read> Scanner<R> {
                 self.at += 1;
                 return true;
             }
-            // A conversation may be long, so do not search it to its end.
+            // This object is a conversation, which may be long, so its end is not searched.
             if self.names.messages.iter().any(is_named) {
                 break;
             }
@@ -322,7 +322,7 @@ impl<R: Read> Scanner<R> {
                 }
                 self.at += 1;
             }
-            // One blank is kept: it separates tokens as well as a gigabyte of blanks.
+            // Keeps one blank as a separator. Drops the others, because a stream may have a gigabyte of them.
             self.at = self.at.min(first + 1);
             self.buffer.truncate(self.at);
             if !self.fill() {
@@ -331,7 +331,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Finds the end of the value whose first byte is at `start`, and reads on as needed.
+    /// Finds the end of the value whose first byte is at `start`. Reads more input if necessary.
     fn value_end(&mut self, start: usize) -> ValueEnd {
         let mut search = EndSearch { start, at: start, depth: 0, in_string: false };
         let mut is_too_long = false;
@@ -343,7 +343,7 @@ impl<R: Read> Scanner<R> {
                     return ValueEnd::TooFar;
                 }
                 Some((end, closing)) => {
-                    // In ASCII a bracket is two places before its partner.
+                    // The ASCII code of a closing bracket is that of its opening bracket plus two.
                     let is_pair =
                         closing.is_none_or(|it| self.buffer[start].checked_add(2) == Some(it));
                     return if is_pair { ValueEnd::At(end) } else { ValueEnd::Mismatched(end) };
@@ -393,10 +393,10 @@ impl<R: Read> Scanner<R> {
     }
 }
 
-/// Returns where an object inside `bytes` begins with the same two names as `bytes` does.
+/// Returns the place of an object inside `bytes` that begins with the same two field names as `bytes`.
 ///
-/// If a bracket is missing, one conversation contains all later ones. This is where the next one
-/// begins.
+/// If a bracket is missing, one conversation contains all later ones. This place is the beginning of the next
+/// one.
 fn similar_start(bytes: &[u8]) -> Option<usize> {
     let (first, second) = first_names(bytes)?;
     memmem::find_iter(&bytes[1..], first).map(|at| at + 1).find_map(|name| {
@@ -433,7 +433,7 @@ fn first_names(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::*;
 
-    /// Gives one byte at a time, so that the buffer once ends at every place.
+    /// A reader that returns one byte at a time, so that the buffer ends at every place once.
     struct Drip<'a>(&'a [u8]);
 
     impl Read for Drip<'_> {

@@ -1,4 +1,4 @@
-//! Counts and reports of reading exports.
+//! The counts and reports of an import.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,36 +10,36 @@ pub enum Branches {
     /// The messages that the service shows.
     #[default]
     Shown,
-    /// Every branch, the shown one first.
+    /// All branches, the shown branch first.
     All,
 }
 
 /// The phrase for messages that [`Branches::Shown`] leaves out.
 pub(crate) const OTHER_BRANCHES: &str = "messages on other branches";
 
-/// The phrase for content of transcripts of a kind that we do not know.
+/// The phrase for content of unknown kinds in transcripts.
 pub(super) const UNKNOWN_CONTENT: &str = "content of a type that we do not know";
 
-/// Counts of what was read, and what could not be read.
+/// Counts of the conversations, messages and files that were read, left out or could not be read.
 #[derive(Clone, Debug, Default)]
 pub struct ImportTally {
     /// Conversations read.
     pub conversations: u64,
     /// Messages of the conversations that were read.
     pub messages: u64,
-    /// Those of the conversations that have no messages.
+    /// Conversations without messages, among those that were read.
     pub bare: u64,
     /// Messages left out because they have neither text nor files.
     pub empty: u64,
-    /// Content types that we do not know, with their counts.
+    /// Unknown content types, with their counts.
     pub unknown: BTreeMap<String, u64>,
-    /// What was left out on purpose, or is no chat, with the counts; a phrase each.
+    /// Phrases for content that was left out on purpose or is not a chat, with the counts.
     pub left_out: BTreeMap<String, u64>,
-    /// Conversations that could not be read; the first [`ImportTally::NAMED`] of them.
+    /// The first [`ImportTally::NAMED`] conversations that could not be read.
     pub skipped: Vec<Skipped>,
-    /// How many could not be read.
+    /// The number of conversations that could not be read.
     pub skipped_count: u64,
-    /// Files that are damaged or were refused, a sentence each.
+    /// A sentence about each file that is damaged or was refused.
     pub damaged: Vec<String>,
     /// Lines of transcripts that could not be read.
     pub malformed: u64,
@@ -50,17 +50,17 @@ pub struct ImportTally {
 }
 
 impl ImportTally {
-    /// How many of the conversations that could not be read are listed.
+    /// The maximum number of listed conversations that could not be read.
     pub const NAMED: usize = 100;
 
-    /// Counts a content type that we do not know.
+    /// Counts an unknown content type.
     pub(super) fn unknown(&mut self, kind: &str) {
         let kind: String = kind.chars().take(60).collect();
         *self.unknown.entry(kind).or_default() += 1;
     }
 
-    /// Counts something that is left out. Of the phrases that name a file, only the first
-    /// [`ImportTally::NAMED`] are kept; the other files count as `others`.
+    /// Counts content that is left out under the phrase `what`. Only the first [`ImportTally::NAMED`] phrases
+    /// are kept; later ones count as `others`.
     pub(super) fn leave_out(&mut self, what: String, others: &str, count: u64) {
         let is_full = self.left_out.len() >= ImportTally::NAMED;
         let is_new = !self.left_out.contains_key(&what);
@@ -91,7 +91,7 @@ pub struct Skipped {
     pub file: String,
     /// The number of the conversation in the file, from 1.
     pub ordinal: u64,
-    /// The title of the conversation, or else its id, if either could be read.
+    /// The title of the conversation, or else its id; `None` if neither could be read.
     pub name: Option<String>,
     /// The reason why the conversation could not be read.
     pub reason: String,
@@ -104,7 +104,7 @@ pub(super) enum Reason {
     Damaged(#[from] Damage),
     #[error("its `{0}` holds no messages")]
     NoMessages(&'static str),
-    /// It has none of the fields with these names.
+    /// The object has none of the fields with these names.
     #[error("neither {0} is in it")]
     Unknown(String),
     #[error("a bracket is missing")]
@@ -115,13 +115,13 @@ pub(super) enum Reason {
     TooLong,
 }
 
-/// The messages that the transcripts of an import hold; see [`super::repeats`].
+/// The messages of all transcripts of an import so far; see [`super::repeats`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct ImportHistory {
     /// Fingerprints of messages with ids.
     pub(super) fingerprints: HashSet<u64>,
-    /// Fingerprints of the messages without ids, by the id of the transcript. If several
-    /// transcripts have the same id, these are the first one's.
+    /// Fingerprints of the messages without ids, by the id of the transcript. If several transcripts have the
+    /// same id, only the first counts.
     pub(super) sequences: HashMap<String, Vec<u64>>,
     pub(super) conversations: HashSet<String>,
 }

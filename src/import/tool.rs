@@ -1,11 +1,11 @@
-//! The text of calls and results of tools.
+//! The texts of tool calls and tool results.
 
 use super::json::Value;
 
 /// The beginning of the line that names the tool of a call.
 pub(crate) const CALL: &str = "[tool: ";
 
-/// The beginnings of the lines in calls that name a file: arguments, and the lines of a patch.
+/// The beginnings of lines that name a file in a call: lines of arguments and of patches.
 const FILES: [&str; 7] = [
     "file_path: ",
     "notebook_path: ",
@@ -16,19 +16,19 @@ const FILES: [&str; 7] = [
     "*** Move to: ",
 ];
 
-/// Returns the names of the tools that are called in a message.
+/// Returns the names of the tools that a message calls.
 pub(crate) fn called(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(called_by)
 }
 
-/// The first line of a patch, and the program that takes one.
+/// The first line of a patch, and the name of the program that applies patches.
 const PATCH: &str = "*** Begin Patch";
 const PATCH_PROGRAM: &str = "apply_patch";
 
-/// Returns the paths of the files that the calls in a message name. After an argument of several lines,
-/// which may be the content of a file, only the lines of a patch count.
+/// Returns the paths that the tool calls of a message name. After an argument of several lines, only lines of
+/// patches count, because such an argument may be the content of a file.
 pub(crate) fn named_files(text: &str) -> impl Iterator<Item = &str> {
-    // Whether the line is in an argument of one line; may be the first line of a patch; is in a patch.
+    // Whether the line is in an argument of one line, may be the first line of a patch, is in a patch.
     let (mut is_argument, mut may_be_patch, mut is_patch) = (false, false, false);
     let lines = text.lines().skip_while(|line| called_by(line).is_none());
     lines.filter_map(move |line| {
@@ -63,7 +63,7 @@ pub(super) fn call(name: &str, input: &Value) -> String {
 
 /// Adds a tool's arguments to `lines`, with their names.
 ///
-/// The depth of a [`Value`] is bounded, so this may recurse.
+/// Recursion is safe, because the depth of a [`Value`] is bounded.
 pub(super) fn arguments(input: &Value, name: &str, lines: &mut Vec<String>) {
     match input {
         Value::Null => {}
@@ -92,7 +92,7 @@ pub(super) fn joined(separator: &str, texts: &[impl AsRef<str>]) -> String {
     texts.join(separator)
 }
 
-/// Returns a text without the escape sequences that colour a terminal.
+/// Returns a text without terminal escape sequences, such as colours.
 pub(super) fn uncoloured(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,10 +1,10 @@
-//! Transcripts of coding agents: one file for each session, one record in each line.
+//! Reads transcripts of coding agents: one file per session, one record per line.
 //!
-//! A transcript grows while it is read, so reading may stop at any byte and continue later. The state
-//! between two readings is small; [`TranscriptReader::save`] saves it.
+//! A transcript grows while it is read, so reading may stop at any byte and continue later.
+//! [`TranscriptReader::save`] saves the state between two readings, which is small.
 //!
 //! Invariant: reading a transcript in two steps, cut at any byte, gives the same events as in one step.
-//! Invariant: holds no more of a transcript than one line.
+//! Invariant: memory holds at most one line of a transcript.
 
 use std::{
     collections::BTreeMap,
@@ -25,30 +25,30 @@ use super::{
 };
 use crate::model::Origin;
 
-/// How much is read at once.
+/// The number of bytes that are read at once.
 const CHUNK: u64 = 256 << 10;
 
-/// The longest line that is read. Real lines, with pictures in them, stay below 50 MB.
+/// The maximum length of a line in bytes. Real lines stay below 50 MB, even with pictures.
 const MAX_LINE_BYTES: usize = 128 << 20;
 
-/// A file is no transcript if this many records are of no known format.
+/// A file is not a transcript if its first records, this many, are of no known format.
 const FOREIGN_AFTER_LINES: u32 = 50;
 
-/// Reads one transcript, in one step or in several.
+/// A reader of one transcript, in one step or in several.
 #[derive(Debug)]
 pub struct TranscriptReader {
     position: Position,
     format: TranscriptKind,
 }
 
-/// The place up to which a transcript has been read, and its head.
+/// The place up to which a transcript was read, and the head of the transcript.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Position {
     /// The file's name without its ending.
     stem: String,
-    /// Lines so far that are not blank.
+    /// The number of lines so far that are not blank.
     lines: u32,
-    /// Whether the last line may continue: it had no end when it was read.
+    /// Whether the last line had no end when it was read, so that the line may continue.
     in_line: bool,
     malformed: u64,
     head: Head,
@@ -57,7 +57,7 @@ struct Position {
 /// The kind of file that is read.
 #[derive(Debug)]
 enum TranscriptKind {
-    /// No record has been recognised yet.
+    /// No record was recognised so far.
     Unknown,
     /// A transcript of a format.
     Known(&'static Format, Box<dyn RecordReader>),
@@ -74,7 +74,7 @@ struct SavedReader {
 }
 
 impl TranscriptReader {
-    /// Returns a reader for the transcript in the file of that name.
+    /// Returns a reader for the transcript in a file with this path.
     pub fn new(file: &Path) -> TranscriptReader {
         let position = Position {
             stem: compressed::stem(file),
@@ -86,7 +86,7 @@ impl TranscriptReader {
         TranscriptReader { position, format: TranscriptKind::Unknown }
     }
 
-    /// Returns the reader that was saved; `None` if another version saved it.
+    /// Restores a reader that was saved; returns `None` if another version saved it.
     pub fn restore(saved: &str) -> Option<TranscriptReader> {
         let saved: SavedReader = serde_json::from_str(saved).ok()?;
         let format = match saved.format {
@@ -115,7 +115,7 @@ impl TranscriptReader {
         serde_json::to_string(&saved).expect("it holds nothing but text, numbers and lists")
     }
 
-    /// Returns the format of the transcript, once a record has been recognised.
+    /// Returns the format of the transcript; `None` before a record was recognised.
     pub fn format(&self) -> Option<&'static Format> {
         match self.format {
             TranscriptKind::Unknown | TranscriptKind::Foreign => None,
@@ -123,12 +123,12 @@ impl TranscriptReader {
         }
     }
 
-    /// Returns whether the file is no transcript.
+    /// Returns whether the file turned out not to be a transcript.
     pub fn is_foreign(&self) -> bool {
         matches!(self.format, TranscriptKind::Foreign)
     }
 
-    /// Returns how many lines there were that are not blank.
+    /// Returns the number of lines so far that are not blank.
     #[cfg(feature = "internals")]
     pub fn lines(&self) -> u32 {
         self.position.lines
@@ -139,24 +139,24 @@ impl TranscriptReader {
         self.position.malformed
     }
 
-    /// Returns the kinds of content with a text that we do not know, with their counts.
+    /// Returns the unknown kinds of content with text, with their counts.
     pub(crate) fn unknown(&self) -> &BTreeMap<String, u64> {
         &self.position.head.unknown
     }
 
-    /// Returns the id of the conversation; it does not change once a message has come.
+    /// Returns the id of the conversation. The id no longer changes after the first message.
     pub fn id(&self) -> String {
         let Position { head, stem, .. } = &self.position;
         let transcript = self.format().and_then(Format::transcript);
         transcript.map_or_else(|| stem.clone(), |transcript| (transcript.id)(head, stem))
     }
 
-    /// Returns the title: the user's, else a program's, else the first prompt.
+    /// Returns the title: by the user, else by a program, else from the first prompt.
     pub fn title(&self) -> Option<&str> {
         self.position.head.title().map(String::as_str)
     }
 
-    /// Forgets the titles read so far, which are texts of the transcript.
+    /// Removes the titles read so far, because titles are texts of the transcript.
     pub(crate) fn forget_titles(&mut self) {
         self.position.head.forget_titles();
     }
@@ -166,12 +166,12 @@ impl TranscriptReader {
         self.position.head.model.as_deref()
     }
 
-    /// Returns the conversation whose beginning this one repeats, if the transcript names it.
+    /// Returns the parent conversation, if the transcript names one. The transcript may repeat its beginning.
     pub fn parent(&self) -> Option<&str> {
         self.position.head.parent.as_deref()
     }
 
-    /// Returns the conversation's origin, for the file at a path.
+    /// Returns the origin of the conversation. `file` is the path of the transcript.
     pub fn origin(&self, file: &Path) -> Origin {
         let head = &self.position.head;
         let folder_name = || {
@@ -194,11 +194,11 @@ impl TranscriptReader {
         }
     }
 
-    /// Reads the bytes that follow those read so far; returns how many were read.
+    /// Reads the next bytes of the transcript; returns how many were read.
     ///
-    /// A last line that has no end is read if it is a complete record, and otherwise left for later.
-    /// `sink` returns whether it takes a message. If it rejects a message as a repeat, it
-    /// gets no further text and no file of this message either.
+    /// If the last line has no end, reads the line if it is a complete record, and otherwise leaves it for
+    /// later. `sink` returns whether it accepts a message. If `sink` rejects a message as a repeat, it gets
+    /// no more text and no files of this message.
     pub fn read<E: From<io::Error>>(
         &mut self,
         mut input: &mut dyn Read,
@@ -207,7 +207,7 @@ impl TranscriptReader {
         let mut buffer = Vec::new();
         let mut taken = 0;
         let mut searched = 0;
-        // Bytes of a line that is too long; they count as read once the end of the line is found.
+        // Bytes of a line that is too long. They count as read when the end of the line is found.
         let mut dropped = 0;
         loop {
             let read = (&mut input).take(CHUNK).read_to_end(&mut buffer);
@@ -225,7 +225,7 @@ impl TranscriptReader {
                     self.line(&buffer[line], sink)?;
                 }
             }
-            // The lines before a failure have been read.
+            // A failure is returned only after the lines before it were read.
             let read = read?;
             buffer.drain(..at);
             searched = buffer.len();
@@ -242,7 +242,7 @@ impl TranscriptReader {
         Ok(if dropped > 0 { taken } else { taken + self.unfinished(&buffer, sink)? })
     }
 
-    /// Reads a record that is an item of an object; it counts as a line.
+    /// Reads a record that is an item in an object. The record counts as a line.
     pub(super) fn item<E>(
         &mut self,
         record: &[u8],
@@ -274,7 +274,7 @@ impl TranscriptReader {
         Ok(())
     }
 
-    /// Reads the complete records of a line that has no end yet; returns how many bytes they have.
+    /// Reads the complete records of an unfinished line; returns the number of their bytes.
     fn unfinished<E>(
         &mut self,
         line: &[u8],
@@ -294,7 +294,7 @@ impl TranscriptReader {
         }
     }
 
-    /// Reads one record, which may be one of several in its line.
+    /// Reads one record. A line may have several records.
     fn record<E>(
         &mut self,
         record: Raw<'_>,
@@ -350,11 +350,11 @@ impl TranscriptReader {
     }
 }
 
-/// Bytes of a file that are enough to tell whether it is a transcript.
+/// The bytes at the beginning of a file that usually tell whether it is a transcript.
 pub(super) const ENOUGH: u64 = 256 << 10;
 
-/// Reads the beginning of a file into `start`: at least `least` bytes, and of a file that is named as a
-/// transcript as many as tell its format, because its first record may be long.
+/// Reads the beginning of a file into `start`, at least `least` bytes. If the file has the name of a
+/// transcript, reads on until its format is known, because the first record may be long.
 pub(super) fn read_start(
     input: &mut dyn Read,
     file: &str,
@@ -364,13 +364,13 @@ pub(super) fn read_start(
     let mut read = input.take(least).read_to_end(start)?;
     let is_named = compressed::is_named_as_transcript(Path::new(file));
     while is_named && read > 0 && start.len() < MAX_LINE_BYTES && is_undecided(start) {
-        // As much again, so that a long line is parsed only a few times.
+        // Doubles the number of bytes, so that a long line is parsed only a few times.
         read = (&mut *input).take(start.len() as u64).read_to_end(start)?;
     }
     Ok(())
 }
 
-/// Returns whether more bytes may tell that a file is a transcript.
+/// Returns whether more bytes are needed to decide if a file is a transcript.
 fn is_undecided(start: &[u8]) -> bool {
     let lines = memchr_iter(b'\n', start).take(FOREIGN_AFTER_LINES as usize).count();
     lines < FOREIGN_AFTER_LINES as usize && !is_transcript(start)
@@ -381,7 +381,7 @@ pub(super) fn is_transcript(start: &[u8]) -> bool {
     format_of(start).is_some()
 }
 
-/// Returns the format of a transcript that begins with these bytes; `None` if it is none.
+/// Returns the format of the transcript that begins with these bytes, if it is one.
 pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
     let lines = start.split(|byte| *byte == b'\n').map(trimmed).filter(|line| !line.is_empty());
     for line in lines.take(FOREIGN_AFTER_LINES as usize) {
@@ -396,7 +396,7 @@ pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
     None
 }
 
-/// Returns a line without blanks, a byte order mark, and the NULs that a crash of the machine leaves.
+/// Returns a line without a byte order mark, and without the blanks and NULs (from a crash) at its ends.
 fn trimmed(line: &[u8]) -> &[u8] {
     let line = trimmed_start(line);
     let end = line.iter().rposition(|byte| !is_blank(*byte)).map_or(0, |last| last + 1);

@@ -1,4 +1,4 @@
-//! Notes for people about an index directory: who writes there, and what the last refresh cost.
+//! Files that tell people which process writes to an index directory, and what the last refresh cost.
 //!
 //! ```text
 //! INDEX/NAME-HASH/
@@ -6,8 +6,8 @@
 //!     last            the last refresh and its cost
 //! ```
 //!
-//! Nothing depends on these files. Only the lock decides who writes: the system releases it when its
-//! process dies, and `activity` then means nothing.
+//! No decision depends on these files. Only the lock decides who writes. The system releases the lock when
+//! the process dies; the file `activity` is then out of date.
 
 use std::{
     fs,
@@ -33,12 +33,12 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// Reads the note of the process that holds the lock; its process id is 0 if there is no note.
+    /// Reads which process holds the lock. The process id is 0 if the file cannot be read.
     pub(super) fn read(folder: &Path) -> Activity {
         read(&folder.join(ACTIVITY)).unwrap_or(Activity { process: 0, since: 0 })
     }
 
-    /// Notes that this process writes.
+    /// Records that this process writes to the index directory.
     pub(super) fn begin(folder: &Path) {
         write(folder, ACTIVITY, &Activity { process: process::id(), since: now() });
     }
@@ -58,20 +58,20 @@ pub struct Last {
     pub what: String,
     /// The duration of the work in seconds.
     pub took: f64,
-    /// The CPU time of the process during the work in seconds, if the system tells.
+    /// The CPU time of the process during the work in seconds, if the system reports it.
     pub cpu: Option<f64>,
     /// Messages that were read into the index.
     pub messages: u64,
 }
 
 impl Last {
-    /// Reads the note of the last refresh.
+    /// Reads the record of the last refresh.
     pub(super) fn read(folder: &Path) -> Option<Last> {
         read(&folder.join(LAST))
     }
 }
 
-/// The clocks when a process took the lock.
+/// The clock readings of the moment when a process took the lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
     clock: Instant,
@@ -83,7 +83,7 @@ impl Begun {
         Begun { clock: Instant::now(), cpu: cpu_time() }
     }
 
-    /// Writes the note of a refresh that began at these times and ends now.
+    /// Records a refresh that began at these times and ends now.
     pub(super) fn record(self, folder: &Path, what: &str, messages: u64) {
         let cpu = cpu_time().zip(self.cpu);
         let cpu = cpu.map(|(now, begun)| now.saturating_sub(begun).as_secs_f64());
@@ -92,11 +92,11 @@ impl Begun {
     }
 }
 
-/// Returns the CPU time of this process so far, if the system tells.
+/// Returns the CPU time of this process so far, if the system reports it.
 fn cpu_time() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // In `/proc/self/stat` the program's name stands in parentheses and may hold spaces; user and system
-    // time are the 12th and 13th numbers after the name, in hundredths of a second.
+    // In `/proc/self/stat` the program's name is in parentheses and may contain spaces. User and system time
+    // are the 12th and 13th numbers after the name, in hundredths of a second.
     let mut numbers = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let ticks = numbers.next()?.parse::<u64>().ok()? + numbers.next()?.parse::<u64>().ok()?;
     Some(Duration::from_millis(ticks * 10))
@@ -111,7 +111,7 @@ fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Writes a note in one step, so that nobody reads half of it. Errors are ignored.
+/// Replaces a file in one step, so that no reader sees half of it. Ignores errors.
 fn write(folder: &Path, name: &str, note: &impl Serialize) {
     let Ok(bytes) = serde_json::to_vec(note) else { return };
     if let Ok(file) = artifact::write_beside(folder, &bytes) {

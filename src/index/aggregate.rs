@@ -24,13 +24,13 @@ use crate::{
     text::{grams::CommonRun, lossy},
 };
 
-/// The number of messages of a segment from which on a further thread is worth its start.
+/// The minimum number of messages per thread. A thread for fewer would not pay off.
 const THREAD_MESSAGES: u32 = if cfg!(test) { 1 << 5 } else { 1 << 16 };
 
 /// The most threads.
 const MAX_THREADS: usize = 16;
 
-/// Parts of a segment for each thread: messages of one part may take longer than those of another.
+/// Parts of a segment per thread. Several parts balance the load, because parts take different times.
 const PARTS: usize = 4;
 
 /// A message whose text matches.
@@ -41,7 +41,7 @@ pub struct TextMatch<'a> {
 }
 
 impl<'a> TextMatch<'a> {
-    /// Returns the number of the conversation, which is valid within its segment only.
+    /// Returns the number of the conversation. The number is valid only within the segment.
     pub fn conversation(&self) -> usize {
         self.store.conversation(self.doc) as usize
     }
@@ -51,7 +51,7 @@ impl<'a> TextMatch<'a> {
         lossy(self.store.conversation_id(self.store.conversation(self.doc)))
     }
 
-    /// Returns the number of the role, which is valid within its segment only.
+    /// Returns the number of the role. The number is valid only within the segment.
     pub fn role(&self) -> usize {
         self.store.role(self.doc)
     }
@@ -68,10 +68,10 @@ impl<'a> TextMatch<'a> {
 }
 
 impl Snapshot {
-    /// Gives the messages whose text matches a request, whatever their title, to `add`. Each thread
-    /// adds to its own value, which `make` makes; returns the values with their segments.
+    /// Calls `add` with each message whose text matches a request; titles do not count. Each thread adds to
+    /// its own value from `make`. Returns each value with the number of its segment.
     ///
-    /// A search that is stopped returns the values as they are then.
+    /// If the search is stopped, returns the values so far.
     pub fn aggregate_texts<T: Send>(
         &self,
         request: &Request,
@@ -106,9 +106,9 @@ impl Snapshot {
 }
 
 impl Segment {
-    /// Returns the messages in whose text a character follows a run: those in a list of a trigram that
-    /// begins with the run. For plain texts that is exact; a text that only folding makes equal may be among
-    /// them too.
+    /// Returns the messages in which some character follows the run. They are in the posting lists of the
+    /// grams that begin with the run. The result is exact for plain texts. It may include other texts that
+    /// have the run only after folding.
     fn followed(&self, run: CommonRun) -> Result<DocBits, Error> {
         let mut lists = Vec::new();
         for gram in run.narrow() {
@@ -130,7 +130,7 @@ impl Segment {
 struct SegmentAggregation<'a, T> {
     segment: &'a SegmentReader,
     query: &'a GramQuery<'a>,
-    /// The messages in whose text a character follows the only run of the query.
+    /// The messages in which some character follows the query's only run.
     followed: Option<DocBits>,
     stop: &'a Stop,
     add: &'a (dyn Fn(&mut T, TextMatch<'_>) + Sync),

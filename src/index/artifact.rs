@@ -1,18 +1,18 @@
 //! Folders of files that are written once and then only read: segments, term indexes, vectors.
 //!
-//! All of them follow one protocol:
+//! Writers and readers of all such folders follow one protocol:
 //!
-//! 1. The writer fills a folder that no reader opens: a new number, or an [`Unfinished`] folder.
-//! 2. [`seal`] syncs every file and records its length, checksum and identity. The checksum is taken of
-//!    the bytes before they reach the file system ([`ArtifactFile`]), and compared with the file.
+//! 1. The writer fills a folder that no reader opens yet: one with a new number, or an [`Unfinished`] one.
+//! 2. [`seal`] syncs every file and records its length, checksum and identity. [`ArtifactFile`] computes the
+//!    checksum before the file system gets the bytes; `seal` compares it with the file.
 //! 3. [`write_manifest`] writes these records as the last file, and syncs the file and the folder.
-//! 4. The folder is put into use in one step: [`Unfinished::publish`] renames it, or another
-//!    manifest names it with its checksum.
-//! 5. A reader opens each file with [`FileRecord::open`]. A file with the recorded length and
-//!    identity is trusted; of any other file the checksum is computed first. A file has an identity only if
-//!    its times are so old that every later change shows in them, as in git's index ("racy git").
+//! 4. The folder comes into use in one step: [`Unfinished::publish`] renames the folder, or another manifest
+//!    records its name and checksum.
+//! 5. A reader opens each file with [`FileRecord::open`]. A file with the recorded length and identity is
+//!    trusted. For any other file, the reader compares the checksum. The identity is recorded only if the
+//!    file's times are so old that every later change alters them, as in git's index ("racy git").
 //!
-//! Invariant: an artifact that opens holds what its writer wrote.
+//! Invariant: an artifact that opens without an error has the bytes that its writer wrote.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -31,38 +31,38 @@ use crate::{failpoint, map_faults::Mapped, model::Stop, private};
 /// The name of the file that describes the other files of a folder.
 const MANIFEST: &str = "manifest";
 
-/// The lock in an unfinished folder, held by its writer.
+/// The name of the lock file in an unfinished folder. The folder's writer holds the lock.
 const LOCK: &str = "lock";
 
 /// The prefix of unfinished folders.
 const UNFINISHED: &str = "new-";
 
-/// The prefix of files that are about to replace another.
+/// The prefix of temporary files that will replace another file.
 pub(super) const TEMPORARY: &str = "current-";
 
-/// Age at which an unfinished folder without a lock counts as abandoned. A writer takes the lock at
-/// once.
+/// Age at which an unfinished folder without a lock counts as abandoned. A live writer takes the lock right
+/// after it makes the folder.
 const ABANDONED: Duration = Duration::from_secs(60);
 
 /// Pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The age of a file's last change from which on a later change gives the file other times. The clocks
-/// of file systems tick every few milliseconds.
+/// The age from which a file's times are trusted. Two changes within a few milliseconds can get the same
+/// time, because the clocks of file systems tick slowly.
 const RACY: Duration = Duration::from_millis(100);
 
-/// The time by which a clock may be read too early.
+/// A margin for the resolution of the clock, added to a wait.
 const CLOCK_TICK: Duration = Duration::from_millis(10);
 
-/// The length from which on a wait until a file's last change is old costs less than the file's checksum
-/// at every opening.
+/// The minimum length of a file for which `seal` waits until the file's times are trusted. Without the wait,
+/// every opening would compute the checksum.
 const WORTH_A_WAIT: u64 = 1 << 20;
 
-/// The bytes that are written at once.
+/// The size of the write buffer in bytes.
 const BUFFER: usize = 1 << 18;
 
-/// A file of an artifact under construction. It computes the checksum of the bytes that are written, so
-/// that [`seal`] notices a change by anybody else.
+/// A file of an artifact under construction. Computes the checksum of the written bytes, so that [`seal`]
+/// notices if another program changed the file.
 #[derive(Debug)]
 pub(super) struct ArtifactFile {
     name: String,
@@ -101,7 +101,7 @@ pub(super) struct WrittenFile {
     checksum: u32,
 }
 
-/// Writes a file of an index, of its terms or of its vectors, with this content.
+/// Writes a whole file of an artifact.
 pub(super) fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<WrittenFile> {
     let mut file = ArtifactFile::begin(folder, name)?;
     file.write_all(bytes)?;
@@ -110,20 +110,20 @@ pub(super) fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileRecord {
-    /// The path below the folder, with `/` between its parts.
+    /// The path of the file relative to the folder, with `/` as the separator.
     pub(super) name: String,
     pub(super) length: u64,
     checksum: u32,
     identity: String,
 }
 
-/// Makes every file below a folder durable, and returns their records in the order of their names. Files
-/// that are not among the `written` ones are tantivy's, which has checksums of its own in them.
+/// Makes all files below a folder durable, and returns their records sorted by name. Files that are not in
+/// `written` come from tantivy, which puts its own checksums into them.
 pub(super) fn seal(folder: &Path, written: &[WrittenFile]) -> io::Result<Vec<FileRecord>> {
     let mut names = Vec::new();
     list(folder, "", &mut names)?;
     names.sort_unstable();
-    // Threads, because waiting for the disk and computing the checksum take turns in each file.
+    // One thread per file, so that some compute checksums while others wait for the disk.
     thread::scope(|scope| {
         let record = |name: String| {
             scope.spawn(move || {
@@ -157,9 +157,9 @@ fn list(folder: &Path, prefix: &str, names: &mut Vec<String>) -> io::Result<()> 
 
 impl FileRecord {
     fn seal(name: String, path: &Path, written: Option<u32>) -> io::Result<FileRecord> {
-        // Some systems let only a writer sync a file.
+        // Some systems can sync a file only if it is open for writing.
         let file = File::options().read(true).append(true).open(path)?;
-        // A library may have made the file, with permissions for others.
+        // A library may have created the file with permissions for other users.
         private::protect(&file)?;
         file.sync_all()?;
         let before = file.metadata()?;
@@ -239,7 +239,7 @@ impl FileRecord {
     }
 }
 
-/// An open file of an artifact, which nobody should write to.
+/// An open file of an artifact. No program should write to the file.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     file: File,
@@ -253,7 +253,7 @@ impl OpenFile {
         Mapped::new(&self.file)
     }
 
-    /// Returns whether the file has not changed since it was opened; costs one system call.
+    /// Returns whether the file is unchanged since it was opened. Costs one system call.
     pub(super) fn is_intact(&self) -> bool {
         let Ok(metadata) = self.file.metadata() else { return false };
         // Removing a file changes its times too, but does not harm a process that has it open.
@@ -268,8 +268,8 @@ impl OpenFile {
     }
 }
 
-/// Writes the manifest of a folder and makes both durable; returns the checksum by which other manifests
-/// refer to it.
+/// Writes the manifest of a folder and makes both durable. Returns the manifest's checksum, which other
+/// manifests record.
 pub(super) fn write_manifest(folder: &Path, manifest: &impl Serialize) -> io::Result<u32> {
     failpoint::pass("manifest to be made");
     let mut file = private::create_file(&folder.join(MANIFEST))?;
@@ -283,12 +283,12 @@ pub(super) fn write_manifest(folder: &Path, manifest: &impl Serialize) -> io::Re
     Ok(crc32fast::hash(&bytes))
 }
 
-/// Returns the checksum of the manifest of a folder, as it is now.
+/// Returns the current checksum of a folder's manifest.
 pub(super) fn manifest_checksum(folder: &Path) -> io::Result<u32> {
     Ok(crc32fast::hash(&fs::read(folder.join(MANIFEST))?))
 }
 
-/// Reads a manifest that must have the given format, and the checksum where one is known.
+/// Reads a manifest. Fails if its format differs from `format`, or its checksum from a given one.
 pub(super) fn read_manifest<M: DeserializeOwned>(
     folder: &Path,
     format: u32,
@@ -312,8 +312,7 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
     serde_json::from_slice(&bytes).map_err(parse)
 }
 
-/// Checks that no other user may have written a folder of the index, or a file in it: answers could
-/// be forged.
+/// Checks that no other user can have written to a file or folder of the index and so forged answers.
 pub(super) fn trusted(folder: &Path, metadata: &fs::Metadata) -> Result<(), Error> {
     private::distrust(metadata)
         .map_or(Ok(()), |reason| Err(Error::Untrusted { path: folder.to_owned(), reason }))
@@ -352,7 +351,7 @@ impl Lock {
         Ok(None)
     }
 
-    /// Returns whether a process holds the lock. Takes it for a moment to find out.
+    /// Returns whether a process holds the lock. Takes the lock for a moment to find out.
     pub(super) fn is_held(path: &Path) -> bool {
         File::open(path).is_ok_and(|file| {
             let is_held = file.try_lock_shared().is_err();
@@ -362,10 +361,10 @@ impl Lock {
     }
 }
 
-/// A folder under construction, next to its final place. Dropping it unpublished removes it.
+/// A folder under construction, next to its final place. Removed when dropped, unless it was published.
 #[derive(Debug)]
 pub(super) struct Unfinished {
-    /// `None` on file systems without locks: another writer may then remove the folder, and this
+    /// `None` on file systems without locks. In this case another writer may remove the folder, and this
     /// writer fails.
     lock: Option<Lock>,
     folder: TempDir,
@@ -383,20 +382,20 @@ impl Unfinished {
         Ok(Unfinished { lock, folder, target: parent.join(name) })
     }
 
-    /// Returns where the files go.
+    /// Returns the folder that the files are written to.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Writes the manifest and moves the folder to its place. A folder there is replaced; processes
-    /// that have its files open can still read them.
+    /// Writes the manifest and moves the folder to its place. Replaces a folder that is already there.
+    /// Processes that have its files open can still read them.
     pub(super) fn publish(self, manifest: &impl Serialize) -> io::Result<()> {
         let Unfinished { lock, folder, target } = self;
         write_manifest(folder.path(), manifest)?;
         if target.exists() {
             fs::remove_dir_all(&target)?;
         }
-        // Windows does not rename a folder while a file in it is open, and the lock is such a file.
+        // Windows does not rename a folder while a file in it is open, and the lock file is open.
         let lock = lock.filter(|_| cfg!(unix));
         fs::rename(folder.path(), &target)?;
         // The folder has moved, so its old path must not be removed.
@@ -432,7 +431,7 @@ pub(super) fn write_beside(folder: &Path, bytes: &[u8]) -> io::Result<NamedTempF
     Ok(file)
 }
 
-/// Makes the names in a folder durable.
+/// Syncs a folder, so that the names of its files are durable.
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
@@ -527,7 +526,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(LOCK);
         let lock = Lock::take(&path, 1).unwrap().unwrap();
-        // A forked child process holds such a copy of the lock until it runs its program.
+        // A forked child process holds a copy of the lock until the child runs its program.
         let _shared = lock.0.try_clone().unwrap();
         assert!(Lock::is_held(&path) && Lock::take(&path, 1).unwrap().is_none());
         drop(lock);

@@ -22,22 +22,22 @@ use crate::{
     text::{fold::fold, grams::CommonGrams, like::is_regular},
 };
 
-/// The facts about the messages that are known before they are read.
+/// The facts about a segment that are known before its messages are read.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildPlan<'a> {
-    /// All conversations; documents refer to them by their place here.
+    /// All conversations. Documents refer to a conversation by its place in this list.
     pub conversations: &'a [ConversationTitle],
-    /// Texts of some messages from all parts of the database, to find the common grams.
+    /// Sampled texts from all parts of the database. They decide which grams are common.
     pub sample: &'a [String],
-    /// The snapshot that the segment is added to, whose common grams it shares.
+    /// The snapshot that the segment is added to. The segment uses the snapshot's common grams.
     pub beside: Option<&'a Snapshot>,
     /// The number of messages.
     pub messages: u32,
-    /// The approximate bytes of all texts.
+    /// The approximate total length of the texts in bytes.
     pub text_bytes: u64,
 }
 
-/// The most bytes of the sample that are read: enough to find the grams that a fiftieth of the texts hold.
+/// The maximum bytes of the sample that are read: enough to find the grams in a fiftieth of the texts.
 const MAX_SAMPLED: usize = 8 << 20;
 
 /// A segment under construction.
@@ -50,7 +50,7 @@ pub struct Build<'a> {
     store: DocStoreWriter,
     texts: Inverter,
     signatures: SignatureWriter,
-    /// For each message, whether its text is plain.
+    /// For each message, whether its text is plain: folding changes its ASCII letters only.
     plain: Vec<bool>,
     irregular_titles: Vec<bool>,
     text_bytes: u64,
@@ -124,8 +124,8 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    /// Writes the posting lists and the manifest, and makes the segment durable. `progress` gets
-    /// the share of the lists that is written.
+    /// Writes the posting lists and the manifest, and makes the segment durable. Calls `progress` with the
+    /// written share of the lists.
     pub fn finish(self, stop: &Stop, mut progress: impl FnMut(f64)) -> Result<Size, Error> {
         let failed = |error| match stop.requested() {
             true => Error::Stopped,
@@ -166,7 +166,7 @@ impl<'a> Build<'a> {
         })
     }
 
-    /// Inverts the titles of all conversations that have messages; irregular ones count as empty.
+    /// Inverts the titles of all conversations that have messages. Irregular titles count as empty.
     fn invert_titles(&self) -> io::Result<Inverter> {
         let conversations = self.plan.conversations;
         let title = |number: usize| match self.irregular_titles[number] {

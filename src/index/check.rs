@@ -1,4 +1,4 @@
-//! Checks every byte of an index directory, and finds files there that nothing uses.
+//! Checks every byte of an index directory, and finds unused files in it.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! The messages of one segment that match, in result order.
+//! Finds the matching messages of one segment, in result order.
 
 use super::{
     Error,
@@ -13,11 +13,11 @@ use crate::{
     text::lossy,
 };
 
-/// Bytes read for verification after which a pattern with `_` is expanded
-/// ([`super::wildcards`]): reading them takes about as long as the expansion.
+/// The bytes that verification may read before a pattern with `_` is expanded ([`super::wildcards`]). Reading
+/// this much takes about as long as the expansion.
 const BYTES_BEFORE_EXPANSION: u64 = 1 << 20;
 
-/// Candidates after which a pattern with `_` is expanded.
+/// The number of candidates after which a pattern with `_` is expanded.
 const CANDIDATES_BEFORE_EXPANSION: u64 = 2_000;
 
 /// A search in one segment.
@@ -29,7 +29,7 @@ pub(super) struct Cursor<'a> {
     candidates: u64,
     /// Whether the pattern has `_` that were not expanded yet.
     can_expand: bool,
-    /// Verifies every message, if the posting lists do not narrow the candidates.
+    /// A scan of all messages, if the posting lists do not narrow the candidates.
     scan: Option<Scan<'a>>,
 }
 
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Cursor<'_> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Plans the search; `None` if nothing can match.
+    /// Plans the search; returns `None` if no message can match.
     pub(super) fn open(
         segment: &'a SegmentReader,
         query: &'a GramQuery<'_>,
@@ -98,12 +98,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns whether a message that matches is known to match by its shown text.
+    /// Returns whether a matching message is known to match by its shown text.
     pub(super) fn is_by_text(&mut self, doc: u32) -> bool {
         self.scan.is_none() && self.verifier.is_by_text(doc)
     }
 
-    /// Narrows the candidates by the pattern's `_`, because the runs around them propose too many.
+    /// Narrows the candidates by the pattern's `_`: the characters around each `_` propose too many.
     fn expand_wildcards(&mut self, trace: &mut Trace) -> Result<(), Error> {
         self.can_expand = false;
         let mut is_narrowed = false;

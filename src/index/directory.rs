@@ -28,14 +28,14 @@ const CURRENT: &str = "current";
 const LOCK: &str = "lock";
 const SNAPSHOT: &str = "snapshot-";
 
-/// The prefix of snapshots up to format 2, which are refused by their format's number.
+/// The prefix of snapshots up to format 2. Opening such a snapshot fails because of its format number.
 const OLD_SNAPSHOT: &str = "generation-";
 
 /// The prefix of segments up to format 2.
 const OLD_SEGMENT: &str = "part-";
 
-/// Attempts to take the lock. A child process that is being started shares a lock for a moment after its
-/// release, until the child runs its own program.
+/// The number of attempts to take the lock. A child process that was just forked shares its parent's lock,
+/// even after the parent releases it, until the child runs its own program.
 const ATTEMPTS: u32 = 20;
 
 /// The folder with the snapshots of one database.
@@ -77,8 +77,8 @@ pub(super) fn is_ours(name: &str) -> bool {
 }
 
 impl IndexDir {
-    /// Returns the index directory of a database below the index folder. Its name is made of the
-    /// database's absolute path.
+    /// Returns the index directory of a database below the index folder. The directory's name is derived from
+    /// the database's absolute path.
     pub fn of(index: &Path, database: &Path) -> IndexDir {
         let stem = database.file_stem().unwrap_or_default().to_string_lossy();
         let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '_' };
@@ -94,7 +94,7 @@ impl IndexDir {
         IndexDir { folder: index.join(format!("{stem}-{hash:016x}")) }
     }
 
-    /// Returns whether a folder was made as an index directory: it has the name of one, and a lock.
+    /// Returns whether a folder is an index directory: its name ends with a hash, and it has a lock file.
     pub fn is_at(folder: &Path) -> bool {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let hash = name.rsplit_once('-').map_or("", |(_, hash)| hash);
@@ -130,7 +130,7 @@ impl IndexDir {
         Snapshot::open(&folder, &current.name, current.manifest_checksum).map(Arc::new)
     }
 
-    /// Checks that no other user may have written here.
+    /// Checks that no other user can have written to this directory.
     fn trusted(&self) -> Result<(), Error> {
         for path in [self.folder.clone(), self.folder.join(CURRENT)] {
             if let Ok(metadata) = fs::metadata(&path) {
@@ -150,7 +150,7 @@ impl IndexDir {
         Last::read(&self.folder)
     }
 
-    /// Takes the right to write, among all processes; returns `None` if another process has it.
+    /// Takes the lock for writing. Returns `None` if another process holds the lock.
     pub fn lock(&self) -> Result<Option<Writing>, Error> {
         let failed = |error| Error::Write { path: self.folder.clone(), error };
         private::create_dir_all(&self.folder).map_err(failed)?;
@@ -165,7 +165,7 @@ impl IndexDir {
     }
 }
 
-/// The right to write to an index directory, which ends when this value is dropped.
+/// The right to write to an index directory. The right ends when this value is dropped.
 #[derive(Debug)]
 pub struct Writing {
     index_dir: IndexDir,
@@ -198,7 +198,7 @@ impl Writing {
         self.begun.record(&self.index_dir.folder, what, messages);
     }
 
-    /// Returns the number after all numbers that are in use or were left behind.
+    /// Returns a number greater than those of all snapshots and segments in the directory.
     fn next_number(&self) -> u64 {
         let number = |name: &str| {
             let digits = name.strip_prefix(SNAPSHOT).or_else(|| name.strip_prefix(SEGMENT))?;
@@ -214,7 +214,7 @@ impl Writing {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
-    /// Makes a snapshot current, for every process at once, and removes older ones.
+    /// Makes a snapshot current for all processes in one step, and removes older snapshots.
     fn publish(&self, snapshot: &SnapshotBuilder) -> Result<(), Error> {
         let name = format!("{SNAPSHOT}{}", self.next_number());
         let folder = self.index_dir.folder.join(&name);
@@ -236,10 +236,10 @@ impl Writing {
         Ok(())
     }
 
-    /// Removes everything but the current snapshot and its segments.
+    /// Removes all snapshots and segments that the current snapshot does not use.
     ///
-    /// A reader of an older snapshot keeps its open files. If the system forbids to remove files that
-    /// are open, a later call removes them.
+    /// A reader of an older snapshot can still read its open files. If the system cannot remove open files, a
+    /// later call removes them.
     pub fn clean(&self) {
         let mut used = BTreeSet::new();
         if let Some(current) = self.index_dir.current() {

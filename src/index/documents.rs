@@ -1,4 +1,4 @@
-//! The messages of a snapshot, one by one.
+//! Access to single messages of a snapshot by doc id.
 //!
 //! A doc id is the place of a message in the sequence of all segments. Within a segment, doc ids are
 //! in result order.
@@ -24,26 +24,26 @@ pub struct SegmentRef<'g> {
     pub doc_ids: Range<u32>,
 }
 
-/// Bytes of the longest character.
+/// The length of the longest UTF-8 character in bytes.
 const LONGEST_CHARACTER: usize = 4;
 
-/// How far back a piece of text looks for white space.
+/// The number of bytes before a cut that are searched for white space.
 const LOOK_BACK: usize = 1 << 10;
 
-/// Returns the start of the character that the byte at `at` belongs to; `at` itself if the bytes are no
+/// Returns the start of the character that the byte at `at` belongs to; `at` itself if the bytes are not
 /// UTF-8.
 fn boundary(text: &[u8], at: usize) -> usize {
     let is_start = |at: &usize| text.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
     (at.saturating_sub(LONGEST_CHARACTER)..=at).rev().find(is_start).unwrap_or(at)
 }
 
-/// Cuts a text into pieces of about `most` bytes, which end at white space where possible. Copies only one
+/// Cuts a text into pieces of about `most` bytes. Pieces end at white space if possible. Copies only one
 /// piece at a time, even if the text is not UTF-8.
 pub(super) fn content_pieces(text: &[u8], most: usize) -> impl Iterator<Item = Cow<'_, str>> {
     pieces(text, most).map(lossy)
 }
 
-/// Cuts a text into pieces of at most `most` bytes, after white space where there is some.
+/// Cuts a text into pieces of at most `most` bytes, after white space if possible.
 fn pieces(mut text: &[u8], most: usize) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let end = if text.len() <= most {
@@ -79,7 +79,7 @@ impl Snapshot {
         self.segments.last().map_or(0, |last| last.first + last.data.store.messages())
     }
 
-    /// Returns whether a document is not deleted: the database has the message in this form.
+    /// Returns whether a document is alive: the database still has the message in this form.
     pub fn is_alive(&self, doc_id: u32) -> bool {
         let (reader, doc) = self.at(doc_id);
         reader.deleted.as_ref().is_none_or(|deleted| !deleted.contains(doc))
@@ -97,7 +97,7 @@ impl Snapshot {
         store.hit(doc, raw_content)
     }
 
-    /// Returns the text of a message as it is shown, with U+FFFD for bytes that are not UTF-8.
+    /// Returns the shown text of a message, with U+FFFD for bytes that are not UTF-8.
     pub fn content(&self, doc_id: u32) -> Cow<'_, str> {
         let (store, doc) = self.store(doc_id);
         lossy_text(store.texts(doc).shown.whole())
@@ -130,7 +130,7 @@ impl Snapshot {
         store.texts(doc).shown.len()
     }
 
-    /// Lends the role of a message; empty for NULL.
+    /// Returns the role of a message; empty for NULL.
     pub fn role(&self, doc_id: u32) -> &str {
         let (store, doc) = self.store(doc_id);
         store.role_name(doc)
@@ -160,8 +160,8 @@ impl Snapshot {
         store.texts(doc).stored.whole()
     }
 
-    /// Returns whether a message equals a row of the database, whose text is in `stored`. The
-    /// conversations are compared by id, not by number.
+    /// Returns whether a message equals a row of the database. The row's text is in `stored`. Compares
+    /// conversations by id, not by number.
     pub fn is_same(&self, doc_id: u32, row: &Document<'_>, conversation_id: &[u8]) -> bool {
         let (store, doc) = self.store(doc_id);
         store.conversation_id(store.conversation(doc)) == conversation_id && store.is_same(doc, row)
@@ -184,19 +184,19 @@ impl Snapshot {
         (store.conversation_id(number), store.title_text(number))
     }
 
-    /// Returns the number of a message's conversation, which is valid within its segment only.
+    /// Returns the number of a message's conversation. The number is valid only within the segment.
     pub fn conversation(&self, doc_id: u32) -> u32 {
         let (store, doc) = self.store(doc_id);
         store.conversation(doc)
     }
 
-    /// Lends the id of a message's conversation.
+    /// Returns the id of a message's conversation.
     pub fn conversation_id(&self, doc_id: u32) -> Cow<'_, str> {
         let (store, doc) = self.store(doc_id);
         lossy(store.conversation_id(store.conversation(doc)))
     }
 
-    /// Lends the title of a message's conversation; empty for NULL.
+    /// Returns the title of a message's conversation; empty for NULL.
     pub fn title(&self, doc_id: u32) -> Cow<'_, str> {
         let (store, doc) = self.store(doc_id);
         lossy(store.title(store.conversation(doc)))
@@ -229,7 +229,7 @@ mod tests {
             assert!(all.iter().all(|piece| piece.len() <= most));
             assert!(most > 2_000 || all[0].ends_with(b" "));
         }
-        // Bytes that are no UTF-8 are cut too.
+        // Bytes that are not UTF-8 are cut too.
         let noise = [0x80; 5_000];
         assert_eq!(pieces(&noise, 1_024).map(<[u8]>::len).sum::<usize>(), noise.len());
         assert_eq!(pieces(b"", 10).count(), 0);

@@ -7,10 +7,10 @@
 //! is the sort-based inversion of Witten, Moffat and Bell, "Managing Gigabytes" (chapter 5). The
 //! buckets keep both the sort and the merge in the cache.
 //!
-//! Memory: a job of B bytes of text takes up to 60 B while it is sorted, and each worker has one job.
-//! A merge takes about 10 buckets per worker. The sizes of jobs and buckets keep both within the bound.
-//! A text that is longer than a job is cut into slices, so a document may be in several runs. A bucket
-//! that turns out too large, because the sample differed from the texts, is merged piece by piece.
+//! Memory: sorting a job takes up to 60 bytes per byte of text, and each worker has one job. A merge takes
+//! the memory of about 10 buckets per worker. The sizes of jobs and buckets keep both within the bound. A
+//! text that is longer than a job is cut into slices, so a document may be in several runs. A bucket that
+//! turns out too large, because the sample differed from the texts, is merged piece by piece.
 
 use std::{
     cmp::Reverse,
@@ -36,14 +36,14 @@ struct Job {
     first_doc: u32,
     /// All texts, one after the other.
     text: String,
-    /// The document of each text, and the end of the text in `text`. A document may have several.
+    /// The document of each text, and the end of the text in `text`. A document may have several texts.
     ends: Vec<(u32, usize)>,
 }
 
 /// The sorted postings of one job, in the spill file.
 #[derive(Debug)]
 struct Run {
-    /// The place of the job among all jobs. Its postings are merged in this order.
+    /// The number of the job. Runs are merged in the order of their jobs.
     job: u64,
     first_doc: u32,
     /// The start of the postings in the spill file.
@@ -53,7 +53,7 @@ struct Run {
 }
 
 impl Run {
-    /// Returns where a bucket of the run is in the spill file.
+    /// Returns the byte range of a bucket of the run in the spill file.
     fn place(&self, bucket: usize) -> Range<u64> {
         let before = if bucket == 0 { 0 } else { self.ends[bucket - 1] };
         self.start + u64::from(before)..self.start + u64::from(self.ends[bucket])
@@ -63,7 +63,7 @@ impl Run {
 /// Postings of consecutive grams.
 #[derive(Debug, Default)]
 pub(super) struct Block {
-    /// Each gram with the number of its documents.
+    /// The grams, and the number of documents of each gram.
     pub(super) grams: Vec<(Gram, u32)>,
     /// The documents of all grams, one after the other, ascending within a gram.
     pub(super) docs: Vec<u32>,
@@ -87,13 +87,13 @@ struct PostingSpill {
 }
 
 impl PostingSpill {
-    /// Returns the bytes of a bucket in all runs.
+    /// Returns the total size of a bucket in all runs, in bytes.
     fn size(&self, bucket: usize) -> u64 {
         let size = |run: &Run| run.place(bucket).end - run.place(bucket).start;
         self.runs.iter().map(size).sum()
     }
 
-    /// Returns readers of one bucket in all runs. Each holds `buffer` bytes at a time.
+    /// Returns one reader per run for a bucket. Each reader buffers `buffer` bytes.
     ///
     /// The file is not mapped, because mapped pages count as memory of the process.
     fn readers(&self, bucket: usize, buffer: usize) -> Vec<RunReader<'_>> {
@@ -129,7 +129,7 @@ fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Resu
     Ok(())
 }
 
-/// Takes documents in doc-id order and gives their postings in gram order.
+/// An inverter of documents in doc-id order to postings in gram order.
 #[derive(Debug)]
 pub(super) struct Inverter {
     shared: Arc<SharedRuns>,
@@ -145,15 +145,15 @@ pub(super) struct Inverter {
 /// The memory and threads that a build may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources {
-    /// The most bytes of memory.
+    /// The maximum memory in bytes.
     pub memory: usize,
     /// Threads for the work.
     pub threads: usize,
 }
 
 impl Inverter {
-    /// Starts the workers. The spill file in `folder` has no name and disappears with the process.
-    /// `sample` are some of the texts to come, which have `total_bytes` together.
+    /// Starts the workers. The spill file in `folder` has no name and disappears with the process. `sample`
+    /// has some of the texts to add; `total_bytes` is the length of all texts to add.
     pub(super) fn start<'a>(
         folder: &Path,
         common: Arc<CommonGrams>,
@@ -196,7 +196,7 @@ impl Inverter {
         })
     }
 
-    /// Adds the next document with one or two texts; returns whether the loose form of one differs.
+    /// Adds the next document with one or two texts; returns whether a text differs from its loose form.
     pub(super) fn add(&mut self, doc: u32, text: &str, second: Option<&str>) -> io::Result<bool> {
         let mut differs = false;
         for text in [text, second.unwrap_or_default()] {
@@ -240,7 +240,7 @@ impl Inverter {
         Ok(())
     }
 
-    /// Gives the blocks of postings in gram order to `write`, which runs on this thread.
+    /// Calls `write` with the blocks of postings in gram order, on this thread.
     pub(super) fn finish(
         mut self,
         mut write: impl FnMut(Block) -> io::Result<()>,
@@ -257,7 +257,7 @@ impl Inverter {
         thread::scope(|scope| {
             for _ in 0..self.threads {
                 scope.spawn(|| {
-                    // Without this, the other threads would wait for the bucket of a thread that panics.
+                    // Without this guard, all other threads would wait forever if this thread panicked.
                     let closing = CloseOnUnwind(&queue);
                     while let Some(bucket) = queue.claim() {
                         queue.put(bucket, merge_whole(spill, bucket, most_merged));
@@ -296,27 +296,26 @@ impl Drop for Inverter {
     }
 }
 
-/// The bytes of text whose postings make one bucket, if there is memory for it.
+/// The bytes of text per bucket, if there is enough memory.
 const BUCKET: usize = 3_000_000;
 
-/// The least bytes of text for a bucket.
+/// The minimum bytes of text per bucket.
 const SMALLEST_BUCKET: usize = 200_000;
 
-/// The memory of a thread, in buckets: a bit more than a merge takes.
+/// The memory per thread, as a number of buckets. A merge takes a bit less.
 const BUCKETS_AT_ONCE: usize = 16;
 
-/// The number of buckets of the usual size that a bucket may hold and still be merged in one piece: the
-/// sample may have led to wrong sizes.
+/// A bucket may be this many times larger than planned and still be merged in one piece. Sizes differ from
+/// the plan, because the plan is based on a sample.
 const MERGED_AT_ONCE: usize = 4;
 
-/// The least number of slices of a long text in a job. The job is then at most a bit too large.
+/// The minimum number of slices of a long text per job. Slices are small, so that no job gets much too large.
 const SLICES_IN_JOB: usize = 8;
 
-/// Bytes that a slice of a text has in common with the next one: more than the longest gram, so
-/// that each gram is whole in one of them.
+/// The overlap of consecutive slices in bytes: longer than any gram, so that each gram is whole in a slice.
 const OVERLAP: usize = 4 * LONGEST;
 
-/// Cuts a text into slices of about `most` bytes that overlap. Together they have the text's grams.
+/// Cuts a text into slices of about `most` bytes that overlap. Together they have all grams of the text.
 fn slices(text: &str, most: usize) -> impl Iterator<Item = &str> {
     let most = most.max(2 * OVERLAP);
     let boundary = |at| (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
@@ -340,7 +339,7 @@ fn region(gram: Gram) -> usize {
 
 const REGIONS: usize = 0xC000;
 
-/// Returns the bucket of each region, such that all buckets get about as many grams of the sample.
+/// Returns the bucket of each region, such that all buckets get about the same number of sampled grams.
 fn balance<'a>(
     sample: impl Iterator<Item = &'a str>,
     common: &CommonGrams,
@@ -552,21 +551,21 @@ fn work(shared: &SharedRuns, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()
     }
 }
 
-/// Reads what [`Bucket::encode`] wrote.
+/// Reads the postings that [`Bucket::encode`] wrote.
 struct RunReader<'a> {
     file: &'a File,
     /// The bytes of the file that are not read yet.
     rest: Range<u64>,
     buffer: usize,
     bytes: Vec<u8>,
-    /// The place in `bytes`.
+    /// The read position in `bytes`.
     at: usize,
     gram: u64,
     first_doc: u32,
 }
 
 impl RunReader<'_> {
-    /// The most bytes of a gram's head, or of a number.
+    /// The maximum bytes of an encoded gram or number.
     const LONGEST_ITEM: usize = 32;
 
     /// Reads more of the file if the next item may not be whole in the buffer.
@@ -610,8 +609,8 @@ impl RunReader<'_> {
         Ok(number)
     }
 
-    /// Adds the documents of the gram that [`RunReader::advance`] moved to. If `last` is the first
-    /// of them, it is a document whose slices are in several runs, and is not added again.
+    /// Adds the documents of the gram that [`RunReader::advance`] moved to. Skips the first document if it
+    /// equals `last`: its slices are in several runs.
     fn read_docs(&mut self, last: Option<u32>, docs: &mut Vec<u32>) -> io::Result<()> {
         let count = self.number()?;
         let mut doc = self.first_doc;
@@ -676,10 +675,10 @@ fn merge(
     write(block)
 }
 
-/// The block of a bucket; `None` where the bucket is too large for one.
+/// The block of a bucket; `None` if the bucket is too large for one block.
 type Merged = io::Result<Option<Block>>;
 
-/// Hands out buckets to merge and returns their blocks in order. Few blocks wait at a time.
+/// A queue of buckets to merge. It returns their blocks in order, and limits the number of waiting blocks.
 struct Queue {
     state: Mutex<QueueState>,
     changed: Condvar,
@@ -723,7 +722,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Waits for the block of a bucket; returns `None` if the queue is closed before.
+    /// Waits for the block of a bucket; returns `None` if the queue closes first.
     fn take(&self, bucket: usize) -> Option<Merged> {
         let state = self.state.lock().expect("a merging thread panicked");
         let mut state = self

@@ -1,7 +1,7 @@
 //! A tantivy index of one segment whose posting lists are written without tantivy's own indexer.
 //!
-//! tantivy's indexing writer spends most of its time in its hash map of terms. So the lists are
-//! inverted elsewhere and written with tantivy's serializer; the result is an ordinary tantivy index.
+//! tantivy's indexing writer spends most of its time in its hash map of terms. So `super::invert` makes the
+//! lists, and tantivy's serializer writes them. The result is an ordinary tantivy index.
 
 use std::{
     fs::{self, File},
@@ -35,14 +35,13 @@ const MAPPED: [SegmentComponent; 6] = [
     SegmentComponent::Store,
 ];
 
-/// Returns whether tantivy still reads a file after the index was opened. It reads the other files only
-/// while it opens the index.
+/// Returns whether tantivy reads a file after the index was opened. tantivy reads all other files only during
+/// the opening.
 pub(super) fn is_read_later(name: &str) -> bool {
     name.ends_with(".term") || name.ends_with(".idx")
 }
 
-/// Returns a schema of text fields whose terms are not cut further. Fields are numbered in the
-/// order of their names.
+/// Returns a schema of text fields that are not tokenized. Fields are numbered in the order of `fields`.
 pub(super) fn schema(fields: &[&str], option: IndexRecordOption) -> Schema {
     let indexing = TextFieldIndexing::default()
         .set_tokenizer("raw")
@@ -57,10 +56,10 @@ pub(super) fn schema(fields: &[&str], option: IndexRecordOption) -> Schema {
     schema.build()
 }
 
-/// Makes an index in an empty folder, and its lists with `write`.
+/// Creates an index in an empty folder. `write` writes the posting lists.
 ///
-/// tantivy gets one empty document, whatever the lists hold: it would store five bytes for each document,
-/// and lists can be read without the number of documents.
+/// tantivy gets only one empty document, because it would store five bytes for each document. Reading the
+/// lists does not need the number of documents.
 pub(super) fn create(
     folder: &Path,
     schema: Schema,
@@ -127,7 +126,7 @@ fn is_as_written(path: &Path) -> io::Result<bool> {
     Ok(checksum(file.take(body), &Stop::never())? == footer.crc)
 }
 
-/// The registrations of the maps that tantivy reads lists from; they must live as long as the lists.
+/// The registrations of the mapped files that tantivy reads lists from. They must live as long as the lists.
 pub(super) struct ListMaps {
     _maps: Vec<(Registration, OwnedBytes)>,
 }
@@ -141,7 +140,7 @@ pub(super) fn open(folder: &Path) -> tantivy::Result<Option<(SegmentReader, List
     for component in MAPPED {
         let path = segment.relative_path(component);
         if directory.exists(&path)? {
-            // The directory maps a file once, so the segment reader gets the same map.
+            // The directory maps each file only once, so the segment reader gets this same map.
             let bytes = directory.open_read(&path)?.read_bytes()?;
             maps.push((map_faults::register(&bytes), bytes));
         }

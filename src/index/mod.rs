@@ -1,10 +1,10 @@
 //! The index of a database: posting lists of n-grams, a document store, term indexes and vectors.
 //!
-//! Documents are in result order: doc id 0 is the newest message. So the first verified candidates
-//! are the answer, a range of dates is an interval of doc ids, and a search ends with its last hit.
+//! Documents are in result order: doc id 0 is the newest message. So the first verified candidates are the
+//! answer, a range of dates is an interval of doc ids, and a search stops at its limit.
 //!
-//! Invariant: holds nothing that cannot be built again from the database.
-//! Invariant: may propose too many candidates, never too few.
+//! Invariant: everything in the index can be rebuilt from the database.
+//! Invariant: every match is among the candidates.
 
 mod activity;
 mod aggregate;
@@ -56,7 +56,7 @@ pub use trace::Trace;
 pub(crate) use vectors::{PackedQuery, pack};
 pub use vectors::{VectorBuilder, VectorOptions, VectorTable, Vectors};
 
-/// An error of an index. It never keeps a database from being searched.
+/// An error of an index. The database can still be searched without the index.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be written.
@@ -67,7 +67,7 @@ pub enum Error {
         /// The system's error.
         error: io::Error,
     },
-    /// A file does not have the content that was written.
+    /// A file differs from the content that was written.
     #[error("{path}: the index is damaged: {reason}")]
     Damaged {
         /// The folder of the index.
@@ -102,7 +102,7 @@ pub enum Error {
         /// The system's error.
         error: io::Error,
     },
-    /// Vectors cannot be opened right after they were written.
+    /// The vectors cannot be opened although they were just written.
     #[error("{}: the vectors that were just written cannot be read back", path.display())]
     Vanished {
         /// The folder of the segment.

@@ -26,37 +26,36 @@ use crate::{
     },
 };
 
-/// The most lists that are intersected. Each further list costs more than the candidates it saves.
+/// The maximum number of lists that are intersected. A further list costs more time than it saves.
 const MAX_LISTS: usize = 10;
 
-/// The most lists in a segment after the first. Later segments are small, so the grams that are
-/// rarest in the first one suffice.
+/// The maximum number of lists in later segments. They are small, so the grams that are rarest in the first
+/// segment suffice.
 const MAX_LATER_LISTS: usize = 4;
 
-/// The list length in a later segment below which verifying every message is cheaper than another
+/// The length of a list in a later segment up to which verifying all its messages is cheaper than another
 /// lookup.
 const SHORT_LIST: u32 = 16;
 
-/// If more than one in this many messages are candidates, reading the next message takes less time than
-/// looking it up in a list.
+/// A list with more than one in this many messages is not used: reading the next message takes less time than
+/// a lookup in the list.
 const MOST_SHARE: u32 = 2;
 
-/// The most lists of one run of a boolean query.
+/// The maximum number of lists for one run of a boolean query.
 const MAX_LISTS_OF_RUN: usize = 3;
 
 /// A request, parsed once for all segments.
 pub(super) struct GramQuery<'a> {
     pub(super) request: &'a Request,
     pub(super) matchers: Matchers,
-    /// The boolean queries to look up, for several texts or for regular expressions: first those of which
-    /// one must match, then those that must all match.
+    /// The boolean queries to look up, for several texts or for regular expressions. One of the first list
+    /// must match, and all of the second list.
     runs: Option<[Vec<RunQuery>; 2]>,
-    /// The signature query of each matcher: first of the matchers of which one must match, then of those that
-    /// must all match, then of those that exclude a message.
+    /// The signature query of each matcher, in the order `any`, `all`, `none` of the matchers.
     pub(super) signatures: Vec<SignatureQuery>,
-    /// Whether the only text is a gram: then a plain text that has the gram matches.
+    /// Whether the only searched text is exactly one gram. Then every plain text with this gram matches.
     pub(super) is_gram: bool,
-    /// The only text, if it is a run that is too common to have a list.
+    /// The only searched text, if it is a run that is too common to have a list.
     pub(super) common_run: Option<CommonRun>,
     /// Whether only shown texts count: a match in the title or in a stored text that is not shown is
     /// ignored.
@@ -67,9 +66,9 @@ pub(super) struct GramQuery<'a> {
 
 /// The grams to look up in the next segment.
 ///
-/// Every segment after the first, which is the largest, looks up only the grams that are rarest in
-/// the first one. A gram that is absent from a segment moves to the front, because it is likely to
-/// be absent from the next one too.
+/// The first segment is the largest. Later segments look up only the grams that are rarest in the first
+/// segment. A gram that is absent from a segment moves to the front, because it is likely to be absent from
+/// the next segment too.
 #[derive(Clone)]
 pub(super) struct QueryGrams {
     in_text: Vec<Gram>,
@@ -132,7 +131,7 @@ pub(super) struct Plan<'a> {
     roles: Roles,
     in_text: Lists<'a>,
     in_title: Lists<'a>,
-    /// Whether any text may match. Every message is then a candidate already, so titles are not looked up.
+    /// Whether any text may match. Then every message is a candidate, so titles are not looked up.
     any_text: bool,
     /// Whether the posting lists cannot narrow a boolean query, so that every message is a candidate.
     pub(super) is_scan: bool,
@@ -145,7 +144,7 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Finds the posting lists in a segment; `None` if nothing can match there.
+    /// Finds the posting lists in a segment; returns `None` if no message there can match.
     pub(super) fn new(
         segment: &'a SegmentReader,
         query: &GramQuery<'_>,
@@ -171,7 +170,7 @@ impl<'a> Plan<'a> {
             Some(_) => Some(Vec::new()),
             None => rarest_lists(segment, List::Text, &mut grams.in_text, trace)?,
         };
-        // A list with most of the messages hardly narrows the candidates, unless the query is one gram.
+        // A list with most of the messages hardly narrows the candidates. Only a query of one gram uses it.
         let most = if query.is_gram { u32::MAX } else { store.messages() / MOST_SHARE };
         let of_text = of_text.map(|mut lists| {
             lists.retain(|(info, _)| info.doc_freq <= most.max(SHORT_LIST));
@@ -207,7 +206,7 @@ impl<'a> Plan<'a> {
         }))
     }
 
-    /// Returns the plan with the candidates of a range of documents only.
+    /// Limits the plan to the candidates in a range of documents.
     pub(super) fn within(self, docs: Range<u32>) -> Plan<'a> {
         let (next, end) = (self.next.max(docs.start), self.end.min(docs.end));
         let irregular: Box<dyn Iterator<Item = u32>> = Box::new(self.store.irregular(next));
@@ -239,7 +238,7 @@ impl<'a> Plan<'a> {
             if self.turns.is_multiple_of(64) && stop() {
                 return None;
             }
-            // Only the lists have applied the filters; irregular messages have not passed them yet.
+            // The lists apply the filters themselves; irregular messages are filtered here.
             if accepts(doc) {
                 let by_title = self.any_text || title_doc == doc;
                 return Some(Candidate { doc, by_text: text_doc == doc, by_title });
@@ -265,7 +264,7 @@ impl<'a> Plan<'a> {
 }
 
 struct Roles {
-    /// Whether the request names no roles and accepts all.
+    /// Whether the request names no roles, so that every role is accepted.
     all: bool,
     /// Whether each role is accepted, by its number in the segment.
     accepted: Vec<bool>,
@@ -284,15 +283,15 @@ impl Roles {
 
 /// An intersection of posting lists and its next document.
 struct Lists<'a> {
-    /// `None` if nothing can match.
+    /// `None` if no document can match.
     lists: Option<Conjunction<'a>>,
     /// `None` before the first seek.
     doc: Option<u32>,
 }
 
 impl<'a> Lists<'a> {
-    /// Opens lists, and the role's list where that is the shortest: the roles of all messages are
-    /// known, so a longer list of a role saves nothing.
+    /// Opens lists, and the role's list only if that is the shortest: checking the role of each candidate is
+    /// cheaper than reading a longer list.
     fn open(
         segment: &SegmentReader,
         lists: Option<Vec<(TermInfo, List)>>,
@@ -309,7 +308,7 @@ impl<'a> Lists<'a> {
         Ok(Lists { lists: Some(lists), doc: None })
     }
 
-    /// Opens lists of titles, and the role's list where that is the shortest.
+    /// Opens lists of titles, and the role's list if that is the shortest.
     fn of_titles(
         segment: &'a SegmentReader,
         lists: Vec<(TermInfo, List)>,
@@ -327,7 +326,7 @@ impl<'a> Lists<'a> {
         Ok(found)
     }
 
-    /// Returns the first document at or after `target` and before `end`; [`END`] for none.
+    /// Returns the first document at or after `target` and before `end`; [`END`] if there is none.
     #[inline]
     fn seek(
         &mut self,
@@ -348,8 +347,8 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// Returns the lists of the rarest grams, the shortest first; none of them if any message may match,
-/// and `None` if a gram is absent, so that nothing can match.
+/// Returns the lists of the rarest grams, the shortest first. Returns no lists if any message may match, and
+/// `None` if a gram is absent, so that no message can match.
 fn rarest_lists(
     segment: &SegmentReader,
     list: List,
@@ -430,7 +429,7 @@ impl<'a> Looked<'a> {
     }
 }
 
-/// Looks boolean queries up in a segment.
+/// A lookup of boolean queries in a segment.
 struct Lookups<'a, 't> {
     segment: &'a SegmentReader,
     common: &'t CommonGrams,

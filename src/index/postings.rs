@@ -1,8 +1,8 @@
 //! The posting lists of a segment, in a tantivy index whose doc ids are places in result order.
 //!
-//! Three fields, whose postings hold documents only, without frequencies: the grams of the texts, the
-//! grams of the titles, the role. [`super::invert`] makes the lists of grams. The lists of titles hold
-//! conversations and not messages.
+//! There are three fields: the grams of the texts, the grams of the titles, and the role. Postings have no
+//! frequencies. [`super::invert`] makes the lists of grams. The lists of titles hold conversations and not
+//! messages.
 
 use std::{
     cmp::Reverse,
@@ -29,9 +29,9 @@ use crate::text::grams::Gram;
 /// A field of the tantivy index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
-    /// Grams of the text, and of the stored text where it differs.
+    /// Grams of the shown text, and of the stored text if it differs.
     Text,
-    /// Grams of titles, with conversations in the place of documents.
+    /// Grams of titles. The postings are conversations, not documents.
     Title,
     /// The whole role.
     Role,
@@ -54,7 +54,7 @@ pub(super) struct PostingsWriter<'a> {
 }
 
 impl PostingsWriter<'_> {
-    /// Writes the index into an empty folder; `progress` gets the last gram that is written.
+    /// Writes the index into an empty folder; calls `progress` with the last written gram.
     pub(super) fn write(
         self,
         folder: &Path,
@@ -114,7 +114,7 @@ impl std::fmt::Debug for Postings {
 }
 
 impl Postings {
-    /// Opens the index; returns `None` unless it is one.
+    /// Opens the index; returns `None` if it does not have exactly one segment.
     pub(super) fn open(folder: &Path) -> tantivy::Result<Option<Postings>> {
         let Some((reader, maps)) = lists::open(folder)? else { return Ok(None) };
         let list = |list: List| reader.inverted_index(list.field());
@@ -132,8 +132,8 @@ impl Postings {
         self.lists[list as usize].read_postings_from_terminfo(info, IndexRecordOption::Basic)
     }
 
-    /// Calls `each` with the terms of eight bytes, as packed grams, and their lists, from `start` to before
-    /// `end`, until it returns false.
+    /// Calls `each` with every packed gram of eight bytes from `start` to before `end`, and with its list.
+    /// Ends when `each` returns false.
     pub(super) fn grams_between(
         &self,
         list: List,
@@ -232,7 +232,7 @@ pub(super) struct DocTree<'a>(Node<'a>);
 enum Node<'a> {
     List(Box<SegmentPostings>),
     All(Vec<DocTree<'a>>),
-    /// The next document of each tree, the smallest first.
+    /// The trees, and a heap with the next document of each tree.
     OneOf(Vec<DocTree<'a>>, BinaryHeap<Reverse<(u32, usize)>>),
     Messages(Box<Messages<'a>>),
 }
@@ -296,8 +296,8 @@ impl<'a> DocTree<'a> {
     }
 }
 
-/// The messages of the conversations in a tree, ascending. Conversations are numbered in the order of
-/// their first messages, so a conversation with a higher number begins later.
+/// The messages of the conversations in a tree, ascending. A conversation with a higher number begins later,
+/// because conversations are numbered in the order of their first messages.
 struct Messages<'a> {
     store: &'a DocStore,
     conversations: DocTree<'a>,
@@ -340,7 +340,7 @@ fn first_from<'a>(
     Some((number, store.members(number)?))
 }
 
-/// The documents that are in every one of some lists, sets and trees; without lists, all documents.
+/// The intersection of lists, sets and trees of documents. Without any of them, it has all documents.
 pub(super) struct Conjunction<'a> {
     lists: Vec<SegmentPostings>,
     sets: Vec<DocBits>,
@@ -351,7 +351,7 @@ pub(super) struct Conjunction<'a> {
 pub(super) const END: u32 = TERMINATED;
 
 impl<'a> Conjunction<'a> {
-    /// Intersects lists, which are ordered from the shortest to the longest.
+    /// Returns the intersection of lists. The shortest list must come first, the longest last.
     pub(super) fn new(lists: Vec<SegmentPostings>) -> Conjunction<'a> {
         Conjunction { lists, sets: Vec::new(), trees: Vec::new() }
     }
@@ -366,8 +366,8 @@ impl<'a> Conjunction<'a> {
         self.trees.push(tree);
     }
 
-    /// Returns the first document at or after `target` and before `end` that is in all lists and
-    /// that `accepts` takes; [`END`] if there is none.
+    /// Returns the first document at or after `target` and before `end` that is in all lists and passes
+    /// `accepts`; [`END`] if there is none.
     ///
     /// Calls `accepts` before it looks at the longer lists. Calls `stop` from time to time, and returns
     /// [`END`] once `stop` returns true.

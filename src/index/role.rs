@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The marks in the keys of roles that need one: for a role that is a text, and for all others.
+/// The marks in role keys: for a role that is stored as a text, and for any other role.
 const TEXT_ROLE: char = 't';
 const OTHER_ROLE: char = 'o';
 
@@ -16,7 +16,7 @@ pub(super) fn role_key(role: &str, is_text: bool) -> Cow<'_, str> {
     }
 }
 
-/// Returns the role of a key, as text, and whether it is stored as a text.
+/// Returns the role of a key, and whether the database stores the role as a text.
 pub(super) fn role_of(key: &str) -> (&str, bool) {
     let Some(marked) = key.strip_prefix('\0') else { return (key, true) };
     match marked.strip_prefix(OTHER_ROLE) {

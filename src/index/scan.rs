@@ -1,7 +1,7 @@
-//! Verifies every message of a segment with several threads, in result order, batch by batch.
+//! Verifies all messages of a segment with several threads. Batches are in result order.
 //!
 //! A scan is only for queries that the posting lists cannot narrow. The first batches are small, so that a
-//! search that finds its hits soon reads little.
+//! search with early hits reads little.
 
 use std::{
     collections::VecDeque,
@@ -17,17 +17,17 @@ use super::{
 };
 use crate::{map_faults, model::Stop};
 
-/// The number of messages in the first batch, which one thread verifies, and in the largest batch.
+/// The number of messages in the first batch and in the largest batch. One thread verifies the first.
 const FIRST_BATCH: usize = 256;
 const LARGEST_BATCH: usize = 1 << 16;
 
-/// How many times larger each batch is than the one before.
+/// The growth factor of batches.
 const GROWTH: usize = 4;
 
-/// Messages that a thread takes at once.
+/// The number of messages that a thread takes at once.
 const PIECE: usize = 128;
 
-/// The most threads.
+/// The maximum number of threads.
 const MAX_THREADS: usize = 16;
 
 /// A scan of one segment.

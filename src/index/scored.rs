@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-/// A doc id and the score of its message for a query. They are ordered by score; of equal scores,
-/// the lower doc id is better.
+/// A doc id and the score of its message for a query, ordered by score. If scores are equal, the lower doc id
+/// is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScoredDoc {
     /// The doc id.

@@ -41,14 +41,14 @@ impl Found<'_, '_> {
         self.cursor.is_by_text(self.doc)
     }
 
-    /// Returns the message without reading its text: the searched text stands in its place.
+    /// Returns the message without reading its text. The searched text replaces the message's text.
     pub fn unread(&self) -> Hit<'_> {
         self.cursor.segment.data.store.hit_with(self.doc, self.request.text.as_str().into())
     }
 }
 
 impl Snapshot {
-    /// Gives the messages that match a request to `sink`, in result order.
+    /// Calls `sink` with each message that matches a request, in result order.
     pub fn search(
         &self,
         request: &Request,
@@ -74,7 +74,7 @@ impl Snapshot {
             stopped = stopped || stop.requested();
             stopped
         };
-        // The next match of each segment; the first of them in result order is the next hit.
+        // The next match of each segment. The next hit is the match that comes first in result order.
         let mut heads: Vec<Option<u32>> = Vec::with_capacity(cursors.len());
         for cursor in &mut cursors {
             heads.push(cursor.next(&mut is_stopped, &mut trace)?);
@@ -101,7 +101,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the place of the segment whose next match comes first, and that match.
+/// Returns the next match in result order, with the place of its segment.
 fn first(cursors: &[Cursor<'_>], heads: &[Option<u32>]) -> Option<(usize, u32)> {
     let store = |place: usize| &cursors[place].segment.data.store;
     let mut first: Option<(usize, u32)> = None;

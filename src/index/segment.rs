@@ -5,12 +5,12 @@
 //!     manifest        length, checksum and identity of each file
 //!     rows, columns   the document store
 //!     common          the grams that are common
-//!     plain           a bit for each message whose text folding changes in ASCII letters only
+//!     plain           a bit per message: whether folding changes only ASCII letters of its text
 //!     signatures        the signatures of long messages
 //!     grams/          the tantivy index
 //! ```
 //!
-//! Invariant: a segment that opens holds what its build wrote.
+//! Invariant: a segment that opens without an error has the bytes that its build wrote.
 
 use std::{
     io,
@@ -28,8 +28,7 @@ use super::{
     store::{DocStore, RowLayout},
 };
 
-/// The version of everything in a segment and in a snapshot. Other versions are not read but built
-/// again.
+/// The format version of segments and snapshots. An index of another version is built again.
 pub(super) const FORMAT: u32 = 9;
 
 /// The prefix of a segment's folder.
@@ -53,7 +52,7 @@ pub struct Size {
     pub index_bytes: u64,
     /// Bytes of the document store.
     pub store_bytes: u64,
-    /// The checksum by which a snapshot refers to the segment.
+    /// The checksum of the segment's manifest. Snapshots record it.
     pub(crate) manifest_checksum: u32,
 }
 
@@ -66,8 +65,8 @@ pub(super) struct SegmentManifest {
 }
 
 impl SegmentManifest {
-    /// Makes every file of a segment durable, and writes the manifest; returns it with its checksum.
-    /// `written` has all files but tantivy's.
+    /// Makes every file of a segment durable, and writes the manifest. Returns the manifest and its checksum.
+    /// `written` has all files except tantivy's.
     pub(super) fn seal(
         folder: &Path,
         layout: RowLayout,
@@ -94,7 +93,7 @@ impl SegmentManifest {
         self.bytes(|name| name == ROWS || name == COLUMNS)
     }
 
-    /// Returns the bytes of all other files.
+    /// Returns the bytes of all files except the document store's.
     pub(super) fn index_bytes(&self) -> u64 {
         self.bytes(|_| true) - self.store_bytes()
     }
@@ -110,15 +109,15 @@ pub(super) struct Segment {
     pub(super) store: DocStore,
     pub(super) postings: Postings,
     pub(super) signatures: Signatures,
-    /// The messages that have one text, which folding changes in ASCII letters only, and the loose form
-    /// not at all. If they have a gram, the text has it.
+    /// The messages with one text that equals its loose form and in which folding changes only ASCII letters.
+    /// If such a message has a gram, its text has this gram.
     pub(super) plain: DocBits,
     /// The packed grams that were common when the segment was built.
     pub(super) common: Vec<u64>,
     pub(super) folder: PathBuf,
     pub(super) text_bytes: u64,
     pub(super) manifest_checksum: u32,
-    /// The files that are mapped as long as the segment is open.
+    /// The files that stay mapped while the segment is open.
     mapped: Vec<OpenFile>,
 }
 
@@ -174,7 +173,7 @@ impl Segment {
         })
     }
 
-    /// Returns whether the files are as they were when they were opened.
+    /// Returns whether the files are unchanged since they were opened.
     pub(super) fn is_intact(&self) -> bool {
         self.mapped.iter().all(OpenFile::is_intact)
     }

@@ -1,10 +1,10 @@
-//! Signatures of long messages: in which pieces of a long text a run of characters may be.
+//! Signatures of long messages. A signature tells in which pieces of a long text a run of characters may be.
 //!
-//! Few messages are long, but they hold much of all text, and nearly every gram. So the posting lists
-//! propose long messages for queries that they do not match, and it takes long to read them. A signature is
-//! read instead. It has a table of bits: a row for each slot, a column for each piece of the text. A bit says
-//! that a trigram with this hash begins in the piece, or soon after it. All trigrams of a run begin
-//! where the run does or soon after, so a piece in which a run begins has the bits of all of them.
+//! Few messages are long, but a long message has nearly every gram. So the posting lists propose long
+//! messages for queries that do not match, and reading the texts takes long. The signature is read first. It
+//! is a table of bits: a row for each slot (a hash of trigrams), a column for each piece of the text. A bit
+//! is set if a trigram of the slot begins in the piece or soon after the piece. So a piece in which a run
+//! begins has the bits of all trigrams of the run.
 //!
 //! The file `signatures`, whose numbers are little-endian:
 //!
@@ -14,11 +14,11 @@
 //! the number of tables (u64)
 //! ```
 //!
-//! Trigrams are folded as [`crate::text::fold`] says, but have no loose form.
+//! Trigrams are folded ([`crate::text::fold`]), but not in loose form.
 //!
 //! This is a bit-sliced signature file of blocks (Faloutsos and Christodoulakis, "Signature files", 1984).
 //!
-//! Invariant: a piece in which a run begins is one of [`Signature::next`].
+//! Invariant: [`Signature::next`] finds every piece in which a run begins.
 
 use std::{
     io::{self, Write},
@@ -34,34 +34,34 @@ use crate::{
     text::{fold::fold, matcher::Matcher, pattern::Pattern, run_query::RunQuery},
 };
 
-/// The length in bytes from which on a text has a signature. A shorter text is read as fast as a signature.
+/// The minimum length in bytes of a text with a signature. A shorter text is read as fast as a signature.
 const LONG: usize = 4 << 10;
 
-/// The bytes of a piece: from the smallest to the usual size for most texts, and more where a text would
-/// have more than the most pieces.
+/// The limits for the bytes of a piece. Only a text that would have more than `MOST_PIECES` pieces has larger
+/// pieces.
 const SMALLEST_PIECE: usize = 512;
 const USUAL_PIECE: usize = 1 << 10;
 const MOST_PIECES: usize = 4 << 10;
 
-/// The number of slots, as a power of two. About two in five bits of a table are set: a run of five
-/// characters has three trigrams, and one piece of fifteen has them all by chance.
+/// The number of slots, as a power of two. About two in five bits of a table are set. So by chance, one piece
+/// in fifteen has all three trigrams of a run of five characters.
 const SLOT_BITS: u32 = 10;
 const SLOTS: usize = 1 << SLOT_BITS;
 
-/// A signature covers each piece and this many bytes after it, so that a run which begins near the end of
-/// a piece is found whole.
+/// A signature covers each piece and this many bytes after it, so that the piece has all trigrams of a run
+/// that begins near its end.
 const OVERLAP: usize = 256;
 
-/// The bytes of the longest character.
+/// The length of the longest UTF-8 character in bytes.
 const LONGEST_CHARACTER: usize = 4;
 
-/// The most characters of a run whose trigrams are looked up.
+/// The maximum number of characters of a run that are looked up.
 const MOST_CHARACTERS: usize = OVERLAP / LONGEST_CHARACTER;
 
-/// The most slots that are looked up of a run.
+/// The maximum number of slots that are looked up for a run.
 const MOST_SLOTS: usize = 16;
 
-/// The bytes of a table's entry, and of the number of tables after the entries.
+/// The size in bytes of a table's entry, and of the number of tables at the end of the file.
 const ENTRY: usize = 16;
 const COUNT: usize = 8;
 
@@ -143,12 +143,12 @@ pub(super) struct Signatures {
     entries_at: usize,
     /// The messages that have a signature, ascending.
     docs: Vec<u32>,
-    /// A bit for each message, set if the message has a signature: nearly every candidate has none.
+    /// A bit per message: whether it has a signature. This check is fast, and most messages have none.
     has: Vec<u64>,
 }
 
 impl Signatures {
-    /// Opens the signatures of a segment with `messages` messages; `None` if the file does not fit.
+    /// Opens the signatures of a segment with `messages` messages; `None` if the file is invalid.
     pub(super) fn open(file: Mapped, messages: u32) -> Option<Signatures> {
         let count_at = file.len().checked_sub(COUNT)?;
         let count = u64::from_le_bytes(file[count_at..].try_into().ok()?);
@@ -201,15 +201,14 @@ fn parsed(entry: &[u8]) -> (u32, u32, u64) {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signature<'a> {
     table: &'a [u8],
-    /// The bytes of a row.
+    /// The size of a row in bytes.
     width: usize,
-    /// The bytes of a piece.
+    /// The size of a piece in bytes.
     piece: usize,
 }
 
 impl Signature<'_> {
-    /// Returns the first piece from `from` on in which a run may begin whose grams hash to these rows of
-    /// the table.
+    /// Returns the first piece from `from` on that has the bits of all `slots`. A run may begin there.
     fn next(&self, slots: &[u16], from: usize) -> Option<usize> {
         let mut first = u8::MAX << (from % 8);
         for byte in from / 8..self.width {
@@ -227,7 +226,7 @@ impl Signature<'_> {
         None
     }
 
-    /// Returns whether a text may match a query, by its signature.
+    /// Returns whether the signature's text may match a query.
     pub(super) fn may_have(&self, query: &SignatureQuery) -> bool {
         match query {
             SignatureQuery::Anything => true,
@@ -237,8 +236,8 @@ impl Signature<'_> {
         }
     }
 
-    /// Returns whether `matches` holds for a part of the text in which a run may be. The parts are
-    /// whole characters, and one of them has the whole run if the text has it.
+    /// Returns whether `matches` is true for a part of the text in which a run may be. Parts are whole
+    /// characters. If the text has the run, one part has the whole run.
     pub(super) fn any_part(
         &self,
         (slots, characters): (&[u16], usize),
@@ -249,14 +248,14 @@ impl Signature<'_> {
         let begins = |byte: &u8| byte & 0xC0 != 0x80;
         let mut from = 0;
         while let Some(first) = self.next(slots, from) {
-            // Neighbouring pieces are one part.
+            // Consecutive pieces are read as one part.
             let mut last = first;
             while self.next(slots, last + 1) == Some(last + 1) {
                 last += 1;
             }
             let end = (last + 1) * self.piece + LONGEST_CHARACTER * characters;
             let (start, end) = ((first * self.piece).min(text.len()), end.min(text.len()));
-            // A character that begins before the end may have three more bytes behind it.
+            // A character that begins before `end` may have three more bytes after `end`.
             let read = (end + LONGEST_CHARACTER - 1).min(text.len());
             let part = text.part(start..read, buffer);
             let begin = part.iter().position(begins).unwrap_or(part.len());
@@ -271,12 +270,12 @@ impl Signature<'_> {
     }
 }
 
-/// A query for signatures: the slots that the signature of a matching text has.
+/// A query for signatures: the slots that every matching text has.
 #[derive(Debug)]
 pub(super) enum SignatureQuery {
-    /// Matches every text: a signature cannot tell.
+    /// Matches every text, because a signature cannot exclude any.
     Anything,
-    /// A run of known and any characters: the slots of its trigrams, and the number of its characters.
+    /// A run with known and unknown characters: the slots of its trigrams, and its number of characters.
     Run { slots: Vec<u16>, characters: usize },
     /// Matches if all of these queries match.
     All(Vec<SignatureQuery>),
@@ -285,7 +284,7 @@ pub(super) enum SignatureQuery {
 }
 
 impl SignatureQuery {
-    /// Returns a query that every text matches which the matcher matches.
+    /// Returns a query that matches at least the texts that the matcher matches.
     pub(super) fn new(matcher: &Matcher, pattern: Option<&Pattern<'_>>) -> SignatureQuery {
         match (matcher, pattern) {
             (Matcher::Regex(expression), _) => SignatureQuery::of_runs(expression.runs()),
@@ -308,7 +307,7 @@ impl SignatureQuery {
         }
     }
 
-    /// Returns the slots of some runs with exactly one unknown character between neighbouring runs.
+    /// Returns the query for consecutive runs with exactly one unknown character between two runs.
     fn run(runs: &[&str]) -> SignatureQuery {
         let mut characters: Vec<Option<char>> = Vec::new();
         for (place, run) in runs.iter().enumerate() {
@@ -336,7 +335,7 @@ mod tests {
 
     use super::*;
 
-    /// Makes the signatures of texts, which are numbered.
+    /// Makes the signatures of texts; the doc id is the text's place.
     fn signatures(texts: &[&str]) -> Signatures {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("signatures");
@@ -349,7 +348,7 @@ mod tests {
         Signatures::open(file, texts.len() as u32).expect("whole")
     }
 
-    /// Returns a long text of several scripts that never repeats for long.
+    /// Returns a long pseudo-random text with characters of several scripts.
     fn long_text(characters: usize, seed: u32) -> String {
         const LETTERS: [char; 12] =
             ['a', 'B', 'c', ' ', 'é', 'É', '日', '本', '\u{10348}', '\u{212A}', 'ß', '.'];

@@ -1,12 +1,11 @@
-//! Snapshots: the segments that together hold one state of a database, replaced as a whole.
+//! Snapshots: the segments that together hold one state of a database.
 //!
-//! A snapshot is a list of segments and of their deleted documents: messages that are no longer in
-//! the database, or not in this form. The file `deleted-0` has one bit per document of the first
-//! segment. A full build makes a snapshot of one segment. A refresh keeps the segments and adds one
-//! with the new and changed messages, like the runs of a log-structured merge tree (O'Neil and
-//! others, 1996).
+//! A snapshot is a list of segments and of their deleted documents: messages that the database no longer has,
+//! or has in another form. The file `deleted-0` has one bit per document of the first segment. A full build
+//! makes a snapshot of one segment. A refresh keeps the segments and adds a segment with the new and changed
+//! messages, like the runs of a log-structured merge tree (O'Neil and others, 1996).
 //!
-//! Invariant: a snapshot that opens holds what its build wrote.
+//! Invariant: a snapshot that opens without an error has the bytes that its build wrote.
 
 use std::{
     io,
@@ -32,15 +31,15 @@ pub(super) struct SnapshotManifest {
     segments: Vec<SegmentRecord>,
 }
 
-/// How the rows were read. Only rows that are read in the same way can be compared in a refresh.
+/// The way in which rows were read. A refresh can compare only rows that were read in the same way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// Whether contents were decoded as JSON parts.
     pub decoded: bool,
     /// Whether SQLite compares the roles of this database byte for byte.
     pub bytewise_roles: bool,
-    /// Whether rows can be told apart and ordered without SQLite: ids are texts and name one
-    /// conversation each, positions are integers or NULL.
+    /// Whether rows can be compared and ordered without SQLite: every id is a text and belongs to one
+    /// conversation, and every position is an integer or NULL.
     pub plain: bool,
 }
 
@@ -89,8 +88,8 @@ impl SnapshotBuilder {
         self.segments.push(SegmentToName { folder, manifest_checksum, deleted: None });
     }
 
-    /// Adds a segment of another snapshot. Its deleted documents stay deleted. The documents in `deleted`,
-    /// which are doc ids of that snapshot, become deleted too.
+    /// Adds a segment of another snapshot. Its deleted documents stay deleted. The documents in `deleted`
+    /// (doc ids of the other snapshot) become deleted too.
     pub fn keep(&mut self, snapshot: &Snapshot, segment: usize, deleted: &[u32]) {
         let reader = &snapshot.segments[segment];
         let messages = reader.data.store.messages();
@@ -243,7 +242,7 @@ impl Snapshot {
         self.segments.iter().for_each(|reader| reader.data.store.release());
     }
 
-    /// Returns whether the files have not changed since they were opened; costs a system call per file.
+    /// Returns whether the files are unchanged since they were opened. Costs a system call per file.
     pub fn is_intact(&self) -> bool {
         self.segments.iter().all(|reader| reader.data.is_intact())
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 pub(crate) struct GramUse {
     /// The gram, ASCII letters in lower case.
     pub(crate) gram: String,
-    /// Whether it was looked up in the titles rather than the texts.
+    /// Whether the gram was looked up in the titles and not in the texts.
     pub(crate) in_titles: bool,
-    /// The number of messages that hold the gram, or of conversations whose titles hold it, in the
-    /// segments in which it was looked up. Segments after the first are asked only for the rarest grams.
+    /// The number of messages (or titles) with the gram, in the segments in which it was looked up. In later
+    /// segments, only the rarest grams are looked up.
     pub(crate) messages: u32,
 }
 
@@ -19,9 +19,9 @@ pub(crate) struct GramUse {
 pub struct Trace {
     /// The grams whose posting lists the search used.
     pub(crate) grams: Vec<GramUse>,
-    /// How many `_` were expanded to narrow the candidates.
+    /// The number of `_` that were expanded to narrow the candidates.
     pub gaps: u64,
-    /// How many threads read all messages, because no gram narrows them; 0 if posting lists gave candidates.
+    /// The number of threads that read all messages, if no gram narrows the candidates; otherwise 0.
     pub scan_threads: usize,
     /// Messages that the lists proposed, within the dates and roles of the request.
     pub candidates: u64,
@@ -33,7 +33,7 @@ pub struct Trace {
     pub lookup: Duration,
     /// Time to intersect the lists and to verify candidates.
     pub search: Duration,
-    /// Time to make hits and to hand them over.
+    /// Time to make hits and to pass them to the caller.
     pub rows: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Message ids that are UUIDs, as sixteen bytes.
+//! Conversions between UUIDs as texts and as sixteen bytes, for message ids.
 
 /// Returns the bytes of a UUID in the form that [`format_uuid`] writes: lower case with hyphens.
 pub(super) fn parse_uuid(text: &str) -> Option<[u8; 16]> {

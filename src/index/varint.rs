@@ -1,4 +1,4 @@
-//! Variable-length numbers (LEB128): seven bits per byte, the lowest first; the top bit means that
+//! Variable-length numbers (LEB128): seven bits per byte, the lowest bits first. The top bit means that
 //! another byte follows.
 
 pub(crate) fn push_varint(out: &mut Vec<u8>, mut number: u64) {
@@ -9,7 +9,7 @@ pub(crate) fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Takes a number from the front of `bytes`. A number without its last byte ends with the bytes.
+/// Takes a number from the front of `bytes`. If its last byte is missing, the number ends with `bytes`.
 #[inline]
 pub(crate) fn take_varint(bytes: &mut &[u8]) -> u64 {
     let (mut number, mut shift) = (0, 0);

@@ -1,4 +1,4 @@
-//! Verification: reads candidates and tells whether they match.
+//! Verification: decides whether candidates match, by their texts and titles.
 
 use super::{
     plan::{Candidate, GramQuery},
@@ -9,29 +9,29 @@ use super::{
 };
 use crate::text::matcher::{Matcher, Matchers};
 
-/// The most conversations for which the result of comparing the title is remembered.
+/// The maximum number of titles per matcher whose results are cached.
 const CACHED_TITLES: usize = 64;
 
-/// The bytes at the beginning of a text that are likely to hold a common run.
+/// The number of bytes at the beginning of a text. A common run usually occurs there.
 const BEGINNING: usize = 1 << 10;
 
 /// A cache of conversation numbers, and whether each conversation's title matches.
 type Titles = [(u32, bool); CACHED_TITLES];
 
-/// Reads candidates and tells whether they match.
+/// A verifier of candidates.
 pub(super) struct Verifier<'a> {
     segment: &'a Segment,
     store: &'a DocStore,
     query: &'a GramQuery<'a>,
     matchers: &'a Matchers,
-    /// The only matcher, if the request has just one and a message must match it.
+    /// The matcher, if the request has only one and a message must match it.
     single: Option<&'a Matcher>,
     raw_content: bool,
-    /// The messages in whose text a character follows the only run of the query, if they are known.
+    /// The messages in which some character follows the query's only run, if known.
     followed: Option<&'a DocBits>,
-    /// A cache of the titles for each matcher.
+    /// A cache per matcher of whether titles match.
     titles: Vec<Titles>,
-    /// The buffer for the text that is compared.
+    /// A buffer for unpacked texts.
     buffer: Vec<u8>,
     /// The message whose text is at the beginning of `buffer`, as a hit has it, and the text's length.
     known: Option<(u32, usize)>,
@@ -61,13 +61,13 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Returns a verifier that reads little of most texts. `followed` has the messages in whose text a
-    /// character follows the query's run ([`Segment::followed`]). Titles do not count.
+    /// Returns a verifier that reads only a small part of most texts. `followed` has the messages in which
+    /// some character follows the query's run ([`Segment::followed`]). Titles do not count.
     pub(super) fn with_followed(self, followed: Option<&'a DocBits>) -> Verifier<'a> {
         Verifier { followed, ..self }
     }
 
-    /// Returns whether a message with one text has the common run, as far as little of the text tells.
+    /// Returns whether a message with one text has the common run; `None` if that takes the whole text.
     #[inline]
     fn has_run(&mut self, doc: u32) -> Option<bool> {
         let (followed, matcher) = (self.followed?, self.single?);
@@ -80,7 +80,7 @@ impl<'a> Verifier<'a> {
             return None;
         }
         if !is_followed {
-            // Nothing follows the run, so the text ends with it. Most texts end with another character.
+            // No character follows the run, so a matching text ends with it. Few texts do.
             let may_end = match (self.query.common_run, texts.shown.last()) {
                 (Some(run), Some(last)) => run.may_end_with(last),
                 _ => true,
@@ -104,7 +104,7 @@ impl<'a> Verifier<'a> {
         if let Some(matcher) = self.single {
             return self.has(matcher, 0, candidate);
         }
-        // Only for a single text do the posting lists tell whether the content or the title may match.
+        // With several matchers, the posting lists do not tell whether the text or the title may match.
         let candidate = Candidate { doc: candidate.doc, by_text: true, by_title: true };
         let matchers = self.matchers;
         let (any, all) = (matchers.any.len(), matchers.all.len());
@@ -180,8 +180,8 @@ impl<'a> Verifier<'a> {
         if known == doc { self.buffer.get(..length) } else { None }
     }
 
-    /// Returns whether a message that matches is known to match by its shown text: it has no other text, and
-    /// its title does not match.
+    /// Returns whether a matching message must match by its shown text: it has no other text, and its title
+    /// does not match.
     pub(super) fn is_by_text(&mut self, doc: u32) -> bool {
         let Some(matcher) = self.single else { return false };
         let texts = self.store.texts(doc);
@@ -190,7 +190,7 @@ impl<'a> Verifier<'a> {
             && !self.title_matches(matcher, 0, self.store.conversation(doc))
     }
 
-    /// Returns the signature of a message, if it has one that tells whether its text may match.
+    /// Returns the signature of a message, if there is one and it is valid for this query.
     #[inline]
     fn signature(&self, doc: u32) -> Option<Signature<'a>> {
         let signature = self.segment.signatures.of(doc)?;

@@ -1,9 +1,9 @@
-//! Expands the `_` of a pattern, to narrow the candidates if its runs alone propose too many.
+//! Expands the `_` of a pattern, to narrow the candidates. The literal runs alone may propose too many.
 //!
 //! A character that fills the `_` makes a run with its known neighbours. An expansion takes only the
 //! characters whose runs occur in some text. For each of these characters, the posting list of the run's
 //! rarest gram covers all matches; the union of these lists covers the matches of the pattern. An expansion
-//! takes half a millisecond, so a search does it only after it has read much and found little.
+//! takes half a millisecond, so a search expands only after many candidates did not match.
 
 use tantivy::postings::TermInfo;
 
@@ -14,16 +14,14 @@ use super::{
 };
 use crate::text::grams::{CommonGrams, WildcardGap};
 
-/// The most terms that are read to find characters beyond ASCII: more than a script has, read in some
-/// 2 ms.
+/// The maximum number of terms read to find non-ASCII characters. A script has fewer. Takes about 2 ms.
 const MAX_TERMS: u32 = 40_000;
 
-/// The most postings of an expansion, as a divisor of the number of messages. A longer expansion would
-/// hardly narrow the candidates.
+/// The maximum postings of an expansion: one per this many messages. More would hardly narrow the candidates.
 const MAX_SHARE: u64 = 4;
 
 impl Segment {
-    /// Returns the documents whose texts may match a gap; `None` if they are too many to be of use.
+    /// Returns the documents whose texts may match a gap; `None` if there are too many.
     pub(super) fn expand(
         &self,
         gap: &WildcardGap,

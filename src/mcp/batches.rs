@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The batches that are not answered yet.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
-    /// Whether the session's revision has batches.
+    /// Whether the session's protocol revision supports batches.
     pub(super) are_allowed: bool,
     open: Vec<Batch>,
 }
@@ -23,15 +23,15 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Returns the answers if they are complete; an array without requests has no answer.
+    /// Returns the array of answers; `None` if the batch has no answers.
     fn complete(self) -> Option<Value> {
         (!self.answers.is_empty()).then_some(Value::Array(self.answers))
     }
 }
 
 impl Batches {
-    /// Adds a batch before its requests are delivered; returns its answer if the batch has no
-    /// pending request.
+    /// Adds a batch whose requests are not delivered yet. If the batch has no pending request,
+    /// returns its answer instead.
     pub(super) fn begin(&mut self, batch: Batch) -> Option<Value> {
         if batch.waiting.is_empty() {
             return batch.complete();
@@ -40,13 +40,13 @@ impl Batches {
         None
     }
 
-    /// Returns whether a request of a batch is still without an answer.
+    /// Returns whether a request belongs to a batch and has no answer yet.
     pub(super) fn holds(&self, id: &RequestId) -> bool {
         self.open.iter().any(|batch| batch.waiting.contains(id))
     }
 
-    /// Adds the answer to a request of a batch; `None` for a cancelled request, which has no
-    /// answer. Returns the answer to the batch if it is complete.
+    /// Adds the answer to a request of a batch; `None` for a cancelled request, which gets no
+    /// answer. Returns the answer to the whole batch when its last request is answered.
     pub(super) fn answer(&mut self, id: &RequestId, answer: Option<Value>) -> Option<Value> {
         let at = self.open.iter().position(|batch| batch.waiting.contains(id))?;
         let batch = &mut self.open[at];

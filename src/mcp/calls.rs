@@ -1,4 +1,4 @@
-//! Tool calls: they run off the async threads, stop when the client no longer waits, and send progress.
+//! Tool calls. They run off the async threads, stop when the client no longer waits, and report progress.
 
 use std::{sync::Arc, time::Duration};
 
@@ -71,8 +71,8 @@ impl ClientSession {
         Ok(result.into())
     }
 
-    /// Runs work for a request off the async threads. The work is asked to stop when rmcp cancels the
-    /// request's token (the client cancelled it, or the answer is sent), or when the session is over.
+    /// Runs work for a request off the async threads. The work must stop when the session is over, or
+    /// when rmcp cancels the request's token: after the client's cancellation, or after the answer.
     pub(super) async fn work<T: Send + 'static>(
         &self,
         context: &RequestContext<RoleServer>,
@@ -112,7 +112,7 @@ impl ClientSession {
     }
 }
 
-/// Waits for work; sends a progress notification each second to a client that asked for progress.
+/// Waits for work. Sends a progress notification each second if the client asked for progress.
 async fn with_progress<T>(
     context: &RequestContext<RoleServer>,
     name: &str,

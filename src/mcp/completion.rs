@@ -66,7 +66,7 @@ pub(super) fn complete(
     Ok(CompleteResult::new(completion))
 }
 
-/// Returns a stop with the time limit of a completion: the user continues to type.
+/// Returns a stop with a short time limit, because the user continues to type.
 fn stop() -> Stop {
     Stop::after(Duration::from_secs(2))
 }
@@ -85,7 +85,7 @@ fn titles(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
     Ok(titles)
 }
 
-/// Returns the ids that begin with the typed text, else the ids of conversations whose title contains it.
+/// Returns the ids that begin with the text, or else the ids of titles that contain the text.
 fn ids(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
     let mut found =
         engine.find(&stop()).headings(&|_, id, _| id.to_lowercase().starts_with(typed))?;

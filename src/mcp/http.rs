@@ -1,7 +1,7 @@
-//! The protocol over HTTP: the server keeps no sessions, because each request is complete.
+//! The protocol over HTTP. The server keeps no sessions, because each request contains all that it needs.
 //!
-//! rmcp answers the requests. This file reads the bodies, as [`lines`](super::lines) reads lines:
-//! wrong messages get an error answer, and batches are split.
+//! The crate rmcp answers the requests. This module reads the bodies as [`lines`](super::lines)
+//! reads lines: invalid messages get an error answer, and batches are split.
 
 use std::{sync::Arc, time::Duration};
 
@@ -58,8 +58,8 @@ const INVALID_REQUEST: i64 = -32600;
 
 type McpService = StreamableHttpService<ClientSession, LocalSessionManager>;
 
-/// The services that answer requests, one for each kind of client: a request over HTTP does not
-/// contain the client's name.
+/// The services that answer requests, one for each kind of client. The `User-Agent` header tells
+/// the kind, because a request does not contain the client's name.
 #[derive(Clone)]
 struct McpServices {
     usual: McpService,
@@ -130,7 +130,7 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
     };
     match parse(&body) {
         LineAction::Deliver(_) => {
-            // The body was just checked to be UTF-8.
+            // `parse` has just checked that the body is UTF-8.
             let text = mend_surrogates(&String::from_utf8_lossy(&body)).into_owned();
             let mut text = text.trim_start_matches('\u{FEFF}').to_owned();
             if !takes_stream && let Ok(mut message) = serde_json::from_str::<Value>(&text) {
@@ -223,7 +223,7 @@ fn ask_for_no_messages(message: &mut Value) {
     }
 }
 
-/// Returns whether a body that could not be read is too long, or has no length in its header.
+/// Returns whether a body is too long, or may be, because no header gives its length.
 fn is_too_long(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     length.and_then(|length| length.parse::<usize>().ok()).is_none_or(|length| length > MOST_BYTES)

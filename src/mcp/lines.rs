@@ -1,7 +1,7 @@
 //! Messages as lines of standard input and output.
 //!
-//! rmcp's own transport drops a line that is not JSON, so the client waits for ever. It also drops
-//! lines above 16 MB, and a last line without a line break. This transport answers all these lines.
+//! The transport of the crate rmcp drops a line that is not JSON, so the client waits for ever. It also
+//! drops lines above 16 MB, and a last line without a line break. This transport answers all these lines.
 
 use std::{
     convert::Infallible,
@@ -38,7 +38,7 @@ const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 
-/// The fields to read from a line that has a number out of range.
+/// The fields that are read from a line with a number that is out of range.
 #[derive(Deserialize)]
 struct Envelope {
     id: Option<Value>,
@@ -58,7 +58,7 @@ pub struct Lines {
     outgoing: blocking::Sender<Vec<u8>>,
     /// Whether a request has begun the session; rmcp fails on a notification before such a request.
     has_begun: bool,
-    /// Cancelled [`GRACE`] after the end of input.
+    /// A token that is cancelled when [`GRACE`] has passed after the end of input.
     is_over: CancellationToken,
     batches: Arc<Mutex<Batches>>,
 }
@@ -84,7 +84,7 @@ pub(super) fn standard(is_over: CancellationToken) -> (Lines, OutputThread) {
     (lines, OutputThread(done))
 }
 
-/// Returns the reader of a session's input, its transport, and the lines to write.
+/// Returns the reader of a session's input, the transport of the session, and the queue of output lines.
 pub fn connected(
     read_ahead: usize,
     is_over: CancellationToken,
@@ -104,7 +104,7 @@ impl OutputThread {
     }
 }
 
-/// The reader of the input: answers a line or delivers its messages.
+/// The reader of the input. It delivers the messages of each line, or answers the line with an error.
 pub struct Input {
     session: mpsc::Sender<ClientJsonRpcMessage>,
     answers: blocking::Sender<Vec<u8>>,
@@ -127,7 +127,7 @@ impl Input {
         }
     }
 
-    /// Performs the action of a message; `None` if the session is over.
+    /// Performs the action of a message. Returns `None` if the session is over.
     fn take(&self, action: LineAction) -> Option<()> {
         match action {
             LineAction::Deliver(message) => {
@@ -224,12 +224,12 @@ pub(super) fn parse(bytes: &[u8]) -> LineAction {
     };
     let text = mend_surrogates(text);
     let problem = match serde_json::from_str(&text) {
-        // serde would read a list as the fields of a message.
+        // serde would also accept a JSON array as the fields of a message.
         Ok(message) if !text.starts_with('[') => return LineAction::Deliver(Box::new(message)),
         Ok(_) => String::new(),
         Err(error) => error.to_string(),
     };
-    // Only a line that is not a message is parsed again, to make an error answer.
+    // A line that is no valid message is parsed again, to find the right error answer.
     match serde_json::from_str::<Value>(&text) {
         // A line with a number out of range is still JSON, and may be a request that can be answered.
         Err(error) => match serde_json::from_str::<Envelope>(&text) {
@@ -295,7 +295,7 @@ impl Lines {
     }
 }
 
-/// Explains the error if rmcp answers with only the name of the method.
+/// Adds an explanation to rmcp's error for an unknown method, which is only the method's name.
 fn explain(message: &mut ServerJsonRpcMessage) {
     if let JsonRpcMessage::Error(answer) = message
         && answer.error.code == ErrorCode::METHOD_NOT_FOUND
@@ -346,7 +346,7 @@ impl Transport<RoleServer> for Lines {
                 return Some(message);
             }
         }
-        // rmcp sends answers for five more seconds, which is too long for a search.
+        // After the end of input, rmcp still sends answers for five seconds. Searches must end earlier.
         let is_over = self.is_over.clone();
         tokio::spawn(async move {
             tokio::time::sleep(GRACE).await;

@@ -1,7 +1,7 @@
-//! Log messages on standard error, and for clients that ask for them.
+//! Writes log messages to standard error, and sends them to clients that ask for them.
 //!
-//! The newest protocol revision has the log level in each request and deprecates the other log
-//! features. Most clients are older and set the level once.
+//! In the newest protocol revision, each request contains the log level, and the other log features
+//! are deprecated. Most clients are older and set the level once.
 
 #![expect(deprecated, reason = "clients of older revisions know no other way")]
 
@@ -20,11 +20,11 @@ use tokio::time::timeout;
 
 use crate::log::log;
 
-/// How long an answer waits for a message before it. Once the input has ended, messages are not sent.
+/// How long an answer waits until a log message is sent. After the end of input, no message is sent.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The log level of a client. The first level is above all levels, because some clients take the
-/// first line of output for their answer.
+/// The log level of a client. Until the client sets a level, no message is sent, because some
+/// clients read the first line of output as their answer.
 #[derive(Debug)]
 pub(super) struct ClientLog {
     threshold: AtomicU8,

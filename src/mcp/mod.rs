@@ -41,7 +41,7 @@ use crate::{
     tools::{self, Effect, Offer, Options},
 };
 
-/// How long the program waits at its end for stopped calls and for the last output.
+/// How long the program waits for stopped calls and for the last output before it ends.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(300);
 
 /// An error of serving MCP.
@@ -218,7 +218,7 @@ impl ServerHandler for ClientSession {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let is_removed = |method| is_newest(&context) && REMOVED.contains(&method);
-        // A known method comes here too if its parameters are wrong.
+        // This handler also gets known methods with wrong parameters.
         Err(match request.method.as_str() {
             "tools/call" => ErrorData::invalid_params(
                 "tools/call takes {\"name\": string, \"arguments\": object}",

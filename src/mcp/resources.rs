@@ -22,7 +22,7 @@ pub(super) const TEMPLATE: &str = "verbatim://conversation/{id}";
 /// The number of conversations on a page of the list.
 const PAGE: usize = 50;
 
-/// The number of conversations in the list; the template addresses all others.
+/// The maximum number of conversations in the list. Clients reach all others with the address template.
 const MOST: usize = 200;
 
 const MARKDOWN: &str = "text/markdown";
@@ -46,7 +46,7 @@ pub(super) fn list(
     let listed = sources.list(&Scope::default(), page, ListOptions::BRIEF, &Stop::never());
     let ListedPage { abouts, total, notes } = match listed {
         Ok(listed) => listed,
-        // The server may have started before its database exists.
+        // If the server started before the database was made, the list is empty.
         Err(error) if error.is_not_found() => ListedPage::default(),
         Err(error) => return Err(failed(&error)),
     };

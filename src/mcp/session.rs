@@ -12,11 +12,11 @@ use crate::{
     tools::{Offer, Options, Tool},
 };
 
-/// The number of concurrent calls; further calls wait.
+/// The maximum number of concurrent calls; further calls wait.
 pub(crate) const CONCURRENT_CALLS: usize = 8;
 
-/// The number of concurrent calls without an index, which can take minutes. The limit leaves room
-/// for other calls.
+/// The maximum number of concurrent calls without an index. Such calls can take minutes, and the
+/// limit leaves room for other calls.
 const CONCURRENT_SCANS: usize = 4;
 
 /// The state that all sessions of a server share.
@@ -40,7 +40,7 @@ impl ServerState {
 
 pub(super) struct ClientSession {
     pub(super) shared: Arc<ServerState>,
-    /// Cancelled some time after the client disconnects, to end its calls.
+    /// A token that is cancelled some time after the client disconnects, to end the client's calls.
     pub(super) is_over: CancellationToken,
     pub(super) log: ClientLog,
     /// Whether the session keeps no state between requests, as over HTTP.

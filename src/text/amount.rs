@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Formats numbers for people.
 
 /// Returns a number with thousands separators: `2,000`.
 pub(crate) fn grouped(number: u64) -> String {
@@ -19,7 +19,7 @@ pub(crate) fn counted(number: u64, unit: &str) -> String {
     format!("{} {unit}{plural}", grouped(number))
 }
 
-/// Returns a number of bytes: `340 KB`, `214 MB`, `1.2 GB`.
+/// Returns a size in bytes with a unit: `340 KB`, `214 MB`, `1.2 GB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} bytes"),

@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 
 /// Returns the text in the JSON of ChatGPT's `parts`; `None` if `stored` is not such JSON.
 ///
-/// The text is that of the strings and of the objects' `text`, one part per line. Objects without
-/// text add nothing. A lone surrogate, which JSON can write but no text can hold, becomes U+FFFD.
+/// The text consists of the strings and of the field `text` of the objects, one part per line. Objects
+/// without `text` add nothing. A lone surrogate is possible in JSON but not in a text, so it becomes U+FFFD.
 pub fn decode_parts(stored: &str) -> Option<String> {
     if !stored.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('[') {
         return None;
@@ -26,8 +26,8 @@ pub fn decode_parts(stored: &str) -> Option<String> {
     Some(texts.fold(first, |text, part| text + "\n" + &part))
 }
 
-/// Writes the text that [`decode_parts`] returns to `out`; returns whether `stored` is such JSON.
-/// Does not hold whole parts in memory.
+/// Writes the text that [`decode_parts`] would return to `out`; returns whether `stored` is the JSON of
+/// parts. Does not keep whole parts in memory.
 pub fn write_parts(stored: &str, out: &mut dyn Write) -> io::Result<bool> {
     if !stored.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('[') {
         return Ok(false);
@@ -39,7 +39,7 @@ pub fn write_parts(stored: &str, out: &mut dyn Write) -> io::Result<bool> {
     failed.map_or(Ok(is_parts), Err)
 }
 
-/// Writes the parts of an array one by one.
+/// A visitor that writes the parts of an array one by one.
 struct PartsWriter<'w> {
     out: &'w mut dyn Write,
     /// The error of `out`.
@@ -106,7 +106,7 @@ fn unescape(literal: &str, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&bytes[at.min(bytes.len())..])
 }
 
-/// The `text` of an object, as JSON.
+/// The field `text` of an object, as JSON.
 struct LongPart<'de>(Option<&'de RawValue>);
 
 impl<'de> Deserialize<'de> for LongPart<'de> {
@@ -129,7 +129,7 @@ impl<'de> Deserialize<'de> for LongPart<'de> {
                     if value.get().starts_with('"') {
                         text = Some(value);
                     } else {
-                        // The check is as strict as that of `Part`.
+                        // Other values are parsed too, so that this check is as strict as that of `Part`.
                         serde_json::from_str::<serde_json::Value>(&mend_surrogates(value.get()))
                             .map_err(de::Error::custom)?;
                     }
@@ -141,7 +141,7 @@ impl<'de> Deserialize<'de> for LongPart<'de> {
     }
 }
 
-/// Returns whether a key, as JSON, is `text`. Its letters may be written as escapes (`t\u0065xt`).
+/// Returns whether a key, given as JSON, is `text`. JSON may write its letters as escapes (`t\u0065xt`).
 fn is_text_key(json: &str) -> bool {
     const LONGEST: usize = r#""\u0074\u0065\u0078\u0074""#.len();
     json.len() <= LONGEST
@@ -167,7 +167,7 @@ pub fn mend_surrogates(json: &str) -> Cow<'_, str> {
                 at += 6;
                 copied = at;
             }
-            // Skip a backslash and the character it escapes, which may be another backslash.
+            // The escaped character is skipped too, because it may be another backslash.
             _ => at += 2,
         }
         at = at.min(bytes.len());
@@ -188,7 +188,7 @@ fn escape(json: &[u8], at: usize) -> Option<u16> {
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// A string, or an object's `text`.
+/// A string, or the field `text` of an object.
 struct Part(Option<String>);
 
 impl<'de> Deserialize<'de> for Part {

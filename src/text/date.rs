@@ -1,4 +1,4 @@
-//! Converts instants from text and numbers, and back.
+//! Converts texts and numbers to instants, and instants to texts.
 
 use chrono::{DateTime, NaiveDate};
 
@@ -13,10 +13,10 @@ pub enum Edge {
     End,
 }
 
-/// Returns the instant of a number of seconds since 1970; `None` if the number is not finite.
+/// Converts a number of seconds since 1970 to an instant; returns `None` if the number is not finite.
 ///
-/// The shortest decimal of the number counts, so that a REAL 1700000000.1 and a text
-/// "1700000000.1" are the same instant.
+/// Uses the shortest decimal form of the number, so that a REAL 1700000000.1 and a text "1700000000.1" are
+/// the same instant.
 pub fn from_number(seconds: f64) -> Option<Instant> {
     if !seconds.is_finite() {
         return None;
@@ -24,7 +24,7 @@ pub fn from_number(seconds: f64) -> Option<Instant> {
     from_decimal(&format!("{seconds}"))
 }
 
-/// Returns the instant of a text in a database: a decimal number of seconds, or ISO 8601.
+/// Parses a time in a database: a decimal number of seconds, or ISO 8601.
 pub fn from_stored(text: &str) -> Option<Instant> {
     let text = text.trim();
     from_decimal(text).or_else(|| parse_iso(text, Edge::Start))
@@ -58,12 +58,11 @@ fn from_decimal(text: &str) -> Option<Instant> {
     })
 }
 
-/// Parses an ISO 8601 date or date-time; `edge` says which end of the period a date alone means.
+/// Parses an ISO 8601 date or date-time. For a date alone, `edge` selects the start or end of the period.
 ///
 /// Accepts `YYYY`, `YYYY-MM`, `YYYY-MM-DD`, and a day followed by `T`, `t` or a space and
-/// `HH:MM[:SS[.fraction]]`, with `Z`, `±HH`, `±HHMM` or `±HH:MM`. It also accepts the
-/// basic forms `YYYYMMDD` and `HHMM[SS]`. No offset means UTC. The end of a date is its last
-/// millisecond.
+/// `HH:MM[:SS[.fraction]]`, with `Z`, `±HH`, `±HHMM` or `±HH:MM`. Also accepts the basic forms `YYYYMMDD` and
+/// `HHMM[SS]`. No offset means UTC. The end of a date is its last millisecond.
 pub fn parse_iso(text: &str, edge: Edge) -> Option<Instant> {
     let text = text.trim();
     if !text.is_ascii() {
@@ -184,13 +183,13 @@ fn midnight(day: NaiveDate) -> i64 {
     day.and_time(chrono::NaiveTime::MIN).and_utc().timestamp()
 }
 
-/// Returns `YYYY-MM-DD HH:MM` in UTC; `None` if the calendar does not reach that far.
+/// Returns an instant as `YYYY-MM-DD HH:MM` in UTC; `None` if it is outside the calendar's range.
 pub fn to_minute(instant: Instant) -> Option<String> {
     let time = DateTime::from_timestamp(instant.seconds, instant.nanos)?;
     Some(time.format("%Y-%m-%d %H:%M").to_string())
 }
 
-/// Returns the instant in ISO 8601 with `Z`, with as many digits of a second as it needs.
+/// Returns an instant in ISO 8601 with `Z`, with only as many fractional digits as needed.
 pub fn to_iso(instant: Instant) -> Option<String> {
     let time = DateTime::from_timestamp(instant.seconds, instant.nanos)?;
     Some(time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true))

@@ -1,7 +1,7 @@
-//! Regular expressions, within bounds of memory.
+//! Regular expressions with bounded memory.
 //!
-//! Parsing an expression takes at most about 12 MB, and compiling it up to three times the compiled
-//! program. Many at once cost little more, because they take turns. Matching takes linear time.
+//! Parsing takes at most about 12 MB, and compiling up to three times the size of the compiled program.
+//! Expressions are compiled one at a time, so many take little more. Matching takes linear time.
 
 use std::{
     ops::Range,
@@ -15,30 +15,30 @@ use regex_syntax::{
 
 use super::{run_query::RunQuery, snippet};
 
-/// The longest expression in bytes.
+/// The maximum length of an expression in bytes.
 pub const MAX_PATTERN_BYTES: usize = 10_000;
 
-/// The largest compiled expression in bytes. `\w{100}` takes 6 MB, a thousand names take 1 MB.
+/// The maximum size of a compiled expression in bytes. `\w{100}` takes 6 MB, a thousand names take 1 MB.
 pub const MAX_PROGRAM_BYTES: usize = 12 << 20;
 
-/// The most memory of each thread for the states of a compiled expression. A thousand words take
-/// more than 1 MB; with too little memory, matching takes 50 times as long.
+/// The maximum memory per thread for the states of a compiled expression. A thousand words take more than 1
+/// MB. With too little memory, matching takes 50 times as long.
 pub const MAX_STATES_BYTES: usize = 8 << 20;
 
-/// The most classes (`[a-z]`, `\w`) in an expression. `\pL` takes 40 kB when it is parsed.
+/// The maximum number of classes (`[a-z]`, `\w`) in an expression. Parsing `\pL` takes 40 kB.
 const MAX_CLASSES: usize = 300;
 
-/// The most characters of an error in an expression.
+/// The maximum length of an error message about an expression, in characters.
 const MAX_EXPLANATION: usize = 1000;
 
-/// Held while an expression is compiled, so that many at once take no more memory than one.
+/// A lock that is held during a compilation, so that many compilations take no more memory than one.
 pub static COMPILING: Mutex<()> = Mutex::new(());
 
 /// The reason why an expression is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(unnameable_types, reason = "programs read its message, in the errors that hold it")]
 pub enum ExpressionError {
-    /// The expression does not parse; the text shows where.
+    /// The expression cannot be parsed. The text shows where.
     #[error("not a regular expression: {0}")]
     Syntax(String),
     /// The expression is too long.
@@ -46,7 +46,7 @@ pub enum ExpressionError {
     Long {
         /// The length of the expression.
         bytes: usize,
-        /// The longest expression that is accepted.
+        /// The maximum length that is accepted.
         most: usize,
     },
     /// The expression has too many classes (`[a-z]`, `\w`).
@@ -54,7 +54,7 @@ pub enum ExpressionError {
     Classes {
         /// The number of classes in the expression.
         classes: usize,
-        /// The most classes that are accepted.
+        /// The maximum number of classes that is accepted.
         most: usize,
     },
     /// The expression takes too much memory.
@@ -63,13 +63,13 @@ pub enum ExpressionError {
          repeat less in it ({{…}})"
     )]
     Large {
-        /// The most bytes that a compiled expression may take.
+        /// The maximum size of a compiled expression in bytes.
         most: usize,
     },
 }
 
 impl ExpressionError {
-    /// Returns the error of a compiler of expressions.
+    /// Converts an error message of the compiler to an error.
     pub fn of_compiler(pattern: &str, error: &str, most: usize) -> ExpressionError {
         match error.contains("size limit") {
             true => ExpressionError::Large { most },
@@ -112,9 +112,9 @@ pub struct RegexPattern {
 /// A compiled expression.
 #[derive(Debug)]
 enum Program {
-    /// Takes texts without a check that they are UTF-8.
+    /// Matches bytes, without a check that they are UTF-8.
     Bytes(regex::bytes::Regex),
-    /// The expression matches an empty text too. Only this form never does so within a character.
+    /// For an expression that matches an empty text. Only this form never matches inside a character.
     Text(regex::Regex),
 }
 
@@ -154,12 +154,12 @@ impl RegexPattern {
         Ok(RegexPattern { program, runs: RunQuery::of_expression(&hir) })
     }
 
-    /// The runs of characters that every text has that matches.
+    /// Returns the runs of characters that every matching text has.
     pub fn runs(&self) -> &RunQuery {
         &self.runs
     }
 
-    /// Returns whether the expression matches in bytes that are UTF-8.
+    /// Returns whether the expression matches in `text`, which should be UTF-8.
     #[inline]
     pub fn matches(&self, text: &[u8]) -> bool {
         match &self.program {
@@ -184,8 +184,7 @@ impl RegexPattern {
     }
 }
 
-/// Returns whether an expression has an upper-case letter; the letter of an escape such as `\W` does not
-/// count.
+/// Returns whether an expression has an upper-case letter. Letters of escapes such as `\W` do not count.
 pub fn has_uppercase(pattern: &str) -> bool {
     struct Letters;
 

@@ -5,39 +5,39 @@ use memchr::{memchr2, memmem};
 /// A run of characters without wildcards, prepared for fast search.
 #[derive(Debug)]
 pub(super) enum Literal {
-    /// Bytes without ASCII letters, or of a case-sensitive pattern.
+    /// Bytes to compare exactly: they have no ASCII letters, or the pattern is case-sensitive.
     Exact(Box<memmem::Finder<'static>>),
     /// A single letter in both cases.
     Letter(u8),
-    /// Bytes to compare in either ASCII case; the search probes the two bytes that should be rarest.
+    /// Bytes to compare in either ASCII case. The search probes the two bytes that are probably rarest.
     Folded { bytes: Vec<u8>, first: ByteProbe, second: ByteProbe },
 }
 
-/// A byte of a literal, or of one of its letters in another case.
+/// A test for one byte of a literal, in any case of its letter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByteProbe {
     pub(super) place: usize,
-    /// The byte at this place, with all bits set in which the cases of the letter differ.
+    /// The byte to find. All bits in which the cases of the letter differ are set.
     byte: u8,
     /// The bits in which the cases differ; 0 for a letter without cases. With several such bits, the probe
-    /// also finds bytes that no case has.
+    /// may also find bytes of other letters.
     bits: u8,
 }
 
 impl ByteProbe {
-    /// Returns the probe for a place of a literal in lower case, of which only ASCII has cases.
+    /// Returns the probe for a place of a lower-case literal. Only ASCII letters match in both cases.
     fn of(bytes: &[u8], place: usize) -> ByteProbe {
         let byte = bytes[place];
         ByteProbe { place, byte, bits: if byte.is_ascii_alphabetic() { 0x20 } else { 0 } }
     }
 
-    /// Returns the probe for a place with any of some bytes.
+    /// Returns the probe for a place that may have any of `bytes`.
     pub(super) fn any_of(place: usize, bytes: &[u8]) -> ByteProbe {
         let byte = bytes.iter().fold(0, |all, byte| all | byte);
         ByteProbe { place, byte, bits: bytes.iter().fold(0, |bits, other| bits | (byte ^ other)) }
     }
 
-    /// Returns how many bytes of a text the probe finds, as a rank: higher is more.
+    /// Returns a rank of how many bytes of a text the probe finds: the higher, the more.
     pub(super) fn frequency(self) -> u32 {
         /// A bit that may be 0 or 1 doubles the number of bytes that the probe finds, approximately.
         const OF_BIT: u32 = 8;
@@ -51,7 +51,7 @@ impl ByteProbe {
     }
 }
 
-/// Bytes that [`find_probed`] compares at once: one for each bit of a word.
+/// The number of bytes that [`find_probed`] compares at once: one for each bit of a word.
 const STRIDE: usize = 64;
 
 impl Literal {
@@ -95,8 +95,8 @@ impl Literal {
     }
 }
 
-/// Returns the leftmost place where `length` bytes match. `is_match` is asked only where both probes,
-/// of which `first` comes first, find their bytes.
+/// Returns the leftmost place where `length` bytes match. Calls `is_match` only where both probes find their
+/// bytes. `first` must be to the left of `second`.
 #[inline]
 pub(super) fn find_probed(
     text: &[u8],
@@ -105,8 +105,7 @@ pub(super) fn find_probed(
     second: ByteProbe,
     is_match: impl Fn(usize) -> bool,
 ) -> Option<usize> {
-    // A match may begin at any of `starts` places. The slices hold, for each of them, the two
-    // bytes that are compared.
+    // A match may begin at any of `starts` places. The two slices have the two probed bytes for each place.
     let starts = (text.len() + 1).checked_sub(length)?;
     let firsts = &text[first.place..first.place + starts];
     let seconds = &text[second.place..second.place + starts];
@@ -136,9 +135,9 @@ pub(super) fn find_probed(
     None
 }
 
-/// Returns a bit for each place: whether both bytes are there.
+/// Returns a bit for each place: whether both probes find their bytes there.
 ///
-/// It has no branches, so that the compiler vectorises it on any machine.
+/// The loop has no branches, so that the compiler can vectorise it on any processor.
 fn agreeing(a: &[u8; STRIDE], first: ByteProbe, b: &[u8; STRIDE], second: ByteProbe) -> u64 {
     let mut both = [0u8; STRIDE];
     for ((both, a), b) in both.iter_mut().zip(a).zip(b) {
@@ -154,9 +153,9 @@ fn agreeing(a: &[u8; STRIDE], first: ByteProbe, b: &[u8; STRIDE], second: BytePr
     places
 }
 
-/// Returns how often a byte occurs in prose, code and ids, as a rank: higher is more frequent.
+/// Returns a rank of how often a byte occurs in prose, code and ids: the higher, the more often.
 ///
-/// Only the speed of a search depends on it.
+/// The rank affects only the speed of a search.
 pub(super) fn frequency(byte: u8) -> u8 {
     const BY_FREQUENCY: &[u8] = b" etaoinsrlhdcumpfgybw.v,k\n0-1/_2:\"3x=4()5'86970j;qz*`{}<>";
     match BY_FREQUENCY.iter().position(|known| *known == byte) {
@@ -168,7 +167,7 @@ pub(super) fn frequency(byte: u8) -> u8 {
     }
 }
 
-/// Returns the bytes of a run, with ASCII letters in lower case unless their case matters.
+/// Returns the bytes of a run, with ASCII letters in lower case unless the search is case-sensitive.
 pub(super) fn lowered(run: &str, case_sensitive: bool) -> Vec<u8> {
     if case_sensitive { run.as_bytes().to_vec() } else { run.to_ascii_lowercase().into_bytes() }
 }

@@ -1,12 +1,12 @@
 //! Unicode's simple case folding: one form for all the cases of a letter.
 //!
-//! A character stays one character, so `ß` and `ẞ` are the same letter but `ss` is not. The Turkish
-//! `İ` and `ı` are letters of their own.
+//! Every character folds to one character. So `ß` and `ẞ` are equal, but neither equals `ss`. The Turkish `İ`
+//! and `ı` fold to themselves.
 
-/// The letters that change, of Unicode 16 (`CaseFolding.txt`, statuses C and S): the first and the
-/// last letter of a range, the distance between neighbours, and the folded form of the first letter.
+/// The letters that folding changes in Unicode 16 (`CaseFolding.txt`, statuses C and S): the first and the
+/// last letter of a range, the distance between two letters of it, and the folded form of the first letter.
 ///
-/// Indexed grams are folded with this table: a change needs a new format number of the index.
+/// Indexed grams are folded with this table, so a change of the table needs a new format number of the index.
 #[rustfmt::skip]
 const FOLDS: [[u32; 4]; 210] = [
     [0x41, 0x5A, 1, 0x61], [0xB5, 0xB5, 1, 0x3BC], [0xC0, 0xD6, 1, 0xE0], [0xD8, 0xDE, 1, 0xF8],
@@ -76,10 +76,10 @@ const FOLDS: [[u32; 4]; 210] = [
 /// The number of pages of 256 characters up to the last letter that changes.
 const PAGES: usize = 0x1EA;
 
-/// Pages on which a letter changes, and one on which none does.
+/// The number of pages with changed letters, and one page for all other pages.
 const CHANGED_PAGES: usize = 27;
 
-/// A table of two levels: a letter's page, and the bits of the letter that folding flips.
+/// A two-level table: the page of a letter, and the bits of the letter that folding flips.
 struct Table {
     pages: [u8; PAGES],
     flips: [[u16; 256]; CHANGED_PAGES],
@@ -110,8 +110,7 @@ const fn table() -> Table {
     table
 }
 
-/// Returns the form that a letter has in common with its other cases. Any other character, and a
-/// letter without cases, is returned as it is.
+/// Returns the folded form of a letter, which all its cases share. Returns any other character unchanged.
 #[inline]
 pub fn fold(character: char) -> char {
     if character.is_ascii() {
@@ -125,7 +124,7 @@ pub fn fold(character: char) -> char {
     }
 }
 
-/// Returns the characters that fold to a folded one, itself among them.
+/// Returns all characters that fold to `folded`, including `folded` itself.
 pub fn cases(folded: char) -> impl Iterator<Item = char> {
     let code = u32::from(folded);
     let others = FOLDS.iter().filter_map(move |[first, last, step, to]| {

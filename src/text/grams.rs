@@ -1,8 +1,7 @@
-//! The n-grams of a text that are indexed, and the n-grams that a query looks up.
+//! Extracts the n-grams of a text for the index, and the n-grams that a query looks up.
 //!
-//! Grams are runs of 1 to 8 characters, folded as [`super::fold`] says. So one index proposes the
-//! candidates of searches that ignore the case of all letters, of ASCII letters, or of none. The index
-//! holds, once for each text:
+//! Grams are runs of 1 to 8 folded characters ([`super::fold`]). So one index serves searches that ignore the
+//! case of all letters, of ASCII letters, or of none. The index has the following grams of each text:
 //!
 //! 1. every trigram;
 //! 2. every 1-gram and 2-gram that is not common, and every ASCII character;
@@ -11,17 +10,15 @@
 //! 4. each whole word of up to seven ASCII characters, or of up to two others, that is a common gram but
 //!    not a frequent word: `t` is in most texts, but seldom a word.
 //!
-//! A text gives these grams as it is, and also in its loose form ([`super::loose`]), so that the
-//! index also proposes the candidates of searches that ignore accents.
+//! The grams of a text's loose form ([`super::loose`]) are indexed too, for searches that ignore accents.
 //!
-//! The set of common grams is counted in a sample and stored with the index. Any set is correct, as
-//! long as texts and queries use the same one. Thanks to the extensions, the longest indexed gram at
-//! a position of a query is seldom common, even where its trigram is. Cho and Rajagopalan had the
-//! idea to index the shortest gram that is rare enough: "A fast regular expression indexing engine"
-//! (ICDE 2002).
+//! The common grams are counted in a sample and stored with the index. Any set is correct, as long as texts
+//! and queries use the same set. With the extensions, the longest indexed gram at a position of a query is
+//! seldom common, even if its trigram is. The idea to index the shortest gram that is rare enough is from Cho
+//! and Rajagopalan, "A fast regular expression indexing engine" (ICDE 2002).
 //!
-//! Invariant: a text that a pattern matches holds every gram of [`query_grams`] of that pattern. So
-//! does the loose form of a text for the loose form of a pattern.
+//! Invariant: if a pattern matches a text, the text has all grams that [`query_grams`] returns for the
+//! pattern. The same holds for the loose forms of the pattern and the text.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -35,24 +32,24 @@ use super::{
     word_break::{self, Class},
 };
 
-/// The longest gram, in characters.
+/// The maximum length of a gram in characters.
 pub const LONGEST: usize = 8;
 
-/// A gram, packed so that numeric order is the order of its term's bytes.
+/// A packed gram. Numeric order equals the byte order of the terms.
 ///
-/// An ASCII gram has one byte for each character, from the top, then zeros. Any other gram has the
-/// top bit set, then 21 bits for each of at most three characters. A whole word is the gram of its
+/// An ASCII gram has one byte per character, from the highest byte on, then zeros. Any other gram has the
+/// highest bit set, and 21 bits for each of up to three characters. A whole word is the gram of its
 /// characters after a NUL, which no other gram has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gram(pub u64);
 
 const WIDE: u64 = 1 << 63;
 
-/// Counters in the first count of sampled grams: 4 MiB, which partly stay in the cache.
+/// The number of counters for the first count of sampled grams: 4 MiB, partly in the cache.
 const SIEVE: usize = 1 << 20;
 
 impl Gram {
-    /// Packs one to three characters, or up to eight ASCII characters; none may be NUL.
+    /// Packs one to three characters, or up to eight ASCII characters. NUL is not allowed.
     fn pack(characters: &[char]) -> Gram {
         if characters.iter().all(char::is_ascii) {
             let packed = characters.iter().fold(0, |sum, c| sum << 8 | u64::from(*c as u8));
@@ -82,7 +79,7 @@ impl Gram {
         matches!(self.0 >> 42, 0..=0x3FFF | 0x20_0000)
     }
 
-    /// Returns the gram's bytes as a term: ASCII unchanged, other grams as the packed number.
+    /// Returns the gram as a term: the characters of an ASCII gram, the packed number of any other gram.
     pub fn term(self, buffer: &mut [u8; 8]) -> &[u8] {
         *buffer = self.0.to_be_bytes();
         if self.0 & WIDE != 0 {
@@ -113,14 +110,14 @@ pub struct CommonGrams {
     all: HashSet<u64, BuildHasherDefault<Mix>>,
     /// A bitmap of the ASCII grams of one to three characters, for the inner loop.
     short: Vec<u64>,
-    /// A bitmap of the hashes of all other grams. It alone rejects nearly every gram that is not in
-    /// the set.
+    /// A bitmap of the hashes of all other grams. The bitmap rejects nearly every gram that is not in the
+    /// set.
     long: Vec<u64>,
 }
 
 impl CommonGrams {
-    /// A gram is common if at least this share of the sampled texts holds it. Among the settings
-    /// whose median search takes less than 100 µs, 2 % makes the smallest index of a million messages.
+    /// A gram is common if at least this share of the sampled texts has it. Of the shares with a median
+    /// search time below 100 µs, 2 % gives the smallest index of a million messages.
     pub const SHARE: f64 = 0.02;
 
     /// A word is frequent if at least this share of the sampled texts has it as a whole word: then
@@ -129,9 +126,9 @@ impl CommonGrams {
 
     /// Counts the grams of sampled texts and collects the common ones.
     ///
-    /// It goes level by level, as Agrawal and Srikant's Apriori does: a gram can be common only if
-    /// it is common without its last character and also common without its first character.
-    /// [`GramTokenizer`] relies on this property of the set.
+    /// Works level by level, like Apriori (Agrawal and Srikant): a gram can be common only if the gram
+    /// without its last character and the gram without its first character are common. [`GramTokenizer`]
+    /// relies on this property of the set.
     pub fn of_sample<'a>(texts: impl Iterator<Item = &'a str>) -> CommonGrams {
         let mut characters: Vec<char> = Vec::new();
         let mut ends = Vec::new();
@@ -143,7 +140,7 @@ impl CommonGrams {
         }
         let least = ((ends.len() as f64 * CommonGrams::SHARE).ceil() as u32).max(2);
         let mut common = CommonGrams::from_packed(&[]);
-        // The length of the longest gram that begins at each place and is known to be common.
+        // For each place, the length of the longest known common gram that begins there.
         let mut level: Vec<u8> = characters.iter().map(|_| 0).collect();
         for length in 1..LONGEST {
             let shorter = (length - 1) as u8;
@@ -155,8 +152,8 @@ impl CommonGrams {
                     && (length <= 3 || gram.iter().all(char::is_ascii));
                 may_be.then(|| Gram::pack(gram))
             };
-            // Most grams are rare, and a table of them would be large. A first count by hash slot
-            // rejects nearly all of them.
+            // Most grams are rare, and a table of all would be large. A first count by hash slot rejects most
+            // rare grams.
             let mut sieve = vec![0u32; SIEVE];
             let slot = |gram: Gram| mix(gram.0) as usize % SIEVE;
             for gram in (0..characters.len()).filter_map(|at| candidate(&level, at)) {
@@ -183,7 +180,7 @@ impl CommonGrams {
             }
             for at in (0..characters.len()).rev() {
                 if candidate(&level, at).is_some_and(|gram| common.contains(gram)) {
-                    // The next place has its new level already, and levels never decrease.
+                    // The next place already has its new level, but levels never decrease.
                     level[at] = length as u8;
                 }
             }
@@ -251,7 +248,7 @@ impl CommonGrams {
     }
 }
 
-/// Bits of the bitmap for longer grams: 32 KiB. A large corpus has some twenty thousand such grams.
+/// The bits of the bitmap for longer grams: 32 KiB. A large corpus has about twenty thousand such grams.
 const SLOTS: usize = 1 << 18;
 
 /// Returns the slot of a longer gram: upper bits of its hash, because the set uses the lower bits.
@@ -267,7 +264,7 @@ fn short_place(gram: Gram) -> usize {
     a << 14 | b << 7 | c
 }
 
-/// Splits texts into the grams that are indexed.
+/// A tokenizer that splits texts into the grams to index.
 #[derive(Debug, Default)]
 pub struct GramTokenizer {
     folded: Vec<u8>,
@@ -309,11 +306,11 @@ impl GramTokenizer {
     }
 }
 
-/// Calls `emit` with the grams of ASCII characters. `seen` has a bit for each character that has occurred.
+/// Calls `emit` with the grams of an ASCII run. `seen` has a bit for each character that occurred already.
 #[inline]
 fn cut_ascii(folded: &[u8], common: &CommonGrams, seen: &mut u128, emit: &mut impl FnMut(Gram)) {
-    // The length of the longest common gram at the last place. At the next place the longest one is
-    // at most one character shorter, because every suffix of a common gram is common.
+    // The length of the longest common gram at the last place. At the next place it is at most one character
+    // shorter, because every suffix of a common gram is common.
     let mut known = 0usize;
     for at in 0..folded.len() {
         let (eight, length) = match folded.get(at..at + 8) {
@@ -347,7 +344,7 @@ fn cut_ascii(folded: &[u8], common: &CommonGrams, seen: &mut u128, emit: &mut im
     }
 }
 
-/// Calls `emit` with the grams of up to three characters that begin here and are longer than `ascii`.
+/// Calls `emit` with the grams of more than `ascii` and up to three characters that start `characters`.
 fn cut_wide(characters: &[char], common: &CommonGrams, ascii: usize, emit: &mut impl FnMut(Gram)) {
     for length in ascii + 1..=characters.len().min(3) {
         let gram = Gram::pack(&characters[..length]);
@@ -410,8 +407,8 @@ pub fn word_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
     grams
 }
 
-/// Returns the grams that every text matching the pattern holds: the longest indexed gram at each
-/// position of each run, sorted, each once.
+/// Returns grams that every matching text has: the longest indexed gram at each position of each run, sorted,
+/// without repeats.
 ///
 /// The list is empty if no gram of the pattern is indexed. Then any text may match.
 pub fn query_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
@@ -430,15 +427,15 @@ pub fn query_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
     grams
 }
 
-/// Returns the gram that one or two characters are, if it is indexed.
+/// Returns the gram of one or two characters, if it is indexed.
 fn short_gram(run: &[char], common: &CommonGrams) -> Option<Gram> {
     let gram = Gram::pack(run);
     let is_character = run.len() == 1 && run[0].is_ascii();
     (is_character || !common.contains(gram)).then_some(gram)
 }
 
-/// Returns the first characters of the run that is the whole pattern, folded; `None` if folding changes
-/// more than its ASCII letters.
+/// Returns the first characters, folded, of a pattern that is a single run. Returns `None` for other
+/// patterns, or if folding changes more than ASCII letters.
 fn only_run(pattern: &Pattern<'_>) -> Option<Vec<char>> {
     let [part] = &pattern.segments[..] else { return None };
     let [run] = part.runs[..] else { return None };
@@ -446,8 +443,8 @@ fn only_run(pattern: &Pattern<'_>) -> Option<Vec<char>> {
     is_folded.then(|| run.chars().take(LONGEST + 1).map(fold).collect())
 }
 
-/// Returns the gram that is the whole pattern, if it is indexed and folding changes only its ASCII letters.
-/// If folding changes only ASCII letters of a text too, a text with the gram matches by `LIKE`.
+/// Returns the gram that is the whole pattern, if the gram is indexed and folding changes only its ASCII
+/// letters. Then `LIKE` matches every text with the gram in which folding changes only ASCII letters.
 pub fn only_gram(pattern: &Pattern<'_>, common: &CommonGrams) -> Option<Gram> {
     let characters = only_run(pattern)?;
     match characters.len() {
@@ -459,14 +456,14 @@ pub fn only_gram(pattern: &Pattern<'_>, common: &CommonGrams) -> Option<Gram> {
     }
 }
 
-/// A run of two characters that is a whole pattern and too common to have a posting list.
+/// A run of two characters that is a whole pattern and so common that it has no posting list.
 ///
-/// A text holds the run if it holds a trigram that begins with it, or if it ends with the run.
+/// A text has the run if it has a trigram that begins with the run, or if it ends with the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommonRun([char; 2]);
 
 impl CommonRun {
-    /// Returns the run that is the whole pattern, as [`only_gram`] does for grams that are indexed.
+    /// Returns the run that is the whole pattern, if it is not indexed; for indexed grams see [`only_gram`].
     pub fn of(pattern: &Pattern<'_>, common: &CommonGrams) -> Option<CommonRun> {
         let run = only_run(pattern)?;
         let two = <[char; 2]>::try_from(&run[..]).ok()?;
@@ -477,7 +474,7 @@ impl CommonRun {
     #[inline]
     pub fn may_end_with(self, last: u8) -> bool {
         let second = self.0[1];
-        // A character beyond ASCII may be a form of one of ASCII.
+        // A non-ASCII character may be another case of an ASCII letter.
         !last.is_ascii() || !second.is_ascii() || char::from(last.to_ascii_lowercase()) == second
     }
 
@@ -499,9 +496,9 @@ impl CommonRun {
 
 /// A single `_` of a pattern with its neighbouring characters, folded.
 ///
-/// A character that fills the gap makes a run with its neighbours, and every gram of that run is
-/// known. Few characters occur there in any text, so the posting lists tell which documents hold
-/// one of these runs.
+/// Each character that may fill the gap makes a run with the neighbouring characters, and the grams of this
+/// run can be looked up. Only few characters occur there in any text. So the posting lists tell which
+/// documents have one of these runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WildcardGap {
     left: Vec<char>,
@@ -537,20 +534,20 @@ impl WildcardGap {
         (0..=last).map(|at| longest_at(&run[at..], common)).collect()
     }
 
-    /// Returns the range of packed trigrams that begin with the last characters before the gap and
-    /// then a character beyond ASCII. The end is exclusive.
+    /// Returns the range of packed trigrams that have the last characters before the gap, followed by a
+    /// non-ASCII character. The end is exclusive.
     pub fn wide_range(&self) -> (Gram, Gram) {
         let mut start = self.left.clone();
         start.push('\u{80}');
         let mut end = self.left.clone();
         end.push(char::MAX);
-        // ASCII before a wide character makes a wide gram: pack them as one.
+        // A gram is wide if any of its characters is wide, so they are packed together.
         let (start, end) = (Gram::pack(&start[..start.len().min(3)]), Gram::pack(&end));
-        // The end is after the last character in the third place, which is the gap or follows the gap.
+        // The end allows any character in the third place, which is the gap or the place after the gap.
         (start, Gram(end.0 | 0x1F_FFFF))
     }
 
-    /// Returns the character that a packed trigram in [`WildcardGap::wide_range`] has at the gap.
+    /// Returns the character in the place of the gap, for a packed trigram from [`WildcardGap::wide_range`].
     pub fn filling(&self, gram: Gram) -> Option<char> {
         let shift = 42 - 21 * self.left.len();
         char::from_u32((gram.0 >> shift & 0x1F_FFFF) as u32)
@@ -576,7 +573,7 @@ fn mix(key: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// Hashes packed grams. They are well-spread integers except for zeros in their low bits.
+/// A hasher for packed grams, which are well-spread integers except for zeros in their low bits.
 #[derive(Clone, Default)]
 struct Mix(u64);
 

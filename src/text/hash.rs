@@ -1,16 +1,16 @@
-//! A hash that is the same in every version of the program, because files hold it.
+//! A hash function that stays the same in every version of the program, because hashes are stored in files.
 
 /// Returns the 64-bit FNV-1a hash of some bytes.
 ///
-/// Source: Fowler, Noll and Vo, `draft-eastlake-fnv`. The standard library's hashers promise no
-/// stable result, so nothing that is stored may depend on them.
+/// Source: Fowler, Noll and Vo, `draft-eastlake-fnv`. The standard library's hashers are not stable, so
+/// stored data must not depend on them.
 pub fn fnv1a(bytes: &[u8]) -> u64 {
     let mut hash = Fnv1a::default();
     hash.write(bytes);
     hash.finish()
 }
 
-/// The 64-bit FNV-1a hash of several values, one after the other.
+/// A 64-bit FNV-1a hasher for several values, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Fnv1a(u64);
 

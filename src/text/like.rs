@@ -1,16 +1,15 @@
 //! SQLite's `LIKE '%…%'`, outside SQLite.
 //!
-//! The semantics are those of SQLite with default settings
-//! (<https://www.sqlite.org/lang_expr.html#like>, `patternCompare` in its `func.c`): `%` stands for
-//! any characters, `_` for exactly one, ASCII letters match in either case, every other character
-//! only itself, and a text ends at its first NUL.
+//! The semantics are those of SQLite with default settings (<https://www.sqlite.org/lang_expr.html#like>,
+//! `patternCompare` in `func.c`). `%` matches any characters, and `_` exactly one. ASCII letters match in
+//! either case, and all other characters match only themselves. A text ends at its first NUL.
 //!
-//! Invariant: for every text, [`LikePattern::matches`] answers as SQLite's `LIKE` does. Property tests
-//! compare them.
+//! Invariant: for every text, [`LikePattern::matches`] returns the same result as SQLite's `LIKE`. Property
+//! tests compare the two.
 
 use std::ops::Range;
 
-/// The longest pattern that SQLite's LIKE takes, in bytes, with a `%` at either end.
+/// The maximum length in bytes of a pattern for SQLite's LIKE, including a `%` at each end.
 pub const MOST_PATTERN_BYTES: usize = 50_000;
 
 use memchr::memchr;
@@ -20,22 +19,22 @@ use super::{
     pattern::Pattern,
 };
 
-/// A matcher for `LIKE '%' || text || '%'`: finds the text anywhere in another one.
+/// A matcher for `LIKE '%' || text || '%'`: finds the text anywhere in another text.
 #[derive(Debug)]
 pub struct LikePattern {
-    /// The pattern's segments between `%`. Each covers a fixed number of characters, so taking the
-    /// leftmost match of each in turn finds a match whenever there is one.
+    /// The pattern's segments between `%`. Each segment has a fixed number of characters. So taking the
+    /// leftmost match of each segment in turn finds every matching text.
     segments: Vec<LikeSegment>,
-    /// The pattern's characters for texts that are not [`is_regular`].
+    /// The pattern's characters, to match texts that are not [`is_regular`].
     characters: Vec<u32>,
     case_sensitive: bool,
 }
 
-/// A stretch of a pattern between two `%`: characters and `_`.
+/// A part of a pattern between two `%`: characters and `_`.
 #[derive(Debug)]
 struct LikeSegment {
     before: Vec<Atom>,
-    /// The run that should be rarest; `None` where the segment is only `_`.
+    /// The run that is probably rarest; `None` if the segment has only `_`.
     anchor: Option<Literal>,
     after: Vec<Atom>,
 }
@@ -50,7 +49,7 @@ enum Atom {
 }
 
 impl LikePattern {
-    /// Parses the text of a query; `%` and `_` in it are wildcards.
+    /// Parses the text of a query, in which `%` and `_` are wildcards.
     #[cfg(any(test, feature = "internals"))]
     pub fn parse(text: &str, case_sensitive: bool) -> LikePattern {
         LikePattern::new(&Pattern::parse(text), case_sensitive)
@@ -69,17 +68,17 @@ impl LikePattern {
         }
     }
 
-    /// Returns whether the pattern matches every text, as an empty pattern and `%` do.
+    /// Returns whether the pattern matches every text: it is empty or has only `%`.
     pub fn matches_all(&self) -> bool {
         self.segments.is_empty()
     }
 
-    /// Returns whether every match has as many characters as the pattern: there is no `%` in it.
+    /// Returns whether every match has as many characters as the pattern, because the pattern has no `%`.
     pub fn is_of_one_length(&self) -> bool {
         self.segments.len() == 1
     }
 
-    /// Returns how many segments the pattern has between its `%`.
+    /// Returns the number of the pattern's segments between `%`.
     pub(super) fn segments(&self) -> usize {
         self.segments.len()
     }
@@ -103,10 +102,10 @@ impl LikePattern {
         true
     }
 
-    /// Returns whether the pattern matches somewhere in any bytes, decoded as SQLite decodes them.
+    /// Returns whether the pattern matches somewhere in `text`, which may be any bytes, decoded as in SQLite.
     pub fn matches_irregular(&self, text: &[u8]) -> bool {
-        // The pattern begins and ends with `%`: match greedily, and on failure go back to the last
-        // `%`.
+        // The pattern begins and ends with `%`. So this matches greedily, and on failure goes back to the
+        // last `%`.
         let (mut rest, mut next) = (Characters(text), 0);
         let (mut retry_rest, mut retry_next) = (rest, 0);
         while next < self.characters.len() {
@@ -128,14 +127,14 @@ impl LikePattern {
         true
     }
 
-    /// Returns the byte spans of all matches in a text, as [`LikePattern::first_spans`] does.
+    /// Returns the byte spans of all matches in a text; see [`LikePattern::first_spans`].
     #[cfg(any(test, feature = "internals"))]
     pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
         self.first_spans(text, usize::MAX)
     }
 
-    /// Returns the byte spans of successive matches in a text, which do not overlap. Stops once there are
-    /// `most` spans, but completes the last match.
+    /// Returns the byte spans of consecutive matches in a text without overlaps. Stops after `most` spans,
+    /// but completes the last match.
     ///
     /// Each match gives one span for each segment between the `%`. A pattern of wildcards alone has
     /// no spans.
@@ -204,7 +203,7 @@ impl LikeSegment {
     }
 }
 
-/// Matches atoms forwards from `at`; returns where they end.
+/// Matches atoms forwards from `at`; returns the end of the match.
 fn forward(text: &[u8], mut at: usize, atoms: &[Atom], case_sensitive: bool) -> Option<usize> {
     for atom in atoms {
         match atom {
@@ -221,7 +220,7 @@ fn forward(text: &[u8], mut at: usize, atoms: &[Atom], case_sensitive: bool) -> 
     Some(at)
 }
 
-/// Matches atoms backwards, so that they end at `at`; returns where they start, at `floor` or later.
+/// Matches atoms backwards from `at`; returns the start of the match, which is at least `floor`.
 fn backward(
     text: &[u8],
     floor: usize,
@@ -278,7 +277,7 @@ pub fn is_regular(text: &[u8]) -> bool {
     memchr(0, text).is_none() && std::str::from_utf8(text).is_ok()
 }
 
-/// The characters of a text up to its first NUL, decoded as SQLite's `sqlite3Utf8Read` does.
+/// The characters of a text up to its first NUL, decoded like SQLite's `sqlite3Utf8Read`.
 #[derive(Clone, Copy)]
 struct Characters<'a>(&'a [u8]);
 

@@ -1,13 +1,13 @@
-//! Finds a literal text: no wildcards, and letters in any case unless their case matters.
+//! Finds a literal text without wildcards. Letters match in any case, unless the search is case-sensitive.
 //!
-//! A text matches if it contains the needle, both folded as [`super::fold`] says.
-//! Bytes that are not UTF-8 count as U+FFFD, as they are shown, and a NUL is a character like others.
+//! A text matches if the folded text contains the folded needle ([`super::fold`]). Bytes that are not UTF-8
+//! count as U+FFFD, because they are shown so. A NUL is an ordinary character.
 //!
-//! Most letters take as many bytes in each case, so a match has a known length, and a search for two
-//! of its bytes finds it. The few other letters (`K` for `k`, `ſ` for `s`, `ẞ` for `ß`) are rare: a
-//! text that has one of them is folded character by character.
+//! Most letters have the same length in each case, so a match has a known length, and a search for two of its
+//! bytes finds it. Other letters (`K` for `k`, `ſ` for `s`, `ẞ` for `ß`) are rare: a text with one is folded
+//! character by character.
 //!
-//! Invariant: [`LiteralPattern::matches`] tells whether [`LiteralPattern::first_spans`] has spans.
+//! Invariant: [`LiteralPattern::matches`] is true exactly if [`LiteralPattern::first_spans`] returns spans.
 
 use std::{
     collections::BTreeMap,
@@ -25,21 +25,21 @@ use super::{
 #[derive(Debug)]
 pub struct LiteralPattern {
     quick: QuickSearch,
-    /// The characters, folded.
+    /// The folded characters of the text.
     folded: Vec<char>,
-    /// For each number of characters that match, how many still match without the first ones: the
-    /// failure function of Knuth, Morris and Pratt.
+    /// The failure function of Knuth, Morris and Pratt: for each number of matching characters, the length of
+    /// the longest proper suffix that is also a prefix.
     borders: Vec<usize>,
-    /// Finders for the beginnings of those cases of the letters that take more or fewer bytes.
+    /// Finders for other cases of the letters that have another number of bytes.
     odd_cases: Vec<Finder<'static>>,
 }
 
-/// Finds the matches in which every character has its usual number of bytes.
+/// A search for matches in which every character has its usual number of bytes.
 #[derive(Debug)]
 enum QuickSearch {
-    /// No letter beyond ASCII has another case of the same length, or the case matters.
+    /// No non-ASCII letter has another case of the same length, or the search is case-sensitive.
     Plain(Literal),
-    /// Other texts: the number of bytes, and the two bytes to probe first.
+    /// For all other texts: the number of bytes, and the two bytes to probe first.
     Probed { length: usize, first: ByteProbe, second: ByteProbe },
 }
 
@@ -60,7 +60,7 @@ impl LiteralPattern {
         }
     }
 
-    /// Returns whether the text is somewhere in bytes that are UTF-8.
+    /// Returns whether the pattern occurs in `text`, which should be UTF-8.
     #[inline]
     pub fn matches(&self, text: &[u8]) -> bool {
         self.quick.find(text, &self.folded).is_some()
@@ -86,7 +86,7 @@ impl LiteralPattern {
         spans
     }
 
-    /// Calls `each` with matches until it breaks off; `each` returns where the next match may begin.
+    /// Calls `each` with matches until `each` breaks. `each` returns where the next match may begin.
     pub(super) fn find_all(
         &self,
         text: &str,
@@ -146,7 +146,7 @@ impl QuickSearch {
                 probes.push(ByteProbe::any_of(probes.len(), &bytes));
             }
         }
-        // A letter beyond ASCII has two bytes at least.
+        // There are at least two probes, because a non-ASCII letter has at least two bytes.
         probes.select_nth_unstable_by_key(1, |probe| (probe.frequency(), probe.place));
         let (one, other) = (probes[0], probes[1]);
         let (first, second) = if one.place < other.place { (one, other) } else { (other, one) };
@@ -169,7 +169,7 @@ impl QuickSearch {
     }
 }
 
-/// Returns whether bytes begin with characters that fold to these.
+/// Returns whether `bytes` begin with characters that fold to `folded`.
 fn folds_to(mut bytes: &[u8], folded: &[char]) -> bool {
     folded.iter().all(|folded| {
         let length = folded.len_utf8();
@@ -185,9 +185,9 @@ fn cases_of_same_length(folded: char) -> impl Iterator<Item = char> {
 
 /// Returns finders for the cases of letters that take more or fewer bytes than the folded letter.
 ///
-/// Such cases of one script are neighbours: one finder for their common beginning serves several.
+/// In one script, such cases often share their first bytes, so one finder serves several cases.
 fn odd_cases(folded: &[char]) -> Vec<Finder<'static>> {
-    /// The bytes at the beginning that are searched: all of these cases take two bytes at least.
+    /// The number of shared first bytes that are searched. All such cases have at least two bytes.
     const BEGINNING: usize = 2;
 
     let mut letters = folded.to_vec();
@@ -209,7 +209,7 @@ fn odd_cases(folded: &[char]) -> Vec<Finder<'static>> {
     finders.collect()
 }
 
-/// Returns, for each number of characters that match, how many still match if the first are dropped.
+/// Returns the failure function of a needle; see the field `borders`.
 pub(super) fn borders(folded: &[char]) -> Vec<usize> {
     let mut borders = vec![0; folded.len()];
     let mut matched = 0;
@@ -258,7 +258,7 @@ mod tests {
         assert!(sensitive.matches("xÉ_".as_bytes()) && !sensitive.matches("xé_ Éa".as_bytes()));
     }
 
-    /// The first two places where a letter beyond ASCII can be probed are its own bytes.
+    /// Tests single letters, so that both probes are in the bytes of one letter.
     #[test]
     fn every_letter_in_every_case() {
         for letter in ('\0'..=char::MAX).filter(|letter| fold(*letter) != *letter).map(fold) {

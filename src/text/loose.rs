@@ -1,10 +1,10 @@
-//! The loose form of a text: without accents and width.
+//! The loose form of a text, without accents and without differences of width.
 //!
-//! The loose form is Unicode's form NFKD without marks. Syllables of Hangul are composed again, so that a
-//! syllable does not match inside another. `cafe` is the loose form of `café`, `テスト` that of `ﾃｽﾄ`.
+//! The loose form is Unicode's form NFKD without marks. Hangul syllables are composed again, so that a
+//! syllable does not match inside another one. `cafe` is the loose form of `café`, `テスト` that of `ﾃｽﾄ`.
 //!
-//! Invariant: [`LoosePattern`] finds a text in another if this holds for their folded loose
-//! forms. [`windows`] and the text itself hold every run of up to eight characters of the folded loose form.
+//! Invariant: [`LoosePattern`] finds a needle if the text's folded loose form contains the needle's. The text
+//! and its [`windows`] have every run of up to eight characters of the folded loose form.
 
 use std::{
     collections::VecDeque,
@@ -19,19 +19,19 @@ use super::{fold::fold, grams::LONGEST, literal::LiteralPattern};
 #[derive(Clone, Copy, Debug)]
 struct LooseChar {
     character: char,
-    /// The bytes of the text that the character stands for, with the marks after them.
+    /// The range of bytes in the text that make the character, including the marks after it.
     start: usize,
     end: usize,
     /// Whether the text has other characters at this place.
     is_changed: bool,
 }
 
-/// Makes loose forms, character by character.
+/// A converter to the loose form, character by character.
 struct Loosener<F> {
     ignore_case: bool,
-    /// The last character, which the next one may join.
+    /// The last character. It may be composed with the next character.
     last: Option<LooseChar>,
-    /// Whether a mark was left out after the last character.
+    /// Whether a mark after the last character was left out.
     has_dropped: bool,
     each: F,
 }
@@ -86,7 +86,7 @@ impl<F: FnMut(LooseChar) -> ControlFlow<()>> Loosener<F> {
     }
 }
 
-/// The characters that one character becomes: in Unicode at most eighteen.
+/// The characters of one character's decomposition. Unicode has at most eighteen.
 #[derive(Default)]
 struct Parts {
     characters: [char; 18],
@@ -110,20 +110,20 @@ impl Parts {
     }
 }
 
-/// Returns whether a character is a composed syllable of Hangul.
+/// Returns whether a character is a composed Hangul syllable.
 fn is_syllable(character: char) -> bool {
     ('\u{AC00}'..='\u{D7A3}').contains(&character)
 }
 
-/// Returns the syllable that two characters make: of Hangul, or a vowel of Kirat Rai. All other
-/// composed characters have marks.
+/// Returns the composition of two characters: a Hangul syllable, or a vowel of Kirat Rai. All other
+/// compositions include marks.
 fn syllable(one: char, other: char) -> Option<char> {
     let is_second =
         matches!(other, '\u{1161}'..='\u{1175}' | '\u{11A8}'..='\u{11C2}' | '\u{16D67}');
     if is_second { compose(one, other) } else { None }
 }
 
-/// Calls `each` with the characters of the loose form of a text, until it breaks off.
+/// Calls `each` with the characters of the loose form of a text, until `each` breaks.
 fn loosen(text: &str, ignore_case: bool, each: impl FnMut(LooseChar) -> ControlFlow<()>) {
     let mut loosener = Loosener { ignore_case, last: None, has_dropped: false, each };
     let _ = loosener.run(text);
@@ -140,11 +140,11 @@ pub fn loose(text: &str, ignore_case: bool) -> String {
 }
 
 /// Calls `each` with the parts of the folded loose form that differ from the text. Each part includes the
-/// characters around it that are in the same grams.
+/// surrounding characters that may be in the same grams.
 pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
-    /// The characters on either side.
+    /// The number of surrounding characters on each side.
     const AROUND: usize = LONGEST - 1;
-    /// The longest window in bytes. Neighbouring windows share the characters of a gram.
+    /// The maximum bytes of a window. Consecutive windows overlap, so that each gram is whole in one.
     const MOST: usize = 1 << 16;
 
     if text.is_ascii() {
@@ -153,7 +153,7 @@ pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Re
     let mut outcome = Ok(());
     let mut window = String::new();
     let mut before: VecDeque<char> = VecDeque::with_capacity(AROUND + 1);
-    // How many more characters are added to the window.
+    // The number of further characters to add to the window.
     let mut left = 0;
     loosen(text, true, |next| {
         if next.is_changed {
@@ -187,16 +187,16 @@ pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Re
 #[derive(Clone, Debug)]
 pub(super) struct LooseMatch {
     pub(super) span: Range<usize>,
-    /// Whether the match begins and ends at characters of the text, and not within one such as `ﬁ`.
+    /// Whether the match begins and ends between characters, and not inside one such as `ﬁ`.
     pub(super) is_whole: bool,
 }
 
-/// Finds a text in another one, and ignores accents and width.
+/// A matcher for a text that ignores accents and width.
 #[derive(Debug)]
 pub struct LoosePattern {
-    /// The loose form.
+    /// The loose form of the text to find.
     needle: Vec<char>,
-    /// For each number of characters that match, how many still match if the first characters are dropped.
+    /// The failure function of Knuth, Morris and Pratt for the needle.
     borders: Vec<usize>,
     ignore_case: bool,
     /// The matcher of the loose form itself, as a literal text.
@@ -218,12 +218,12 @@ impl LoosePattern {
         }
     }
 
-    /// Returns whether the text is somewhere in bytes that are UTF-8.
+    /// Returns whether the pattern's text occurs in `text`, which should be UTF-8.
     pub fn matches(&self, text: &[u8]) -> bool {
         if text.is_ascii() {
             return self.is_ascii && self.plain.matches(text);
         }
-        // The loose form of ASCII text is the same text.
+        // ASCII characters are the same in the loose form.
         if self.is_ascii && self.plain.matches(text) {
             return true;
         }
@@ -252,16 +252,16 @@ impl LoosePattern {
         spans
     }
 
-    /// Calls `each` with every match, also those that overlap, until it breaks off.
+    /// Calls `each` with every match, including overlapping matches, until `each` breaks.
     pub(super) fn find_all(&self, text: &str, mut each: impl FnMut(LooseMatch) -> ControlFlow<()>) {
         let length = self.needle.len();
         if length == 0 {
             return;
         }
         let mut matched = 0;
-        // The last characters, and the character before them.
+        // The last characters, as many as a match has, and the character before them.
         let mut last: VecDeque<LooseChar> = VecDeque::with_capacity(length + 2);
-        // A match is complete once the next character shows whether it ends at a whole character.
+        // Whether a match waits for the next character, which shows if the match ends at a whole one.
         let mut is_pending = false;
         let mut report = |last: &VecDeque<LooseChar>, next: Option<&LooseChar>| {
             let first = last.len() - length;
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
     use crate::text::bracketed;
 
-    /// Returns the loose form by its definition, over whole texts.
+    /// Returns the loose form of a whole text, computed directly by its definition.
     fn by_definition(text: &str) -> String {
         text.nfkd().filter(|c| !is_combining_mark(*c)).nfc().map(fold).collect()
     }

@@ -1,4 +1,4 @@
-//! The matchers of a request: texts that a message must have, may have, and must not have.
+//! The matchers of a request, for the texts that a message must have, may have and must not have.
 
 use std::ops::Range;
 
@@ -62,8 +62,8 @@ impl Matcher {
         }
     }
 
-    /// Returns whether every match has as many characters as the text of the request, whatever text is around
-    /// it. Then a part of a text that has the whole match matches too.
+    /// Returns whether every match has as many characters as the request's text, and does not depend on the
+    /// text around it. Then a part of a text matches too, if it contains the whole match.
     pub fn is_of_one_length(&self) -> bool {
         match self {
             Matcher::Like(pattern) => pattern.is_of_one_length(),
@@ -87,12 +87,12 @@ impl Matcher {
         }
     }
 
-    /// Returns whether JSON parts also match as they are stored, not only by the text they hold.
+    /// Returns whether JSON parts also match by their stored form, and not only by their decoded text.
     pub fn matches_stored_parts(&self) -> bool {
         matches!(self, Matcher::Like(_))
     }
 
-    /// Returns whether a text matches that is [`super::like::is_regular`].
+    /// Returns whether a text matches. The text must be [`super::like::is_regular`].
     #[inline]
     pub fn matches(&self, text: &[u8]) -> bool {
         match self {
@@ -113,8 +113,8 @@ impl Matcher {
     }
 }
 
-/// The matchers of a request. A message matches if its content or its title matches at least one of `any`
-/// (or `any` is empty), if one of the two matches each of `all`, and if neither matches any of `none`.
+/// The matchers of a request. A message matches if its content or title matches at least one of `any` (unless
+/// `any` is empty) and each of `all`, but none of `none`.
 #[derive(Debug)]
 pub struct Matchers {
     /// The matchers of which at least one must match.
@@ -137,12 +137,12 @@ impl Matchers {
         Ok(Matchers { any: prepared(any)?, all: prepared(all)?, none: prepared(none)? })
     }
 
-    /// Returns whether there is nothing to match.
+    /// Returns whether there are no matchers.
     pub fn is_empty(&self) -> bool {
         self.any.is_empty() && self.all.is_empty() && self.none.is_empty()
     }
 
-    /// Returns whether a message matches; `has` says whether its content or its title matches a matcher.
+    /// Returns whether a message matches. `has` tells whether a matcher matches its content or its title.
     #[inline]
     pub fn accept(&self, mut has: impl FnMut(&Matcher) -> bool) -> bool {
         (self.any.is_empty() || self.any.iter().any(&mut has))
@@ -150,7 +150,7 @@ impl Matchers {
             && !self.none.iter().any(&mut has)
     }
 
-    /// Returns whether a text matches alone, whatever the title.
+    /// Returns whether a text matches without its title.
     pub fn accept_text(&self, text: &str) -> bool {
         self.accept(|matcher| matcher.matches_irregular(text.as_bytes()))
     }
@@ -173,8 +173,8 @@ impl Matchers {
         spans
     }
 
-    /// Returns the result of `with` for each matcher and its pattern; a regular expression has no
-    /// pattern. The results for `any` come first, then those for `all` and for `none`.
+    /// Calls `with` for each matcher and its pattern; a regular expression has no pattern. Returns the
+    /// results for `any`, then for `all`, then for `none`.
     pub fn each<T>(
         &self,
         request: &Request,
@@ -203,8 +203,8 @@ impl Matchers {
         [runs(any, &self.any), runs(all, &self.all)]
     }
 
-    /// Calls `with` with the pattern whose runs every matching text has, if the request has one text
-    /// that is no regular expression.
+    /// If the request has a single text that is not a regular expression, calls `with` with its pattern.
+    /// Every matching text has the runs of the pattern.
     pub fn with_single<T>(
         &self,
         request: &Request,
@@ -219,8 +219,8 @@ impl Matchers {
     }
 }
 
-/// Returns the texts of a request that are not empty: those of which one must match, those that must
-/// all match, and those that exclude a message.
+/// Returns the texts of a request that are not empty: the texts of which one must match, the texts that must
+/// all match, and the texts that exclude a message.
 pub fn texts(request: &Request) -> [Vec<&str>; 3] {
     let is_text = |text: &&str| !text.is_empty();
     let any = std::iter::once(&request.text).chain(&request.or).map(String::as_str);

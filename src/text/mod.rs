@@ -29,7 +29,7 @@ pub mod words;
 
 use std::borrow::Cow;
 
-/// Returns `text` with the spans in brackets, for tests. The spans are in order.
+/// Puts the spans of `text` into brackets, for tests. The spans must be in order.
 #[cfg(test)]
 fn bracketed(text: &str, spans: Vec<std::ops::Range<usize>>) -> String {
     let mut bracketed = text.to_owned();

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashSet, sync::LazyLock};
 
 use super::fold::fold;
 
-/// Returns a word with its letters folded, with full-width letters as ASCII and without `'s` and apostrophes.
+/// Returns a word folded, with ASCII for full-width letters, without `'s` and apostrophes.
 pub(super) fn normal(word: &str) -> Cow<'_, str> {
     let is_normal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     if word.bytes().all(is_normal) {
@@ -14,7 +14,7 @@ pub(super) fn normal(word: &str) -> Cow<'_, str> {
     for character in word.chars() {
         match character {
             '\u{2019}' => normal.push('\''),
-            // Writers often omit the dots.
+            // People often write `е` instead of `ё`.
             'ё' | 'Ё' => normal.push('е'),
             '\u{FF01}'..='\u{FF5E}' => {
                 let ascii = u32::from(character) - 0xFF01 + 0x21;
@@ -37,7 +37,7 @@ pub(super) fn is_stop_word(word: &str) -> bool {
     STOPS.contains(word)
 }
 
-/// English words that carry little meaning by themselves, without their apostrophes.
+/// English words with little meaning of their own. Their apostrophes are left out.
 const STOP_WORDS: &str = "a about above after again against ain all am an and any are aren arent as \
     at be because been before being below between both but by can cannot cant could couldn couldnt d \
     did didn didnt do does doesn doesnt doing don done dont down during each few for from further get \

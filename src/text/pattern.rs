@@ -1,20 +1,19 @@
-//! The text of a query, parsed once for the matcher, the gram query and wildcard expansion.
+//! The parsed text of a query, shared by the matcher, the gram query and wildcard expansion.
 
-/// The text of a query, split at its wildcards: in LIKE, `%` stands for any characters, `_` for
-/// exactly one.
+/// The text of a query, split at its LIKE wildcards: `%` matches any characters, `_` exactly one character.
 #[derive(Clone, Debug)]
 pub struct Pattern<'t> {
     /// The whole text of the query.
     pub text: &'t str,
-    /// The stretches between `%`, none of them empty.
+    /// The parts between `%` that are not empty.
     pub segments: Vec<PatternPart<'t>>,
 }
 
-/// A stretch of a pattern between two `%`.
+/// A part of a pattern between two `%`.
 #[derive(Clone, Debug)]
 pub struct PatternPart<'t> {
-    /// The characters between the `_`. A run is empty where a `_` begins or ends the segment or
-    /// follows another `_`.
+    /// The runs of characters between `_`. A run is empty if a `_` begins or ends the segment, or follows
+    /// another `_`.
     pub runs: Vec<&'t str>,
 }
 
@@ -29,7 +28,7 @@ impl Pattern<'_> {
         Pattern { text, segments }
     }
 
-    /// Takes a text for itself, without wildcards.
+    /// Makes a pattern without wildcards, which matches only the text itself.
     pub fn literal(text: &str) -> Pattern<'_> {
         let segments = match text {
             "" => Vec::new(),
@@ -47,7 +46,7 @@ impl Pattern<'_> {
             .filter(|run| !run.is_empty())
     }
 
-    /// Returns the gaps: the runs on both sides of each single `_` between two runs.
+    /// Returns the two runs around each gap. A gap is a single `_` between two runs.
     pub fn gaps(&self) -> impl Iterator<Item = (&str, &str)> {
         self.segments
             .iter()

@@ -1,32 +1,32 @@
-//! Matches a text that comes in pieces, because it is too long for memory.
+//! Matches a text that is read in pieces, because it is too long for memory.
 
 use super::{matcher::Matcher, up_to};
 
-/// The longest character in bytes.
+/// The length of the longest UTF-8 character in bytes.
 const LONGEST_CHARACTER: usize = 4;
 
-/// Looks for the matches of one matcher in a text that comes in pieces.
+/// A matcher for a text that is read in pieces.
 #[derive(Debug)]
 pub struct PieceMatcher<'m> {
     matcher: &'m Matcher,
-    /// The end of the text so far, from the first place where a match may still begin.
+    /// The end of the text so far. An incomplete match can only begin in it.
     rest: String,
-    /// The most bytes that a match takes, or a part of it between two `%`.
+    /// The maximum bytes of a match, or of a part of the match between two `%`.
     longest: usize,
-    /// How many parts of the pattern were found, one after another.
+    /// The number of the pattern's parts that were found, in their order.
     found: usize,
 }
 
 impl<'m> PieceMatcher<'m> {
-    /// Returns a matcher of pieces; `text` is the text that `matcher` looks for. `None` if the matcher must
-    /// see the whole text at once.
+    /// Returns a matcher of pieces. `text` is the text that `matcher` looks for. Returns `None` if the
+    /// matcher needs the whole text at once.
     pub fn new(matcher: &'m Matcher, text: &str) -> Option<PieceMatcher<'m>> {
         let longest = text.chars().count() * LONGEST_CHARACTER;
         let is_possible = matches!(matcher, Matcher::Like(_) | Matcher::Literal(_));
         is_possible.then(|| PieceMatcher { matcher, rest: String::new(), longest, found: 0 })
     }
 
-    /// Takes the next piece. The text must be without NUL.
+    /// Matches the next piece. The text must not contain NUL.
     pub fn push(&mut self, piece: &str) {
         if self.matches() {
             return;

@@ -1,32 +1,32 @@
-//! Parses a question as a person types it: words, `"required phrases"` and `-excluded words`.
+//! Parses a question that a person typed: words, `"required phrases"` and `-excluded words`.
 
 use super::{
     fold::fold,
     normal::{is_stop_word, is_unspaced, normal},
 };
 
-/// A question as a person types it.
+/// A question that a person typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// The question without quotation marks and without the excluded words.
     pub text: String,
-    /// Phrases that a text must contain, folded: consecutive words, with any white space between them.
+    /// The folded phrases that a text must contain. Any white space may be between the words of a phrase.
     pub phrases: Vec<String>,
-    /// Phrases that a text must not contain.
+    /// The folded phrases that a text must not contain.
     pub excluded: Vec<String>,
-    /// Whether the question consists of phrases alone.
+    /// Whether the question consists of only phrases.
     pub is_all_quoted: bool,
-    /// Whether the phrases are quoted within a sentence. Then texts with the phrases come first,
-    /// but other texts are found too.
+    /// Whether the phrases are quoted within a sentence. In this case other texts are found too, but texts
+    /// with the phrases come first.
     pub is_sentence: bool,
 }
 
 impl Query {
-    /// Parses a question: `"quoted"` text is required; `-"quoted"` text and a `-word` of three
-    /// letters or more are excluded.
+    /// Parses a question. `"quoted"` text is required. `-"quoted"` text and a `-word` of three or more
+    /// letters are excluded.
     ///
-    /// No question is an error: all other text is words. If the whole question would be excluded, all
-    /// of its text is words.
+    /// There are no syntax errors: all other text counts as words. If the whole question would be excluded,
+    /// all of its text counts as words.
     pub fn parse(text: &str) -> Query {
         let mut query = Query::default();
         let mut rest = text;
@@ -111,7 +111,7 @@ fn is_phrase_in(phrase: &str, text: &str) -> bool {
     })
 }
 
-/// Returns a text with its letters folded and one space for each stretch of white space.
+/// Returns the folded text, with one space for each sequence of white space.
 fn normal_spaces(text: &str) -> String {
     let mut normal = String::with_capacity(text.len());
     for character in text.chars() {

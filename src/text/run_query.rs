@@ -1,12 +1,12 @@
-//! The runs of characters that a text must have to match a regular expression: a boolean query.
+//! Boolean queries of the character runs that a text must have to match a regular expression.
 //!
-//! For each part of the expression, the analysis keeps the texts that it matches if they are few,
-//! or else their beginnings and ends. The results for neighbouring parts are joined to longer runs. Russ Cox
-//! describes the method ("Regular Expression Matching with a Trigram Index", 2012).
+//! For each part of the expression, the analysis keeps the texts that the part matches. If there are many, it
+//! keeps only their beginnings and ends. The results for consecutive parts are joined to longer runs. Russ
+//! Cox describes the method ("Regular Expression Matching with a Trigram Index", 2012).
 //!
-//! Runs are folded as [`super::fold`] says.
+//! Runs are folded ([`super::fold`]).
 //!
-//! Invariant: a text that an expression matches has, once folded, the runs of its query.
+//! Invariant: if an expression matches a text, the folded text has the runs of the expression's query.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -18,31 +18,31 @@ use super::{
     pattern::Pattern,
 };
 
-/// The most texts that are kept of a part of an expression.
+/// The maximum number of texts that are kept for a part of an expression.
 const MAX_TEXTS: usize = 64;
 
-/// The most bytes of a text that is kept.
+/// The maximum length in bytes of a text that is kept.
 const MAX_BYTES: usize = 256;
 
-/// The most characters of a class that are taken one by one, before their cases are folded.
+/// The maximum number of characters in a class that are listed one by one, before folding.
 const MAX_CLASS: u32 = 64;
 
-/// The most times that a repetition is written out.
+/// The maximum number of copies for a repetition.
 const MAX_REPEATS: u32 = 16;
 
-/// The most runs of a query. With more runs, reading all texts is as fast.
+/// The maximum number of runs in a query. With more runs, reading all texts is as fast.
 const MAX_RUNS: usize = 2_000;
 
-/// The number of last parts that are checked for needless ones.
+/// The number of last parts of a query that are checked for redundancy.
 const MAX_TIDIED: usize = 32;
 
-/// The most pairs of runs that are compared to see whether some of them are needless.
+/// The maximum number of pairs of runs that are compared to find redundant runs.
 const MAX_COMPARED: usize = 10_000;
 
 /// The runs of characters that a text must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunQuery {
-    /// No run is needed: any text may match.
+    /// Any text may match, because no run is required.
     Anything,
     /// The text must have this run.
     Run(String),
@@ -80,7 +80,7 @@ impl RunQuery {
                 part => all.push(part),
             }
         }
-        // Most needless parts are neighbours in the expression.
+        // Only the last parts are compared, because redundant parts are usually close to each other.
         let first = all.len().saturating_sub(MAX_TIDIED);
         let mut place = first;
         while place < all.len() {
@@ -107,7 +107,7 @@ impl RunQuery {
         }
     }
 
-    /// Returns whether every text that has these runs has those runs too, if a short check can tell.
+    /// Returns whether every text with these runs has `those` too; may miss some cases.
     fn implies(&self, those: &RunQuery) -> bool {
         match (self, those) {
             (RunQuery::Run(this), RunQuery::Run(that)) => this.contains(that.as_str()),
@@ -168,20 +168,20 @@ fn folded(text: &str) -> String {
 /// A set of folded texts.
 type Texts = BTreeSet<String>;
 
-/// The facts about the texts that a part of an expression matches.
+/// The known facts about the texts that a part of an expression matches.
 #[derive(Clone, Debug)]
 struct Analysis {
-    /// All of the texts, if they are few.
+    /// All these texts; `None` if they are too many.
     exact: Option<Texts>,
-    /// The beginnings of the texts, and their ends; only if `exact` is `None`.
+    /// The beginnings and the ends of the texts. They are used only if `exact` is `None`.
     prefixes: Texts,
     suffixes: Texts,
-    /// The runs that each of the texts has, beyond those of the sets.
+    /// The runs that every text has, in addition to those in the sets above.
     query: RunQuery,
 }
 
 impl Analysis {
-    /// Returns the facts about any text.
+    /// Returns the facts for a part that matches any text.
     fn anything() -> Analysis {
         let (prefixes, suffixes) = (Texts::from([String::new()]), Texts::from([String::new()]));
         Analysis { exact: None, prefixes, suffixes, query: RunQuery::Anything }
@@ -248,12 +248,12 @@ impl Analysis {
         }
         match repetition.max == Some(copies) {
             true => all,
-            // More repetitions may follow; or, which is the same, come before.
+            // More copies may follow, so the texts are only beginnings and ends.
             false => all.inexact(),
         }
     }
 
-    /// Returns the facts about a text of this part that is followed by a text of another part.
+    /// Returns the facts about texts of this part followed by texts of the next part.
     fn then(self, next: Analysis) -> Analysis {
         if let (Some(these), Some(those)) = (&self.exact, &next.exact)
             && these.len() * those.len() <= MAX_TEXTS
@@ -280,7 +280,7 @@ impl Analysis {
         .shortened()
     }
 
-    /// Returns the facts about a text of any of several parts.
+    /// Returns the facts about the texts of several alternative parts.
     fn either(parts: Vec<Analysis>) -> Analysis {
         let exact: Option<Vec<&Texts>> = parts.iter().map(|part| part.exact.as_ref()).collect();
         if let Some(exact) = exact {
@@ -299,7 +299,7 @@ impl Analysis {
         Analysis { exact: None, prefixes, suffixes, query }
     }
 
-    /// Drops the exact texts if they are long.
+    /// Replaces the exact texts by beginnings and ends if a text is too long.
     fn bounded(self) -> Analysis {
         let is_long = |text: &String| text.len() > MAX_BYTES;
         match self.exact.as_ref().is_some_and(|exact| exact.iter().any(is_long)) {
@@ -315,7 +315,7 @@ impl Analysis {
         Analysis { exact: None, prefixes: exact.clone(), suffixes: exact, query }.shortened()
     }
 
-    /// Shortens the beginnings and ends to the characters that can still join to longer grams.
+    /// Shortens the beginnings and ends to the characters that can be in a gram with another part.
     fn shortened(mut self) -> Analysis {
         let start = |text: &String| text.chars().take(LONGEST - 1).collect();
         self.prefixes = self.prefixes.iter().map(start).collect();
@@ -333,15 +333,15 @@ impl Analysis {
     }
 }
 
-/// Returns every text of one set followed by every text of another set.
+/// Returns all concatenations of a text of the first set and a text of the second set.
 fn joined(these: &Texts, those: &Texts) -> Texts {
     these.iter().flat_map(|this| those.iter().map(move |that| format!("{this}{that}"))).collect()
 }
 
-/// Returns the query for at least one of some texts.
+/// Returns the query that requires at least one of these texts.
 fn runs_of(texts: &Texts) -> RunQuery {
     let is_needed = |text: &&String| {
-        // A text that contains the longer text contains the shorter text too.
+        // Any text with the longer run also has the shorter run, so the longer run is not needed.
         !texts.iter().any(|other| other.len() < text.len() && text.contains(other.as_str()))
     };
     match texts.contains("") {

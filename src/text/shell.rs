@@ -1,7 +1,7 @@
-//! Arguments of commands that a person can paste into a shell.
+//! Quotes arguments of commands that a person can paste into a shell.
 
-/// Returns an argument as the platform's shells take it: in quotes if it holds characters that they
-/// would interpret.
+/// Returns an argument for the platform's shells. Quotes the argument if it has characters that a shell would
+/// interpret.
 pub fn quoted(argument: &str) -> String {
     quoted_for(argument, cfg!(windows))
 }
@@ -12,7 +12,7 @@ fn quoted_for(argument: &str, windows: bool) -> String {
     let is_safe = !argument.is_empty() && argument.chars().all(is_plain);
     match windows {
         _ if is_safe => argument.to_owned(),
-        // On Windows programs read `\"` as a quote, and backslashes before a quote as half as many.
+        // Windows programs read `\"` as a quote, and halve the number of backslashes before a quote.
         true => {
             let backslashes = argument.len() - argument.trim_end_matches('\\').len();
             format!("\"{}{}\"", argument.replace('"', "\\\""), "\\".repeat(backslashes))

@@ -1,22 +1,22 @@
-//! Cuts text to the length that is shown.
+//! Trims and shortens texts for display.
 
 use std::borrow::Cow;
 
-/// Returns the text without white space at its ends, as Python's `str.strip` sees it.
+/// Returns the text without white space at its ends, like Python's `str.strip`.
 pub fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
-/// Returns whether Python calls the character white space: Unicode's white space and four ASCII
+/// Returns whether a character is white space in Python: Unicode's white space or one of four ASCII
 /// separators.
 fn is_space(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{1c}'..='\u{1f}')
 }
 
-/// Characters of a caller's text that a message repeats.
+/// The maximum number of characters of a caller's text that a message repeats.
 pub const ECHO: usize = 200;
 
-/// Returns a caller's text as a message repeats it: cut to [`ECHO`] characters.
+/// Returns a caller's text for use in a message, cut to [`ECHO`] characters.
 pub fn echo(text: &str) -> Cow<'_, str> {
     match cut(text, ECHO) {
         Some(start) => Cow::Owned(format!("{start}…")),
@@ -24,7 +24,7 @@ pub fn echo(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the first `count` characters; `None` if the text is not longer than that.
+/// Returns the first `count` characters; `None` if the text has no more characters.
 pub fn cut(text: &str, count: usize) -> Option<&str> {
     let (end, _) = text.char_indices().nth(count)?;
     Some(&text[..end])

@@ -1,10 +1,10 @@
-//! Summarises a conversation in its own words: one or two of its sentences, or more short ones, and a
-//! title.
+//! Summarises a conversation by its own sentences: usually one or two, or several short ones. Also makes
+//! titles.
 //!
-//! The first sentence is the nearest to the centroid of all sentences, with rare words weighing
-//! more. Each further sentence also loses by repeating the chosen ones (maximal marginal relevance,
-//! Carbonell and Goldstein 1998). No language is favoured: Unicode says where sentences end, and two
-//! neighbouring characters make a word of Chinese or Japanese.
+//! The first sentence is the one nearest to the centroid of all sentences. Rare words have more weight. Each
+//! further sentence gets a penalty for repeating the chosen sentences (maximal marginal relevance, Carbonell
+//! and Goldstein 1998). The method works for all languages: sentences end where Unicode's rules say, and in
+//! Chinese and Japanese each pair of consecutive characters counts as a word.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,46 +15,46 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::{up_to, words::Tokenizer};
 
-/// The shortest summary, in characters, if the conversation has enough sentences.
+/// The minimum length of a summary in characters, if the conversation has enough sentences.
 const MIN_CHARACTERS: usize = 160;
 
-/// The longest summary, in characters.
+/// The maximum length of a summary in characters.
 const MAX_CHARACTERS: usize = 300;
 
 /// The rule for joining short sentences of a paragraph into a passage.
 #[derive(Clone, Copy)]
 struct Joining {
-    /// A sentence shorter than this is joined with the next one, in characters.
+    /// A sentence with fewer characters than this is joined with the next sentence.
     below: usize,
-    /// The longest passage that joining makes, in characters.
+    /// The maximum length of a joined passage in characters.
     up_to: usize,
 }
 
-/// Joining for a summary.
+/// The rule for summaries.
 const PASSAGES: Joining = Joining { below: 80, up_to: 149 };
 
-/// No joining, for a title.
+/// The rule for titles: no joining.
 const SINGLE_SENTENCES: Joining = Joining { below: 0, up_to: 0 };
 
-/// The most characters of a title.
+/// The maximum length of a title in characters.
 const MAX_TITLE: usize = 70;
 
-/// Messages that are read, from the start of the conversation.
+/// The number of messages that are read, from the start of the conversation.
 pub const TURNS: usize = 24;
 
-/// Bytes that are read of each message.
+/// The number of bytes that are read of each message.
 pub const BYTES_READ: usize = 2_000;
 
-/// The most sentences that compete. Later sentences are hardly ever chosen, and each takes as much time.
+/// The maximum number of candidate sentences. Later sentences are hardly ever chosen, but take as much time.
 const MAX_SENTENCES: usize = 64;
 
-/// The factor for sentences of the user.
+/// The factor for the scores of the user's sentences.
 const USER_FACTOR: f32 = 1.25;
 
-/// The factor for each sentence further on: conversations say early what they are about.
+/// The factor for each sentence further on, because conversations usually state their topic early.
 const LATER_FACTOR: f32 = 0.985;
 
-/// The penalty for repeating a chosen sentence; the cosine of the two sentences multiplies it.
+/// The penalty for repeating a chosen sentence. It is multiplied by the cosine of the two sentences.
 const REPETITION_PENALTY: f32 = 0.6;
 
 /// The words of greetings, thanks and agreement.
@@ -78,13 +78,13 @@ pub struct SummaryTurn<'a> {
 /// A sentence that may become part of the summary.
 struct Sentence {
     text: String,
-    /// Numbers of the sentence's words, ascending, with the weight of each.
+    /// The numbers of the sentence's words, ascending, and their weights.
     words: Vec<(usize, f32)>,
     by_user: bool,
 }
 
-/// Returns some sentences of a conversation, 160 to 300 characters if it has that many. The summary
-/// of code, data and greetings alone is empty.
+/// Returns a summary of 160 to 300 characters, or less if the conversation has less text. The summary is
+/// empty if the conversation has only code, data and greetings.
 pub fn summary(turns: &[SummaryTurn<'_>]) -> String {
     let sentences = weighted(sentences(turns, PASSAGES));
     let words = sentences.iter().flat_map(|sentence| &sentence.words);
@@ -121,7 +121,7 @@ pub fn summary(turns: &[SummaryTurn<'_>]) -> String {
             let like = |other: &usize| cosine(&sentences[*other].words, &sentences[at].words);
             let repeated = chosen.iter().map(like).fold(0.0, f32::max);
             let enough = if together >= MIN_CHARACTERS { 0.1 } else { 0.0 };
-            // A near copy adds nothing.
+            // A near copy of a chosen sentence is never chosen.
             (repeated < 0.9).then(|| scores[at] - REPETITION_PENALTY * repeated + enough)
         });
         let Some((next, _)) = next else { break };
@@ -136,10 +136,10 @@ pub fn summary(turns: &[SummaryTurn<'_>]) -> String {
     summary
 }
 
-/// Returns the title and the summary of a conversation from its opening messages in reading order, each a
-/// role and a text. The title is empty unless `is_untitled`.
+/// Returns the title and the summary of a conversation. `messages` are the roles and texts of its first
+/// messages in reading order. The title is empty unless `is_untitled`.
 pub(crate) fn of_messages(messages: &[(&str, &str)], is_untitled: bool) -> (String, String) {
-    // The messages of people and assistants tell the subject of a conversation, the output of tools does not.
+    // Tool outputs and system messages are left out, because they seldom state the topic of a conversation.
     let spoken = messages.iter().filter(|(role, _)| !["tool", "system"].contains(role));
     let turns: Vec<SummaryTurn<'_>> =
         spoken.map(|(role, text)| SummaryTurn { by_user: *role != "assistant", text }).collect();
@@ -157,8 +157,8 @@ pub(crate) fn term_hashes(tokenizer: &Tokenizer, text: &str) -> Vec<u32> {
     tokenizer.question(text).iter().map(|term| term_hash(term)).collect()
 }
 
-/// Returns a title for a conversation that has none: the beginning of the user's first meaningful
-/// sentence, or else of anyone's.
+/// Returns a title for an untitled conversation: the beginning of the first meaningful sentence of the user,
+/// or else of any author.
 pub fn title(turns: &[SummaryTurn<'_>]) -> String {
     let sentences = sentences(turns, SINGLE_SENTENCES);
     let first = sentences.iter().find(|(_, by_user)| *by_user).or(sentences.first());
@@ -178,8 +178,8 @@ fn cut(text: &str, most: usize) -> String {
     format!("{}…", head.trim_end_matches([' ', ',', ';', '，', '、']))
 }
 
-/// Returns the sentences that compete, and for each whether the user wrote it. Short sentences of a
-/// paragraph are joined.
+/// Returns the candidate sentences, and whether the user wrote each sentence. Joins short sentences of a
+/// paragraph.
 fn sentences(turns: &[SummaryTurn<'_>], joining: Joining) -> Vec<(String, bool)> {
     let mut all: Vec<(String, bool)> = Vec::new();
     let mut known: HashSet<String> = HashSet::new();
@@ -212,7 +212,7 @@ fn sentences(turns: &[SummaryTurn<'_>], joining: Joining) -> Vec<(String, bool)>
     all
 }
 
-/// Appends a sentence, after a space if the script puts one there.
+/// Appends a sentence, after a space if the script uses spaces.
 fn add(text: &mut String, sentence: &str) {
     if !text.is_empty() && !text.ends_with(['。', '！', '？']) {
         text.push(' ');
@@ -292,9 +292,9 @@ fn is_prose(line: &str, trimmed: &str) -> bool {
     (!is_code || is_wordy) && !is_log && symbols(trimmed) < 0.1
 }
 
-/// Returns the share of a text's characters that prose seldom has.
+/// Returns the share of a text's characters that are rare in prose.
 fn symbols(text: &str) -> f32 {
-    /// Whether prose seldom has an ASCII character.
+    /// Whether each ASCII character is rare in prose.
     const ODD: [bool; 128] = {
         let (mut odd, mut at) = ([false; 128], 0);
         let characters = b"{}[]()<>=;|\\/_$#@&^~`+*%\"";
@@ -327,8 +327,8 @@ fn without_bullet(line: &str) -> &str {
     }
 }
 
-/// Returns a sentence on one line, without Markdown's emphasis and a leading greeting; `None` if
-/// nothing is left.
+/// Returns a sentence on one line, without Markdown's emphasis and without a leading greeting; `None` if the
+/// rest is empty.
 fn plain(sentence: &str) -> Option<String> {
     let text: String = sentence.replace("**", "").replace('`', "");
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
@@ -341,7 +341,7 @@ fn plain(sentence: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Returns whether a text only greets, thanks or agrees.
+/// Returns whether a text consists only of words of greeting, thanks or agreement.
 fn is_greeting(text: &str) -> bool {
     let bare = |word: &str| {
         let letters = word.chars().filter(|c| c.is_alphanumeric());
@@ -352,7 +352,7 @@ fn is_greeting(text: &str) -> bool {
         .all(|word| word.is_empty() || GREETINGS.contains(word.as_str()))
 }
 
-/// Returns whether a sentence is worth showing: long enough, mostly letters, and not only courtesy.
+/// Returns whether a sentence is worth showing: it is long enough, mostly letters, and not just polite words.
 fn says_something(text: &str, words: &[String]) -> bool {
     const COURTESIES: [&str; 14] = [
         "let me know",
@@ -374,7 +374,7 @@ fn says_something(text: &str, words: &[String]) -> bool {
     let letters = text.chars().filter(|c| c.is_alphabetic() || c.is_whitespace()).count();
     let is_cjk = text.chars().filter(|c| is_cjk(*c)).count() * 2 > characters;
     let is_long = if is_cjk { characters >= 8 } else { characters >= 20 && words.len() >= 4 };
-    // Longer words are base64, paths or addresses.
+    // Words with more than 40 characters are usually base64, paths or addresses.
     let is_wordy = is_cjk || text.split(' ').all(|word| word.chars().count() <= 40);
     let lower = text.to_lowercase();
     let is_courtesy = characters < 120 && COURTESIES.iter().any(|phrase| lower.contains(phrase));
@@ -391,7 +391,7 @@ fn is_cjk(c: char) -> bool {
         | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// Returns the words of a sentence in lower case, each once. Chinese and Japanese give pairs of
+/// Returns the words of a sentence in lower case without repeats. Chinese and Japanese words are pairs of
 /// characters.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();

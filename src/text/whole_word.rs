@@ -1,4 +1,4 @@
-//! Finds a text only where it begins and ends at word boundaries, as Unicode's UAX #29 has them.
+//! Finds a text only where it begins and ends at word boundaries, as defined in Unicode's UAX #29.
 
 use std::{
     collections::VecDeque,
@@ -34,7 +34,7 @@ impl WordPattern {
         WordPattern(Inner::Loose(LoosePattern::new(text, case_sensitive)))
     }
 
-    /// Returns whether the words are somewhere in bytes that are UTF-8.
+    /// Returns whether the words occur in `text`, which should be UTF-8.
     pub fn matches(&self, text: &[u8]) -> bool {
         let is_there = match &self.0 {
             Inner::Literal(pattern) => pattern.matches(text),
@@ -102,10 +102,10 @@ fn next_start(text: &str, start: usize) -> usize {
 /// beginning and the end of a match are kept.
 struct Boundaries<'t> {
     text: &'t str,
-    /// The place where `words` began: there is a boundary after every line feed.
+    /// The place where `words` begins. It may be any start of a line, because a boundary is there.
     start: usize,
     words: UWordBoundIndices<'t>,
-    /// The boundaries from the last match's beginning to `walked`.
+    /// The boundaries from the beginning of the last match to `walked`.
     seen: VecDeque<usize>,
     walked: usize,
 }
@@ -145,7 +145,7 @@ impl<'t> Boundaries<'t> {
         self.seen.binary_search(&span.end).is_ok()
     }
 
-    /// Returns where a match that has no boundary at one of its ends may begin instead.
+    /// Returns the next place where a match may begin, if the match at `start` lacks a boundary.
     fn after(&self, start: usize) -> usize {
         if let Some(next) = self.seen.get(self.seen.partition_point(|place| *place <= start)) {
             return *next;
@@ -153,7 +153,7 @@ impl<'t> Boundaries<'t> {
         next_start(self.text, start)
     }
 
-    /// Walks until all boundaries from `from` to a place are known.
+    /// Computes boundaries until all boundaries from `from` to `place` are known.
     fn walk(&mut self, place: usize, from: usize) {
         while self.walked < place
             && let Some((at, word)) = self.words.next()
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn long_lines_and_repeated_letters_are_walked_once() {
-        // The text has no spaces, letters of one or two bytes, and a match at the very end.
+        // The text is two long words of one repeated letter, with a match at the very end.
         for letter in ["a", "é"] {
             let text = letter.repeat(300_000) + " " + &letter.repeat(20_000);
             let pattern = WordPattern::new(&letter.repeat(20_000), false);

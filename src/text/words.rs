@@ -1,10 +1,10 @@
 //! Splits text into the terms of ranked search.
 //!
-//! Words are those of Unicode's segmentation (UAX 29). The script of a word selects the stemmer:
-//! English, Russian, Arabic or Greek. English stop words are left out. A name in code (`snake_case`,
-//! `camelCase`, `dotted.name`) gives a term for the whole name and one for each part. Scripts without
-//! spaces between words (Chinese, Japanese, Korean, Thai and its neighbours) give a term for each pair
-//! of characters, and one for each single character, so that a single character is found too.
+//! Words are defined by Unicode's segmentation (UAX 29). The script of a word selects the stemmer: English,
+//! Russian, Arabic or Greek. English stop words are left out. A name in code (`snake_case`, `camelCase`,
+//! `dotted.name`) gives one term for the whole name and one for each part. Scripts without spaces between
+//! words (Chinese, Japanese, Korean, Thai and related scripts) give a term for each pair of characters. They
+//! also give a term for each character, so that queries of one character find texts.
 
 use std::ops::RangeInclusive;
 
@@ -14,23 +14,23 @@ use unicode_segmentation::UnicodeSegmentation;
 pub use super::normal::is_unspaced;
 use super::normal::{is_stop_word, normal};
 
-/// The longest word that becomes a term, in bytes. Longer words are data, which exact search finds.
+/// The maximum length of a word in bytes. Longer words are data and give no terms; exact search finds them.
 const MAX_WORD_BYTES: usize = 128;
 
-/// The shortest text without white space that may be Base64. Its lines have 64 or 76 characters.
+/// The minimum length of a text that may be Base64. Lines of Base64 have 64 or 76 characters.
 const LEAST_ENCODED: usize = 60;
 
-/// A stretch of text that gives terms.
+/// A part of a text that gives terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'t> {
     /// A word as written.
     Word(&'t str),
-    /// Characters of a script without spaces.
+    /// A sequence of characters in a script without spaces.
     Run(&'t str),
 }
 
-/// The lower-case letters of each script that is stemmed, and its stemmer. The stemmer is that of the
-/// language that is by far the most frequent in the script.
+/// The scripts that are stemmed: their lower-case letters and their stemmers. Each script has the stemmer of
+/// its most frequent language.
 ///
 /// On XQuAD (240 paragraphs, 1,000 questions) stemming raises MRR@10 from .853 to .941 in Russian, and
 /// over sentences from .636 to .718 in Arabic.
@@ -41,7 +41,7 @@ const STEMMED: [(RangeInclusive<char>, Algorithm); 4] = [
     ('\u{390}'..='\u{3CE}', Algorithm::Greek),
 ];
 
-/// Splits texts into tokens, and tokens into terms.
+/// A tokenizer that splits texts into tokens, and tokens into terms.
 pub struct Tokenizer {
     stemmers: [Stemmer; STEMMED.len()],
 }
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Tokenizer {
 
 /// Calls `each` with the tokens of a text in order.
 pub fn tokens<'t>(text: &'t str, mut each: impl FnMut(Token<'t>)) {
-    // A word never spans white space, so each chunk can be split by itself. Most chunks are ASCII.
+    // Words never contain white space, so each chunk between white space is split separately. Most are ASCII.
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -83,14 +83,14 @@ pub fn tokens<'t>(text: &'t str, mut each: impl FnMut(Token<'t>)) {
     }
 }
 
-/// Returns how many letters of Base64 a text begins with.
+/// Returns the number of Base64 characters at the beginning of a text.
 fn encoded_run(text: &[u8]) -> usize {
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
     text.iter().take_while(|byte| is_letter(byte)).count()
 }
 
-/// Returns whether a run of Base64 letters is Base64, as of pasted pictures. A short run, a path or a
-/// name is not. The letters of Base64 are random, so it has many capitals and digits.
+/// Returns whether a run of Base64 characters is really Base64, such as a pasted picture, and not a path, a
+/// name or a short text. Base64 characters are random, so real Base64 has many capitals and digits.
 fn is_encoded(run: &[u8]) -> bool {
     let length = run.len();
     let share = |is_kind: fn(&u8) -> bool| 16 * run.iter().filter(|b| is_kind(b)).count();
@@ -101,14 +101,14 @@ fn is_encoded(run: &[u8]) -> bool {
         && share(|byte| *byte == b'/') <= length
 }
 
-/// Calls `each` with the words of ASCII text without white space: letters, digits and `_`, joined
-/// by a `.` or an apostrophe between them. Base64 is data, which exact search finds.
+/// Calls `each` with the words of ASCII text without white space: letters, digits and `_`, and a `.` or an
+/// apostrophe between two of them. Skips Base64, because it is data; exact search finds it.
 fn ascii_words<'t>(chunk: &'t str, each: &mut impl FnMut(Token<'t>)) {
     let bytes = chunk.as_bytes();
     let is_word =
         |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
     let mut at = 0;
-    // Before this place the text is known not to be Base64, so that each byte is checked once.
+    // The text before this place is known not to be Base64. So each byte is checked only once.
     let mut plain = 0;
     while at < bytes.len() {
         if !is_word(at) {
@@ -177,15 +177,15 @@ impl Tokenizer {
         match script.filter(|script| word.chars().all(|c| STEMMED[*script].0.contains(&c))) {
             Some(script) if word.len() > 2 => {
                 let stem = self.stemmers[script].stem(word);
-                // The stemmer takes some short Greek words for an ending and leaves nothing.
+                // For some short Greek words, the stemmer returns an empty text.
                 each(if stem.is_empty() { word } else { &stem });
             }
             _ => each(word),
         }
     }
 
-    /// Calls `each` with every term of a text; returns the text's length, in words that are not stop
-    /// words and in pairs of characters.
+    /// Calls `each` with every term of a text. Returns the text's length: the number of words without stop
+    /// words, plus the number of pairs of characters.
     pub fn cut(&self, text: &str, mut each: impl FnMut(&str)) -> u32 {
         let mut length = 0;
         tokens(text, |token| match token {
@@ -202,15 +202,15 @@ impl Tokenizer {
         length
     }
 
-    /// Returns terms that every text with the phrase has, even if the phrase is part of a name.
+    /// Returns terms that every text with the phrase has. The phrase may be part of a name.
     pub fn required(&self, phrase: &str) -> Vec<String> {
         let mut required = Vec::new();
         tokens(phrase, |token| match token {
             Token::Word(word) => {
                 let from = required.len();
                 self.word(word, &mut |term| required.push(term.to_owned()));
-                // In the text the name may continue. The whole name is then another term, and only the
-                // parts are the same.
+                // In a text the name may be longer. Then the term of the whole name differs, and only the
+                // parts' terms are equal.
                 if required.len() > from + 1 {
                     required.remove(from);
                 }
@@ -223,7 +223,7 @@ impl Tokenizer {
         required
     }
 
-    /// Returns the terms of a question, each once.
+    /// Returns the terms of a question, without repeats.
     pub fn question(&self, text: &str) -> Vec<String> {
         let mut terms: Vec<String> = Vec::new();
         self.cut(text, |term| {
@@ -234,8 +234,8 @@ impl Tokenizer {
         terms
     }
 
-    /// Returns the names in a text that have several parts, each as the term of the whole name and
-    /// the terms of its parts.
+    /// Returns the names with several parts in a text: for each name, the term of the whole name and the
+    /// terms of its parts.
     pub fn names(&self, text: &str) -> Vec<Vec<String>> {
         let mut names = Vec::new();
         tokens(text, |token| {
@@ -256,8 +256,8 @@ pub fn is_character(term: &str) -> bool {
     characters.next().is_some_and(is_unspaced) && characters.next().is_none()
 }
 
-/// Calls `each` with the characters of a run and its pairs of characters; returns the number of pairs,
-/// at least one.
+/// Calls `each` with the characters of a run and with its pairs of characters. Returns the number of pairs,
+/// but at least 1.
 pub fn grams(run: &str, each: &mut impl FnMut(&str)) -> u32 {
     let mut before: Option<usize> = None;
     let mut pairs = 0;
@@ -273,7 +273,7 @@ pub fn grams(run: &str, each: &mut impl FnMut(&str)) -> u32 {
     pairs.max(1)
 }
 
-/// Returns the parts of a name, split at dots, at underscores and where the case changes.
+/// Returns the parts of a name, split at dots, underscores and changes of case.
 fn parts(name: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     for part in name.split(['_', '.']).filter(|part| !part.is_empty()) {
@@ -306,7 +306,7 @@ mod tests {
         terms
     }
 
-    /// Each byte of a long run is checked once: otherwise this test takes minutes.
+    /// Checks that each byte of a long run is checked only once: otherwise the test would take minutes.
     #[test]
     fn long_paths_are_cut_in_one_pass() {
         assert_eq!(terms(&"ab/".repeat(400_000)).len(), 400_000);
@@ -336,7 +336,7 @@ mod tests {
             let found: Vec<&str> = found.iter().map(String::as_str).collect();
             assert_eq!(found, *expected, "{text:?}");
         }
-        // Lines and addresses of Base64 have no words; long paths and names have words.
+        // Lines and data URLs of Base64 give no terms; long paths and names give terms.
         let line = "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXD";
         assert_eq!(
             terms(&format!("data:image/png;base64,{line} text")),

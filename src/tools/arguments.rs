@@ -27,13 +27,13 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns a value; `None` if it is absent.
+    /// Returns a value; `None` if the argument is absent.
     pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
         let is_absent = |value: &Value| value.is_null() || value.as_str() == Some("");
         self.values.get(name).filter(|value| !is_absent(value))
     }
 
-    /// Returns a string; `None` if it is absent.
+    /// Returns a string; `None` if the argument is absent.
     pub(super) fn string(&self, name: &str, takes: &str) -> Result<Option<&'a str>, Error> {
         match self.value(name) {
             None => Ok(None),
@@ -42,7 +42,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns an array of strings; an empty one if it is absent.
+    /// Returns an array of strings; an empty array if the argument is absent.
     pub(super) fn strings(&self, name: &str, takes: &str) -> Result<Vec<&'a str>, Error> {
         let Some(value) = self.value(name) else { return Ok(Vec::new()) };
         let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
@@ -57,7 +57,7 @@ impl<'a> Arguments<'a> {
         range: std::ops::RangeInclusive<usize>,
     ) -> Result<Option<usize>, Error> {
         let Some((whole, _)) = self.number(name, takes)? else { return Ok(None) };
-        // A float in the range of a usize clamps without loss if the range is small.
+        // The range is small, so the clamped float converts to a `usize` without loss.
         Ok(Some(whole.clamp(*range.start() as f64, *range.end() as f64) as usize))
     }
 
@@ -87,7 +87,7 @@ impl<'a> Arguments<'a> {
         Ok(Some((whole.ok_or_else(|| wrong(name, takes, value))?, value)))
     }
 
-    /// Returns the choice with a name; `None` if the argument is absent.
+    /// Returns the choice that an argument names; `None` if the argument is absent.
     pub(super) fn choice<T: Copy>(
         &self,
         name: &str,
@@ -112,7 +112,7 @@ impl<'a> Arguments<'a> {
 }
 
 /// Returns a search text without white space at its ends. A text that is too long for any search is
-/// refused before anything is read.
+/// refused here, before the search reads messages.
 pub(super) fn searchable(text: &str) -> Result<&str, Error> {
     let text = snippet::trim(text);
     let bytes = text.len() + "%%".len();

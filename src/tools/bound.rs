@@ -5,10 +5,10 @@ use crate::text::snippet;
 /// The maximum number of tokens of an answer, as [`tokens`] estimates them.
 pub(super) const MOST_TOKENS: usize = 20_000;
 
-/// The maximum number of bytes of an answer, where bytes are counted: three bytes for a token.
+/// The maximum size of an answer in bytes, for tools that count bytes: three bytes for each token.
 pub(super) const MOST_ANSWER_BYTES: usize = 60_000;
 
-/// The tokens reserved for the frame around the parts of an answer.
+/// The number of tokens reserved for the text around the parts of an answer.
 pub(super) const FRAME: usize = 500;
 
 /// Returns an upper estimate of a text's tokens: one for every 3.5 ASCII characters, and one for each
@@ -21,7 +21,7 @@ pub(super) fn tokens(text: &str) -> usize {
 
 /// Returns the beginning of a text with at most `most` tokens; `None` if the whole text fits.
 pub(super) fn cut(text: &str, most: usize) -> Option<&str> {
-    // The estimate is not needed for a short text.
+    // A short ASCII text fits without counting its tokens.
     if text.len() * 2 <= most * 7 && text.is_ascii() || tokens(text) <= most {
         return None;
     }
@@ -38,8 +38,8 @@ pub(super) fn cut(text: &str, most: usize) -> Option<&str> {
 /// The prefix of each line of a quoted text.
 pub(super) const QUOTE: &str = "> ";
 
-/// Returns a text of a conversation with [`QUOTE`] before each line, so that no line looks like a
-/// line of the answer. Nothing else changes, so the original text can be restored.
+/// Returns a text of a conversation with [`QUOTE`] before each line, so that no line can be
+/// mistaken for a line of the answer. Nothing else changes, so the original text can be restored.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + text.len() / 32 + QUOTE.len());
     quoted.push_str(QUOTE);
@@ -59,7 +59,7 @@ fn breaks(text: &str) -> impl Iterator<Item = usize> {
     let mut from = 0;
     std::iter::from_fn(move || {
         loop {
-            // The first bytes of line breaks, most of which are the first bytes of nothing else.
+            // The first bytes of all line breaks. Characters with other first bytes are skipped quickly.
             let may_begin = |byte: &u8| matches!(byte, 0x0A..=0x0D | 0xC2 | 0xE2);
             let at = from + text.as_bytes()[from..].iter().position(may_begin)?;
             let character = text[at..].chars().next()?;
@@ -75,8 +75,8 @@ fn breaks(text: &str) -> impl Iterator<Item = usize> {
 /// of tokens.
 pub(super) fn quoted_start(text: &str, most: usize) -> (&str, usize) {
     let mut sevenths = 2 * QUOTE.len();
-    // No character takes fewer tokens for its bytes than one of four bytes. Counting bytes is faster than
-    // decoding them.
+    // A token covers at most four bytes, so a text of more than `4 * most` bytes cannot fit.
+    // Counting bytes is faster than decoding characters.
     if text.len() <= 4 * most {
         let ascii = text.bytes().filter(u8::is_ascii).count();
         let others = text.chars().count() - ascii;
@@ -106,12 +106,12 @@ fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Returns a text on one line, cut to some characters, with `…` if it was cut.
+/// Returns a text on one line, cut to `most` characters. A cut text ends with `…`.
 pub(super) fn line(text: &str, most: usize) -> String {
     shortened(&text.split_whitespace().collect::<Vec<_>>().join(" "), most)
 }
 
-/// Returns a text cut to some characters, with `…` if it was cut.
+/// Returns a text cut to `most` characters. A cut text ends with `…`.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     match snippet::cut(text, most) {
         Some(start) => format!("{start}…"),

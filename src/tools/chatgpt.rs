@@ -95,7 +95,7 @@ fn search(call: &ToolCall<'_>) -> Result<Answer, Error> {
     };
     let ranking = call.engine.rank_conversations(&question, call.stop)?;
     if ranking.items.is_empty() && !ranking.is_complete() {
-        // An empty answer would mean that nothing matches, so notes become an error.
+        // An empty answer would claim that nothing matches, so an incomplete search is an error.
         let notes = notes::message(&notes::lines(&ranking.notes)).unwrap_or_default();
         return Err(Error::Refused(format!("Not everything was searched. {notes}")));
     }
@@ -130,7 +130,7 @@ fn fetch(call: &ToolCall<'_>) -> Result<Answer, Error> {
     Ok(document.to_string().into())
 }
 
-/// Returns the conversation of an id, and the place to read from: `ID`, `ID:LINE` or `ID:LINE:OFFSET`.
+/// Parses `ID`, `ID:LINE` or `ID:LINE:OFFSET`. Returns the conversation, and the place to read from.
 fn target(call: &ToolCall<'_>, given: &str) -> Result<(About, ReadFrom), Error> {
     let number = |text: &str| text.parse::<u32>().ok();
     let mut ways = vec![(given, ReadFrom::default())];
@@ -168,8 +168,8 @@ fn title(about: &About) -> String {
     }
 }
 
-/// Returns the address of the chat: on its service's site if known, else on this server's page,
-/// else of the resource.
+/// Returns the address of a conversation: on its service's site if known, else on this server's
+/// page, else the address of its resource.
 fn url(call: &ToolCall<'_>, about: &About) -> Result<String, Error> {
     let ids = [about.id.as_str()];
     let known =

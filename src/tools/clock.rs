@@ -1,4 +1,4 @@
-//! Times for people: shown and parsed.
+//! Shows times to people, and parses the times that people write.
 
 use chrono::{
     DateTime, Datelike, FixedOffset, Local, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc,
@@ -17,7 +17,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Returns a clock of this computer's time zone, or of UTC.
+    /// Returns a clock in the time zone of this computer, or in UTC.
     pub(crate) fn new(is_local: bool) -> Clock {
         Clock { is_local, now: Utc::now() }
     }
@@ -63,12 +63,12 @@ impl Clock {
         time.format(format).to_string()
     }
 
-    /// Returns a time to the minute, with its date in digits.
+    /// Returns a time to the minute, such as `2023-11-18 09:18`.
     pub(crate) fn minute(self, instant: Instant) -> Option<String> {
         Some(self.of_instant(instant)?.format("%Y-%m-%d %H:%M").to_string())
     }
 
-    /// Returns the hour of the week of a time, counted from Monday 0:00.
+    /// Returns the hour of a time in its week; hour 0 begins on Monday at 0:00.
     pub(crate) fn hour_of_week(self, instant: Instant) -> i64 {
         /// The seconds from Monday 0:00 to Thursday 0:00: the Unix epoch began on a Thursday.
         const THURSDAY: i64 = 3 * 86_400;
@@ -110,12 +110,12 @@ impl Clock {
         Ok(if has_offset(&text) { parsed } else { self.at_wall(parsed, edge) })
     }
 
-    /// Returns the instant of the local time `wall`, which is given as if it were UTC.
+    /// Returns the instant of a local time; `wall` holds the local time as if it were UTC.
     fn at_wall(self, wall: Instant, edge: Edge) -> Instant {
         let naive: Option<NaiveDateTime> =
             DateTime::from_timestamp(wall.seconds, wall.nanos).map(|time| time.naive_utc());
         let Some(naive) = naive.filter(|_| self.is_local) else { return wall };
-        // A local time that a clock change skips counts as one hour later.
+        // A clock change can skip a local time. Such a time counts as one hour later.
         let local = Local.from_local_datetime(&naive);
         let local = match edge {
             Edge::Start => local.earliest(),
@@ -137,7 +137,7 @@ fn unreadable(text: &str) -> String {
     )
 }
 
-/// Returns the duration of a number of hours, days or weeks.
+/// Parses a duration of hours, days or weeks, such as `7d`.
 fn length(text: &str) -> Option<TimeDelta> {
     let unit = text.char_indices().next_back()?;
     let number: i64 = text[..unit.0].parse().ok().filter(|number| *number >= 0)?;

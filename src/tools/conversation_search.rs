@@ -35,7 +35,7 @@ const ROLES: [&str; 3] = ["user", "assistant", "tool"];
 
 const ARGUMENTS: [&str; 5] = ["query", "roles", "start_date", "end_date", "limit"];
 
-/// The tool.
+/// The tool `conversation_search`.
 pub const TOOL: Tool = Tool {
     name: "conversation_search",
     title: "Search conversations",
@@ -84,7 +84,7 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-/// Returns an error as an ordinary result, as the contract requires.
+/// Returns an error as an ordinary answer, because the tool's contract requires this.
 fn refuse(_: &ToolCall<'_>, error: &Error) -> Answer {
     match error {
         Error::Contract(text) => text.clone().into(),
@@ -189,7 +189,7 @@ fn clock(instant: Instant) -> String {
         .unwrap_or_else(|| instant.to_decimal())
 }
 
-/// Strings in the format of a Python list, which the contract's error text has.
+/// Strings that are shown as a Python list, because the contract's error text has that format.
 struct PythonList<'a>(&'a BTreeSet<&'a str>);
 
 impl fmt::Display for PythonList<'_> {
@@ -228,7 +228,7 @@ fn python_string(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
 
 /// Returns whether Python prints a character unescaped; Rust's escaping gives the same result.
 fn is_printable(character: char) -> bool {
-    // A letter comes first, because Rust escapes a combining mark at the beginning of a text.
+    // The letter `a` comes first, because Rust escapes a combining mark at the beginning of a text.
     let text = ['a', character].iter().collect::<String>();
     matches!(character, '"' | '\'') || text.escape_debug().count() == 2
 }
@@ -364,7 +364,7 @@ mod tests {
             let start = format!("[{time}] user (conv: A title)\nééé");
             assert!(shown(&hit).starts_with(&start), "{}", shown(&hit));
         }
-        // The line break in the text counts as a character of the cut.
+        // The shown content is cut by characters, and a line break counts as one character.
         assert!(shown(&hit).ends_with("é..."), "{}", shown(&hit).len());
     }
 }

@@ -1,4 +1,4 @@
-//! `delete_conversation`: removes a recorded conversation for good.
+//! `delete_conversation`: removes a recorded conversation permanently.
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ use crate::{
 
 const ARGUMENTS: [&str; 3] = ["sessionId", "sessionKey", "confirm"];
 
-/// The tool.
+/// The tool `delete_conversation`.
 pub const TOOL: Tool = Tool {
     name: "delete_conversation",
     title: "Delete conversation",
@@ -88,8 +88,8 @@ fn delete(call: &ToolCall<'_>) -> Result<Answer, Error> {
     Ok(answer.to_string().into())
 }
 
-/// Returns the id of the recorded or saved conversation in an argument. A title is not enough for a
-/// deletion.
+/// Returns the id of the recorded or saved conversation that an argument names. A title is not
+/// enough for a deletion.
 fn thread_id(call: &ToolCall<'_>, name: &str, word: &str) -> Result<String, Error> {
     let (word, memory) = (snippet::trim(word), call.engine.memory());
     let (keyed, mut threads) = (memory.thread_keyed(word)?, memory.threads_named(word)?);
@@ -100,8 +100,8 @@ fn thread_id(call: &ToolCall<'_>, name: &str, word: &str) -> Result<String, Erro
     if let Some(id) = first {
         return Ok(id);
     }
-    // A key never counts as the beginning of an id: the key of a deleted conversation must not
-    // delete another one.
+    // A key never counts as the beginning of an id. Otherwise the key of a deleted conversation
+    // could delete another conversation.
     threads.retain(|_| is_id && word.chars().count() >= SHORTEST_ID);
     match (threads.pop(), threads.is_empty()) {
         (Some(thread), true) => return Ok(thread.id),

@@ -21,7 +21,7 @@ impl Error {
         Error::Refused(text.into())
     }
 
-    /// Returns whether an index could not be read: the next attempt may find a repaired index or none.
+    /// Returns whether reading an index failed. The next attempt may read a repaired index, or no index.
     pub(super) fn is_of_index(&self) -> bool {
         use engine::Error as E;
         match self {
@@ -31,7 +31,7 @@ impl Error {
         }
     }
 
-    /// Returns the text for the log; `None` if the caller has to correct the error.
+    /// Returns the text for the log; `None` if the caller can correct the error.
     pub(super) fn unexpected(&self) -> Option<String> {
         use engine::Error as E;
         let Error::Engine(error) = self else { return None };

@@ -1,4 +1,4 @@
-//! What an import left out, a line for each kind.
+//! Reports what an import left out, with one line for each kind.
 
 use super::bound;
 use crate::{
@@ -12,20 +12,20 @@ use crate::{
 /// The longest title of a conversation in a line, in characters.
 const LONGEST_TITLE: usize = 60;
 
-/// What helps, in the words of a face, or nothing. The words follow those of a line.
+/// The remedies that end the lines of the report. The command line and the page each have their own texts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Remedies {
     /// How to import the branches that the service does not show.
     pub(crate) branches: &'static str,
     /// How to see what was forgotten.
     pub(crate) forgotten: &'static str,
-    /// How to get at the files of messages that are kept.
+    /// How to open the files of messages that the import stored.
     pub(crate) files: &'static str,
-    /// How to make room for files: a line of its own.
+    /// How to make room for files. This text is a line of its own.
     pub(crate) room: &'static str,
 }
 
-/// Returns what an import left out, with texts of the exports as they are.
+/// Returns one line for each kind of thing that an import left out. Names from the exports are not escaped.
 pub(crate) fn left_out(report: &Report, remedies: Remedies) -> Vec<String> {
     let tally = &report.tally;
     let mut lines = Vec::new();

@@ -20,7 +20,7 @@ const DEFAULT_LIMIT: usize = 10;
 /// The maximum number of messages or matches.
 const MAX_LIMIT: usize = 1000;
 
-/// The size of the frame around a match in bytes.
+/// The size of the JSON around a match in bytes.
 const MATCH_FRAME: usize = 100;
 
 /// The maximum number of characters of a topic, a user name or a platform name.
@@ -47,7 +47,7 @@ const ARGUMENTS: [&str; 10] = [
     "limit",
 ];
 
-/// The tool.
+/// The tool `manage_conversation`.
 pub const TOOL: Tool = Tool {
     name: "manage_conversation",
     title: "Manage conversation threads",
@@ -185,7 +185,7 @@ fn run(call: &tool::ToolCall<'_>) -> Result<Answer, Error> {
     Ok(Answer { log: told.log, ..text.into() })
 }
 
-/// The additions to an action's data: notes for the caller, and a line for the log.
+/// The notes for the caller of an action, and a line for the log.
 #[derive(Default)]
 struct Told {
     notes: Vec<String>,

@@ -1,6 +1,6 @@
-//! The tool contracts: arguments, engine, answer.
+//! The tool contracts. Each tool parses its arguments, asks the engine and writes the answer.
 //!
-//! Invariant: the tools know no protocol; a front end passes a JSON object and shows the answer.
+//! Invariant: the tools do not depend on a protocol. A front end passes a JSON object and shows the answer.
 //!
 //! A new tool is a file here with a `TOOL`, its `mod` line and its line in [`ALL`].
 
@@ -41,7 +41,7 @@ pub const ALL: &[Tool] = &[
     delete_conversation::TOOL,
 ];
 
-/// The tools that are offered only by name: they save and delete.
+/// The tools that are offered only if they are named, because they save or delete conversations.
 const ON_REQUEST: [&str; 2] =
     [save_conversation_context::TOOL.name, delete_conversation::TOOL.name];
 
@@ -54,7 +54,7 @@ const CHATGPT_PROFILE: &str = "chatgpt";
 /// The name of ChatGPT's client in the protocol.
 pub(crate) const CHATGPT_CLIENT: &str = "openai-mcp";
 
-/// The names of profiles, which select several tools.
+/// The profiles: each name selects several tools.
 const PROFILES: [(&str, &[&str]); 2] = [
     ("agent", &[search::TOOL.name, read::TOOL.name, manage_conversation::TOOL.name]),
     ("letta", &[conversation_search::TOOL.name]),
@@ -66,13 +66,13 @@ const EVERY: &str = "all";
 /// An error of a list of tools.
 #[derive(Debug, thiserror::Error)]
 pub enum OfferError {
-    /// No tool has the name.
+    /// No tool or profile has this name.
     #[error(
         "there is no tool {:?}; the tools are {}; agent, letta, chatgpt and all stand for several",
         snippet::echo(name), names().join(", ")
     )]
     Unknown {
-        /// The name.
+        /// The unknown name.
         name: String,
     },
     /// ChatGPT's tools are named together with other tools.
@@ -98,8 +98,8 @@ impl Offer {
     }
 }
 
-/// Returns the tools in a list of names and profiles. Without a list, selects the contract tools
-/// that the set-up allows (`search_workspace` needs a workspace), and ChatGPT gets its own tools.
+/// Returns the tools in a list of names and profiles. Without a list, selects the contract tools that
+/// the configuration allows (`search_workspace` needs a workspace), and ChatGPT gets its own tools.
 pub fn selected(list: Option<&str>, has_workspace: bool) -> Result<Offer, OfferError> {
     let words = list.unwrap_or_default().split(',').map(str::trim);
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();

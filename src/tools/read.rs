@@ -23,7 +23,7 @@ const ARGUMENTS: [&str; 4] = ["path", "startLine", "endLine", "offset"];
 
 const TAKES_LINE: &str = "a line number from 1 on";
 
-/// The tool.
+/// The tool `read`.
 pub const TOOL: Tool = Tool {
     name: "read",
     title: "Read a conversation",
@@ -128,14 +128,14 @@ pub(super) struct ReadFrom {
     pub(super) line: u32,
     /// The number of characters to skip in the line's message.
     pub(super) offset: usize,
-    /// Whether to begin exactly at the place, without lines before it.
+    /// Whether to begin exactly at this place. Otherwise some lines before the place are shown.
     pub(super) is_exact: bool,
 }
 
 /// The number of lines shown before a place.
 const LINES_BEFORE: u32 = 10;
 
-/// Returns a conversation from a place on, as much as fits, with the id for the next part.
+/// Returns as much of a conversation as fits into an answer, from a place on, and the id of the next part.
 pub(super) fn part(
     call: &ToolCall<'_>,
     about: &About,
@@ -254,7 +254,7 @@ impl Page<'_> {
         Ok(true)
     }
 
-    /// Returns the lines of the page; `None` if the page shows the whole conversation.
+    /// Returns which lines the page shows; `None` if the page shows the whole conversation.
     fn whereabouts(
         &self,
         first: usize,
@@ -372,7 +372,7 @@ impl Exchanges<'_> {
 
 const USER: &str = "user";
 
-/// Returns a role as headings show it.
+/// Returns a role in the form that headings use: with a capital letter.
 fn role(role: &str) -> String {
     let mut characters = role.chars();
     match characters.next() {
@@ -381,8 +381,8 @@ fn role(role: &str) -> String {
     }
 }
 
-/// Returns the first number below `count` for which `is_before` is false, else `count`; `is_before` is
-/// true for every smaller number.
+/// Returns the first number below `count` for which `is_before` is false, else `count`. Expects
+/// that `is_before` is true for every smaller number.
 fn partition(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {

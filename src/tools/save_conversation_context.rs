@@ -28,7 +28,7 @@ const TURN_ROLES: [&str; 3] = ["user", "assistant", "system"];
 
 const ARGUMENTS: [&str; 5] = ["summary", "sessionKey", "title", "recentTurns", "embedTurns"];
 
-/// The tool.
+/// The tool `save_conversation_context`.
 pub const TOOL: Tool = Tool {
     name: "save_conversation_context",
     title: "Save conversation",
@@ -110,7 +110,7 @@ fn save(call: &ToolCall<'_>) -> Result<Answer, Error> {
             "turnsSaved": saved.turns,
         })
     } else {
-        // The turns are stored already, so an error of the id lookup is ignored.
+        // An error of the id lookup is ignored, because the turns are already stored.
         let id = engine.find(stop).short_id(&thread.id).unwrap_or_else(|_| thread.id.clone());
         json!({"ok": true, "id": id, "key": thread.key, "turns": saved.turns})
     };

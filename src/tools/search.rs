@@ -37,7 +37,7 @@ const SUMMARY: usize = 300;
 /// The maximum number of characters shown of a passage.
 const PASSAGE: usize = 320;
 
-/// Lines before and after a match that the answer suggests to read.
+/// The number of lines around a match that the answer suggests to read.
 const LINES_AROUND: u32 = 10;
 
 /// The answer if no conversation matches.
@@ -45,7 +45,7 @@ const NOTHING: &str = "No conversations found";
 const BROADER: &str =
     "Try a broader query, or remove filters (after, before, project, session_id).";
 
-/// What an answer by meaning to several concepts says.
+/// The note in an answer by meaning that has several concepts.
 const NEAR: &str = "mode vector takes what is near to every concept, whether its text is there or not; \
                     mode both gives only conversations that contain all.";
 
@@ -64,7 +64,7 @@ const ARGUMENTS: [&str; 9] = [
 const MODES: [(&str, Mode); 3] =
     [("vector", Mode::Vector), ("text", Mode::Exact), ("both", Mode::Both)];
 
-/// How a text matches in the mode `text`, and whether accents are ignored.
+/// The kinds of matching in the mode `text`, and whether each kind ignores accents.
 const MATCHES: [(&str, (Matching, bool)); 5] = [
     ("literal", (Matching::Literal, false)),
     ("fold", (Matching::Literal, true)),
@@ -73,7 +73,7 @@ const MATCHES: [(&str, (Matching, bool)); 5] = [
     ("like", (Matching::Like, false)),
 ];
 
-/// The tool.
+/// The tool `search`.
 pub const TOOL: Tool = Tool {
     name: "search",
     title: "Search past conversations",
@@ -310,7 +310,7 @@ impl ShownConversation {
         }
     }
 
-    /// Returns the approximate number of tokens of the result with its frame.
+    /// Returns the approximate number of tokens of the result, including the text around its fields.
     fn cost(&self) -> usize {
         let texts = [&self.path, &self.project, &self.title, &self.summary, &self.snippet];
         texts.into_iter().map(|text| bound::tokens(text)).sum::<usize>() + 60

@@ -35,7 +35,7 @@ const EVERY_TYPE: &str = "all";
 
 const ARGUMENTS: [&str; 5] = ["query", "type", "date_range", "limit", "workspace_path"];
 
-/// The tool.
+/// The tool `search_workspace`.
 pub const TOOL: Tool = Tool {
     name: "search_workspace",
     title: "Search the workspace",
@@ -152,8 +152,8 @@ fn listed(folders: &[PathBuf]) -> String {
     folders.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the question and the limit; the question has one line more, to learn whether there are
-/// more lines.
+/// Returns the question and the limit. The question asks for one line more than the limit, so that
+/// the answer can say whether more lines match.
 fn question(given: &Arguments<'_>) -> Result<(WorkspaceQuestion, usize), Error> {
     given.only(&ARGUMENTS)?;
     let pattern = given.string("query", "a regular expression as a string")?;
@@ -185,7 +185,7 @@ fn nothing(question: &WorkspaceQuestion, dates: Option<&str>) -> String {
 /// Returns the lines in the contract's format, as many as an answer can hold. The path of a file is
 /// relative to its workspace, because conversations of different dates may have the same name.
 fn results(lines: &[Line], workspaces: &[PathBuf]) -> String {
-    // Links are resolved, because the paths of lines have resolved links too.
+    // Links are resolved here, because the paths of lines have resolved links too.
     let roots: Vec<PathBuf> = workspaces.iter().filter_map(|it| it.canonicalize().ok()).collect();
     let within = |path: &'_ Path| match &roots[..] {
         [root] => path.strip_prefix(root).unwrap_or(path).to_owned(),

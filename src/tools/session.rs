@@ -13,7 +13,7 @@ impl<'a> ResumeCommand<'a> {
     /// session cannot be resumed if its transcript is gone.
     pub(crate) fn of(agent: &str, origin: &'a Origin) -> Option<ResumeCommand<'a>> {
         let session = origin.session.as_deref().filter(|_| origin.gone.is_none())?;
-        // A transcript may hold any text, and the id becomes a part of a command.
+        // The id becomes a part of a command, and a transcript may hold any text as the id.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if session.is_empty() || session.starts_with('-') || !session.chars().all(is_plain) {
             return None;
@@ -33,7 +33,7 @@ impl<'a> ResumeCommand<'a> {
 impl std::fmt::Display for ResumeCommand<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(folder) = self.folder {
-            // With /d, cmd changes the drive too.
+            // With `/d`, the shell cmd changes the drive too.
             let cd = if cfg!(windows) { "cd /d" } else { "cd" };
             write!(f, "{cd} {} && ", quoted(folder))?;
         }

@@ -23,7 +23,7 @@ pub struct Tool {
     pub use_for: &'static str,
     /// The effect of a call.
     pub effect: Effect,
-    /// The sources that a call searches from end to end where they have no index.
+    /// The sources that a call scans completely if they have no index.
     pub searches: &'static [SourceKind],
     /// Returns the JSON schema of the tool's arguments.
     pub schema: fn() -> Map<String, Value>,
@@ -34,13 +34,13 @@ pub struct Tool {
     pub(super) refuse: fn(&ToolCall<'_>, &Error) -> Answer,
 }
 
-/// The number of attempts of a read-only tool if index files change while they are read.
+/// The maximum number of attempts of a read-only tool if index files change during a read.
 const ATTEMPTS: u32 = 3;
 
 impl Tool {
-    /// Runs the tool. If an index was damaged or cut while a read-only tool ran, runs the tool
-    /// again on the current files, and the last time without any index. A panic of the last attempt
-    /// becomes an error answer, with the panic's message for the log.
+    /// Runs the tool. If an index was damaged or truncated during a call that only reads, the tool
+    /// runs again on the current files. The last attempt uses no index. If the last attempt panics,
+    /// the answer is an error with the panic's message for the log.
     pub fn call(
         &self,
         engine: &Engine,
@@ -63,7 +63,7 @@ impl Tool {
             if is_sound && map_faults::count() == before {
                 return self.answer(&call, done);
             }
-            // The next attempt opens the current files.
+            // The indexes are closed, so that the next attempt opens the current files.
             engine.close();
         }
         let without = stop.avoiding_indexes();
@@ -88,12 +88,12 @@ impl Tool {
         let stop = self.stop_of_call(stop);
         let mut searched = engine.all_sources().present_of(self.searches).into_iter();
         let mut scans = || searched.any(|source| !source.is_indexed(&stop));
-        // If a damaged index panics here, the call itself handles the damage.
+        // Reading a damaged index may panic here. Then the call itself handles the damage.
         let scans = map_faults::caught(&mut scans).unwrap_or(true);
         (!scans).then(|| self.call(engine, options, arguments, &stop))
     }
 
-    /// Returns the stop for a call of this tool. A tool that writes reads its own changes.
+    /// Returns the stop for a call of this tool. A tool that writes must see its own changes.
     fn stop_of_call(&self, stop: &Stop) -> Stop {
         if self.effect == Effect::Reads { stop.of_call() } else { stop.clone() }
     }
@@ -134,7 +134,7 @@ pub enum Effect {
 pub struct Options {
     /// Whether ASCII letters match only in their own case.
     pub case_sensitive: bool,
-    /// Whether only the stored column is matched and shown.
+    /// Whether messages are matched and shown as stored, even if that is JSON.
     pub raw_content: bool,
     /// Whether JSON answers have long keys: `COMPACT_RESPONSES=false`.
     pub verbose: bool,
@@ -149,7 +149,7 @@ pub struct Options {
 pub struct Answer {
     /// The text for the model.
     pub text: String,
-    /// The answer as data for a program, by the tool's output schema; `None` with an error.
+    /// The answer as data in the form of the tool's output schema; `None` for an error.
     pub structured: Option<Value>,
     /// Whether the protocol should mark the answer as an error.
     pub is_error: bool,
@@ -192,10 +192,10 @@ pub(super) fn first_turn(session: &Session) -> usize {
     usize::from(is_saved)
 }
 
-/// The minimum number of characters of an id's beginning that names a conversation.
+/// The minimum length, in characters, of the beginning of an id that names a conversation.
 pub(super) const SHORTEST_ID: usize = 4;
 
-/// Returns the conversation in an argument; `None` if there is none.
+/// Returns the conversation that an argument names; `None` if there is no such conversation.
 pub(super) fn conversation(
     call: &ToolCall<'_>,
     name: &str,

@@ -1,4 +1,4 @@
-//! The words of a question: quoted in messages, and marked in results.
+//! The words of a question: quotes them in messages, and marks them in results.
 
 use std::{collections::HashSet, ops::Range};
 
@@ -11,7 +11,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", snippet::echo(text))
 }
 
-/// The terms of a question, as ranked search stems them.
+/// The terms of a question, stemmed as in ranked search.
 pub(crate) struct Words {
     tokenizer: Tokenizer,
     terms: HashSet<String>,
@@ -28,8 +28,8 @@ impl Words {
         self.terms.insert(term.to_owned());
     }
 
-    /// Returns the first word of the texts whose term is `term`; else the first word with a part
-    /// whose term is `term`.
+    /// Returns the first word of the texts whose stemmed term is `term`. If there is none, returns
+    /// the first word with a part whose term is `term`.
     pub(crate) fn written<'t>(
         &self,
         term: &str,
@@ -50,7 +50,7 @@ impl Words {
         with_part
     }
 
-    /// Returns the spans of the words in a text.
+    /// Returns the spans of the question's words in a text.
     pub(crate) fn spans(&self, text: &str) -> Vec<Range<usize>> {
         let mut spans = Vec::new();
         for (start, word) in text.unicode_word_indices() {

@@ -12,11 +12,11 @@ use notify::{
     recommended_watcher,
 };
 
-/// The suffixes of unfinished files; such a file counts when it is renamed.
+/// The suffixes of unfinished files. Changes to such a file are ignored until it is renamed.
 const UNFINISHED_SUFFIXES: &[&str] =
     &[".crdownload", ".part", ".partial", ".download", ".tmp", ".temp", ".swp", "~"];
 
-/// Watches folders and reports that something in them changed.
+/// A watcher that reports that something in its folders changed.
 pub(super) struct FolderWatcher {
     watcher: Option<RecommendedWatcher>,
     /// The folders that are watched, each with its identity.
@@ -28,11 +28,11 @@ pub(super) struct FolderWatcher {
     unreported: Option<String>,
 }
 
-/// The inode and the time of creation, which tell a folder from its replacement.
+/// The inode and the time of creation. They tell a folder from a new folder with the same path.
 type FolderIdentity = (u64, Option<SystemTime>);
 
 impl FolderWatcher {
-    /// Returns a watcher that calls `wake` from another thread; it ignores changes in `index_folder`.
+    /// Returns a watcher that calls `wake` from another thread. Changes in `index_folder` are ignored.
     pub(super) fn new(index_folder: PathBuf, wake: impl Fn() + Send + 'static) -> FolderWatcher {
         let index_folder = fs::canonicalize(&index_folder).unwrap_or(index_folder);
         let watcher = recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -76,7 +76,7 @@ impl FolderWatcher {
             .map(|(folder, _)| folder.clone())
             .collect();
         for folder in gone {
-            // The call fails if the folder was removed, and then nothing watches the folder.
+            // The call fails if the folder was removed. A removed folder is not watched any more.
             drop(watcher.unwatch(&folder));
             self.watched.remove(&folder);
         }
@@ -128,7 +128,7 @@ fn explained(error: &notify::Error) -> String {
     }
 }
 
-/// Returns whether an event must cause a poll. Read events must not, because polling reads files.
+/// Returns whether an event must cause a poll. Reads of files must not, because polling itself reads files.
 fn matters(event: &notify::Event, index_folder: &Path) -> bool {
     let changes = match event.kind {
         EventKind::Any | EventKind::Other | EventKind::Access(_) => false,
@@ -143,8 +143,8 @@ fn matters(event: &notify::Event, index_folder: &Path) -> bool {
             && event.paths.iter().any(|path| !path.starts_with(index_folder) && is_finished(path))
 }
 
-/// Returns whether a file is finished: browsers and editors use other names while they write.
-/// `-shm` files do not count, because reading a database changes them.
+/// Returns whether a file is finished. Browsers and editors use other names while they write a
+/// file. A `-shm` file never counts, because reading a database changes that file.
 fn is_finished(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.to_ascii_lowercase();

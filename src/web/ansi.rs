@@ -1,4 +1,4 @@
-//! Colours of terminals in the outputs of tools.
+//! Terminal colours in the outputs of tools.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::mark::escaped;
 /// The character that begins a control sequence.
 const ESCAPE: char = '\x1b';
 
-/// The difference of a colour's brightest and darkest part from which on it is no grey.
+/// The minimum difference between the largest and the smallest component of a colour that is not grey.
 const LEAST_HUE: u8 = 64;
 
 /// Returns a text without control sequences and other control characters.
@@ -20,8 +20,8 @@ pub(super) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(runs(text).into_iter().map(|(_, run)| run).collect())
 }
 
-/// Returns a text as HTML with its colours as classes. A background is not shown, because only a match is
-/// filled.
+/// Returns a text as HTML with its colours as classes. Background colours are left out, because on
+/// the page only matches have a background.
 pub(super) fn html(text: &str) -> String {
     if !text.contains(ESCAPE) {
         return escaped(text);
@@ -33,10 +33,10 @@ pub(super) fn html(text: &str) -> String {
     runs(text).into_iter().map(run).collect()
 }
 
-/// How a terminal shows text.
+/// The style of a text in a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Look {
-    /// The class of the colour; empty for the colour of text.
+    /// The class of the colour; empty for the normal colour of text.
     colour: &'static str,
     is_bold: bool,
     is_dim: bool,
@@ -57,9 +57,9 @@ impl Look {
         classes.collect::<Vec<_>>().join(" ")
     }
 
-    /// Changes as the numbers of a sequence say (ECMA-48, SGR); unknown numbers change nothing.
+    /// Applies the parameters of a control sequence (ECMA-48, SGR). Unknown parameters change nothing.
     fn set(&mut self, params: &Params) {
-        // Parts of a colour stand behind semicolons or behind colons.
+        // The components of a colour are separated by semicolons or by colons.
         let mut numbers = params.iter().flatten().copied();
         while let Some(number) = numbers.next() {
             match number {
@@ -82,19 +82,19 @@ impl Look {
     }
 }
 
-/// Returns the class of one of the colours that every terminal has. Black, grey and white are text.
+/// Returns the class of one of the 16 basic colours. Black, grey and white have the normal colour of text.
 fn of_sixteen(number: u16) -> &'static str {
     ["", "t-red", "t-green", "t-yellow", "t-blue", "t-magenta", "t-cyan", ""]
         [usize::from(number % 8)]
 }
 
-/// Returns the class that is nearest to a colour of 256, or to one of red, green and blue parts.
+/// Returns the class nearest to a colour of the 256-colour palette, or to a colour in RGB.
 fn of_many(numbers: &mut impl Iterator<Item = u16>) -> &'static str {
     let mut next = || numbers.next().unwrap_or_default().min(255) as u8;
     match next() {
         5 => match next() {
             number @ 0..16 => of_sixteen(number.into()),
-            // A cube of six steps for each part; greys follow.
+            // Numbers 16 to 231 are a colour cube with six steps for each component. Greys follow.
             number @ 16..232 => {
                 let place = number - 16;
                 nearest([place / 36, place / 6 % 6, place % 6].map(|step| step * 51))
@@ -117,7 +117,7 @@ fn nearest(parts: [u8; 3]) -> &'static str {
     of_sixteen(bits[0] | bits[1] << 1 | bits[2] << 2)
 }
 
-/// Returns the runs of a text that look alike.
+/// Splits a text into runs with one style each.
 fn runs(text: &str) -> Vec<(Look, String)> {
     let mut runs = Runs::default();
     let mut parser = Parser::<Utf8Parser>::new();

@@ -4,14 +4,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use crate::engine;
 
-/// The project filter's value for conversations without a project. No project has this name, because
-/// projects are named after folders.
+/// The value of the project filter for conversations without a project. No project has this name,
+/// because a project has the name of a folder.
 pub(super) const NO_PROJECT: &str = "/";
 
 /// The value of `view` that shows prompts and answers only.
 pub(super) const FOCUSED: &str = "text";
 
-/// The characters of an address that stay as they are.
+/// The characters that are percent-encoded in an address.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The kind of search.
@@ -47,7 +47,7 @@ pub(super) struct Ask {
     pub(super) to: String,
     /// Whether only starred conversations are requested.
     pub(super) starred: bool,
-    /// Whether only hidden conversations are requested, which results leave out.
+    /// Whether only hidden conversations are requested. Other results leave out hidden conversations.
     pub(super) hidden: bool,
     /// The search text inside one conversation.
     pub(super) find: String,
@@ -68,7 +68,7 @@ pub(super) fn fields(query: &str) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// Returns a text as a part of an address.
+/// Returns a text, percent-encoded for an address.
 pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
@@ -106,7 +106,7 @@ impl Ask {
         engine::trimmed(&self.q)
     }
 
-    /// Returns the text that is marked in a conversation.
+    /// Returns the text to mark in a conversation.
     pub(super) fn sought(&self) -> &str {
         match engine::trimmed(&self.find) {
             "" => self.text(),
@@ -158,7 +158,7 @@ impl Ask {
         }
     }
 
-    /// Returns the part of a conversation's address that keeps the text marked.
+    /// Returns the query string that keeps the text marked on a conversation's page.
     pub(super) fn marks(&self) -> String {
         match self.query() {
             _ if self.sought().is_empty() && !self.is_focused => String::new(),

@@ -1,5 +1,5 @@
-//! The stylesheet, the script and the icon. Their addresses hold a hash of the content, so browsers
-//! cache them for ever.
+//! The stylesheet, the script and the icon. Each address contains a hash of the content, so
+//! browsers can cache the files for ever.
 
 use std::sync::LazyLock;
 
@@ -56,7 +56,7 @@ impl Asset {
     }
 }
 
-/// Answers with a static file; an address with another hash is not found.
+/// Answers with a static file; an address with an outdated hash is not found.
 pub(super) async fn asset(Path((hash, name)): Path<(String, String)>) -> Response {
     match ALL.iter().find(|asset| asset.name == name && *HASH == hash) {
         Some(asset) => asset.answer("public, max-age=31536000, immutable"),

@@ -7,7 +7,7 @@ use crate::engine::Session;
 /// The messages on one path through a conversation, by their turns.
 pub(super) struct Path {
     turns: Vec<usize>,
-    /// The place of each turn in `turns`; `None` for a turn on another branch, or left out.
+    /// The place of each turn in `turns`; `None` for a turn that is on another branch or left out.
     places: Vec<Option<usize>>,
     tree: Option<Tree>,
 }
@@ -16,7 +16,7 @@ pub(super) struct Path {
 struct Tree {
     /// The turn before each turn.
     before: Vec<Option<usize>>,
-    /// The turns that follow a turn or begin the conversation, oldest first.
+    /// The next turns after each turn, oldest first. The turns after `None` begin the conversation.
     after: HashMap<Option<usize>, Vec<usize>>,
     is_shown: Vec<bool>,
 }
@@ -52,7 +52,7 @@ impl Path {
         }
     }
 
-    /// Returns the place of a turn; `None` if it is on another branch, or left out.
+    /// Returns the place of a turn; `None` if the turn is on another branch or left out.
     pub(super) fn place(&self, turn: usize) -> Option<usize> {
         self.places.get(turn).copied().flatten()
     }
@@ -102,8 +102,8 @@ impl Tree {
         Tree { before, after, is_shown }
     }
 
-    /// Returns the path to a turn and beyond it: along the branch that the service shows, else by
-    /// the newest version.
+    /// Returns the path through a turn. After the turn, the path follows the branch that the
+    /// service shows, or else the newest version.
     fn through(&self, turn: Option<usize>) -> Vec<usize> {
         let mut seen = HashSet::new();
         let up = std::iter::successors(turn, |turn| self.before[*turn]);

@@ -37,7 +37,7 @@ impl Card {
         format!("/c/{}", encoded(&self.id))
     }
 
-    /// Returns the address of the page that asks before it forgets the conversation.
+    /// Returns the address of the page that asks whether to forget the conversation.
     pub(super) fn forget_address(&self) -> String {
         format!("{}/forget", self.address())
     }
@@ -57,7 +57,7 @@ impl Card {
         })
     }
 
-    /// Returns the service, the project and the short id.
+    /// Returns the service, the project, the time and the short id as HTML.
     pub(super) fn meta(&self, clock: Clock, time: Option<Instant>) -> Markup {
         html! {
             (service(&self.service))
@@ -122,7 +122,7 @@ pub(super) fn moment(clock: Clock, time: Option<Instant>) -> Markup {
     }
 }
 
-/// Looks conversations up. Every conversation is in the answer, even if its details cannot be read.
+/// Looks up conversations. The answer has every conversation, even if its details cannot be read.
 pub(super) fn cards(
     engine: &Engine,
     keys: &[ConversationKey],

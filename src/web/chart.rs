@@ -6,10 +6,10 @@ use maud::{Markup, html};
 
 use crate::tools::notes::grouped;
 
-/// The maximum number of empty months in a row: a message with a wrong date must not add a thousand months.
+/// The maximum number of empty months in a row. One message with a wrong date must not add many months.
 const LONGEST_GAP: u32 = 36;
 
-/// The minimum number of months in a chart: few months must not make wide columns.
+/// The minimum number of months in a chart. With fewer months, the columns would be too wide.
 const FEWEST: usize = 24;
 
 /// Pixels of the highest column.
@@ -55,7 +55,7 @@ pub(super) fn months(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
     months
 }
 
-/// Returns the number of a month since the year 0.
+/// Returns the number of months from the beginning of the year 0 to a month.
 fn number_of(month: &str) -> Option<u32> {
     let (year, month) = month.split_once('-').filter(|(year, _)| year.len() == 4)?;
     Some(year.parse::<u32>().ok()? * 12 + month.parse::<u32>().ok()?.checked_sub(1)?)
@@ -69,7 +69,7 @@ pub(super) fn month_name(month: &str) -> String {
     }
 }
 
-/// Returns a share in percent of a width.
+/// Returns a part of a whole in percent, as a width in SVG.
 fn percent(part: f64, whole: f64) -> String {
     format!("{:.2}%", part / whole.max(1.0) * 100.0)
 }
@@ -123,7 +123,7 @@ fn years<'a>(months: &[Month<'a>]) -> Vec<(usize, &'a str)> {
             starts.push((at, year));
         }
     }
-    // The second label would cover the first one, so the first one is left out.
+    // The first label is left out if the second label would cover it.
     if starts.len() > 1 && (starts[1].0 as f64) < months.len() as f64 * 0.08 {
         starts.remove(0);
     }
@@ -194,7 +194,7 @@ pub(super) fn lines(months: &[&str], series: &[Vec<f64>]) -> Markup {
     }
 }
 
-/// Returns a round number that fits about four times into another number.
+/// Returns a round number that is about a quarter of `most`.
 fn round_step(most: u64) -> u64 {
     let mut step = 1;
     while most / step > 5 {

@@ -13,16 +13,16 @@ use syntect::{
 
 use super::mark::escaped;
 
-/// The languages, loaded for the first code block.
+/// The languages, loaded when the first code block is shown.
 static LANGUAGES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
 
 /// The prefix of the CSS classes.
 const CLASSES: ClassStyle = ClassStyle::SpacedPrefixed { prefix: "s-" };
 
-/// The time limit of colouring the code of a page; the rest stays plain.
+/// The time limit of colouring the code of a page; later code has no colours.
 const MOST_TIME: Duration = Duration::from_millis(60);
 
-/// The longest line that is coloured, in bytes: longer lines are generated code.
+/// The longest line that is coloured, in bytes. Longer lines are usually generated code.
 const LONGEST_LINE: usize = 1_000;
 
 /// The longest code block that is coloured, in bytes.

@@ -15,7 +15,7 @@ enum LineKind {
     Same,
     Gone,
     New,
-    /// The line names the file or the position of the next lines.
+    /// The line names the file, or the position of the lines after it.
     Place,
 }
 
@@ -66,7 +66,7 @@ fn of_patch(text: &str) -> Option<FileChange<'_>> {
     Some(FileChange { file: named.unwrap_or_default(), lines })
 }
 
-/// The remaining old and new lines of the hunk; 0 in the head of a file.
+/// The numbers of old and new lines that are left in the hunk; 0 before the first hunk of a file.
 #[derive(Default)]
 struct Hunk {
     old: usize,
@@ -91,7 +91,7 @@ impl Hunk {
             return (LineKind::Place, line);
         }
         if line.starts_with('\\') {
-            // This line says that a line has no line break at its end.
+            // The line is `\ No newline at end of file`.
             return (LineKind::Same, line);
         }
         let (kind, text) = match line.as_bytes().first() {
@@ -142,7 +142,7 @@ fn of_edit(text: &str) -> Option<FileChange<'_>> {
     }
 }
 
-/// Cuts a text at a line that begins with a name.
+/// Splits a text at a line that begins with a name.
 fn cut<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
     let at = match text.starts_with(name) {
         true => 0,
@@ -153,7 +153,7 @@ fn cut<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
     Some((&text[..at], &text[at + name.len()..]))
 }
 
-/// Returns the value behind a name: on its line, or on the lines below it.
+/// Returns the value after a field's name. The value is on the same line or on the next lines.
 fn value(text: &str) -> &str {
     text.strip_prefix([' ', '\n']).unwrap_or(text)
 }

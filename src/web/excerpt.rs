@@ -1,4 +1,4 @@
-//! Parts of texts with their matches.
+//! Excerpts of texts with marked matches.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -18,7 +18,7 @@ const AFTER: usize = 200;
 const SHORT_BEFORE: usize = 20;
 const SHORT_AFTER: usize = 60;
 
-/// The maximum number of matches to find, for texts that are cut after the first matches.
+/// The maximum number of matches to find in a text that is shown only around its first matches.
 const FIRST_SPANS: usize = 200;
 
 /// The rule for marking text.
@@ -41,12 +41,12 @@ impl Marker {
         }
     }
 
-    /// Returns the first matches in a part of a text.
+    /// Returns the first matches in a text.
     pub(super) fn spans(&self, text: &str) -> Vec<Range<usize>> {
         self.first_spans(text, FIRST_SPANS)
     }
 
-    /// Returns a text with its first matches: without control sequences, unless matches are in them.
+    /// Returns a text and its first matches. Removes control sequences, unless only they contain matches.
     pub(super) fn readable<'t>(&self, text: &'t str) -> (Cow<'t, str>, Vec<Range<usize>>) {
         let spans = self.spans(text);
         let plain = ansi::plain(text);
@@ -73,7 +73,7 @@ impl Marker {
     }
 }
 
-/// A piece of a text that is a match or not.
+/// A piece of a text, which is either a match or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TextPiece {
     text: String,
@@ -122,8 +122,8 @@ pub(super) fn whole(text: &str, spans: &[Range<usize>]) -> Vec<TextPiece> {
     pieces(text, 0..text.len(), spans)
 }
 
-/// Returns the start of the part before a match: the beginning of a line or a word, or at most
-/// `most` characters back.
+/// Returns the start of the text that is shown before a match: the beginning of a line or a word,
+/// at most `most` characters before the match.
 fn back(text: &str, place: usize, most: usize) -> usize {
     let before = &text[..place];
     let start = before.char_indices().rev().nth(most).map_or(0, |(at, _)| at);

@@ -1,5 +1,5 @@
-//! The filters with their counts, and the timeline. A separate request counts, so that results do
-//! not wait for counts.
+//! The filters with their counts, and the timeline. The browser requests the counts separately, so
+//! that the results do not wait for the counts.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     tools::notes::grouped,
 };
 
-/// The time limit of counting. After it, counts are lower bounds.
+/// The time limit of counting. If counting takes longer, the counts are lower bounds.
 const MOST_COUNTING: Duration = Duration::from_millis(2_500);
 
 /// The time limit of the counts that the page shows first.
@@ -27,13 +27,13 @@ const MOST_FIRST_COUNTING: Duration = Duration::from_millis(80);
 /// The number of visible names of a filter.
 const MOST_NAMES: usize = 8;
 
-/// The number of folded names of a filter.
+/// The maximum number of names in the collapsed list of a filter.
 const MOST_FOLDED: usize = 40;
 
 /// The roles that are offered before messages are counted.
 const ROLES: [&str; 4] = ["assistant", "user", "tool", "system"];
 
-/// Returns the filters and the timeline with their counts: with `is_first`, those that are known soon.
+/// Returns the filters and the timeline with counts. With `is_first`, counts only for a short time.
 pub(super) fn fragment(
     site: &Site,
     ask: &Ask,
@@ -44,7 +44,7 @@ pub(super) fn fragment(
     let most = if is_first { MOST_FIRST_COUNTING } else { MOST_COUNTING };
     let counted = count(site, ask, (&flags, most), stop)?;
     let counted = counted.as_deref();
-    // Conversations that match by title alone have no message to count.
+    // A conversation whose title alone matches has no message to count.
     let has_some = |facets: &&Facets| facets.messages > 0 || !facets.is_complete;
     let in_all = counted.filter(|_| !ask.text().is_empty()).filter(has_some);
     Ok(html! {
@@ -126,7 +126,7 @@ pub(super) fn filters(
     stop: &Stop,
 ) -> Result<Markup, Problem> {
     let (mut services, mut projects, mut models) = <[BTreeMap<&str, u64>; 3]>::default().into();
-    // The models come with the counts, so that results do not wait for them.
+    // Models are read only together with counts, so that the results do not wait for models.
     let places = site.places(counted.is_some(), stop)?;
     for place in places.values() {
         for model in &place.models {
@@ -138,7 +138,7 @@ pub(super) fn filters(
     let roles = ROLES.into_iter().rev().zip(1..);
     let named = |name: &str| if name == NO_PROJECT { String::new() } else { name.to_owned() };
     let of = |counts: Option<&BTreeMap<String, u64>>, name: &str| -> Option<u64> {
-        // If counting ended early, a name without a count is unknown, not 0.
+        // If counting ended early, a missing count is unknown, not 0.
         let rest = counted.and_then(|facets| facets.is_complete.then_some(0));
         counts.and_then(|counts| counts.get(name).copied().or(rest))
     };
@@ -178,7 +178,7 @@ pub(super) fn filters(
         details.filters #facets open[is_open] {
             summary { "Filters" @if is_open { ": " (chosen(ask)) } }
             @for facet in &all {
-                // A filter with one name offers no choice.
+                // A filter with only one name is not shown, because it offers no choice.
                 @if facet.known.len() > 1 || !facet.chosen.is_empty() { (facet.show(at_least)) }
             }
             (kept(ask, flags))
@@ -279,7 +279,7 @@ impl Facet<'_> {
     }
 }
 
-/// Returns the filters in words.
+/// Returns a text that lists the chosen filters.
 fn chosen(ask: &Ask) -> String {
     let sources = ask.sources.iter().map(|name| label_of(name).1.to_owned());
     let projects = ask.projects.iter().map(|name| match &**name {

@@ -15,25 +15,25 @@ use crate::{
     text::snippet,
 };
 
-/// The most started agents that are shown.
+/// The maximum number of started agents that are shown.
 const MOST_AGENTS: usize = 100;
 
-/// The characters of an agent's first prompt by which the call that started it is found.
+/// The number of characters of an agent's first prompt that are looked for in tool calls.
 const PROMPT: usize = 400;
 
 /// The beginning of a tool call in a message.
 const CALL: &str = "[tool: ";
 
-/// The most messages of a conversation among which the call that started an agent is looked for.
+/// The maximum number of messages that are searched for the call that started an agent.
 const MOST_LOOKED_AT: usize = 500;
 
-/// The seconds within which an agent begins after the call that started it.
+/// The maximum number of seconds between a call and the start of the agent that the call started.
 const STARTS_WITHIN: i64 = 60 * 60;
 
-/// What a conversation started, and what started it.
+/// The agents that a conversation started, and the parent conversation, which started this one.
 #[derive(Default)]
 pub(super) struct Family {
-    /// The conversation that started this one, with the address of the call.
+    /// The title of the conversation that started this conversation, and the address of the call.
     parent: Option<(String, String)>,
     /// The conversation that this one was forked from. This one has only the messages since then.
     forked_from: Option<About>,
@@ -42,16 +42,16 @@ pub(super) struct Family {
     more: usize,
 }
 
-/// A conversation of an agent that another one started.
+/// An agent that the conversation started, with the agent's own conversation.
 struct Agent {
     about: About,
-    /// The beginning of its first message, once it was read.
+    /// The beginning of the agent's first prompt, once it was read.
     prompt: OnceCell<String>,
 }
 
 impl Family {
-    /// Finds the agents that a conversation started, and the conversation that started it as an agent. An
-    /// agent has the id of that conversation as its session.
+    /// Finds the agents that a conversation started, and the conversation that started this
+    /// conversation. An agent's session is the id of the conversation that started the agent.
     pub(super) fn of(engine: &Engine, talk: &Session, stop: &Stop) -> Result<Family, Error> {
         let (kind, id) = (talk.about.source, &talk.about.id);
         let Some(session) = talk.about.session.as_ref().filter(|name| !name.is_empty()) else {
@@ -74,7 +74,7 @@ impl Family {
         let (sources, first) = (engine.all_sources(), 0..MOST_AGENTS + 1);
         let page = sources.list(&scope, first, ListOptions::BRIEF, stop)?;
         let total = page.total;
-        // A scope with an id that is nobody's session has the conversations of another session.
+        // If the id is no session's id, the scope contains the conversations of another session.
         let (mut family, other): (Vec<About>, Vec<About>) =
             page.abouts.into_iter().partition(|about| about.session.as_ref() == Some(id));
         family.retain(|about| about.id != *id);
@@ -87,7 +87,7 @@ impl Family {
         Ok(Family { parent, forked_from, agents, more })
     }
 
-    /// Returns the rows of facts: what started the conversation, and what it started.
+    /// Returns the rows of facts about the started agents, and about the conversation that started this one.
     pub(super) fn facts(&self) -> Markup {
         html! {
             @if let Some((title, address)) = &self.parent {
@@ -112,8 +112,8 @@ impl Family {
         }
     }
 
-    /// Returns links to the agents that a message started. Only the agents that began soon after the message
-    /// are read, and of these only the first prompt.
+    /// Returns links to the agents that a message started. Reads only agents that started soon
+    /// after the message, and only their first prompts.
     pub(super) fn of_message(&self, engine: &Engine, hit: &Hit<'_>, stop: &Stop) -> Markup {
         let is_call = |agent: &&Agent| {
             is_soon_after(hit.time, agent.about.begun)
@@ -145,7 +145,7 @@ impl Agent {
     }
 }
 
-/// Returns the beginning of a conversation's first prompt; empty if it has none.
+/// Returns the beginning of a conversation's first prompt; empty if there is no prompt.
 fn prompt_of(talk: &Session) -> String {
     let first = (0..talk.turns()).find(|turn| talk.role(*turn) == "user");
     let text = first.map(|turn| talk.message(turn).content).unwrap_or_default();
@@ -158,7 +158,7 @@ fn may_start(role: &str, content: &str) -> bool {
     role == "assistant" && content.contains(CALL)
 }
 
-/// Returns whether a message has a call whose arguments have the prompt.
+/// Returns whether a message contains a call with the prompt in its arguments.
 fn starts(role: &str, content: &str, prompt: &str) -> bool {
     !prompt.is_empty()
         && may_start(role, content)
@@ -170,7 +170,7 @@ fn is_soon_after(call: Option<Instant>, begun: Option<Instant>) -> bool {
     (call.seconds - 1..=call.seconds + STARTS_WITHIN).contains(&begun.seconds)
 }
 
-/// Returns the message with the call that started an agent: the last one before the agent began.
+/// Returns the last message before an agent's start that has a call with the agent's prompt.
 fn call_of(parent: &Session, agent: &Session) -> Option<usize> {
     let prompt = prompt_of(agent);
     let is_later = |turn: usize| {

@@ -38,10 +38,10 @@ const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp
 /// The maximum size of a picture that is shown, in bytes; larger pictures are downloads.
 const MOST_SHOWN: u64 = 32 << 20;
 
-/// Bytes that are read at once.
+/// The number of bytes that are read at once.
 const BLOCK: usize = 256 << 10;
 
-/// The policy for a file that is opened alone: it may run and load nothing.
+/// The policy for a file that is opened in a tab of its own: it may run no script and load nothing.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'";
 
@@ -162,7 +162,7 @@ pub(super) async fn answer(site: &Arc<SiteState>, id: String, hash: String) -> R
     }
 }
 
-/// Returns how to get back a file whose copy is missing.
+/// Returns advice for a file whose stored copy is missing.
 fn remedy(kind: SourceKind) -> &'static str {
     match kind {
         SourceKind::Archive => "A transcript is read only once, so Verbatim cannot bring it back.",
@@ -224,7 +224,7 @@ impl HttpBody for FileBody {
             Ok((_, Err(error))) => Err(error),
             Err(error) => Err(io::Error::other(error)),
         };
-        // If the file changed, the answer breaks off, because its length was sent in the headers.
+        // If the file's length changed, the answer is aborted, because the headers contain the old length.
         let read = read.and_then(|block| match block.len() as u64 {
             length if length == 0 || length > self.left => Err(io::ErrorKind::UnexpectedEof.into()),
             length => {

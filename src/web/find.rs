@@ -28,16 +28,16 @@ use crate::{
     tools::words::Words,
 };
 
-/// Conversations on a page.
+/// The number of conversations on a page.
 pub(super) const GROUPS: usize = 20;
 
 /// The maximum number of shown messages of a conversation; the others are on the conversation's page.
 const MOST_LINES: usize = 8;
 
-/// The bytes after the first match of a text that an excerpt may need.
+/// The number of bytes after the first match that an excerpt may need.
 const MOST_AROUND: usize = 4 << 10;
 
-/// The maximum number of messages of a conversation that are read, with those of the same text.
+/// The maximum number of messages of a conversation to read, including messages with the same text.
 const MOST_READ: usize = 60;
 
 /// The time limit of counting messages beyond a full page. The request for the filters counts all messages.
@@ -52,7 +52,7 @@ pub(super) struct SearchResults {
     /// The numbers of counted messages and conversations.
     pub(super) messages: usize,
     pub(super) conversations: usize,
-    /// Whether there are more than were counted.
+    /// Whether there are more messages than were counted.
     pub(super) is_cut: bool,
     pub(super) took: Duration,
     pub(super) notes: Vec<Note>,
@@ -80,11 +80,11 @@ pub(super) struct FoundLine {
     pub(super) text: Vec<TextPiece>,
     /// The number of messages with the same text, including this message.
     pub(super) copies: u32,
-    /// The numbers of the other messages with the same text, as far as they are known.
+    /// The message numbers of the other messages with the same text, as far as they are known.
     pub(super) same: Vec<u32>,
 }
 
-/// Finds what is asked for.
+/// Finds the conversations and messages for a request.
 pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
     let flags = site.flags()?;
@@ -94,7 +94,7 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
         (_, Way::Exact) => exact(site, ask, &scope, stop),
         (_, Way::Meaning) => by_meaning(site, ask, scope.clone(), stop),
     }?;
-    // The check counts every message, which takes time, so it runs only if there are no results.
+    // This check counts every message, so it runs only if there are no results.
     if results.groups.is_empty() {
         results.notes.extend(site.engine.all_sources().unknown_role(&scope, stop)?);
     }
@@ -105,7 +105,7 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
     Ok(results)
 }
 
-/// Returns the marker for a request.
+/// Returns the rule that marks the matches of a request.
 pub(super) fn marker(ask: &Ask) -> Marker {
     match (ask.text(), ask.way) {
         ("", _) => Marker::Nothing,
@@ -127,13 +127,13 @@ struct StreamedHit {
     /// The message with its role, without other texts.
     hit: Hit<'static>,
     title: Vec<TextPiece>,
-    /// Whether the message matches, and not only the title.
+    /// Whether the message itself matches, not only the title.
     is_in_text: bool,
     /// The text around the first matches, and a hash of the whole text; `None` if the text is not needed.
     text: Option<(Vec<TextPiece>, u64)>,
 }
 
-/// A message to show, and those with the same text.
+/// A message to show, and the messages with the same text.
 struct ShownHit {
     hit: Hit<'static>,
     text: Vec<TextPiece>,
@@ -154,13 +154,13 @@ struct SeenConversation {
     title: Vec<TextPiece>,
     time: Option<Instant>,
     found: Vec<ShownHit>,
-    /// The number of messages among `found`, with those of the same text.
+    /// The number of messages in `found`, including messages with the same text.
     read: usize,
     messages: usize,
 }
 
 impl Grouping {
-    /// Adds a hit; returns its conversation if the texts of further hits are not needed.
+    /// Adds a hit. Returns its conversation if the texts of the conversation's next hits are not needed.
     fn take(&mut self, found: StreamedHit, first_shown: usize) -> Option<&ConversationKey> {
         let StreamedHit { kind, hit, title, is_in_text, text } = found;
         let key = (kind, hit.conversation_id.clone().into_owned());
@@ -201,7 +201,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     let (pattern, marker) = (LiteralPattern::new(&request.text, false), marker(ask));
     let first_shown = ask.page.saturating_mul(GROUPS);
     let is_full = AtomicBool::new(false);
-    // Conversations with enough shown messages: their further hits are only counted.
+    // Conversations that have enough messages to show. Their further hits are only counted.
     let done: Mutex<ConversationIds> = Mutex::default();
     let reads = |kind, id: &str| {
         let done = done.lock().unwrap_or_else(PoisonError::into_inner);

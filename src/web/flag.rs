@@ -1,4 +1,4 @@
-//! Stars, and hidden conversations, which results leave out.
+//! The flags of conversations: starred and hidden. Results leave out hidden conversations.
 
 use maud::{Markup, html};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::engine::{Flag, Flags, count_of};
 
-/// The parameters of the address that sets a flag.
+/// The parameters of the address that sets or removes a flag.
 pub(super) const STAR: &str = "star";
 pub(super) const HIDE: &str = "hide";
 
@@ -42,7 +42,7 @@ pub(super) fn star(flags: &Flags, card: &Card) -> Markup {
     }
 }
 
-/// Says that results leave out hidden conversations, if there are any.
+/// Returns a note that results leave out hidden conversations, if there are any.
 pub(super) fn left_out(flags: &Flags, ask: &Ask) -> Markup {
     let hidden = count_of(&flags.hidden);
     html! {

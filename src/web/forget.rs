@@ -14,7 +14,7 @@ use crate::{
     model::Stop,
 };
 
-/// A conversation, its title, and the parts to forget or the reason why they cannot be forgotten.
+/// A conversation, its title, and its stored parts, or the reason why it cannot be forgotten.
 type FoundToForget = (Card, String, Result<Forgettable, String>);
 
 /// Returns the page that asks whether to forget a conversation.
@@ -54,7 +54,7 @@ pub(super) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem
 pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
     let stop = Stop::never();
     let (card, title, found) = find(site, id, &stop)?;
-    // If the word leads to another conversation now, nothing is forgotten.
+    // If the id in the address now finds another conversation, nothing is forgotten.
     if card.id != id {
         return Err(Error::NoConversation { word: id.to_owned() }.into());
     }

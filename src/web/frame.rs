@@ -27,7 +27,7 @@ pub(super) struct Frame<'a> {
     pub(super) messages: Option<u64>,
     /// The time zone of the times on the page, if there are any.
     pub(super) zone: Option<String>,
-    /// The stamp by which the script sees whether something changed.
+    /// The stamp of the data on the page. The script compares stamps to see whether something changed.
     pub(super) stamp: &'a str,
 }
 
@@ -155,7 +155,7 @@ fn keys() -> Markup {
     }
 }
 
-/// Returns the page of a problem.
+/// Returns the page that explains an error.
 pub(super) fn problem(heading: &str, what: &str) -> Markup {
     let ask = Ask::default();
     let (title, tab, stamp) = (heading, Tab::Elsewhere, "");

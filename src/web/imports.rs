@@ -23,7 +23,7 @@ pub(super) enum Stage {
     Reading(ReadSoFar),
     /// The file was imported.
     Done(Outcome),
-    /// The import failed; the reason.
+    /// The import failed; the text is the reason.
     Failed(String),
 }
 
@@ -45,9 +45,9 @@ pub(super) struct Outcome {
     pub(super) new_conversations: u64,
     pub(super) new_messages: u64,
     pub(super) updated_messages: u64,
-    /// Whether everything could be read.
+    /// Whether the whole file could be read.
     pub(super) is_whole: bool,
-    /// What was left out, a line each.
+    /// One line for each kind of thing that was left out.
     pub(super) left_out: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Marks matches in HTML that this program made: only in the text between tags, never inside a tag.
+//! Marks matches in HTML that this program made. Only text between tags is changed, never a tag.
 //!
 //! A match may begin in one element and end in another, as in `<b>bo</b>rrow`. A match never
 //! crosses the end of a paragraph.
@@ -35,7 +35,7 @@ const BLOCKS: [&str; 26] = [
     "dd",
 ];
 
-/// The characters that are escaped in HTML that we make.
+/// The escaped forms of characters in the HTML that this program makes.
 const ENTITIES: [(&str, char); 6] = [
     ("&lt;", '<'),
     ("&gt;", '>'),
@@ -51,8 +51,8 @@ enum HtmlPiece {
     Text { html: Range<usize>, plain: Range<usize> },
 }
 
-/// Returns the HTML with its matches marked, and how many there are. `spans` returns the matches in
-/// a text; with `is_current` the first one is the current match.
+/// Returns the HTML with its matches marked, and the number of matches. `spans` returns the matches
+/// in a text. With `is_current`, the first match is marked as the current match.
 pub(super) fn mark_html(
     html: &str,
     is_current: bool,
@@ -73,7 +73,7 @@ pub(super) fn mark_html(
             }
             HtmlPiece::Text { html, plain } => (html, plain),
         };
-        // An escaped character is whole inside a match or outside of it.
+        // A mark contains an escaped character completely, or not at all.
         let is_escaped = at.len() != plain.len();
         let mut done = plain.start;
         while done < plain.end {
@@ -104,7 +104,7 @@ pub(super) fn mark_html(
     (out, spans.len())
 }
 
-/// Returns a text with the characters escaped that mean something in HTML.
+/// Returns a text in which the special characters of HTML are escaped.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 16);
     for c in text.chars() {
@@ -119,7 +119,7 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Cuts HTML into tags and text; returns also the text without tags.
+/// Splits HTML into tags and text. Also returns the text without tags.
 fn tokens(html: &str) -> (Vec<HtmlPiece>, String) {
     let mut tokens = Vec::new();
     let mut plain = String::with_capacity(html.len());
@@ -155,12 +155,12 @@ fn tokens(html: &str) -> (Vec<HtmlPiece>, String) {
     (tokens, plain)
 }
 
-/// Returns how long the text before the next tag or escaped character is.
+/// Returns the length of the text before the next tag or escaped character.
 fn length_of_text(text: &str, first: usize) -> usize {
     text[first..].find(['<', '&']).map_or(text.len(), |at| first + at)
 }
 
-/// Returns the length of the tag that a text begins with. Attributes are in quotation marks.
+/// Returns the length of the tag at the beginning of a text. Attributes are in quotation marks.
 fn tag_length(text: &str) -> usize {
     let mut is_quoted = false;
     for (at, byte) in text.bytes().enumerate() {

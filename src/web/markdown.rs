@@ -9,14 +9,14 @@ use pulldown_cmark::{
 
 use super::{code::Highlighter, mark::escaped};
 
-/// The level of the highest heading of a message: the levels above are for the page.
+/// The highest level of a heading in a message. The page itself uses the levels above.
 const FIRST_HEADING: usize = 3;
 const LAST_HEADING: usize = 6;
 
 /// The allowed beginnings of links in a message.
 const SCHEMES: [&str; 3] = ["https://", "http://", "mailto:"];
 
-/// Returns the HTML of a Markdown text. A person's line breaks are kept where `is_typed`.
+/// Returns a Markdown text as HTML. With `is_typed`, a person typed the text, so its line breaks stay.
 pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) -> String {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -28,8 +28,8 @@ pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) 
     if html.contains("<table>") { tables(&html) } else { html }
 }
 
-/// The tags of tables that are written in another way: a wide table scrolls, and our policy forbids styles
-/// in the HTML. Texts of messages have no tags.
+/// Replacements for the tags of tables: a wide table must scroll, and the page's policy forbids
+/// styles in HTML. Texts of messages contain no tags, because they are escaped.
 const TABLE_TAGS: [(&str, &str); 8] = [
     (
         "<table>",
@@ -208,7 +208,7 @@ mod tests {
             {
                 assert!(!html.contains(wrong), "{hostile}: {html}");
             }
-            // An attribute from a message would be outside of quotation marks.
+            // An attribute that comes from a message would be outside of quotation marks.
             let tags = html.split('<').skip(1).filter_map(|tag| tag.split_once('>'));
             for (tag, _) in tags {
                 let outside: String = tag.split('"').step_by(2).collect();

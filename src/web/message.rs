@@ -25,13 +25,13 @@ pub(super) const MOST_SHOWN: usize = 40_000;
 /// The longest message in bytes that is shown as Markdown; a longer message is shown as plain text.
 const MOST_RENDERED: usize = 200_000;
 
-/// The number of characters of the summary of a folded part.
+/// The number of characters of the summary of a part that the reader can expand.
 const SUMMARY: usize = 120;
 
 /// The maximum number of marked matches in a part of a message. Only a very long message has more matches.
 const MOST_MARKED: usize = 10_000;
 
-/// The number of bytes before the first match in a cut message.
+/// The number of bytes that a cut message shows before its first match.
 const BEFORE_MATCH: usize = 4_000;
 
 /// A message to show.
@@ -42,11 +42,11 @@ pub(super) struct ShownMessage<'a> {
     pub(super) content: &'a str,
     /// The address of the message.
     pub(super) address: String,
-    /// Whether the reader is at this match.
+    /// Whether the reader chose this message.
     pub(super) is_current: bool,
     /// Whether the whole message is shown, even if it is long.
     pub(super) is_whole: bool,
-    /// Whether folded parts are open.
+    /// Whether the parts that are usually collapsed are expanded.
     pub(super) is_open: bool,
     /// The other versions of the message, if it was edited or regenerated.
     pub(super) versions: Option<Versions>,
@@ -64,12 +64,12 @@ pub(super) struct Versions {
     pub(super) after: Option<String>,
 }
 
-/// The settings with which messages are shown.
+/// The settings for showing messages.
 pub(super) struct MessageSettings<'a> {
     pub(super) clock: Clock,
     pub(super) marker: &'a Marker,
     pub(super) highlighter: Highlighter,
-    /// Whether thinking and answer may be joined without a separator: then the thinking is shown too.
+    /// Whether thinking and answer may follow each other without a separator. Then thinking is shown too.
     pub(super) joins_thinking: bool,
     /// Whether thinking and tools are left out.
     pub(super) is_focused: bool,
@@ -80,7 +80,7 @@ pub(super) struct MessageSettings<'a> {
 enum Part<'a> {
     Text(&'a str),
     Thinking(&'a str),
-    /// Thinking, and perhaps the answer below it.
+    /// Thinking that may be followed by the answer, without a separator.
     Answer(&'a str),
     /// A tool call: the name and the arguments.
     Call(&'a str, &'a str),
@@ -163,7 +163,7 @@ impl MessageSettings<'_> {
     ) -> (Markup, usize) {
         let is_markdown = message.content.len() <= MOST_RENDERED;
         let is_typed = message.role == "user";
-        // Only messages that the search found have marks.
+        // Matches are marked only in messages that the search found.
         let marker = if is_hit { self.marker } else { &Marker::Nothing };
         let mark =
             |html: &str| mark_html(html, is_first, &|text| marker.first_spans(text, MOST_MARKED));
@@ -253,7 +253,7 @@ impl Versions {
     }
 }
 
-/// Says that a message is longer than the shown part.
+/// Returns a note that a message is longer than the shown part, with a link to all of it.
 fn rest(message: &ShownMessage<'_>, bytes: usize, what: &str) -> Markup {
     let query = if message.address.contains('?') { "&" } else { "?" };
     let (address, anchor) = message.address.split_once('#').unwrap_or((&message.address, ""));
@@ -265,7 +265,7 @@ fn rest(message: &ShownMessage<'_>, bytes: usize, what: &str) -> Markup {
     }
 }
 
-/// Returns a number of bytes for people.
+/// Returns a number of bytes in a form for people, such as `3 kB`.
 pub(super) fn size(bytes: usize) -> String {
     match bytes {
         0..1_000 => format!("{bytes} bytes"),
@@ -314,8 +314,8 @@ fn first_line(text: &str) -> String {
     }
 }
 
-/// Returns the parts of a message: the parts that imports put below `[thinking]` and `[tool: …]`,
-/// and the rest.
+/// Returns the parts of a message. Imports write lines such as `[thinking]` and `[tool: …]` above
+/// the parts that are not plain text.
 fn parts<'a>(role: &str, content: &'a str) -> Vec<Part<'a>> {
     const THINKING: &str = "[thinking]";
     const CALL: &str = "[tool: ";

@@ -1,9 +1,9 @@
 //! The page in the browser: a router of HTML views.
 //!
-//! The server makes the HTML, and every page works without the script; the script only makes it
+//! The server makes the HTML. Every page works without the script, which only makes the page
 //! faster. No text of a chat is used as raw HTML: see `markdown`.
 //!
-//! The router has no authorisation: the server that uses the router checks who may ask.
+//! The router has no authorisation: the server that uses the router checks the credentials of requests.
 
 mod ansi;
 mod ask;
@@ -77,7 +77,7 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
         .route("/static/{hash}/{name}", get(assets::asset))
         .route("/favicon.ico", get(assets::favicon))
         .fallback(missing)
-        // Most browsers are on the same computer, where time counts for more than bytes.
+        // Most browsers run on the same computer, so fast compression matters more than a small size.
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
         .with_state(site)
 }
@@ -157,7 +157,7 @@ async fn forget_for_good(State(site): Shared, Path(id): Path<String>) -> Respons
     change(&site, move |site| forget::done(site, &id)).await
 }
 
-/// Answers with a stamp that changes when another page may be shown.
+/// Answers with a stamp. If the stamp changes, the content of pages may have changed.
 async fn pulse(State(site): Shared) -> Response {
     text(&site, |site, _| Ok(site.stamp().to_owned())).await
 }
@@ -432,7 +432,7 @@ mod tests {
         let (status, page) = get_of(&router, "/c/0/252?q=needle").await;
         assert_eq!(status, StatusCode::OK);
         assert!(page.contains("<strong><mark class=\"now\">needle</mark></strong>"));
-        // A match that only the rendered text has is not marked.
+        // Text that matches only after rendering is not marked.
         assert!(page.contains("nee<strong>dle</strong>"));
         assert!(words_of(&page).contains("3 of 4"), "{page}");
         assert!(page.contains("/c/0/352?q=needle#m352\" rel=\"next\""));
@@ -461,7 +461,7 @@ mod tests {
         let words = words_of(&page);
         assert!(words.contains("32 messages in 1 conversation"), "{words}");
         assert!(words.contains("and 26 identical messages"), "{words}");
-        // The first of them is the line, and each of the others has its link.
+        // The first message is shown, and each of the identical messages has a link.
         assert!(page.contains("href=\"/c/0/2?q=red#m2\" aria-label=\"Message 2, Tool\""), "{page}");
         assert!(page.contains("<a href=\"/c/0/31?q=red#m31\">31</a>"), "{page}");
         assert_eq!(page.matches("<mark>red</mark> again").count(), 2, "{page}");
@@ -525,7 +525,7 @@ mod tests {
         for n in 0..3 {
             let (_, page) = get_of(&router, &format!("/c/{}", id(n))).await;
             let started = format!("<a href=\"/c/{}\" dir=\"auto\">", id(n + 1));
-            // One link is below the call, the other one among the facts.
+            // The page links to the agent twice: below the call, and among the facts.
             assert_eq!(page.matches(&started).count(), if n < 2 { 2 } else { 0 }, "{page}");
             assert_eq!(words_of(&page).contains("1 agent"), n < 2, "{page}");
             let by = n.checked_sub(1).map(|before| format!("<a href=\"/c/{}/3#m3\">", id(before)));
@@ -604,7 +604,7 @@ mod tests {
         let of_agent = format!("/c/{SESSION}%2Fagent-x1");
         let (_, page) = get_of(&router, &format!("/c/{SESSION}")).await;
         let link = format!("<a href=\"{of_agent}\" dir=\"auto\">");
-        // One link is below the call, the other one among the facts.
+        // The page links to the agent twice: below the call, and among the facts.
         assert_eq!(page.matches(&link).count(), 2, "{page}");
         assert!(page[page.find("id=\"m2\"").unwrap()..].contains(&link), "{page}");
         assert!(words_of(&page).contains("agent, 2 messages"), "{page}");
@@ -666,7 +666,7 @@ mod tests {
         assert!(get_of(&router, "/?q=rye").await.1.contains("No message holds"));
         assert!(get_of(&router, "/?q=oats").await.1.contains("<mark>oats</mark>"));
         assert_ne!(get_of(&router, "/pulse").await.1, before);
-        // The word leads to another conversation now, which must not be forgotten.
+        // The id in the address now finds another conversation, which must not be forgotten.
         assert_eq!(post("/c/c1/forget", "").await.unwrap().status(), StatusCode::NOT_FOUND);
         assert!(get_of(&router, "/?q=oats").await.1.contains("<mark>oats</mark>"));
     }

@@ -20,7 +20,7 @@ use crate::{
     tools::notes::grouped,
 };
 
-/// The number of visible messages of a conversation; the others are folded.
+/// The number of messages of a conversation that are visible; the others are in a collapsed list.
 const OPEN_LINES: usize = 3;
 
 /// Returns the whole page.
@@ -228,7 +228,7 @@ fn pages(ask: &Ask, results: &SearchResults) -> Markup {
     }
 }
 
-/// Says that nothing was found, and what to try.
+/// Returns the text that nothing was found, with advice.
 fn none(ask: &Ask, messages: Option<u64>) -> Markup {
     if ask.text().is_empty() {
         return html! {
@@ -289,7 +289,7 @@ fn none(ask: &Ask, messages: Option<u64>) -> Markup {
     }
 }
 
-/// Returns the page of a home without chats.
+/// Returns the page that is shown if the home folder has no chats.
 fn begin(site: &Site, ask: &Ask) -> Markup {
     let (title, tab, stamp) = ("Bring your chats", Tab::Search, site.stamp());
     let frame = Frame { title, tab, ask, messages: None, zone: None, stamp };

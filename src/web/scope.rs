@@ -47,7 +47,7 @@ pub(super) fn flagged(ask: &Ask, flags: &Flags) -> ChosenIds {
     ChosenIds { only, without }
 }
 
-/// Returns the scope of all filters.
+/// Returns the scope that combines all filters.
 pub(super) fn scope(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Scope, Problem> {
     let Choice { services, projects, models, request, ids } = choice(site, ask, flags)?;
     let Request { roles, since, until, .. } = request;

@@ -1,5 +1,5 @@
 "use strict";
-// Makes the page quicker: results while somebody types, keys, and copying. Without it everything works.
+// Makes the page faster: results while the user types, keys, and copying. The page works without this script.
 document.documentElement.classList.add("js");
 
 addEventListener("DOMContentLoaded", () => {
@@ -15,7 +15,7 @@ addEventListener("DOMContentLoaded", () => {
   let composing = false;
   let chosen = 0;
 
-  // The address that the form means; the same as without this script.
+  // The query string of the form, as the browser would send it without this script.
   const query = () => {
     const fields = new URLSearchParams();
     for (const [name, value] of new FormData(form)) {
@@ -47,7 +47,7 @@ addEventListener("DOMContentLoaded", () => {
     at("count").replaceChildren(note);
   };
 
-  // With `keeps`, the same search again: the chosen result stays chosen.
+  // With `keeps`, repeats the same search, and the chosen result stays chosen.
   const search = async (keeps = false) => {
     const fields = query();
     if (!isSearch) {
@@ -74,7 +74,7 @@ addEventListener("DOMContentLoaded", () => {
         begin(link, wasFocused);
       }
       document.title = (field.value.trim() || "Search") + " – verbatim";
-      // While somebody types, counting would take the time of the next results.
+      // Counting waits while the user types, because it would delay the next results.
       waiting = setTimeout(() => count(fields), PAUSE);
     } catch (error) {
       if (error.name !== "AbortError") {
@@ -83,14 +83,14 @@ addEventListener("DOMContentLoaded", () => {
     }
   };
 
-  // The list as it came, without what the choice of a result adds.
+  // The list as the server sent it, without the changes for the chosen result.
   const unchosen = (list) => {
     const copy = list.cloneNode(true);
     copy.querySelectorAll("[aria-current]").forEach((row) => row.removeAttribute("aria-current"));
     return copy.innerHTML;
   };
 
-  // Counts come after the results, and never in their way. If they take long, the first ones are lower bounds.
+  // Requests counts after the results. If counting takes long, the first counts are lower bounds.
   const count = async (fields) => {
     counting?.abort();
     counting = new AbortController();
@@ -133,7 +133,7 @@ addEventListener("DOMContentLoaded", () => {
     }
   };
 
-  // Rows that j and k go through: the results, or the messages of a person.
+  // The rows that the keys j and k choose: the results, or the user's messages.
   const ROWS = "#list .hits li, #list .group:not(:has(.hits))";
   const rows = () => [...document.querySelectorAll(ROWS)]
     .filter((row) => row.checkVisibility());
@@ -164,7 +164,7 @@ addEventListener("DOMContentLoaded", () => {
       if (!answer.ok) return;
       pane.replaceChildren(...parsed(await answer.text()).body.childNodes);
       copies(pane);
-      // Only the pane is scrolled, never the list beside it.
+      // Scrolls only the pane, not the list beside it.
       const mark = pane.querySelector("mark.now");
       const from = (box, side) => mark.getBoundingClientRect()[side] - box.getBoundingClientRect()[side];
       const code = mark?.closest("pre");
@@ -175,9 +175,9 @@ addEventListener("DOMContentLoaded", () => {
     }
   };
 
-  // The first result is chosen, or the one with a link, and the caret stays where it is.
+  // Chooses the first result, or the result with `link`. The text cursor does not move.
   const begin = (link, isFocused) => {
-    // To look at every row takes a layout, which the results would wait for.
+    // Finding all rows needs a layout of the page, which would delay the results.
     const all = link ? rows() : [document.querySelector(ROWS)];
     chosen = Math.max(0, all.findIndex((row) => row?.querySelector("a").href === link));
     const row = all[chosen];
@@ -216,7 +216,7 @@ addEventListener("DOMContentLoaded", () => {
   field?.addEventListener("input", (event) => {
     if (!composing && !event.isComposing) search();
   });
-  // Filters and dates belong to the form, and stand elsewhere.
+  // Filters and dates belong to the form, although they are elsewhere on the page.
   document.addEventListener("change", (event) => {
     if (event.target.form === form && event.target !== field && isSearch) search();
   });
@@ -233,7 +233,7 @@ addEventListener("DOMContentLoaded", () => {
     }
   });
 
-  // The timeline sets the dates: by dragging over it, or by moving its two ends with keys.
+  // The user sets the dates by dragging over the timeline, or by moving its two ends with keys.
   const months = () => [...document.querySelectorAll("#hist [data-month]")];
   const shade = (one, other) => {
     const [first, last] = one < other ? [one, other] : [other, one];
@@ -333,7 +333,7 @@ addEventListener("DOMContentLoaded", () => {
     }
   });
 
-  // Buttons that copy, beside code and for whole conversations.
+  // Adds copy buttons to code and to whole conversations.
   const copied = async (button, text) => {
     const words = button.textContent;
     try {
@@ -365,13 +365,13 @@ addEventListener("DOMContentLoaded", () => {
       event.preventDefault();
       if (link.dataset.copy === "address") return copied(link, link.href);
       const answer = await fetch(link.href).catch(() => null);
-      // An answer that is no conversation, such as that of a page that must log in again, is opened.
+      // If the answer is not a conversation, for example after the login has expired, opens the address.
       if (answer?.ok) copied(link, await answer.text());
       else location.assign(link.href);
     });
   });
 
-  // An export that is dropped on the page, or chosen.
+  // Sends an export that the user drops on the page or chooses.
   const zone = at("drop");
   let sending = false;
   const watch = async () => {
@@ -391,10 +391,10 @@ addEventListener("DOMContentLoaded", () => {
     try {
       const branches = at("branches")?.checked ? "&branches=all" : "";
       const answer = await fetch("/import?name=" + encodeURIComponent(file.name) + branches, { method: "POST", body: file });
-      // Another import is under way, and its progress is not that of this file.
+      // Another import is running, and the page shows the progress of that import.
       if (answer.status === 409) alert(await answer.text());
     } catch {
-      // The progress says what went wrong.
+      // The progress on the page reports the error.
     }
     sending = false;
   };
@@ -424,7 +424,7 @@ addEventListener("DOMContentLoaded", () => {
     });
   });
 
-  // What is new is shown without a reload: the server says whether anything changed.
+  // Shows new data without a reload. The server says whether something changed.
   const EVERY = 1000;
   let stamp = document.body.dataset.stamp;
   const say = (id, words, more) => {
@@ -453,7 +453,7 @@ addEventListener("DOMContentLoaded", () => {
         fresh.push(message);
         copies(message);
       } else if (old === last && old.textContent.trim() !== message.textContent.trim() && !isBusy(old)) {
-        // The last message grows while it is written.
+        // The last message becomes longer while an agent writes it.
         const words = old.cloneNode(true);
         words.querySelectorAll("button").forEach((button) => button.remove());
         if (words.textContent === message.textContent) continue;
@@ -495,7 +495,7 @@ addEventListener("DOMContentLoaded", () => {
         if (answer.status === 401) return location.reload();
         const now = await answer.text();
         at("gone")?.remove();
-        // Half of a word is not searched for; the next pulse looks again.
+        // Nothing is refreshed while the user composes a character; the next pulse checks again.
         if (answer.ok && now !== stamp && !composing) {
           stamp = now;
           await refresh();
@@ -510,11 +510,11 @@ addEventListener("DOMContentLoaded", () => {
   };
   setTimeout(pulse, EVERY);
 
-  // An address without an anchor leads to its message too.
+  // If the address has no anchor, scrolls to the chosen message.
   if (!location.hash) document.querySelector(".msg[aria-current]")?.scrollIntoView();
 
   if (isSearch) {
-    // The caret stays behind what was typed.
+    // Puts the text cursor at the end of the typed text.
     field.setSelectionRange(field.value.length, field.value.length);
     begin();
     count(query());

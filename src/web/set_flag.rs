@@ -29,7 +29,7 @@ pub(super) async fn set(site: &Arc<SiteState>, id: String, query: String) -> Res
         let what = || Problem::Wrong("The address does not say what is to be changed.".to_owned());
         let (flag, is_set) = wanted.ok_or_else(what)?;
         let (session, card) = talk::find(site, &id, &Stop::never())?;
-        // If the address leads to another conversation now, nothing changes.
+        // If the id in the address now finds another conversation, nothing changes.
         if card.id != id {
             return Err(Error::NoConversation { word: id.clone() }.into());
         }

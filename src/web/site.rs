@@ -29,10 +29,10 @@ const MOST_TIME: Duration = Duration::from_secs(30);
 /// How long the number of all messages is cached.
 const COUNTED_FOR: Duration = Duration::from_secs(10);
 
-/// What the parts of one answer share: the state of all pages, and the stamp of the sources.
+/// The state while one answer is made: the state of all pages, and the stamp of the sources.
 pub(super) struct Site {
     state: Arc<SiteState>,
-    /// The stamp, once it was needed. To make it takes system calls, or a request to a cluster.
+    /// The stamp, made only when it is needed: making it takes system calls or a request to a cluster.
     stamp: OnceLock<String>,
 }
 
@@ -59,7 +59,7 @@ struct KnownTotals {
 /// The origin of every conversation.
 #[derive(Clone)]
 struct KnownPlaces {
-    /// The stamp of the state in which the origins were read.
+    /// The stamp of the state from which the origins were read.
     stamp: String,
     has_models: bool,
     places: Arc<Places>,
@@ -72,7 +72,7 @@ impl SiteState {
         SiteState { engine, local_time, counted, places, totals, imports, resources }
     }
 
-    /// Lets the number of all messages be counted again.
+    /// Drops the cached number of all messages, so that the messages are counted again.
     pub(super) fn forget_counts(&self) {
         *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -87,7 +87,7 @@ impl Deref for Site {
 }
 
 impl Site {
-    /// Begins an answer.
+    /// Returns the state for a new answer.
     fn of(state: &Arc<SiteState>) -> Site {
         Site { state: Arc::clone(state), stamp: OnceLock::new() }
     }
@@ -111,13 +111,13 @@ impl Site {
         Some(count)
     }
 
-    /// Returns a stamp that changes when an answer may change. Within an answer it stays as it was when it
-    /// was first asked for: what is read after that is as new or newer.
+    /// Returns a stamp that changes when an answer may change. The stamp is made once for each
+    /// answer. Data that is read later is as new as the stamp, or newer.
     pub(super) fn stamp(&self) -> &str {
         self.stamp.get_or_init(|| self.engine.all_sources().stamp())
     }
 
-    /// Returns the stars and the hidden conversations.
+    /// Returns the sets of starred and hidden conversations.
     pub(super) fn flags(&self) -> Result<Flags, engine::Error> {
         Flags::of(self.engine.config())
     }
@@ -150,7 +150,7 @@ impl Site {
         if let Some(known) = known.as_ref().filter(|known| known.of == of) {
             return Ok(Arc::clone(&known.counts));
         }
-        // The lock is held during the count: other requests wait for the same counts.
+        // The lock is held during the count, so that other requests wait for the same counts.
         let counts = Arc::new(count()?);
         *known = Some(KnownTotals { of, counts: Arc::clone(&counts) });
         Ok(counts)
@@ -160,7 +160,7 @@ impl Site {
 /// The reason why there is no page.
 #[derive(Debug)]
 pub(super) enum Problem {
-    /// The address leads to nothing.
+    /// Nothing has this address.
     Missing(String),
     /// The request cannot be understood.
     Wrong(String),
@@ -195,7 +195,7 @@ impl Problem {
         }
     }
 
-    /// Returns a heading, which is a sentence, and the details.
+    /// Returns a heading in the form of a sentence, and the details.
     fn words(&self) -> (String, String) {
         match self {
             Problem::Missing(what) => ("Nothing is here".to_owned(), sentence(what)),
@@ -241,7 +241,7 @@ pub(super) async fn run<T: Send + 'static>(
             let is_sound = matches!(&done, Ok(done) if !is_torn(done));
             match done {
                 Ok(done) if is_sound && map_faults::count() == before => return done,
-                // The next attempt opens the current files.
+                // The indexes are closed, so that the next attempt opens the current files.
                 _ => site.engine.close(),
             }
         }
@@ -270,7 +270,7 @@ pub(super) async fn is_id(site: &Arc<SiteState>, id: &str) -> bool {
     run(site, work).await.unwrap_or_default()
 }
 
-/// Answers with HTML; an error is a page too.
+/// Answers with an HTML page; an error also gets an HTML page.
 pub(super) async fn html(
     site: &Arc<SiteState>,
     work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
@@ -295,7 +295,7 @@ pub(super) async fn file(
     }
 }
 
-/// Changes something, and answers with HTML. The change is completed even if the client disconnects.
+/// Makes a change, and answers with HTML. The change is completed even if the client disconnects.
 pub(super) async fn change(
     site: &Arc<SiteState>,
     work: impl FnOnce(&Site) -> Result<Markup, Problem> + Send + 'static,
@@ -306,7 +306,7 @@ pub(super) async fn change(
     }
 }
 
-/// Changes something off the async threads. The change is completed even if the client disconnects.
+/// Makes a change off the async threads. The change is completed even if the client disconnects.
 pub(super) async fn changed<T: Send + 'static>(
     site: &Arc<SiteState>,
     work: impl FnOnce(&Site) -> Result<T, Problem> + Send + 'static,
@@ -359,7 +359,7 @@ mod tests {
         let before = site.stamp().to_owned();
         export.add(1, "red fox");
         assert_eq!(site.stamp(), before);
-        // What the next answer reads is as new as its stamp.
+        // The data that the next call reads is as new as the stamp or newer.
         assert_eq!(site.places(false, &Stop::never()).unwrap().len(), 2);
         let next = Site::of(&state);
         assert_ne!(next.stamp(), before);

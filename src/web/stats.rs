@@ -20,7 +20,7 @@ use crate::{
 /// The maximum number of rows of a table; the last row may be the sum of all others.
 const MOST_ROWS: usize = 12;
 
-/// The number of conversations in the list of the longest.
+/// The number of conversations in the list of the longest conversations.
 const LONGEST: usize = 10;
 
 /// Returns the whole page.
@@ -82,7 +82,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     }))
 }
 
-/// Says which share of the messages the person wrote.
+/// Returns a sentence about the share of the messages that the person wrote.
 fn share(tally: &Tally) -> String {
     let own = tally.roles.get("user").copied().unwrap_or(0);
     match (own * 100).checked_div(tally.messages) {
@@ -169,7 +169,7 @@ fn table(
 fn longest(engine: &Engine, stop: &Stop) -> Result<Vec<About>, Error> {
     let mut found = Vec::new();
     for source in engine.sources() {
-        // The errors of sources are shown beside the counts.
+        // An error of a source is ignored here, because the error is shown beside the counts.
         let Ok(listing) = source.reader(stop).list(&Scope::default(), stop) else { continue };
         let mut places: Vec<(u32, usize)> =
             (0..listing.len()).map(|place| (listing.turns(place), place)).collect();

@@ -1,4 +1,4 @@
-//! The page of a conversation: its messages around a match, its matches, and its links.
+//! The page of a conversation: the messages around a match, the list of matches, and links.
 
 use std::{collections::HashMap, fmt::Write as _, ops::Range, time::Duration};
 
@@ -27,7 +27,7 @@ use crate::{
     tools::notes::grouped,
 };
 
-/// The maximum number of messages on a page: a shorter conversation is shown whole.
+/// The maximum number of messages on a page. A shorter conversation is shown completely.
 const MOST_MESSAGES: usize = 120;
 
 /// The number of messages before the chosen message.
@@ -39,13 +39,13 @@ const MOST_BYTES: usize = 600_000;
 /// The maximum number of rows of the list beside the messages.
 const MOST_ROWS: usize = 200;
 
-/// The maximum number of ticks of the strip: more ticks cannot be seen.
+/// The maximum number of ticks in the overview strip. More ticks could not be told apart.
 const MOST_TICKS: usize = 400;
 
 /// The time limit of colouring the code of an exported file.
 const MOST_COLOURING: Duration = Duration::from_secs(3);
 
-/// The number of characters of a title in a file name.
+/// The maximum number of characters of a title in a file name.
 const MOST_NAME: usize = 60;
 
 /// The requested part of a conversation.
@@ -54,7 +54,7 @@ pub(super) struct TalkView {
     id: String,
     number: Option<u32>,
     ask: Ask,
-    /// Whether the message is shown whole.
+    /// Whether the message is shown completely, even if it is long.
     is_whole: bool,
 }
 
@@ -74,7 +74,7 @@ struct Talk {
     hits: Vec<usize>,
     /// The turn that the reader chose.
     turn: Option<usize>,
-    /// The path that is shown: the branch of the chosen turn.
+    /// The messages that are shown: the path through the branch of the chosen turn.
     path: Path,
     family: Family,
     is_whole: bool,
@@ -190,7 +190,7 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
     Ok(text)
 }
 
-/// Returns a whole conversation as one HTML file without other files.
+/// Returns a whole conversation as one HTML file that needs no other files.
 pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem> {
     /// The policy of the file: no script runs, and nothing is loaded.
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
@@ -257,7 +257,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     })
 }
 
-/// Returns the marker for a conversation.
+/// Returns the rule that marks matches in a conversation.
 fn marked_in(ask: &Ask) -> Marker {
     match engine::trimmed(&ask.find) {
         "" => marker(ask),
@@ -265,7 +265,7 @@ fn marked_in(ask: &Ask) -> Marker {
     }
 }
 
-/// Returns whether the transcript does not separate reasoning and answer, as in Codex.
+/// Returns whether the transcript may join thinking and answer without a separator, as in Codex.
 fn joins_thinking(card: &Card) -> bool {
     card.service == "codex"
 }
@@ -280,12 +280,12 @@ fn reading<'a>(
     MessageSettings { clock, marker, highlighter, joins_thinking, is_focused: false }
 }
 
-/// Returns the messages on branches that the service does not show.
+/// Returns the messages on branches that the service does not show, each with the message before it.
 fn follows(site: &Site, session: &Session, stop: &Stop) -> Result<HashMap<String, String>, Error> {
     site.engine.all_sources().branches(session.about.source, &session.about.id, stop)
 }
 
-/// Opens the conversation that an id, its beginning, a title or a link names.
+/// Opens the conversation with an id, a beginning of an id, a title or a link.
 pub(super) fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card), Problem> {
     let engine = &site.engine;
     let mut failed = None;
@@ -302,7 +302,7 @@ pub(super) fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card)
         None => {
             let about = match (engine.find(stop).by_word(id), failed) {
                 (Ok(about), _) => about,
-                // The next attempt reads the current files.
+                // The caller repeats the work after this error, and then reads the current files.
                 (Err(_), Some(failed @ Error::Torn { .. })) => return Err(failed.into()),
                 (Err(error @ Error::NoConversation { .. }), _) => {
                     let unread = engine.all_sources().problems(stop);
@@ -322,7 +322,7 @@ pub(super) fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card)
     Ok((session, card))
 }
 
-/// Returns the turn of the message with a number; in a transcript, of the next one.
+/// Returns the turn of the message with a number. In a transcript, returns the first turn from that line on.
 fn turn_of(session: &Session, number: u32) -> Result<usize, Problem> {
     let mut turns = 0..session.turns();
     let found = turns.find(|turn| session.line(*turn) >= number);
@@ -352,7 +352,7 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
             }
         }
     }
-    // A search inside the conversation begins at its first match.
+    // The page of a search inside the conversation begins at the first match.
     if turn.is_none() && !view.ask.find.is_empty() {
         turn = hits.first().copied();
     }
@@ -365,7 +365,7 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
     Ok(Talk { session, card, ask, hits, turn, path, family, is_whole })
 }
 
-/// Returns the address of a message, with the marked text.
+/// Returns the address of a message, with the text to mark.
 fn address(card: &Card, ask: &Ask, number: u32) -> String {
     format!("{}/{number}{}#m{number}", card.address(), ask.marks())
 }
@@ -384,7 +384,7 @@ impl Talk {
         self.path.place(self.turn?)
     }
 
-    /// Returns the range of places on the page.
+    /// Returns the places on the path that the page shows.
     fn shown(&self) -> Range<usize> {
         let turns = self.path.turns();
         let all = turns.len();
@@ -400,7 +400,7 @@ impl Talk {
         let mut bytes = 0;
         let first = self.place().unwrap_or(start);
         let mut from = first;
-        // The page grows from the chosen message: first back, then on.
+        // Messages before the chosen message are added first, then messages after it.
         let size = |place: usize| self.session.message(turns[place]).content.len().min(MOST_SHOWN);
         while from > start && bytes < MOST_BYTES / 4 {
             from -= 1;
@@ -459,7 +459,7 @@ impl Talk {
         }
     }
 
-    /// Returns the versions of a message; `None` if it is the only one.
+    /// Returns the versions of a message; `None` if there is only one version.
     fn versions(&self, turn: usize) -> Option<Versions> {
         let versions = self.path.versions(turn);
         let at = versions.iter().position(|version| *version == turn)?;
@@ -469,7 +469,7 @@ impl Talk {
         (versions.all > 1).then_some(versions)
     }
 
-    /// Returns the number of the chosen turn among the matches, if it matches.
+    /// Returns the place of the chosen turn among the matches; `None` if the turn does not match.
     fn rank(&self) -> Option<usize> {
         self.hits.binary_search(&self.turn?).ok()
     }

@@ -21,7 +21,7 @@ use crate::{
 /// The maximum number of texts to compare.
 const MOST_TEXTS: usize = 5;
 
-/// The number of messages to which a share refers.
+/// The number of messages to which a share refers: a share is a number per thousand messages.
 const SHARE_OF: u64 = 1_000;
 
 /// The texts that a person compares by month.
@@ -31,7 +31,7 @@ struct Wanted {
     is_share: bool,
 }
 
-/// The messages with one text, by month.
+/// The numbers of messages with one text, by month.
 struct Trend {
     text: String,
     all: u64,

@@ -33,7 +33,7 @@ use crate::{
     tools::left_out::{Remedies, left_out},
 };
 
-/// The maximum size of a received file in bytes: exports with many pictures have some gigabytes.
+/// The maximum size of a received file in bytes. Exports with many pictures have some gigabytes.
 pub(super) const MOST_UPLOAD_BYTES: u64 = 16 << 30;
 
 /// The maximum number of bytes of a file name.
@@ -42,10 +42,10 @@ const MOST_NAME: usize = 200;
 /// The prefix of the folders that hold received files until the import.
 const UPLOAD: &str = ".upload-";
 
-/// The lock file in such a folder, locked while the folder is in use.
+/// The name of the file that is locked while the folder of a received file is in use.
 const IN_USE: &str = "lock";
 
-/// Receives a file as the body of a request, and begins its import. The page shows how far it is.
+/// Receives a file as the body of a request, and starts the import. The page shows the progress.
 pub(super) async fn receive(
     State(site): State<Arc<SiteState>>,
     RawQuery(query): RawQuery,
@@ -63,7 +63,7 @@ pub(super) async fn receive(
     if !site.imports.begin(&name, length) {
         return (StatusCode::CONFLICT, "Another import is under way.").into_response();
     }
-    // If the browser disconnects, this future is dropped before the file is complete.
+    // If the browser disconnects early, this future is dropped, and `unfinished` ends the import.
     let mut unfinished = Unfinished { site: Arc::clone(&site), is_received: false };
     let received = store(&site, &name, length, body).await;
     unfinished.is_received = true;
@@ -103,12 +103,12 @@ impl Drop for Unfinished {
 
 /// A folder with a received file; dropping it removes the folder.
 struct UploadFolder {
-    /// The lock file is dropped before the folder: some systems cannot remove a folder with an open file.
+    /// The open lock file, dropped first: some systems cannot remove a folder that has an open file.
     _in_use: File,
     _folder: TempDir,
 }
 
-/// Removes folders of servers that ended during an import.
+/// Removes the folders of received files that ended servers left behind.
 pub(super) fn remove_abandoned(home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         let is_upload = entry.file_name().to_string_lossy().starts_with(UPLOAD);
@@ -164,7 +164,7 @@ async fn store(
     Ok((UploadFolder { _in_use: in_use, _folder: folder }, path))
 }
 
-/// Returns an error if an import must not write to the database at a path; makes its folder otherwise.
+/// Makes the folder of a database. Returns an error if an import must not write to the database.
 fn prepare(database: &Path) -> Result<(), String> {
     if let Some(folder) = database.parent() {
         private::create_dir_all(folder)
@@ -212,7 +212,7 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
         }));
     });
     let report = report.map_err(|error| without_folder(&error.to_string(), path))?;
-    // A conversation that was forgotten during the import may have been written again.
+    // The import may have written a conversation again that the user forgot in the meantime.
     let reading = Engine::new(Config { db: Some(target), ..config.clone() });
     let forgotten = reading.forgetter().since(&withheld).map_err(|error| error.to_string())?;
     if !forgotten.is_empty() {

@@ -16,14 +16,14 @@ use crate::{
     text::expression::{COMPILING, ExpressionError, MAX_PROGRAM_BYTES, check_size},
 };
 
-/// The size in bytes from which on a compiled expression is large: large expressions are searched
-/// one at a time.
+/// The size in bytes above which a compiled expression counts as large. Large expressions are
+/// searched one at a time.
 const LARGE_PROGRAM_BYTES: usize = 4 << 20;
 
 /// The memory limit of each thread for the cached states of the lazy DFA.
 const MAX_STATES_BYTES: usize = 1 << 20;
 
-/// The lock of a search with a large expression.
+/// The lock that each search with a large expression holds.
 static LARGE: Mutex<()> = Mutex::new(());
 
 /// The time between two attempts to get the lock.
@@ -32,7 +32,7 @@ const WAIT: Duration = Duration::from_millis(5);
 /// A compiled expression.
 pub(super) struct Expression {
     pub(super) matcher: RegexMatcher,
-    /// The lock of a large expression.
+    /// The lock that a large expression holds while it is searched.
     _turn: Option<MutexGuard<'static, ()>>,
 }
 
@@ -51,7 +51,7 @@ impl Expression {
     }
 }
 
-/// Waits for a lock, until the stop at most.
+/// Waits for a lock, at most until the stop is requested.
 fn locked(lock: &'static Mutex<()>, stop: &Stop) -> Result<MutexGuard<'static, ()>, Error> {
     loop {
         match lock.try_lock() {

@@ -16,7 +16,7 @@ const UNTYPED: &str = "conversations";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dates(String);
 
-/// A conversation's folder: `TYPE/DATE/NNN-slug`, or a file that lies in the folder of a date.
+/// A conversation's folder, `TYPE/DATE/NNN-slug`, or a file that lies directly in a date's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ArchivePlace<'a> {
     pub(super) date: &'a str,
@@ -42,7 +42,7 @@ pub(super) enum Contents<'a> {
     Nothing,
 }
 
-/// Recognises the paths of one folder that belong to one type, or to any type.
+/// The layout of one searched folder, for conversations of one type or of every type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkspaceLayout<'a> {
     folder: &'a Folder,
@@ -61,7 +61,7 @@ impl Dates {
         }
     }
 
-    /// Returns whether a date is in the range: a month contains itself and its days.
+    /// Returns whether a date is in the range. A month contains its days and the month itself.
     pub(super) fn contain(&self, date: &str) -> bool {
         date == self.0 || self.0.len() == "YYYY-MM".len() && date.starts_with(&self.0)
     }
@@ -69,7 +69,7 @@ impl Dates {
 
 impl Rank {
     pub(super) fn of(place: ArchivePlace<'_>, path: &Path) -> Rank {
-        // A month sorts after its days: a prefix sorts before a longer text, and the order is reversed.
+        // The order is reversed, so that a month sorts after its days: `2025-11` is a prefix of `2025-11-10`.
         Rank {
             date: Reverse(place.date.to_owned()),
             number: Reverse(number(place.conversation)),
@@ -83,7 +83,7 @@ impl<'a> WorkspaceLayout<'a> {
         WorkspaceLayout { folder, kind }
     }
 
-    /// Returns the conversation of a file; `None` for a file outside of any.
+    /// Returns the conversation of a file; `None` if the file is outside of all conversations.
     pub(super) fn place<'p>(&self, path: &'p Path) -> Option<ArchivePlace<'p>> {
         let in_layout = |root: &Path| {
             let mut names = path.strip_prefix(root).ok()?.components().map(name);

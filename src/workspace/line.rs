@@ -13,7 +13,7 @@ const MAX_CHARACTER_BYTES: usize = 4;
 
 /// Returns a line without white space at its ends, cut around the match that begins at `at`.
 ///
-/// It reads only the part that it shows, because a line may be as long as a file.
+/// Only the shown part is read, because a line may be as long as a file.
 pub(super) fn shown(line: &[u8], at: usize) -> String {
     // In a line that is not UTF-8, an empty match may lie inside a character.
     let start = boundary(line, at.saturating_sub(MAX_CHARACTER_BYTES * MAX_SHOWN)).min(at);

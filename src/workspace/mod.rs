@@ -113,12 +113,12 @@ pub struct WorkspaceQuestion {
 /// A line that matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The folder of its conversation, such as `001-brainstorm-feature`; the name of a file that
-    /// lies in the folder of a date.
+    /// The name of the conversation's folder, such as `001-brainstorm-feature`, or the name of a
+    /// file that lies directly in a date's folder.
     pub conversation: String,
     /// The month or day of the conversation's folder.
     pub date: String,
-    /// The file of the line.
+    /// The path of the line's file.
     pub path: PathBuf,
     /// The number of the line in the file, from 1.
     pub number: u64,
@@ -131,9 +131,9 @@ pub struct Line {
 pub struct FoundLines {
     /// The matching lines.
     pub lines: Vec<Line>,
-    /// Files and folders that could not be read, or not to their end, with the reason.
+    /// Files and folders that could not be read completely, with the reason.
     pub unread: Vec<String>,
-    /// Whether a folder of a date exists.
+    /// Whether any folder of a date exists.
     pub has_conversations: bool,
 }
 

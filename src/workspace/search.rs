@@ -1,4 +1,4 @@
-//! Searches a workspace: the newest dates first, and older ones until the limit is reached.
+//! Searches a workspace. The newest dates come first, and older dates follow until the limit is reached.
 
 use std::{
     collections::BTreeSet,
@@ -29,9 +29,9 @@ use super::{
 };
 use crate::model::Stop;
 
-/// The number of dates in the first step; each further step has this many times more. If the newest
-/// dates have enough lines, older dates are never read. If nothing matches, the two further walks
-/// through the upper folders cost about a hundredth of the search.
+/// The number of dates in the first step. Each further step has `STEP` times as many dates. If the
+/// newest dates have enough lines, older dates are never read. If nothing matches, the two further
+/// walks through the upper folders take about a hundredth of the search time.
 const STEP: usize = 16;
 
 /// The greatest depth of a date below the folder that is searched.
@@ -46,15 +46,15 @@ const MAX_UNREAD: usize = 20;
 /// The longest line in bytes. A line is matched in one piece, which a stop cannot interrupt.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// The time limit of all matching, in addition to the time that `LEAST_SPEED` allows. Plain
-/// expressions match a thousand times as fast; the slowest expressions match 10 kB per second.
+/// The limits of all matching: a fixed time, and the least speed in bytes per second. Simple
+/// expressions match a thousand times as fast as this speed; the slowest match 10 kB per second.
 const MATCH_TIME: Duration = Duration::from_secs(1);
 const LEAST_SPEED: u64 = 100_000;
 
 /// The bytes of the first read of a file; the next reads double while matching is fast.
 const FIRST_READ: usize = 4 << 10;
 
-/// The matching time up to which the next read doubles. A read within this time does not count as slow.
+/// The time limit for a fast match. A fast match adds no slow time, and the next read is twice as long.
 const FAST: Duration = Duration::from_millis(2);
 
 /// Returns the first matching lines.
@@ -131,7 +131,7 @@ impl Search<'_> {
         self.best.lock().unwrap_or_else(PoisonError::into_inner).is_full()
     }
 
-    /// Returns the dates of conversations of one type, or of any.
+    /// Returns the dates of conversations of one type, or of all types.
     fn dates(&self, folders: &[Folder], kind: Option<&str>) -> BTreeSet<String> {
         let mut dates = BTreeSet::new();
         let mut open: Vec<_> = folders.iter().map(|folder| (folder, folder.path.clone())).collect();
@@ -214,7 +214,7 @@ impl Search<'_> {
             && !self.stop.requested()
             && !self.speed.is_too_slow()
         {
-            // The searcher has no error kind for an allocation limit.
+            // The searcher has no error kind for a line that is too long, so the error's text is checked.
             match error.to_string().contains("allocation limit") {
                 true => self.note(format!(
                     "{}: searched only up to a line that is longer than {} MB",
@@ -267,11 +267,11 @@ impl Sink for LineSink<'_, '_> {
     }
 }
 
-/// A file whose reads fail once the search is stopped or too slow.
+/// A file whose reads fail after the search was stopped or was too slow.
 struct StoppableFile<'a> {
     file: File,
     search: &'a Search<'a>,
-    /// The bytes of the last read, and when it ended.
+    /// The bytes of the last read, and the time at which the read ended.
     last: Option<(usize, Instant)>,
     /// The most bytes of the next read. The searcher matches the whole lines of each read.
     size: usize,

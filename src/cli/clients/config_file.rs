@@ -1,4 +1,4 @@
-//! A configuration file of a client: read, and changed without losing comments or other entries.
+//! Reads a client's configuration file, and changes it without losing comments or other entries.
 
 use std::{
     fs, io,
@@ -26,7 +26,7 @@ pub struct ConfigFile {
     syntax: Syntax,
     /// The content; `None` if there is no file.
     text: Option<String>,
-    /// Whether the file is written with read permission for the user only.
+    /// Whether only the user may read the file after a write.
     is_private: bool,
 }
 
@@ -46,12 +46,12 @@ impl ConfigFile {
         Ok(ConfigFile::new(path, syntax, text))
     }
 
-    /// Returns the file with permissions for this user only, which `write` sets.
+    /// Returns the file with a flag: `write` then sets permissions for this user only.
     pub fn kept_private(self) -> ConfigFile {
         ConfigFile { is_private: true, ..self }
     }
 
-    /// Removes the read permission of other users; returns whether they had it.
+    /// Removes the read permission of other users. Returns whether other users had the permission.
     pub fn close_to_others(&self) -> bool {
         let path = self.real_path();
         let is_open = self.is_private
@@ -62,7 +62,7 @@ impl ConfigFile {
         is_open
     }
 
-    /// Returns the path with links resolved: a linked configuration file stays a link.
+    /// Returns the path with links resolved, so that a linked configuration file remains a link.
     fn real_path(&self) -> PathBuf {
         fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
     }
@@ -81,7 +81,7 @@ impl ConfigFile {
         self.text().trim_start_matches(BYTE_ORDER_MARK)
     }
 
-    /// Parses the file as its client does; the error names the syntax that the client does not support.
+    /// Parses the file as its client does. The error names the syntax that the client does not support.
     pub fn parse(&self) -> Result<Value, String> {
         let text = self.body();
         if text.trim().is_empty() {
@@ -115,7 +115,7 @@ impl ConfigFile {
     }
 
     fn edited(&self, edit: &Edit<'_>) -> Result<String, String> {
-        // A file that the client cannot read is not changed.
+        // If the client cannot read the file, `parse` fails, and the file is not changed.
         if edit.is_in(&self.parse()?) {
             return Ok(self.text().to_owned());
         }
@@ -147,7 +147,7 @@ impl ConfigFile {
         }
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
-        // A temporary file is readable for its user only, so only other permissions are copied.
+        // A new temporary file is readable for its user only, so the old file's permissions are copied.
         if self.text.is_some() && !self.is_private {
             file.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
         }
@@ -179,8 +179,8 @@ struct Edit<'a> {
 }
 
 impl Edit<'_> {
-    /// Returns whether the parsed configuration has the change. If a key is there twice, the client
-    /// reads the last one, and the change may be in the first one.
+    /// Returns whether the parsed configuration has the change. If a key occurs twice, the client
+    /// reads its last value, and the change may be in its first value.
     fn is_in(&self, config: &Value) -> bool {
         let server = config.get(self.key).and_then(|list| list.get(self.name));
         match (self.entry, server) {
@@ -243,7 +243,7 @@ impl Edit<'_> {
         implicit.set_implicit(true);
         let list = document.entry(self.key).or_insert(Item::Table(implicit));
         let wrong = |what: &str| format!("{what:?} is not a table");
-        // An inline table cannot hold a table of the other kind.
+        // Inside an inline table, a new table must be an inline table too.
         let new = match list.is_inline_table() {
             true => Item::Value(InlineTable::new().into()),
             false => Item::Table(Table::new()),
@@ -360,7 +360,7 @@ mod tests {
         assert!(with.contains("env = { A = \"b\" }") && !with.contains("old"), "{with}");
     }
 
-    /// If a key is there twice, the client reads the last one.
+    /// If a key occurs twice, the client reads its last value.
     #[test]
     fn what_is_there_twice_is_not_changed() {
         for text in [

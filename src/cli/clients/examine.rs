@@ -18,7 +18,7 @@ use crate::{
     model::{Instant, Stop},
 };
 
-/// A function that parses the program's arguments; `None` if they name another command than `serve`.
+/// A function that parses the program's arguments. It returns `None` for another command than `serve`.
 pub(crate) type ParseServe = fn(&[&str]) -> Result<Option<PlaceArgs>, clap::Error>;
 
 /// The time limit of reading a database that a client names.
@@ -26,9 +26,9 @@ const MAX_READ: Duration = Duration::from_secs(3);
 
 /// The result of checking a server's entry before the server is started.
 enum Check {
-    /// The server will not start, or not as the user wants; the problem and the remedy.
+    /// The server does not start, or not as the user wants. The texts are the problem and the remedy.
     Fault(String, String),
-    /// The server cannot be started here; the reason.
+    /// The server cannot be started here; the text is the reason.
     Skip(&'static str),
     /// No problem was found, so the server can be started.
     Start,
@@ -90,7 +90,7 @@ pub(crate) fn examine(
     }
 }
 
-/// Returns whether a client starts this program with its own database or home.
+/// Returns whether a client's entry names a database or home for this program.
 pub(crate) fn names_other_places(found: &[Configured], parse: ParseServe) -> bool {
     let configs = found.iter().filter_map(|found| found.content.as_ref()?.as_ref().ok());
     configs.flat_map(servers).any(|server| {
@@ -102,7 +102,7 @@ pub(crate) fn names_other_places(found: &[Configured], parse: ParseServe) -> boo
     })
 }
 
-/// Returns how to make a file readable for its client.
+/// Returns advice on how to correct a file that its client cannot read.
 pub(crate) fn remedy_of(client: &AiClient, file: &ConfigFile, error: &str) -> &'static str {
     if error.to_lowercase().contains("escape") {
         return r"write each backslash twice, as in C:\\Users";
@@ -184,7 +184,7 @@ fn check(
         let what = "has \"args\" that is not a list of strings".to_owned();
         return fault(what, "set \"args\" to [\"serve\"]".to_owned());
     }
-    // The program cannot be known if the command is a shell or a wrapper.
+    // If the command is a shell or a wrapper, its program is unknown.
     if !is_named_verbatim(command) {
         return Check::Start;
     }
@@ -208,7 +208,7 @@ fn check(
     }
 }
 
-/// Checks the folders and the database that a server is given.
+/// Checks the folders and the database in a server's arguments and variables.
 fn check_places(server: &Server<'_>, places: PlaceArgs) -> Check {
     let variable =
         |name: &str| server.variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -244,7 +244,7 @@ fn check_places(server: &Server<'_>, places: PlaceArgs) -> Check {
     }
 }
 
-/// Returns why the client does not start a server; `None` if the client starts the server.
+/// Returns the reason why a client does not start a server; `None` if the client starts the server.
 pub(crate) fn switched_off(server: &Server<'_>) -> Option<&'static str> {
     let is = |key: &str, value: bool| server.entry.get(key) == Some(&Value::Bool(value));
     let is_off = is("disabled", true) || is("enabled", false);

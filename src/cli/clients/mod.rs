@@ -1,4 +1,4 @@
-//! The AI clients that can start this program: the paths and the format of their configuration files.
+//! The AI clients that can start this program, with the paths and formats of their configuration files.
 
 pub mod config_file;
 mod examine;
@@ -23,10 +23,10 @@ use super::environment::Environment;
 /// The name of the server in the configurations that this program writes.
 pub(super) const SERVER: &str = "verbatim";
 
-/// The keys under which clients name the address of a server.
+/// The keys of a server's address in the configurations of different clients.
 const URL_KEYS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
 
-/// The tool profile that suits the models of all known clients.
+/// The tool profile that is written into the configuration of every known client.
 pub(super) const PROFILE: &str = "agent";
 
 /// The syntax of a configuration file.
@@ -43,13 +43,13 @@ pub enum Syntax {
 /// The form of a server's entry in a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
-    /// `command` and `args`.
+    /// An entry with the keys `command` and `args`.
     Plain,
-    /// `command` and `args`, with `"type": "stdio"`.
+    /// An entry with `command`, `args` and `"type": "stdio"`.
     Stdio,
-    /// `command` and `args`, with `"type": "local"` and a list of the allowed tools.
+    /// An entry with `command`, `args`, `"type": "local"` and a list of the allowed tools.
     Copilot,
-    /// `"type": "local"`, with a `command` that is a list of the program and its arguments.
+    /// An entry with `"type": "local"` and a `command` that lists the program and its arguments.
     OpenCode,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct AiClient {
     pub(super) key: &'static str,
     pub(super) syntax: Syntax,
     entry: Entry,
-    /// Whether the client is started from the desktop, where `PATH` has few folders.
+    /// Whether users start the client from the desktop. Such a client gets a `PATH` with few folders.
     is_desktop: bool,
 }
 
@@ -78,7 +78,7 @@ impl AiClient {
         self.marker.exists()
     }
 
-    /// Returns the entry for a server that is this program: keys and values, in the usual order.
+    /// Returns the entry that starts this program as a server: keys and values, in the usual order.
     pub(super) fn entry(&self, program: &Path, arguments: &[String]) -> Vec<(&'static str, Value)> {
         let program = program.to_string_lossy();
         let (command, args) = (("command", json!(program)), ("args", json!(arguments)));
@@ -96,7 +96,7 @@ impl AiClient {
         }
     }
 
-    /// Returns how a person makes the client read its configuration again.
+    /// Returns a sentence that says how to make the client read its configuration again.
     pub(super) fn restart(&self) -> String {
         match self.is_desktop {
             true => format!("Restart {} so that it reads this.", self.name),
@@ -179,10 +179,10 @@ fn of_project(environment: &Environment) -> Vec<AiClient> {
         .collect()
 }
 
-/// A server in a configuration.
+/// The entry of a server in a client's configuration.
 #[derive(Debug)]
 pub(super) struct Server<'a> {
-    /// The key under which the configuration lists servers.
+    /// The key of the list of servers in the configuration.
     pub(super) key: &'a str,
     /// The server's name.
     pub(super) name: &'a str,
@@ -223,7 +223,7 @@ fn is_named_verbatim(command: &str) -> bool {
     Path::new(command).file_stem().is_some_and(|stem| stem == SERVER)
 }
 
-/// Returns the entries of this program in a configuration and its projects, under any key.
+/// Returns the entries of this program in a configuration and in its projects, whatever their keys are.
 pub(super) fn servers(config: &Value) -> Vec<Server<'_>> {
     let projects = config.get("projects").and_then(Value::as_object);
     let projects = projects.into_iter().flat_map(Map::values);
@@ -241,7 +241,7 @@ pub(super) fn servers(config: &Value) -> Vec<Server<'_>> {
         .collect()
 }
 
-/// Returns the folder in a variable's value.
+/// Returns the folder in the value of a variable; `None` if the value is empty.
 fn named(variable: Option<&std::ffi::OsStr>) -> Option<PathBuf> {
     variable.filter(|value| !value.is_empty()).map(PathBuf::from)
 }
@@ -255,7 +255,7 @@ fn can_start(command: &Path, environment: &Environment) -> bool {
     is_in(command, folders)
 }
 
-/// Returns whether an app that the desktop starts finds a command.
+/// Returns whether an app that was started from the desktop can find a command.
 fn can_start_from_desktop(command: &Path) -> bool {
     const FOLDERS: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
     let local = cfg!(target_os = "linux").then_some("/usr/local/bin");

@@ -1,4 +1,4 @@
-//! Starts a server as a client would, and asks it one question.
+//! Starts a server as a client does, and sends it one search.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -22,7 +22,7 @@ const MAX_END: Duration = Duration::from_secs(2);
 /// The maximum number of bytes kept of a server's standard error.
 const MAX_LOG: u64 = 64 << 10;
 
-/// Variables that a user's shell may set and a client does not set.
+/// Variables that may be set in a user's shell, but that a client does not set.
 const OURS: [&str; 14] = [
     "VERBATIM_CONFIG",
     "CONVERSATION_DB",
@@ -41,7 +41,7 @@ const OURS: [&str; 14] = [
 ];
 
 /// Starts a server, sends `initialize` and one search, and stops the server. Returns the number of
-/// its tools. The error is a phrase that follows "it".
+/// its tools. The error text completes a sentence that begins with "it".
 pub(crate) fn probe(server: &Server<'_>, folder: &Path) -> Result<usize, String> {
     let (command, args) = server.command().ok_or("names no command")?;
     let mut process = Command::new(command);
@@ -55,7 +55,7 @@ pub(crate) fn probe(server: &Server<'_>, folder: &Path) -> Result<usize, String>
     let is_watching = !args.contains(&"--no-watch");
     process.args(args);
     if is_named_verbatim(command) && is_watching {
-        // The check must not build an index; this flag is the only difference to the client's command.
+        // The check must not build an index. No other argument differs from the client's command.
         process.arg("--no-watch");
     }
     process.current_dir(folder);
@@ -91,7 +91,7 @@ impl Conversation {
             let mut text = Vec::new();
             let mut errors = errors;
             let _ = errors.by_ref().take(MAX_LOG).read_to_end(&mut text);
-            // The rest is read too, because a full pipe would block the server.
+            // The rest of the log is read and dropped, because a full pipe would block the server.
             let _ = std::io::copy(&mut errors, &mut std::io::sink());
             String::from_utf8_lossy(&text).into_owned()
         });
@@ -106,7 +106,7 @@ impl Conversation {
             Err(Failure::Ended) => {
                 let log = self.log.join().unwrap_or_default();
                 let mut said = log.lines().filter(|line| !line.trim().is_empty());
-                // The error of the command line is the first line, and a hint is the last line.
+                // An error of the command line is on the first line. The last line would be only a hint.
                 let error = said.clone().find(|line| line.starts_with("error: "));
                 let last = error.or_else(|| said.next_back());
                 let code = status.map(|code| format!(" with exit code {code}")).unwrap_or_default();
@@ -151,7 +151,7 @@ impl Conversation {
 
     /// Sends a request and waits for its result.
     fn request(&mut self, id: u32, method: &str, params: Value) -> Result<Value, Failure> {
-        // A server that ended may have written the reason, so its output is read even if sending failed.
+        // Output is read even if sending failed, because a server that ended may have written the reason.
         let _ = self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         loop {
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -183,7 +183,7 @@ impl Conversation {
         writeln!(input, "{message}").and_then(|()| input.flush()).map_err(|_| Failure::Ended)
     }
 
-    /// Waits for the server to end, and kills it after a time; returns its exit code.
+    /// Waits for the server to end, and kills it after `MAX_END`. Returns the exit code.
     fn end(&mut self) -> Option<i32> {
         let until = Instant::now() + MAX_END;
         while Instant::now() < until {
@@ -202,7 +202,7 @@ impl Conversation {
 enum Failure {
     /// The server ended.
     Ended,
-    /// The server reported an error; the text is a phrase that follows "it".
+    /// The server reported an error. The text completes a sentence that begins with "it".
     Said(String),
 }
 

@@ -14,10 +14,10 @@ pub(crate) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
 const MCP: &str = "/mcp";
 const HEALTH: &str = "/healthz";
 
-/// The beginning of the phrase for a server that has another token.
+/// The beginning of the message about a server that has another token.
 pub(crate) const NOT_TAKEN: &str = "does not take the token";
 
-/// The prefix of a token in a header, and the form of a variable in it.
+/// The prefix of a token in a header, and the forms in which clients write the name of a variable instead.
 const BEARER: &str = "Bearer ";
 const VARIABLE_KEY: &str = "bearer_token_env_var";
 const VARIABLE_MARKS: [char; 2] = ['$', '{'];
@@ -54,7 +54,7 @@ impl AiClient {
             "gemini" => ("httpUrl", Some(format!("${TOKEN_VARIABLE}"))),
             "opencode" => ("url", Some(format!("{{env:{TOKEN_VARIABLE}}}"))),
             "windsurf" => ("serverUrl", None),
-            // Apps started from the desktop do not see the variables of a shell.
+            // Apps that are started from the desktop do not get the variables of a shell.
             _ => ("url", None),
         };
         let mut entry = Vec::new();
@@ -75,12 +75,12 @@ impl AiClient {
 }
 
 impl Server<'_> {
-    /// Returns the address of a server that is reached over HTTP.
+    /// Returns the server's address in an entry for HTTP.
     pub(crate) fn url(&self) -> Option<&str> {
         URL_KEYS.iter().find_map(|key| self.entry.get(*key)?.as_str())
     }
 
-    /// Returns the token in the entry, or the variable that the client reads.
+    /// Returns the token in the entry, or the reference to the variable that the client reads.
     fn bearer(&self) -> Option<&str> {
         self.entry.get("headers")?.get("Authorization")?.as_str()?.strip_prefix(BEARER)
     }
@@ -96,7 +96,7 @@ impl Server<'_> {
         named.is_some_and(|name| name.contains(TOKEN_VARIABLE))
     }
 
-    /// Returns the token that the client sends; `None` if the token is not known here.
+    /// Returns the token that the client sends; `None` if this program cannot know the token.
     pub(crate) fn token(&self, environment: &Environment) -> Option<String> {
         match self.bearer().filter(|_| self.holds_token()) {
             Some(token) => Some(token.to_owned()),
@@ -117,7 +117,7 @@ pub(crate) fn is_of_this_computer(url: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
 }
 
-/// Checks whether a server answers, and whether it accepts a token. The error is a phrase that follows "it".
+/// Checks whether a server answers and accepts a token. The error completes a sentence that begins with "it".
 pub(crate) fn answers(url: &str, token: Option<&str>) -> Result<(), String> {
     let base = url.trim_end_matches('/');
     let base = base.strip_suffix(MCP).unwrap_or(base);

@@ -23,8 +23,8 @@ const MOST_SPEAKERS: usize = 200;
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// Messages by conversation. Ids in a corpus may repeat or differ only in case, so the database
-/// uses numbers as ids.
+/// The messages of a corpus by conversation. The database uses numbers as ids, because ids in a
+/// corpus may repeat or differ only in case.
 pub(super) struct Corpus {
     ids: Vec<String>,
     places: HashMap<String, usize>,
@@ -38,7 +38,7 @@ pub(super) struct EvalQuery {
     pub(super) relevant: HashSet<String>,
 }
 
-/// Calls `each` with the number and the object of every line; skips blank lines.
+/// Calls `each` with the number and the JSON object of every line. Skips blank lines.
 fn lines(
     path: &Path,
     mut each: impl FnMut(usize, Map<String, Value>) -> Result<(), Error>,
@@ -67,7 +67,7 @@ fn lines(
     }
 }
 
-/// Returns the first existing field of several names, as text.
+/// Returns the first field of `object` with one of these names, as text.
 fn field(object: &Map<String, Value>, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| match object.get(*name)? {
         Value::String(text) => Some(text.clone()),
@@ -155,12 +155,12 @@ impl Corpus {
         self.conversations.len()
     }
 
-    /// Returns the id that a conversation has in the database.
+    /// Returns the database id of a conversation of the corpus.
     pub(super) fn conversation(&self, name: &str) -> Option<String> {
         Some(self.conversations[*self.places.get(name)?].id.clone())
     }
 
-    /// Returns the id that a message of the database has in the corpus.
+    /// Returns the corpus id of a message of the database.
     pub(super) fn id(&self, message: &str) -> Option<&str> {
         self.ids.get(message.parse::<usize>().ok()?).map(String::as_str)
     }

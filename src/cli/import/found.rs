@@ -1,4 +1,4 @@
-//! The exports to import: named by the user, or found among the downloads.
+//! Finds the exports to import: the exports that the user names, or those in the downloads.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ use crate::{
     text::shell::quoted,
 };
 
-/// The exit code if exports were found but nobody can be asked.
+/// The exit code if exports were found, but there is no terminal to ask the user.
 const UNANSWERED: u8 = 2;
 
 /// How to get an export.
@@ -34,7 +34,7 @@ Each service sends you a link to a zip. Download it, and run `verbatim import` a
 
 /// The decision about the exports that were found.
 pub(super) enum FoundChoice {
-    /// Import these exports; the list is empty if all were imported already.
+    /// Import these exports. The list is empty if all found exports were imported before.
     Import(Vec<PathBuf>),
     /// Import nothing; end with this exit code.
     Leave(u8),
@@ -147,14 +147,14 @@ pub(super) fn expanded(sources: &[PathBuf], environment: &Environment) -> Vec<Pa
     }
 }
 
-/// Returns the files that match wildcards: on Windows, shells do not expand wildcards.
+/// Returns the files that match a pattern with wildcards. On Windows, shells do not expand wildcards.
 fn matching(path: PathBuf) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if path.exists() || !name.contains(['*', '?']) {
         return vec![path];
     }
     let mut pattern = OverrideBuilder::new("");
-    // File names on Windows ignore case.
+    // On Windows, the case of letters in file names does not matter.
     let Ok(pattern) = pattern
         .case_insensitive(true)
         .and_then(|pattern| pattern.add(&name))

@@ -1,4 +1,4 @@
-//! Code blocks in colours.
+//! Colours code blocks.
 //!
 //! The code uses the sixteen colours of the terminal, which are readable on light and dark backgrounds.
 
@@ -23,7 +23,7 @@ const MOST_TIME: Duration = Duration::from_secs(1);
 /// The longest line that is coloured, in bytes.
 const LONGEST_LINE: usize = 2_000;
 
-/// The colours of scopes; the first entry that matches the innermost scope counts.
+/// The colours of syntax scopes. The first entry that matches the innermost scope is used.
 const COLOURS: [(&str, Style); 12] = [
     ("comment", Style::new().dimmed()),
     ("string", AnsiColor::Green.on_default()),
@@ -39,11 +39,11 @@ const COLOURS: [(&str, Style); 12] = [
     ("markup.deleted", AnsiColor::Red.on_default()),
 ];
 
-/// Colours code. The syntaxes are loaded for the first code block.
+/// Colours code. The syntax definitions are loaded for the first code block.
 #[derive(Debug, Default)]
 pub(crate) struct CodeHighlighter {
     syntaxes: OnceLock<Syntaxes>,
-    /// The time that colouring took so far.
+    /// The total time of colouring so far.
     taken: Cell<Duration>,
 }
 
@@ -73,7 +73,7 @@ impl CodeHighlighter {
             let mut text = StyledText::default();
             let coloured = analysis.as_mut().filter(|_| line.len() <= LONGEST_LINE && is_in_time());
             if coloured.and_then(|analysis| analysis.line(line, &mut text)).is_none() {
-                // The parser needs every line, so the lines after a skipped line are not coloured either.
+                // The parser needs every line, so no line after a skipped line is coloured.
                 analysis = None;
                 text = StyledText::default();
                 text.push(line.trim_end_matches('\n'), Style::new());
@@ -106,7 +106,7 @@ struct Analysis<'a> {
 }
 
 impl Analysis<'_> {
-    /// Adds a line in its colours; `None` if it cannot be analysed.
+    /// Adds a line in its colours. Returns `None` if the line cannot be analysed.
     fn line(&mut self, line: &str, text: &mut StyledText) -> Option<()> {
         let operations = self.state.parse_line(line, &self.syntaxes.set).ok()?;
         for (piece, operation) in ScopeRegionIterator::new(&operations, line) {

@@ -1,6 +1,6 @@
 //! Markdown for a terminal: headings, lists, quotes, tables and code, wrapped to the terminal's width.
 //!
-//! Text of others must not control the terminal: every piece passes through `harmless`.
+//! A message must not control the terminal, so every piece of its text passes through `harmless`.
 
 mod code;
 mod table;
@@ -22,13 +22,13 @@ use super::{
 
 pub(super) use self::code::CodeHighlighter;
 
-/// The longest message that is rendered, in bytes; a longer message is shown as it is.
+/// The longest message in bytes that is rendered. A longer message is written as plain text.
 pub(super) const MOST_RENDERED: usize = 256 << 10;
 
 /// The maximum width of text: longer lines are hard to read.
 const WIDEST: usize = 100;
 
-/// The minimum width of text, however deep its lists and quotes are.
+/// The minimum width of text, even inside deep lists and quotes.
 const NARROWEST: usize = 20;
 
 /// The maximum depth at which lists and quotes are indented.
@@ -83,15 +83,15 @@ pub(super) fn write_plain(
     if text.is_empty() || text.ends_with('\n') { Ok(()) } else { writeln!(out) }
 }
 
-/// The beginnings of the lines inside a list item or a quote.
+/// The text before each line inside a list item or a quote.
 struct Prefix {
-    /// The beginning of the first line; `None` after the line was written.
+    /// The text before the first line; `None` after the first line was written.
     first: Option<String>,
     rest: String,
     style: Style,
 }
 
-/// The block in which an event of the parser is.
+/// The block that contains the current event of the parser.
 enum Block {
     Text,
     /// A code block: its language and its text.
@@ -108,13 +108,13 @@ struct Page<'a> {
     text: StyledText,
     block: Block,
     prefixes: Vec<Prefix>,
-    /// The next number of each open list; `None` for bullets.
+    /// The next number of each open list; `None` for a list with bullets.
     lists: Vec<Option<u64>>,
     /// The open links: their offsets in the text, and their addresses.
     links: Vec<(usize, String)>,
     styles: Vec<Style>,
-    /// Whether a blank line comes before the next block: not at the beginning of a message, a list
-    /// item or a quote.
+    /// Whether a blank line comes before the next block. There is none at the beginning of a
+    /// message, a list item or a quote.
     is_after_block: bool,
 }
 
@@ -294,7 +294,7 @@ impl<'a> Page<'a> {
         self.inline().push(text, all);
     }
 
-    /// Begins an emphasis; without colours, the Markdown characters stay.
+    /// Begins an emphasis. Without colours, the Markdown characters are written instead.
     fn emphasise(&mut self, style: Style, written: &str) {
         match self.look.colours {
             true => self.styles.push(style),
@@ -314,7 +314,7 @@ impl<'a> Page<'a> {
         self.links.push((from, address));
     }
 
-    /// Ends a link; if the terminal does not support links, the address follows the text.
+    /// Ends a link. If the terminal does not support links, writes the address after the text.
     fn end_link(&mut self) {
         let Some((from, address)) = self.links.pop() else { return };
         if self.look.links {

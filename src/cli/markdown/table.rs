@@ -1,4 +1,4 @@
-//! Tables.
+//! Formats Markdown tables for a terminal.
 
 use anstyle::Style;
 use pulldown_cmark::Alignment;
@@ -45,8 +45,8 @@ impl Table {
         &mut row[last]
     }
 
-    /// Returns the lines of the table. If the table is too wide, each cell is on its own line after
-    /// the name of its column.
+    /// Returns the lines of the table. If the table is too wide, each cell gets a line of its own,
+    /// after the name of its column.
     pub(super) fn lines(&self, columns: usize, look: Look, mark: Mark<'_>) -> Vec<String> {
         let widths: Vec<usize> = (0..self.alignments.len())
             .map(|at| self.rows.iter().filter_map(|row| row.get(at)).map(width).max().unwrap_or(0))

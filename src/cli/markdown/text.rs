@@ -17,13 +17,13 @@ pub(super) type Mark<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
 #[derive(Clone, Debug, Default)]
 pub(super) struct StyledText {
     plain: String,
-    /// The end of each style, in order.
+    /// The styles of the text, in order, each with the offset of its end.
     runs: Vec<(usize, Style)>,
     links: Vec<(Range<usize>, String)>,
 }
 
 impl StyledText {
-    /// Adds text, without characters that control a terminal.
+    /// Adds text without the characters that control a terminal.
     pub(super) fn push(&mut self, text: &str, style: Style) {
         self.plain.push_str(&harmless(text));
         match self.runs.last_mut() {
@@ -43,9 +43,9 @@ impl StyledText {
         self.links.extend(other.links.iter().map(moved));
     }
 
-    /// Makes a link of the text from an offset on.
+    /// Makes the text after an offset a link.
     pub(super) fn link(&mut self, from: usize, address: String) {
-        // An image inside a link has the address of the outer link.
+        // A link inside the new link is removed: an image gets the address of the link around it.
         self.links.truncate(self.links.partition_point(|(range, _)| range.start < from));
         self.links.push((from..self.plain.len(), address));
     }
@@ -58,7 +58,7 @@ impl StyledText {
         self.plain.len()
     }
 
-    /// Returns the text from an offset on.
+    /// Returns the text after an offset.
     pub(super) fn since(&self, from: usize) -> &str {
         &self.plain[from..]
     }
@@ -67,8 +67,8 @@ impl StyledText {
         self.plain.trim().is_empty()
     }
 
-    /// Returns the ranges of the lines, each at most `columns` wide. Longer words are broken.
-    /// Characters that are two columns wide, as in Chinese, need no space between lines.
+    /// Returns the ranges of the lines. Each line is at most `columns` wide, and longer words are broken.
+    /// A line can also be broken before and after characters that are two columns wide, as in Chinese.
     pub(super) fn wrapped(&self, columns: usize) -> Vec<Range<usize>> {
         let mut lines = Vec::new();
         let mut start = 0;

@@ -1,8 +1,8 @@
-//! The picker: a full-screen search that finds while the user types.
+//! The picker: a full-screen search that shows results while the user types.
 //!
-//! The threads of [`search`] find and read, [`state`] handles keys, and [`view`] draws. No key
-//! waits for a search: a new search stops the older one, whose results stay until new results
-//! arrive.
+//! The threads of [`search`] search and read, [`state`] handles keys, and [`view`] draws. A key
+//! never waits for a search: a new search stops the search before it. The old results stay until
+//! new results arrive.
 
 mod screen;
 mod search;
@@ -30,14 +30,14 @@ use crate::{
     text::up_to,
 };
 
-/// The time that the screen waits for the results of a key before it is drawn without them.
+/// The maximum time that the screen waits for the results of a key before it is drawn.
 const PATIENCE: Duration = Duration::from_millis(8);
 
-/// The time between two checks for keys during a search, and for signals otherwise.
+/// The time between two checks for keys during a search, and between two checks for signals otherwise.
 const BUSY: Duration = Duration::from_millis(4);
 const IDLE: Duration = Duration::from_millis(250);
 
-/// The maximum number of bytes that are copied. Terminals ignore much longer commands.
+/// The maximum number of bytes to copy. Terminals ignore commands that are much longer.
 const MOST_COPIED: usize = 72 << 10;
 
 /// The result of the picker.
@@ -46,8 +46,8 @@ pub(super) enum Picked {
     Nothing,
     /// There are no chats to search.
     NoChats,
-    /// The user chose a conversation: `word` names the conversation and maybe a message, and `text`
-    /// is marked.
+    /// The user chose a conversation. `word` names the conversation and maybe a message, and `text`
+    /// is marked there.
     Show {
         word: String,
         text: String,
@@ -56,7 +56,7 @@ pub(super) enum Picked {
     Resume(String),
 }
 
-/// An answer of a thread.
+/// An answer from a thread, with the number of the question.
 enum Answer {
     Found(u64, Results),
     Read(u64, Option<Preview>),
@@ -139,7 +139,7 @@ impl Loop<'_> {
         self.picker.is_searching || self.is_reading
     }
 
-    /// Takes the results of the threads, and waits a moment for missing results.
+    /// Takes the results from the threads, and waits for missing results for a short time.
     fn take_answers(&mut self) -> io::Result<Option<Picked>> {
         let end = Instant::now() + PATIENCE;
         self.ask_preview();
@@ -179,7 +179,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Does the action of a key; returns the picker's result if the key ends the picker.
+    /// Performs the action of a key. Returns the picker's result if the action ends the picker.
     fn act(&mut self, action: Option<Action>) -> io::Result<Option<Picked>> {
         let Some(action) = action else { return Ok(None) };
         if action == Action::Leave {
@@ -211,7 +211,7 @@ impl Loop<'_> {
         Ok(None)
     }
 
-    /// Copies the text of a message to the clipboard of the terminal, over SSH too.
+    /// Copies the text of a message to the clipboard through the terminal, which works over SSH too.
     fn copy(&self, target: &PickerTarget) -> io::Result<String> {
         let Some(text) = search::text_of(self.engine, target) else {
             return Ok("the message cannot be read".to_owned());
@@ -235,7 +235,7 @@ fn browse(engine: &Engine, target: PickerTarget) -> Result<String, Error> {
     Ok(format!("opens {}", harmless(link)))
 }
 
-/// Returns the conversation's id, with the number of the message, for `verbatim show`.
+/// Returns the conversation's id with the message number, in the form that `verbatim show` accepts.
 fn word_of(engine: &Engine, target: PickerTarget) -> String {
     let Some(hit) = &target.message else { return target.id };
     let found = conversation(engine, (target.source, target.id.clone()), &Stop::never());
@@ -245,7 +245,7 @@ fn word_of(engine: &Engine, target: PickerTarget) -> String {
     }
 }
 
-/// Returns the command that resumes a coding agent's session; `None` if it is no such session.
+/// Returns the command that resumes a coding agent's session; `None` if no agent can resume the conversation.
 fn resume_command(engine: &Engine, target: PickerTarget) -> Result<Option<String>, Error> {
     let found = conversation(engine, (target.source, target.id), &Stop::never())?;
     Ok(open::session(&found).map(|session| session.to_string()))

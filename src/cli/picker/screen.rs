@@ -1,4 +1,4 @@
-//! The screen of the terminal: taken at the start, and restored at the end or after a panic.
+//! The full screen of the terminal. The normal screen is restored at the end, also after a panic.
 
 use std::{
     io::{self, BufWriter, Stdout, Write},
@@ -27,7 +27,7 @@ const BUFFER: usize = 64 << 10;
 
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The whole screen of the terminal, until it is dropped.
+/// The full screen of the terminal. Dropping this value restores the normal screen.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
     /// Whether the screen has signs that are several characters, such as flags.
@@ -78,8 +78,8 @@ impl Screen {
         Ok(())
     }
 
-    /// Returns whether there is an event; waits at most for `patience`. If a signal came, restores
-    /// the screen and ends the program.
+    /// Waits for an event for at most `patience`; returns whether there is an event. If a signal
+    /// arrived, restores the screen and ends the program.
     pub(super) fn poll(&self, patience: Duration) -> io::Result<bool> {
         let polled = wait(patience);
         #[cfg(unix)]
@@ -91,12 +91,12 @@ impl Screen {
     }
 }
 
-/// Waits for an event. crossterm reads from a closed terminal without end: the terminal is always
-/// ready and never has an event. So crossterm is called only while the terminal is open.
+/// Waits for an event. A closed terminal is always ready and never has an event, so crossterm would
+/// read for ever. Therefore crossterm is called only while the terminal is open.
 #[cfg(target_os = "linux")]
 fn wait(patience: Duration) -> io::Result<bool> {
     await_input(Duration::ZERO)?;
-    // Events in crossterm's own buffer need no waiting.
+    // crossterm may already have an event in its buffer.
     if event::poll(Duration::ZERO)? {
         return Ok(true);
     }
@@ -118,7 +118,7 @@ fn await_input(patience: Duration) -> io::Result<()> {
     }
 }
 
-/// Waits for an event. On some systems, `poll` does not support terminals.
+/// Waits for an event without a check of the terminal, because `poll` does not support terminals everywhere.
 #[cfg(not(target_os = "linux"))]
 fn wait(patience: Duration) -> io::Result<bool> {
     event::poll(patience)
@@ -130,7 +130,7 @@ impl Drop for Screen {
     }
 }
 
-/// Restores the screen, once. Errors are ignored: the terminal may be closed.
+/// Restores the screen once. Errors are ignored, because the terminal may be closed.
 fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
         let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
@@ -154,7 +154,7 @@ mod signals {
         flag, low_level,
     };
 
-    /// The signals that end the program: they wait until the screen is restored.
+    /// The signals that end the program. They take effect after the screen is restored.
     pub(super) struct Signals {
         came: Arc<AtomicUsize>,
         is_over: Arc<AtomicBool>,
@@ -171,7 +171,7 @@ mod signals {
             Ok(Signals { came, is_over })
         }
 
-        /// If a signal came, restores the screen and ends the program.
+        /// Restores the screen and ends the program if a signal arrived.
         pub(super) fn obey(&self) -> io::Result<()> {
             match self.came.load(Ordering::SeqCst) {
                 0 => Ok(()),

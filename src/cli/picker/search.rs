@@ -27,8 +27,8 @@ use crate::{
 /// The maximum number of messages in the results of a search.
 const MOST_SHOWN: usize = 200;
 
-/// The maximum number of messages that a search of a source visits. Of the messages that match by
-/// the title of their conversation, only the first is shown.
+/// The maximum number of hits that a search reads from one source. If only a conversation's title
+/// matches, only its first message is shown.
 const MOST_SEEN: usize = 20_000;
 
 /// The maximum number of conversations in the list without a search text.
@@ -37,7 +37,7 @@ const MOST_LISTED: usize = 200;
 /// The maximum number of characters of a line before its first match.
 const BEFORE_MATCH: usize = 100;
 
-/// The maximum number of characters of a line from its first match on.
+/// The maximum number of characters of a line from the beginning of its first match.
 const FROM_MATCH: usize = 300;
 
 /// The number of messages before and after the chosen message in the preview.
@@ -60,13 +60,13 @@ pub(super) struct Results {
     /// The search text; empty for the list of all conversations.
     pub(super) text: String,
     pub(super) conversations: Vec<FoundConversation>,
-    /// Whether there are more than the results hold.
+    /// Whether there are more matches than the results contain.
     pub(super) is_cut: bool,
     /// An error of a source that could not be searched.
     pub(super) problem: Option<String>,
 }
 
-/// A conversation with its matching messages; without messages in the list of all conversations.
+/// A conversation with its matching messages. In the list of all conversations, it has no messages.
 #[derive(Clone, Debug)]
 pub(super) struct FoundConversation {
     pub(super) source: SourceKind,
@@ -102,7 +102,7 @@ pub(super) struct PickerTarget {
     pub(super) text: String,
 }
 
-/// The messages around a chosen one.
+/// The chosen message and the messages around it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Preview {
     pub(super) messages: Vec<PreviewMessage>,
@@ -122,7 +122,7 @@ impl Results {
         self.conversations.iter().map(|conversation| conversation.messages.len()).sum()
     }
 
-    /// Returns the target of a key for a conversation, or for a message of the conversation.
+    /// Returns the target for a conversation, or for a message of the conversation.
     pub(super) fn target(&self, conversation: usize, message: Option<usize>) -> PickerTarget {
         let of = &self.conversations[conversation];
         let message = message.map(|number| of.messages[number].hit.clone());
@@ -145,7 +145,7 @@ pub(super) fn search(engine: &Engine, text: &str, stop: &Stop) -> Option<Results
     (!stop.requested()).then_some(results)
 }
 
-/// Returns a message about sources that cannot be read or do not exist.
+/// Returns a message about the first source that cannot be read.
 fn unreadable(engine: &Engine, stop: &Stop) -> Option<String> {
     let notes = engine.all_sources().problems(stop);
     let mut gaps = notes.iter().filter(|note| matches!(note, Note::Unreadable { .. }));
@@ -154,7 +154,7 @@ fn unreadable(engine: &Engine, stop: &Stop) -> Option<String> {
 
 /// Adds the messages that contain a text to `results`; returns the errors of sources.
 fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Option<String> {
-    // A space at the end is the beginning of the next word, so the search ignores it.
+    // The search ignores a space at the end, because the user is about to type the next word.
     let text = engine::trimmed(text);
     let matching = Matching::Literal;
     let request = Request { text: text.to_owned(), matching, ..Request::default() };
@@ -256,7 +256,7 @@ pub(super) fn preview(engine: &Engine, target: &PickerTarget, stop: &Stop) -> Op
     read.ok().flatten().filter(|_| !is_torn && !stop.requested())
 }
 
-/// Returns the whole text of a target's message, or of the first message if the target is a conversation.
+/// Returns the whole text of the target's message, or of the first message if no message is chosen.
 pub(super) fn text_of(engine: &Engine, target: &PickerTarget) -> Option<String> {
     let stop = Stop::never();
     let faults = map_faults::count();
@@ -298,8 +298,8 @@ impl PreviewMessage {
 }
 
 impl MarkedText {
-    /// Returns a text with its matches in a form that is safe for terminals; on one line unless
-    /// `keeps_lines`.
+    /// Returns a text and its matches, without characters that control a terminal. The text is on
+    /// one line unless `keeps_lines` is set.
     pub(super) fn of(text: &str, spans: &[Range<usize>], keeps_lines: bool) -> MarkedText {
         let mut marked = MarkedText::default();
         let mut at = 0;
@@ -390,7 +390,7 @@ fn local(time: Instant) -> Option<DateTime<Local>> {
     Some(DateTime::from_timestamp(time.seconds, time.nanos)?.with_timezone(&Local))
 }
 
-/// A thread that answers the newest question only: a new question stops the work for the older one.
+/// A thread that answers only the newest question. A new question stops the work on the question before it.
 #[derive(Debug)]
 pub(super) struct Worker<Q> {
     questions: mpsc::Sender<(u64, Q, Stop)>,
@@ -399,7 +399,7 @@ pub(super) struct Worker<Q> {
 }
 
 impl<Q: Send + 'static> Worker<Q> {
-    /// Starts a thread that sends the results of `work`, with the number of the question.
+    /// Starts a thread that sends the results of `work`. `work` gets the number of each question.
     pub(super) fn start<A: Send + 'static>(
         engine: &Arc<Engine>,
         answers: mpsc::Sender<A>,
@@ -420,7 +420,7 @@ impl<Q: Send + 'static> Worker<Q> {
         Ok(Worker { questions, stop: Stop::never(), asked: 0 })
     }
 
-    /// Asks a question and stops the work for the older question.
+    /// Asks a question, and stops the work on the question before it.
     pub(super) fn ask(&mut self, question: Q) {
         self.stop.request();
         self.stop = Stop::never();

@@ -1,4 +1,4 @@
-//! The state of the picker, which keys change. The state knows no terminal.
+//! The state of the picker, which keys change. The state does not depend on a terminal.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use tui_input::{Input, InputRequest, backend::crossterm::to_input_request};
@@ -8,7 +8,7 @@ use super::{
     search::{PickerTarget, Preview, Results},
 };
 
-/// The number of lines that stay visible when a page is scrolled.
+/// The number of lines that stay visible when the user scrolls by a page.
 const OVERLAP: usize = 1;
 
 /// The state of the picker.
@@ -19,7 +19,7 @@ pub(super) struct Picker {
     pub(super) results: Results,
     /// The lines of the list.
     pub(super) rows: Vec<ListRow>,
-    /// The rows that can be chosen, and the chosen one.
+    /// The rows that can be chosen, and the place of the chosen row among them.
     choices: Vec<usize>,
     chosen: usize,
     /// The first row on the screen.
@@ -28,20 +28,20 @@ pub(super) struct Picker {
     pub(super) preview: Option<Preview>,
     /// The number of times that the preview was replaced.
     pub(super) previews: u64,
-    /// The first visible line of the preview; `None` for the line before the match.
+    /// The first visible line of the preview; `None` to show the match.
     pub(super) scroll: Option<usize>,
     /// The message about the last key.
     pub(super) notice: Option<String>,
-    /// The sizes from the last drawing.
+    /// The sizes that the last drawing measured.
     pub(super) measured: Measured,
     /// The text of the last search.
     searched: String,
     needs_preview: bool,
-    /// The action of a key that waits for the results.
+    /// The action that is performed when new results arrive.
     waiting: Option<Action>,
 }
 
-/// The sizes from a drawing.
+/// The sizes that a drawing measures.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measured {
     /// The number of visible lines of the list and of the preview.
@@ -154,7 +154,7 @@ impl Picker {
     }
 
     fn insert(&mut self, c: char) {
-        // Control characters cannot be shown, so they cannot be typed either.
+        // Control characters cannot be shown, so they are not accepted as input.
         if harmless(c.encode_utf8(&mut [0; 4])).starts_with(c) && c != '\n' && c != '\t' {
             self.input.handle(InputRequest::InsertChar(c));
         }
@@ -170,8 +170,8 @@ impl Picker {
         Some(Action::Search)
     }
 
-    /// Returns the action if a row is chosen. During a search, the action waits for the new
-    /// results, because the user means those results.
+    /// Returns the action if a row is chosen. During a search, the action waits, because the user
+    /// wants to apply the action to the new results.
     fn at_target(&mut self, action: Action) -> Option<Action> {
         if self.is_searching {
             self.waiting = Some(action);
@@ -203,7 +203,7 @@ impl Picker {
         &self.searched
     }
 
-    /// Shows the results of the last search; returns the action that waited for them.
+    /// Shows the results of the last search. Returns the action that waited for the results.
     pub(super) fn found(&mut self, results: Results) -> Option<Action> {
         self.results = results;
         self.is_searching = false;
@@ -228,25 +228,25 @@ impl Picker {
         self.waiting.take().and_then(|action| self.at_target(action))
     }
 
-    /// Shows the messages around the chosen one.
+    /// Shows the preview of the chosen message.
     pub(super) fn show_preview(&mut self, preview: Preview) {
         self.preview = Some(preview);
         self.previews += 1;
         self.scroll = None;
     }
 
-    /// Returns the row that is chosen.
+    /// Returns the number of the chosen row.
     pub(super) fn chosen_row(&self) -> Option<usize> {
         self.choices.get(self.chosen).copied()
     }
 
-    /// Returns what is chosen.
+    /// Returns the chosen conversation or message.
     pub(super) fn target(&self) -> Option<PickerTarget> {
         let row = self.rows[self.chosen_row()?];
         Some(self.results.target(row.conversation, row.message))
     }
 
-    /// Returns the target whose preview is needed, once for each choice.
+    /// Returns the target that needs a preview, only once after each choice.
     pub(super) fn wanted_preview(&mut self) -> Option<PickerTarget> {
         std::mem::take(&mut self.needs_preview).then(|| self.target()).flatten()
     }
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(picker.scroll, Some(0));
         plain(&mut picker, KeyCode::Char('/'));
         assert_eq!(plain(&mut picker, KeyCode::Char('x')), Some(Action::Search));
-        // This key applies to the results of the text that was typed before the key.
+        // Enter applies to the results for the text that was typed before Enter.
         assert_eq!(plain(&mut picker, KeyCode::Enter), None);
         assert_eq!(picker.found(results(1)), Some(Action::Show));
         plain(&mut picker, KeyCode::Tab);

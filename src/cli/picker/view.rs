@@ -25,16 +25,16 @@ const MOST_STATUS: usize = 4;
 /// The width from which on there is room for days in the list and for the word beside the count.
 const DATED: usize = 30;
 
-/// The width from which on a preview is shown beside the list.
+/// The minimum width of a screen that shows the preview beside the list.
 const WIDE: u16 = 100;
 
-/// The width from which on the list shows roles and sources.
+/// The minimum width of a list that shows roles and sources.
 const ROOMY: usize = 50;
 
 /// The width of a role in the list.
 const ROLE_WIDTH: usize = 10;
 
-/// Lines above the match in the preview.
+/// The number of lines above the match in the preview.
 const LEAD: usize = 3;
 
 /// The prompt before the typed text.
@@ -43,7 +43,7 @@ const PROMPT: &str = "> ";
 /// The sign for text that is cut off.
 const ELLIPSIS: &str = "…";
 
-/// The drawing code of the picker, with the wrapped lines of the preview.
+/// Draws the picker, and keeps the wrapped lines of the preview.
 #[derive(Debug)]
 pub(super) struct PickerView {
     styles: Styles,
@@ -70,7 +70,7 @@ struct WrappedPreview {
 }
 
 impl PickerView {
-    /// Returns a view; without colours, the view uses only bold and reversed text.
+    /// Returns a view. Without colours, the view marks text by its style only, such as bold or reversed.
     pub(super) fn new(colours: bool) -> PickerView {
         let plain = Style::new();
         let (mark, heading, warning) = match colours {
@@ -278,7 +278,7 @@ impl PickerView {
     }
 }
 
-/// Returns the help on keys that fits into a width.
+/// Returns the help for keys in a form that fits into a width.
 fn keys(focus: Focus, width: u16) -> &'static str {
     let (all, few) = match focus {
         Focus::List => (
@@ -310,7 +310,7 @@ fn count(picker: &Picker) -> String {
     }
 }
 
-/// Returns the text from a column on.
+/// Returns the text after the first `column` columns.
 fn from_column(text: &str, column: usize) -> &str {
     let mut width = 0;
     for (at, letter) in text.grapheme_indices(true) {
@@ -345,13 +345,13 @@ fn fit(spans: Vec<Span<'static>>, width: usize) -> Line<'static> {
     fitting
 }
 
-/// Returns a line without its beginning, if its first match would not be visible otherwise.
+/// Returns a line. If its first match would not be visible, removes the beginning of the line.
 fn around_mark(line: &MarkedText, width: usize) -> MarkedText {
     let Some(mark) = line.marks.first() else { return line.clone() };
     if line.text[..mark.end].width() < width || line.text.width() <= width {
         return line.clone();
     }
-    // A third of the room that the match leaves is for the text before the match.
+    // A third of the remaining width is for the text before the match.
     let room = width.saturating_sub(line.text[mark.clone()].width()) / 3;
     let before = &line.text[..mark.start];
     let from = before.len() - before_width(before, room);
@@ -456,7 +456,7 @@ mod tests {
             }
         }
 
-        /// Returns the screen as text, and below it the marked and the chosen text.
+        /// Returns the screen as text, followed by the marked text and the chosen text.
         fn drawn(&mut self, width: u16, height: u16) -> String {
             let mut view = PickerView::new(true);
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

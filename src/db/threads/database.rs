@@ -1,4 +1,4 @@
-//! The file of the database: complete or absent, private to its owner, migrated to this version.
+//! The file of the threads database: complete or absent, private to its owner, migrated to this version.
 
 use std::{
     fs::File,
@@ -23,7 +23,7 @@ use crate::{
     text::snippet,
 };
 
-/// The version of the tables below, stored in `verbatim_meta`.
+/// The version of the thread tables, stored in `verbatim_meta`.
 const VERSION: i64 = 1;
 
 /// The migrations, from each version to the next.
@@ -40,13 +40,13 @@ const STEPS: [&str; VERSION as usize] = ["
 /// An error of recorded threads.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such thread.
+    /// There is no thread with the given id.
     #[error("Thread {} not found", snippet::echo(id))]
     NoThread {
         /// The id that the caller gave.
         id: String,
     },
-    /// No thread has given out this id.
+    /// No thread has this continuation id.
     #[error(
         "continuation_id {:?} not found; start a thread, or resume one with its thread_id",
         snippet::echo(id)
@@ -55,7 +55,7 @@ pub enum Error {
         /// The id that the caller gave.
         id: String,
     },
-    /// A turn was added to the thread after the caller got this id.
+    /// The caller's id is out of date, because a later turn was added to the thread.
     #[error(
         "continuation_id {id} is out of date: the thread has gone on since; read its latest turns \
          with history and resume thread {thread} to continue from there"
@@ -66,7 +66,7 @@ pub enum Error {
         /// The id of the thread that has continued.
         thread: String,
     },
-    /// The file is no database of threads.
+    /// The file is not a database of threads.
     #[error("{}: not a database of threads: {reason}; move it away to begin a new one", path.display())]
     Foreign {
         /// The path of the database of threads.
@@ -103,14 +103,14 @@ pub enum Error {
 /// The database, open for reading and writing.
 #[derive(Debug)]
 pub struct Threads {
-    // Fields are dropped in order: the connection before the files that it locks.
+    // Fields are dropped in order, and the connection must close before the files that it locks.
     pub(super) connection: Connection,
     path: PathBuf,
     identity: Identity,
     _files: [Option<SharedFile>; 2],
 }
 
-/// How long to wait for other writers. Each writer takes a millisecond, and thousands may be waiting.
+/// The maximum wait for other writers. Each writer takes a millisecond, and thousands may be waiting.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
 
 impl Threads {
@@ -122,7 +122,7 @@ impl Threads {
         let opened = Connection::open_with_flags(path, flags)
             .and_then(|mut connection| configure(&mut connection).map(|()| connection));
         let connection = opened.map_err(|source| explain(path, source))?;
-        // All readers of these files share descriptors, because closing another one would drop our
+        // All readers of these files share descriptors, because closing any other descriptor would drop the
         // locks.
         let shared = beside(path, "-shm");
         let files = [header::shared_file(path), header::shared_file(&shared)].map(Result::ok);
@@ -145,7 +145,7 @@ impl Threads {
         Err(Error::Io { path: path.to_owned(), source })
     }
 
-    /// Returns whether the path still names this file.
+    /// Returns whether the database's path still names the open file.
     pub fn is_there(&self) -> bool {
         header::stamp_at(&self.path)
             .is_ok_and(|stamp| stamp.is_some_and(|stamp| stamp.identity == self.identity))
@@ -167,7 +167,7 @@ impl Threads {
         run(&mut self.connection).map_err(|source| Error::Sqlite { path: path.clone(), source })
     }
 
-    /// Returns an error of SQLite's as ours.
+    /// Converts an error of SQLite to an `Error`.
     pub(super) fn error(&self, source: rusqlite::Error) -> Error {
         Error::Sqlite { path: self.path.clone(), source }
     }
@@ -211,7 +211,7 @@ impl Threads {
     }
 }
 
-/// Returns the version of our tables; `None` if there are none.
+/// Returns the version of the thread tables; `None` if there are none.
 fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
     let there = "SELECT 1 FROM sqlite_schema WHERE name = 'verbatim_meta'";
     if connection.query_row(there, [], |_| Ok(())).optional()?.is_none() {
@@ -221,10 +221,10 @@ fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
     connection.query_row(sql, [], |row| row.get(0)).optional()
 }
 
-/// Creates the database under a temporary name and then renames it, unless another process was
-/// faster.
+/// Creates the database under a temporary name and then renames it. Keeps the other database if another
+/// process was faster.
 ///
-/// Only its owner can read it, as with any temporary file: chats are private.
+/// Only its owner can read the database, because chats are private.
 fn make(path: &Path) -> Result<(), Error> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -245,7 +245,7 @@ fn make(path: &Path) -> Result<(), Error> {
     connection.close().map_err(|(_, source)| explain(path, source))?;
     match file.take_place(path) {
         Ok(()) => {
-            // Some systems, such as Windows, cannot synchronise a folder and need not.
+            // Some systems, such as Windows, cannot synchronise a folder and do not need to.
             drop(File::open(folder).and_then(|folder| folder.sync_all()));
             Ok(())
         }
@@ -261,7 +261,7 @@ fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
         if tries == 0 {
             waited = 0;
         }
-        // The pause depends on the process, so that no process is always the last to try.
+        // The pause depends on the process id, so that no process is always the last to try.
         let pause = 1 + u64::from(std::process::id().wrapping_add(tries.unsigned_abs()) % 5);
         waited += u128::from(pause);
         thread::sleep(Duration::from_millis(pause));

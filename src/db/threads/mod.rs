@@ -1,9 +1,9 @@
-//! The database of threads: conversations that are recorded turn by turn, while they go on.
+//! The database of threads: conversations that are recorded turn by turn as they happen.
 //!
-//! A canonical database like any other, with one more table for the state of each thread.
+//! It is a canonical database with an additional table for the state of each thread.
 //!
 //! Invariant: a turn is on disk before its recording is confirmed.
-//! Invariant: if several writers continue a thread from the same point, one succeeds.
+//! Invariant: if several writers continue a thread from the same turn, exactly one succeeds.
 
 mod database;
 mod read;

@@ -1,4 +1,4 @@
-//! Reads threads: their turns, lists of them, and their use.
+//! Reads turns of threads, lists of threads, and usage statistics.
 
 use rusqlite::OptionalExtension;
 
@@ -8,13 +8,13 @@ use super::{
 };
 use crate::{db::functions, model::Instant};
 
-/// The most users that are counted one by one.
+/// The maximum number of users in the statistics.
 const MOST_USERS: i64 = 200;
 
-/// The most threads returned for a word in their topics.
+/// The maximum number of threads returned for one word in their topics.
 const MOST_TITLED: i64 = 200;
 
-/// How many topics count as recent.
+/// The number of topics that count as recent.
 const RECENT: i64 = 10;
 
 /// One message of a thread.
@@ -28,16 +28,16 @@ pub struct Turn {
     pub time: Option<Instant>,
 }
 
-/// How threads are used.
+/// Usage statistics of the threads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Analytics {
     /// The number of threads.
     pub threads: u64,
     /// The number of messages in the recorded threads.
     pub messages: u64,
-    /// How many threads each user has, the busiest first.
+    /// The number of threads of each user, the highest number first.
     pub users: Vec<(String, u64)>,
-    /// The latest topics, the latest first, each once.
+    /// The latest topics without repeats, the latest first.
     pub topics: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ impl Threads {
         Ok(turns)
     }
 
-    /// Returns the threads, latest activity first, of one user if one is named.
+    /// Returns the threads of a user, or of all users, latest activity first.
     pub fn list(&self, user: Option<&str>, limit: usize) -> Result<Vec<Thread>, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let sql = select(
@@ -82,8 +82,8 @@ impl Threads {
         self.select(&sql, rusqlite::params![user, limit])
     }
 
-    /// Returns the thread with an id, or else those whose ids begin with the word; the case of
-    /// ASCII letters does not matter.
+    /// Returns the thread whose id is `word`. If there is none, returns the threads whose ids begin with
+    /// `word`, in either case of ASCII letters.
     pub fn named(&self, word: &str) -> Result<Vec<Thread>, Error> {
         if let Some(one) = self.thread(word)? {
             return Ok(vec![one]);
@@ -97,8 +97,7 @@ impl Threads {
         Ok(self.select(&select("WHERE t.session_key = ?1"), [key])?.pop())
     }
 
-    /// Returns the latest threads whose topics contain one of the words; the case of ASCII letters
-    /// does not matter.
+    /// Returns the latest threads whose topics contain one of the words, in either case of ASCII letters.
     pub fn titled(&self, words: &[String]) -> Result<Vec<Thread>, Error> {
         let mut found: Vec<Thread> = Vec::new();
         for word in words {
@@ -115,7 +114,7 @@ impl Threads {
         Ok(found)
     }
 
-    /// Returns how the threads are used.
+    /// Returns the usage statistics.
     pub fn analytics(&self) -> Result<Analytics, Error> {
         let read = || -> rusqlite::Result<Analytics> {
             // One transaction, so that all counts describe the same state.

@@ -11,7 +11,7 @@ use crate::{
     model::Instant,
 };
 
-/// Separates the thread's id from the number of the next turn, in a continuation id.
+/// The separator in a continuation id, between the thread's id and the number of the next turn.
 const NEXT: &str = "_turn";
 
 /// A thread in its current state.
@@ -33,12 +33,12 @@ pub struct Thread {
     pub begun: Option<Instant>,
     /// The time when the thread's last message was recorded.
     pub last: Option<Instant>,
-    /// The number of messages of the thread, without a saved summary.
+    /// The number of the thread's messages, not counting a saved summary.
     pub messages: u64,
 }
 
-/// An SQL condition: a row of `messages` is a turn. A saved summary is the first message of its
-/// conversation, and no turn.
+/// The SQL condition that a row of `messages` is a turn. A saved summary is the first message of its
+/// conversation and is not a turn.
 pub(super) const IS_TURN: &str = "NOT (position = 1 AND role = 'system')";
 
 /// The data of a new thread.
@@ -52,7 +52,7 @@ pub struct Start<'a> {
     pub platform: Option<&'a str>,
 }
 
-/// Returns a query for the columns that [`thread_of`] reads; `rest` follows its FROM clause.
+/// Returns a query for the columns that [`thread_of`] reads; `rest` is the SQL after the FROM clause.
 pub(super) fn select(rest: &str) -> String {
     format!(
         "SELECT c.id, c.title, t.user_id, t.platform, t.session_key, c.create_time, t.next,
@@ -105,23 +105,23 @@ impl Threads {
         })?
     }
 
-    /// Removes a thread and all its messages; returns whether there was one.
+    /// Removes a thread and all its messages; returns whether the thread existed.
     pub fn delete(&mut self, id: &str) -> Result<bool, Error> {
         let deleted = self.write(|connection| {
             connection.execute("DELETE FROM verbatim_threads WHERE conversation_id = ?1", [id])?;
             canonical::delete_conversation(connection, id)
         })?;
-        // The text must go from the log as well. If a reader uses the log, this happens later.
+        // The log must lose the text too. If a reader uses the log, that happens later.
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         Ok(deleted)
     }
 }
 
 impl Threads {
-    /// Removes threads so that no byte of them is left in the database's files. Returns `None` and writes
-    /// nothing if the database has none of them; with `always`, it cleans the files all the same.
+    /// Removes threads and every byte of them from the database's files. If the database has none of these
+    /// threads, returns `None` and writes nothing, unless `always` is set.
     ///
-    /// Otherwise returns whether the log is clean too: a reader may still use an older state.
+    /// Otherwise returns whether the log is clean too. A reader of an older state prevents that.
     pub(crate) fn purge(&mut self, ids: &[String], always: bool) -> Result<Option<bool>, Error> {
         scrub::begin(&self.connection).map_err(|error| self.error(error))?;
         let mut is_there = always;
@@ -200,7 +200,7 @@ pub(super) fn thread_of(row: &Row<'_>) -> rusqlite::Result<Thread> {
     })
 }
 
-/// Returns the thread that a continuation id continues, or the reason why there is none.
+/// Returns the thread that a continuation id continues, or the reason why the id is refused.
 fn continued(
     connection: &Connection,
     continuation: &str,

@@ -11,17 +11,17 @@ use crate::{
     model::Instant,
 };
 
-/// The user of conversations that are saved as a whole and not recorded turn by turn.
+/// The user of saved conversations. Only recorded threads name a user.
 const USER: &str = "default";
 
 /// A conversation to save.
 #[derive(Clone, Copy, Debug)]
 pub struct Save<'a> {
-    /// The key of the conversation; `None` makes a key of the title.
+    /// The key of the conversation; `None` for a new key made from the title.
     pub key: Option<&'a str>,
     /// The new title; `None` to leave the title unchanged.
     pub title: Option<&'a str>,
-    /// The summary, stored as the first message with the role `system`; it is no turn.
+    /// The summary. It is stored as the first message, with the role `system`, and is not a turn.
     pub summary: &'a str,
     /// The latest turns: role and text.
     pub turns: &'a [(String, String)],
@@ -32,14 +32,14 @@ pub struct Save<'a> {
 pub struct Saved {
     /// The saved conversation.
     pub thread: Thread,
-    /// How many turns were new.
+    /// The number of new turns.
     pub turns: usize,
 }
 
 impl Threads {
-    /// Saves a conversation, or updates the one with its key.
+    /// Saves a conversation, or updates the conversation with the same key.
     ///
-    /// Turns that the conversation already ends with are not added again.
+    /// Does not add turns again that the stored conversation already ends with.
     pub fn save(&mut self, save: &Save<'_>, now: Instant) -> Result<Saved, Error> {
         let saved = self.write(|connection| {
             let known = match save.key {
@@ -105,12 +105,12 @@ fn ends(connection: &Connection, id: &str, most: usize) -> rusqlite::Result<Vec<
     Ok(turns)
 }
 
-/// Returns how many turns at the beginning of `new` are also the end of `old`.
+/// Returns how many turns from the beginning of `new` are also at the end of `old`.
 fn overlap(old: &[(String, String)], new: &[(String, String)]) -> usize {
     (0..=new.len().min(old.len())).rev().find(|n| old.ends_with(&new[..*n])).unwrap_or(0)
 }
 
-/// Makes a key of a title's first words and the beginning of the id.
+/// Makes a key from the first words of a title and the beginning of the id.
 fn made_key(title: &str, id: &str) -> String {
     let words = title.to_lowercase();
     let words = words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());

@@ -1,6 +1,6 @@
-//! Counts of what a merge changes.
+//! Counts of the changes of a merge.
 
-/// How many conversations and messages were written, and how many existed already.
+/// The numbers of conversations and messages that were added, updated or left unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// New conversations.

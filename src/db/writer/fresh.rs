@@ -1,4 +1,4 @@
-//! A database under a temporary name, and the parts of it that are written late.
+//! A new database under a temporary name. Some parts of it are written late.
 
 use std::{
     cell::RefCell,
@@ -10,29 +10,29 @@ use rusqlite::{Connection, params_from_iter};
 
 use crate::db::{schema, temporary::TemporaryDatabase};
 
-/// Bytes of details that are sorted at once, about 150,000 rows.
+/// The bytes of details that are sorted at once: about 150,000 rows.
 const DETAIL_BYTES: usize = 16 << 20;
 
-/// How many rows of details one statement writes.
+/// The number of detail rows that one statement writes.
 const ROWS_AT_ONCE: usize = 16;
 
-/// How many ids of messages are remembered: 38 MB of hashes.
+/// The maximum number of message ids whose hashes are kept: 38 MB of hashes.
 const MOST_IDS: usize = 3_500_000;
 
-/// A database that is under a temporary name until it is complete.
+/// A database that has a temporary name until it is complete.
 #[derive(Debug)]
 pub(super) struct FreshDatabase {
     pub(super) file: TemporaryDatabase,
-    /// Whether conversations can be looked up: the indexes of `messages` and all details are there.
+    /// Whether all details and the indexes of `messages` are written, so that conversations can be looked up.
     is_complete: bool,
     late: LateParts,
 }
 
-/// What is written late, in the order of the keys: this takes a fraction of the time.
+/// The parts that are written late and in key order, because that is several times faster.
 #[derive(Debug)]
 pub(super) struct LateParts {
     details: RefCell<Details>,
-    /// The hashes of the ids in `messages`, as long as the table has no primary key.
+    /// The hashes of the ids in `messages`; `None` once the table has its primary key.
     ids: RefCell<Option<HashSet<u64>>>,
     hasher: RandomState,
 }
@@ -41,13 +41,13 @@ pub(super) struct LateParts {
 #[derive(Debug, Default)]
 struct Details {
     rows: Vec<DetailRow>,
-    /// The columns of all rows, one after another.
+    /// The texts of all rows' columns, one after another.
     texts: String,
 }
 
 #[derive(Debug)]
 struct DetailRow {
-    /// The first bytes of the first column: most rows are sorted by these alone.
+    /// The first bytes of the first column. They are enough to sort most rows.
     first: u64,
     /// The start of the columns in the texts, and their lengths.
     start: usize,
@@ -92,8 +92,8 @@ impl LateParts {
         LateParts { details, ids, hasher: RandomState::new() }
     }
 
-    /// Adds the id of a new message; returns whether no message has it, as far as is known without the
-    /// primary key. If that is unknown, adds the primary key.
+    /// Adds the id of a new message. Returns true if the hashes show that the id is unused. If they do not,
+    /// adds the primary key and returns false.
     pub(super) fn is_new(&self, connection: &Connection, id: &str) -> rusqlite::Result<bool> {
         let mut ids = self.ids.borrow_mut();
         let Some(known) = ids.as_mut() else { return Ok(false) };
@@ -138,12 +138,12 @@ impl FreshDatabase {
         FreshDatabase { file, is_complete: false, late: LateParts::new() }
     }
 
-    /// Returns what is written late; `None` if everything is written at once.
+    /// Returns the parts that are written late; `None` once everything is written at once.
     pub(super) fn late(&self) -> Option<&LateParts> {
         (!self.is_complete).then_some(&self.late)
     }
 
-    /// Adds the indexes and the rows that lookups of conversations need.
+    /// Writes the details and creates the indexes, so that conversations can be looked up.
     pub(super) fn complete(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         if !self.is_complete {
             self.late.write_details(connection)?;
@@ -177,7 +177,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let usual = Connection::open_in_memory().unwrap();
         schema::create(&usual, SchemaState::Empty).unwrap();
-        // Two conversations have a message of the same id, or none.
+        // In some databases, two conversations have a message with the same id.
         for (name, ids, stored) in [
             ("apart.db", ["b", "c"], "a b c d"),
             ("same.db", ["a", "c"], "a c d two/a"),

@@ -1,8 +1,8 @@
-//! The list of imports whose results the database holds, so that the same import need not be repeated.
+//! The list of finished imports of a database. An import in the list need not be repeated.
 //!
-//! The list is a value in `verbatim_meta`. It counts only while nobody else has written to the
-//! database since: it names the value that SQLite's change counter has after it was written, and
-//! every later transaction raises the counter.
+//! The list is a value in `verbatim_meta`. The list is valid only if no transaction followed the one that
+//! wrote it. To check this, the list holds the value of SQLite's change counter after that transaction; every
+//! later transaction raises the counter.
 
 use std::path::Path;
 
@@ -14,11 +14,10 @@ use crate::db::header::shared_file;
 /// The name of the list in `verbatim_meta`.
 const NAME: &str = "imports";
 
-/// The most imports of a list; a new import removes the oldest one.
+/// The maximum number of imports in a list. A further import removes the oldest one.
 const MOST: usize = 32;
 
-/// The bytes of a database header that are read: the versions for writing and reading, and the change
-/// counter.
+/// The positions of two fields in a database header: the write and read versions, and the change counter.
 const WAYS: std::ops::Range<usize> = 18..20;
 const COUNTER: std::ops::Range<usize> = 24..28;
 
@@ -29,36 +28,36 @@ const ROLLBACK: u8 = 1;
 /// The write version of a database with a write-ahead log.
 const LOG: u8 = 2;
 
-/// An import that would change nothing if it were repeated.
+/// A finished import. Repeating it would change nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FinishedImport {
-    /// Identifies the exports and their state, and how they were imported.
+    /// The key: it identifies the exports, their state and the options of the import.
     pub(crate) key: String,
-    /// The result of the import, as the caller describes it.
+    /// The result of the import, in the caller's format.
     pub(crate) found: String,
 }
 
-/// The list as it is stored.
+/// The list in its stored form.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct StoredLedger {
     counter: u32,
     imports: Vec<FinishedImport>,
 }
 
-/// The list of one database while it is written to.
+/// The list of a database during an import.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     imports: Vec<FinishedImport>,
     /// The change counter when the list was read.
     counter: Option<u32>,
-    /// The value of SQLite's `data_version` when this connection last read.
+    /// The last value of SQLite's `data_version` that this connection read.
     seen: Option<i64>,
     /// Whether another connection wrote during this import.
     is_disturbed: bool,
 }
 
 impl Ledger {
-    /// Reads the list of a database that has our tables.
+    /// Reads the list of a database that has the tables of this program.
     pub(super) fn read(connection: &Connection, path: &Path) -> rusqlite::Result<Ledger> {
         let sql = "SELECT value FROM verbatim_meta WHERE name = ?1";
         let stored: Option<String> =
@@ -72,7 +71,7 @@ impl Ledger {
         Ok(Ledger { imports, counter, seen, is_disturbed: false })
     }
 
-    /// Returns the result of an earlier import, if the database still holds this result.
+    /// Returns the result of an earlier import, if the database is unchanged since.
     pub(super) fn found(&self, key: &str) -> Option<&str> {
         self.imports.iter().find(|import| import.key == key).map(|import| import.found.as_str())
     }
@@ -82,7 +81,7 @@ impl Ledger {
         self.imports.iter().any(|import| import.key.starts_with(start))
     }
 
-    /// Notices whether another connection wrote since the last call.
+    /// Checks whether another connection wrote since the last call.
     pub(super) fn look(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let now = data_version(connection)?;
         self.is_disturbed |= self.seen.is_some_and(|seen| seen != now);
@@ -90,7 +89,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Updates the counters after this connection has switched the database to WAL mode, which raises the
+    /// Updates the counters after this connection switched the database to WAL mode. The switch raises the
     /// change counter once and may change `data_version`.
     pub(super) fn go_on_with_log(
         &mut self,
@@ -109,8 +108,8 @@ impl Ledger {
         connection.execute("DELETE FROM verbatim_meta WHERE name = ?1", [NAME]).map(drop)
     }
 
-    /// Adds an import that was just committed, and writes the list. Earlier imports stay if this import
-    /// did not change conversations that were already there.
+    /// Adds an import that was just committed, and writes the list. Keeps earlier imports in the list if
+    /// `keeps_earlier` is set: this import changed no existing conversation.
     ///
     /// Writes nothing if another connection wrote during the import; the next import then runs in full.
     pub(super) fn write(
@@ -151,8 +150,7 @@ fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA data_version", [], |row| row.get(0))
 }
 
-/// Returns the change counter of a database with this write version; `None` if it has another write
-/// version.
+/// Returns the change counter of a database with the write version `way`; `None` if the version differs.
 fn counter(path: &Path, way: u8) -> Option<u32> {
     let mut header = [0; 100];
     let read = shared_file(path).and_then(|file| file.read_at(&mut header, 0)).ok()?;

@@ -1,4 +1,4 @@
-//! Merges one conversation: adds new messages and updates changed ones.
+//! Merges one conversation: adds new messages and updates changed messages.
 
 use std::{
     borrow::Cow,
@@ -17,20 +17,20 @@ use crate::{
     text::date,
 };
 
-/// Whether a merge writes, or only counts what it would change.
+/// Whether a merge writes changes, or only counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MergeMode {
     Compare,
     Write,
 }
 
-/// Merges conversations into a database.
+/// A merge of conversations into a database.
 pub(super) struct Merge<'a> {
     pub(super) connection: &'a Connection,
     /// Whether content is stored as the JSON of parts.
     pub(super) parts: bool,
     pub(super) mode: MergeMode,
-    /// What is written later, if the database is new. It does not have the conversation yet then.
+    /// The parts that are written late, if the database is new. Then it has no older conversations.
     pub(super) late: Option<&'a LateParts>,
 }
 
@@ -60,7 +60,7 @@ struct StoredMessage {
 }
 
 impl Merge<'_> {
-    /// Merges a conversation; returns what changed, or would change, and the id of its row.
+    /// Merges a conversation. Returns the changes that were made or counted, and the id of its row.
     pub(super) fn conversation(
         &self,
         source: &str,
@@ -88,7 +88,7 @@ impl Merge<'_> {
         Ok((changes, id))
     }
 
-    /// Returns a stored conversation, as an export would have it, and its source.
+    /// Returns a stored conversation in the form of an export, with its source.
     pub(super) fn read(&self, id: &str) -> rusqlite::Result<Option<(String, Conversation)>> {
         let Some(stored) = self.stored(id)? else { return Ok(None) };
         let mut names = self.stored_attachments(id)?;
@@ -121,7 +121,7 @@ impl Merge<'_> {
     }
 
     fn stored(&self, id: &str) -> rusqlite::Result<Option<StoredConversation>> {
-        // The caller has made sure that our own tables exist.
+        // The caller has ensured that the tables of this program exist.
         let mut statement = self.prepare(
             "SELECT c.create_time, c.update_time, c.title, v.source, v.model, v.link, v.archived, v.starred,
                  t.file, t.session, t.project, t.folder, t.branch
@@ -186,9 +186,9 @@ impl Merge<'_> {
 
     /// Updates a stored conversation.
     ///
-    /// A conversation that is older than the stored one only adds missing messages. The same
-    /// conversation a second time in one run does so too: otherwise two versions in one export would
-    /// replace each other at every import.
+    /// If the new version is older than the stored one, only adds missing messages. Does the same if this run
+    /// has already merged the conversation: otherwise two versions in one export would replace each other at
+    /// every import.
     fn update(
         &self,
         source: &str,
@@ -254,7 +254,7 @@ impl Merge<'_> {
             }
         }
         if !is_older {
-            // Messages that only an earlier export had come after the messages of this export.
+            // Messages that are only in an earlier export are placed after the messages of this export.
             for (row, _) in rows.iter().zip(&is_exported).filter(|(_, exported)| !**exported) {
                 position += 1;
                 has_moved |= self.place(row, position)?;
@@ -342,7 +342,7 @@ impl Merge<'_> {
         Ok(names)
     }
 
-    /// Returns whether a stored message equals a new one, apart from the position.
+    /// Returns whether a stored message equals a new message. Ignores the position.
     fn is_same(&self, row: &StoredMessage, new: &Message) -> bool {
         row.role.as_deref().unwrap_or_default() == new.role
             && row.content.as_deref() == Some(self.encoded(&new.content).as_ref())
@@ -352,7 +352,7 @@ impl Merge<'_> {
             && new.follows == row.follows
     }
 
-    /// Moves a message to a position; returns whether that changed its position.
+    /// Moves a message to a position; returns whether the message had another position.
     fn place(&self, row: &StoredMessage, position: i64) -> rusqlite::Result<bool> {
         if row.position == Some(position) {
             return Ok(false);
@@ -390,7 +390,7 @@ impl Merge<'_> {
         self.details(&id, key, new)
     }
 
-    /// Stores the data that the canonical table has no column for.
+    /// Stores the data for which the canonical tables have no columns.
     fn details(&self, id: &str, key: &str, new: &Message) -> rusqlite::Result<()> {
         let export_id = (id != key).then_some(key);
         if let Some(late) = self.late.filter(|_| export_id.is_some() || new.model.is_some()) {
@@ -436,7 +436,7 @@ impl Merge<'_> {
         }
     }
 
-    /// Returns a text as this database stores it.
+    /// Returns a text in the form in which this database stores contents.
     fn encoded<'t>(&self, content: &'t str) -> Cow<'t, str> {
         if self.parts { serde_json::json!([content]).to_string().into() } else { content.into() }
     }
@@ -475,7 +475,7 @@ fn differs(new: Option<Instant>, stored: &Option<String>) -> bool {
     new.is_some() && new != stored.as_deref().and_then(date::from_stored)
 }
 
-/// Returns a column as text, whatever its type.
+/// Returns a column of any type as text.
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => None,

@@ -1,5 +1,5 @@
-//! Makes a database under a temporary name, without the protection that readers need. The database gets
-//! its name when it is complete.
+//! Creates a database under a temporary name. It has no readers yet, so it is written without protection for
+//! readers. The file is renamed when it is complete.
 
 #[cfg(unix)]
 use std::fs::File;
@@ -31,7 +31,7 @@ const HISTORY: &str = "time, path, conversations, messages, new_conversations, n
 impl Writer {
     /// Begins a database under a temporary name.
     ///
-    /// Only its owner can read it, as with any temporary file: chats are private.
+    /// Only its owner can read the database, because chats are private.
     pub(super) fn create(&mut self) -> Result<(), Error> {
         let folder = self.folder();
         let failed = |source| Error::Io { path: folder.clone(), source };
@@ -52,8 +52,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Finishes the new database and gives it its name. If another import created the database first, merges
-    /// the new database into that one.
+    /// Finishes the new database and renames it. If another import created a database with that name first,
+    /// merges the new database into the other one.
     pub(super) fn publish(
         &mut self,
         mut fresh: FreshDatabase,
@@ -73,7 +73,7 @@ impl Writer {
         match fresh.file.take_place(&self.path) {
             Ok(()) => {
                 failpoint::pass("database in its place");
-                // A new name is on the disk only after its folder is.
+                // The new name is durable only after the folder is synced.
                 #[cfg(unix)]
                 drop(File::open(self.folder()).and_then(|folder| folder.sync_all()));
                 Ok(())
@@ -88,7 +88,7 @@ impl Writer {
         }
     }
 
-    /// Merges a database that an import made, and its history.
+    /// Merges another database that an import made, with its history of imports.
     fn take_in(&mut self, path: &Path) -> rusqlite::Result<()> {
         self.changes = Changes::default();
         let made = Connection::open(path)?;

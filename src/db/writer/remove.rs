@@ -1,18 +1,18 @@
-//! Removes conversations that the user forgets.
+//! Removes conversations on the user's request.
 
 use std::time::Duration;
 
 use super::{Error, Writer, ledger::Ledger};
 use crate::db::{canonical, scrub};
 
-/// How long to wait for readers of an older state: the log has the removed text until they are done.
+/// The maximum wait for readers of an older state. They keep the removed texts in the log.
 const READER_WAIT: Duration = Duration::from_secs(10);
 
 impl Writer {
-    /// Removes conversations so that no byte of them is left in the database's files. Returns `None` and
-    /// writes nothing if the database has none of them; with `always`, it cleans the files all the same.
+    /// Removes conversations and every byte of them from the database's files. If the database has none of
+    /// these conversations, returns `None` and writes nothing, unless `always` is set.
     ///
-    /// Otherwise returns whether the log is clean too: a reader may still use an older state.
+    /// Otherwise returns whether the log is clean too. A reader of an older state prevents that.
     pub(crate) fn remove(mut self, ids: &[String], always: bool) -> Result<Option<bool>, Error> {
         let path = self.path.clone();
         let removed = self.remove_rows(ids, always);

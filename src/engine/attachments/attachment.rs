@@ -1,28 +1,28 @@
-//! A file of a message.
+//! A file that belongs to a message.
 
 use serde::{Deserialize, Serialize};
 
-/// A file of a message.
+/// A file that belongs to a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Attachment {
-    /// The message's id in the export, with a number if its conversation repeats it.
+    /// The message's id in the export, with a number added if the conversation has the id twice.
     pub(super) message: String,
-    /// The file's id in the export; empty for a text that the message itself has.
+    /// The file's id in the export; empty for a text that is part of the message.
     pub(super) id: String,
-    /// The name that the export gives.
+    /// The file's name in the export, or a generated name.
     pub(crate) name: String,
-    /// The type, by the content: `image/png`, `text/plain`.
+    /// Media type, detected from the content: `image/png`, `text/plain`.
     #[serde(rename = "type")]
     pub(crate) media_type: String,
     pub(crate) bytes: u64,
     pub(super) sha256: String,
 }
 
-/// The key of an entry of a list: the message, the id, and for a text also the name and the content.
+/// Key of a file in its list: the message, the id, and for a text also its name and its hash.
 pub(super) type ListKey = [String; 4];
 
 impl Attachment {
-    /// Returns the hash of the content, which names its file.
+    /// Returns the SHA-256 of the content, which is also the name of the stored file.
     pub(crate) fn sha256(&self) -> &str {
         &self.sha256
     }
@@ -44,7 +44,7 @@ impl Attachment {
         message == self.message || own == Some(&self.message)
     }
 
-    /// Returns the extension of file names that belongs to the type.
+    /// Returns the file name extension of the media type.
     pub(crate) fn extension(&self) -> &'static str {
         match self.media_type.as_str() {
             "image/png" => "png",

@@ -1,4 +1,4 @@
-//! Keeps the files of the exports of one import.
+//! Copies the files in the exports of one import into the attachment store.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,23 +17,23 @@ use crate::{
     model::{AttachedContent, Conversation, Stop},
 };
 
-/// How many of the left-out files are listed by name.
+/// Number of skipped files that are listed by name.
 const NAMED: usize = 10;
 
-/// What an import kept of the files of messages, and what it left out.
+/// Counts of the files that an import kept or left out.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AttachmentCounts {
-    /// Files that are in the store, those of earlier imports too; each content once.
+    /// Files that are in the store, also from earlier imports. Files with equal contents count once.
     pub(crate) kept: u64,
     /// The bytes of the kept files.
     pub(crate) bytes: u64,
-    /// Files that messages name and the export does not have.
+    /// Files that a message names but the export does not contain.
     pub(crate) absent: u64,
     /// Files of more than [`MAX_FILE`](super::MAX_FILE) bytes.
     pub(crate) too_large: FilesLeftOut,
     /// Files for which the store has no room.
     pub(crate) no_room: FilesLeftOut,
-    /// Why files could not be read or written, a sentence each; the first ones.
+    /// The first failures to read or write files, one sentence each.
     pub(crate) failures: Vec<String>,
 }
 
@@ -49,21 +49,21 @@ impl AttachmentCounts {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct FilesLeftOut {
     pub(crate) number: u64,
-    /// The names of the first ones.
+    /// Names of the first of these files.
     pub(crate) names: Vec<String>,
 }
 
-/// Keeps the files of the exports of one import.
+/// Copier of files from the exports of one import into the attachment store.
 ///
-/// The lists are written by [`AttachmentImport::publish`], after the conversations are in the database
-/// for good. So no list is of a conversation that a failed import did not write.
+/// [`AttachmentImport::publish`] writes the lists of files after the conversations are committed. So no
+/// list belongs to a conversation that a failed import did not write.
 #[derive(Debug)]
 pub(crate) struct AttachmentImport<'a> {
     keeper: Keeper<'a>,
     pending: Vec<Pending>,
-    /// The lists that changed, by their conversations.
+    /// Changed lists of files, by conversation id.
     lists: HashMap<String, Vec<Attachment>>,
-    /// The contents that were counted.
+    /// SHA-256 of the contents that are already counted.
     counted: HashSet<String>,
     counts: AttachmentCounts,
     /// Whether the store could not be written.
@@ -80,8 +80,8 @@ struct Pending {
 
 struct ExportFiles<'a> {
     export: &'a mut Export,
-    /// The files that were looked for, by their ids: each with its name in the export; `None` if it is
-    /// not kept.
+    /// Results of look-ups, by file id: the name in the export and the stored file, or `None` if the file
+    /// is not kept.
     known: HashMap<String, Option<(String, Attachment)>>,
 }
 
@@ -92,8 +92,8 @@ impl<'a> AttachmentImport<'a> {
         AttachmentImport { keeper, pending, lists, counted, counts, is_broken: false }
     }
 
-    /// Takes the files of a conversation, whose row in the database has this id. Texts are kept at
-    /// once; for the others the export is read again at its end.
+    /// Adds the files of a conversation; `row` is the conversation's id in the database. Stores texts at
+    /// once. Other files are read when the whole export was read.
     pub(crate) fn add(&mut self, row: String, conversation: &Conversation) {
         if conversation.files.is_empty() || self.is_broken {
             return;
@@ -125,7 +125,7 @@ impl<'a> AttachmentImport<'a> {
         self.pending.push(Pending { conversation: row, files });
     }
 
-    /// Returns a file of a message whose content was kept.
+    /// Returns a message's file if its content was kept. Otherwise counts the file as left out.
     fn taken(
         &mut self,
         kept: Result<Attachment, LeftOut>,
@@ -136,8 +136,8 @@ impl<'a> AttachmentImport<'a> {
         Some(Attachment { message: message.to_owned(), name: name.to_owned(), ..kept })
     }
 
-    /// Keeps the files of the conversations that were taken, which are in this export; calls
-    /// `progress` for each file.
+    /// Stores the files of all added conversations, which are in this export. Calls `progress` for each
+    /// file.
     pub(crate) fn finish(&mut self, export: &mut Export, progress: &dyn Fn()) {
         let mut source = ExportFiles { export, known: HashMap::new() };
         for pending in std::mem::take(&mut self.pending) {
@@ -156,7 +156,7 @@ impl<'a> AttachmentImport<'a> {
         source: &mut ExportFiles<'_>,
         progress: &dyn Fn(),
     ) -> Result<(), Error> {
-        // Nobody else changes the list meanwhile.
+        // The lock keeps other processes from changing the list.
         self.keeper.begin()?;
         let (mut list, mut is_changed) = match self.lists.remove(&conversation) {
             Some(list) => (list, true),
@@ -203,12 +203,12 @@ impl<'a> AttachmentImport<'a> {
         Ok(())
     }
 
-    /// Returns what was kept and left out until now.
+    /// Returns the counts of the files that were kept or left out until now.
     pub(crate) fn counts(&self) -> &AttachmentCounts {
         &self.counts
     }
 
-    /// Writes the lists, after their conversations were written for good; returns the counts.
+    /// Writes the lists of files after their conversations were committed, and returns the counts.
     pub(crate) fn publish(mut self) -> AttachmentCounts {
         failpoint::pass("files of messages kept");
         if let Err(error) = self.keeper.write(std::mem::take(&mut self.lists)) {
@@ -223,7 +223,7 @@ impl<'a> AttachmentImport<'a> {
         self.counts
     }
 
-    /// Returns a file of the export, which is read and kept once, and its name.
+    /// Returns a file of the export and its name. Each file is read and stored only once.
     fn read(
         &mut self,
         source: &mut ExportFiles<'_>,
@@ -266,7 +266,7 @@ impl<'a> AttachmentImport<'a> {
             LeftOut::Unreadable(reason) => {
                 return self.warn(format!("{name}: the file is not kept: {reason}"));
             }
-            // The chats are more important than their files: the import goes on without these.
+            // The chats are more important than their files, so the import goes on without files.
             LeftOut::Failed(error) => {
                 self.is_broken = true;
                 // The import itself says that it was stopped.
@@ -296,8 +296,8 @@ impl<'a> AttachmentImport<'a> {
     }
 }
 
-/// Returns the name of a file: the name that the message gives, or else the part after the id of its
-/// name in the export.
+/// Returns a file's name from the message. If the message gives no name, returns the name in the export
+/// without the id.
 fn name_of<'n>(wanted: &'n Attachment, file: &'n str) -> &'n str {
     let own = file.strip_prefix(&wanted.id).unwrap_or(file).trim_start_matches(['-', '_']);
     match &*wanted.name {

@@ -1,4 +1,4 @@
-//! Copies contents into a store, within its limits.
+//! Copies the contents of files into an attachment store, within its size limits.
 
 use std::{
     collections::HashMap,
@@ -25,13 +25,13 @@ use crate::{
     model::{Base64Text, Stop},
 };
 
-/// The most bytes of one file.
+/// Maximum size of one file, in bytes.
 pub(crate) const MAX_FILE: u64 = 100_000_000;
 
-/// The most bytes of all files.
+/// Maximum size of all files together, in bytes.
 pub(crate) const MAX_ALL: u64 = 8_000_000_000;
 
-/// How long to wait before the lock is tried again.
+/// Wait between two attempts to lock the store.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Bytes that are copied at once. The first block tells the type of a file.
@@ -43,21 +43,21 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Copies contents into a store.
+/// Writer of contents into an attachment store.
 #[derive(Debug)]
 pub(super) struct Keeper<'a> {
     pub(super) store: &'a AttachmentStore,
     pub(super) stop: &'a Stop,
-    /// The lock of the store, and the bytes of all its files, once there is a file to keep.
+    /// The lock of the store and the total size of its files; `None` until the first file is kept.
     open: Option<(File, u64)>,
 }
 
-/// Why a file is not kept.
+/// The reason why a file is not kept.
 pub(super) enum LeftOut {
     TooLarge,
     /// The store is full.
     NoRoom,
-    /// A sentence without the file's name.
+    /// The file cannot be read. The sentence says why, without the file's name.
     Unreadable(String),
     /// The store cannot be written.
     Failed(Error),
@@ -68,7 +68,7 @@ impl<'a> Keeper<'a> {
         Keeper { store, stop, open: None }
     }
 
-    /// Checks that a file of so many bytes can be kept.
+    /// Checks the size of a file against the limits of the store.
     pub(super) fn admit(&mut self, bytes: u64) -> Result<(), LeftOut> {
         let used = self.begin().map_err(LeftOut::Failed)?;
         if bytes > MAX_FILE {
@@ -77,7 +77,7 @@ impl<'a> Keeper<'a> {
         if used + bytes > MAX_ALL { Err(LeftOut::NoRoom) } else { Ok(()) }
     }
 
-    /// Copies a content into the store.
+    /// Copies the content of one file into the store.
     pub(super) fn keep(&mut self, input: &mut dyn Read) -> Result<Attachment, LeftOut> {
         let store = self.store;
         let io_failed = |source| LeftOut::Failed(failed(&store.folder)(source));
@@ -131,13 +131,13 @@ impl<'a> Keeper<'a> {
         Ok(used)
     }
 
-    /// Copies a content that a transcript has as base64.
+    /// Copies a content that a transcript holds as base64 into the store.
     pub(super) fn keep_base64(&mut self, text: &Base64Text) -> Result<Attachment, LeftOut> {
         let text = text.reader().map_err(|error| LeftOut::Unreadable(error.to_string()))?;
         self.keep(&mut DecoderReader::new(text, &BASE64))
     }
 
-    /// Writes lists, each for a conversation.
+    /// Writes the lists of files, one list for each conversation.
     pub(super) fn write(&self, lists: HashMap<String, Vec<Attachment>>) -> Result<(), Error> {
         for (conversation, list) in lists {
             let path = self.store.list_path(&conversation);
@@ -147,7 +147,7 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// Unlocks the store. `is_whole` says that every content that was kept has a list.
+    /// Unlocks the store. `is_whole` says that every new content is named by a list.
     pub(super) fn close(&mut self, is_whole: bool) -> Result<(), Error> {
         match self.open.take() {
             Some(_lock) if is_whole => {

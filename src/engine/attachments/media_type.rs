@@ -1,11 +1,11 @@
-//! The type of a file, by its content.
+//! Detects the media type of a file from its content.
 
-/// The type of texts, and the type of contents whose type is unknown.
+/// Media type of texts, and media type of unknown contents.
 pub(super) const PLAIN_TEXT: &str = "text/plain";
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Returns the type of a content by its first bytes. The type that the export gives is not used: a
-/// browser may act on it.
+/// Returns the media type of a content, detected from its first bytes. The type in the export is not
+/// trusted, because a browser may act on it.
 pub(super) fn type_of(start: &[u8]) -> &'static str {
     match start {
         [0x89, b'P', b'N', b'G', ..] => "image/png",
@@ -21,7 +21,7 @@ pub(super) fn type_of(start: &[u8]) -> &'static str {
         [b'P', b'K', 3, 4, ..] => "application/zip",
         _ if start.contains(&0) => UNKNOWN,
         _ => match std::str::from_utf8(start) {
-            // The last character may be cut.
+            // A character that is cut at the end of the block is no error.
             Err(error) if error.error_len().is_some() => UNKNOWN,
             _ => PLAIN_TEXT,
         },

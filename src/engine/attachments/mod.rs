@@ -1,8 +1,8 @@
-//! The files of messages: pictures, documents and sounds, in two folders of the home: those of imports,
-//! and those of the transcripts of agents. The databases know the names of imported files only.
+//! The files of messages: pictures, documents and sounds. One folder in the home has the files of imports,
+//! and another has those of agents' transcripts. The databases have only the names of imported files.
 //!
 //! Invariant: no name or path of an export decides where a file is written.
-//! Invariant: a content that no list has any more is removed with the conversation that had it.
+//! Invariant: when the last list that names a content is removed, the content is removed too.
 //! Invariant: no content is removed unless every list could be read.
 
 mod attachment;

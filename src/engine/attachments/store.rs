@@ -1,5 +1,5 @@
-//! The store: `files/` holds each content once, under its SHA-256; `chats/` holds a list for each
-//! conversation: which message has which file.
+//! The attachment store. `files/` holds each content once, named by its SHA-256. `chats/` holds a list
+//! for each conversation, which says which message has which file.
 
 use std::{
     collections::HashSet,
@@ -18,7 +18,7 @@ use crate::{
     failpoint, private,
 };
 
-/// The folders of the stores in the home folder, and what is in them.
+/// The names of the attachment stores in the home folder, and of the files and folders in a store.
 pub(crate) const ATTACHMENTS: &str = "attachments";
 pub(crate) const TRANSCRIPT_FILES: &str = "transcript-files";
 pub(super) const FILES: &str = "files";
@@ -35,7 +35,7 @@ pub(super) const UNDER_WAY: &str = "new-begun";
 /// The end of the names of lists.
 const LIST: &str = ".json";
 
-/// The store of a home.
+/// The store of attachments in a home folder.
 #[derive(Clone, Debug)]
 pub(crate) struct AttachmentStore {
     pub(super) folder: PathBuf,
@@ -46,13 +46,13 @@ impl AttachmentStore {
         AttachmentStore { folder: config.home.join(ATTACHMENTS) }
     }
 
-    /// Returns the store of the files in transcripts. An import compares the state of its own store,
-    /// which a transcript that grows must not change.
+    /// Returns the store of files from transcripts. It is a store of its own because an import compares
+    /// the state of its store, and a growing transcript must not change that state.
     pub(crate) fn of_transcripts(config: &Config) -> AttachmentStore {
         AttachmentStore { folder: config.home.join(TRANSCRIPT_FILES) }
     }
 
-    /// Returns the store for an import into a database; `None` if that is not in the home folder.
+    /// Returns the store for an import into a database; `None` if the database is not in the home folder.
     pub(crate) fn beside(config: &Config, database: &Path) -> Option<AttachmentStore> {
         database.starts_with(config.db_folder()).then(|| AttachmentStore::of(config))
     }
@@ -87,14 +87,14 @@ impl AttachmentStore {
         Ok(hex(&hash.finalize()))
     }
 
-    /// Returns whether a file is there, whole.
+    /// Returns whether the store has a file in its full length.
     pub(crate) fn has(&self, attachment: &Attachment) -> bool {
         let found = fs::metadata(self.file_path(&attachment.sha256));
         found.is_ok_and(|found| found.is_file() && found.len() == attachment.bytes)
     }
 
-    /// Removes the files of conversations. Returns the lists that are damaged: while there is one, the
-    /// contents stay, because they may be its own.
+    /// Removes the files of conversations. Returns the damaged lists. While a list is damaged, no content
+    /// is removed, because the damaged list may have named it.
     ///
     /// `wait` is called with the folder while another process writes to the store; it returns whether
     /// to go on.
@@ -110,7 +110,7 @@ impl AttachmentStore {
         self.sweep(&conversations.iter().map(|id| self.list_path(id)).collect())
     }
 
-    /// Moves the content of another store into this one. A move that was interrupted is done again.
+    /// Moves the files of another store into this store. An interrupted move can be repeated.
     pub(crate) fn adopt(&self, other: &AttachmentStore) -> Result<(), Error> {
         let chats = other.folder.join(CHATS);
         if !chats.try_exists().map_err(failed(&chats))? {
@@ -124,7 +124,7 @@ impl AttachmentStore {
         };
         let (_own, others) = (lock_now(self)?, lock_now(other)?);
         let lists = other.hashed(CHATS, LIST)?;
-        // The lists come first: what no list has may be removed at any time.
+        // The lists are merged first, because contents without a list may be removed at any time.
         for path in &lists {
             let target = self.folder.join(CHATS).join(path.file_name().unwrap_or_default());
             self.merge_list(path, &target).map_err(failed(path))?;
@@ -157,7 +157,7 @@ impl AttachmentStore {
         self.put(target, &serde_json::to_vec(&list)?)
     }
 
-    /// Moves a content of another store to its place, unless the content is there.
+    /// Moves a content of another store to `target`, unless it is already there.
     fn take(&self, path: &Path, target: &Path) -> io::Result<()> {
         let length = fs::metadata(path)?.len();
         if fs::metadata(target).is_ok_and(|there| there.len() >= length) {
@@ -179,11 +179,11 @@ impl AttachmentStore {
     }
 
     pub(super) fn file_path(&self, sha256: &str) -> PathBuf {
-        // A list that somebody changed must not lead to a file elsewhere.
+        // A manipulated list must not give access to files outside the store.
         self.folder.join(FILES).join(if is_hash(sha256) { sha256 } else { "" })
     }
 
-    /// Waits until nobody else writes to the store, and removes what a killed process left.
+    /// Locks the store when no other process writes to it, and removes what a killed process left.
     pub(super) fn lock(&self, wait: &mut dyn FnMut(&Path) -> bool) -> Result<File, Error> {
         for folder in [FILES, CHATS].map(|name| self.folder.join(name)) {
             private::create_dir_all(&folder).map_err(failed(&folder))?;
@@ -209,15 +209,15 @@ impl AttachmentStore {
         Ok(lock)
     }
 
-    /// Notes that contents may be without a list, until [`AttachmentStore::sweep`] or the end of an
-    /// import.
+    /// Creates the file that says that contents may be without a list. [`AttachmentStore::sweep`] or the
+    /// end of an import removes this file.
     pub(super) fn mark(&self) -> Result<(), Error> {
         let path = self.folder.join(UNDER_WAY);
         private::write(&path, b"").map_err(failed(&path))
     }
 
-    /// Removes the lists at these paths, and the contents that no other list has. Returns the lists that
-    /// are damaged: while there is one, no content is removed.
+    /// Removes the lists at these paths, and the contents that no other list names. Returns the damaged
+    /// lists. While a list is damaged, no content is removed.
     pub(super) fn sweep(&self, gone: &HashSet<PathBuf>) -> Result<Vec<PathBuf>, Error> {
         let under_way = self.folder.join(UNDER_WAY);
         let mut is_any = false;
@@ -255,8 +255,8 @@ impl AttachmentStore {
         Ok(damaged)
     }
 
-    /// Returns the files in a folder of the store that are named by a hash. Others put more there, such
-    /// as `.DS_Store`.
+    /// Returns the files in a folder of the store that are named by a hash. Other programs put files
+    /// there too, such as `.DS_Store`.
     pub(super) fn hashed(&self, folder: &str, end: &str) -> Result<Vec<PathBuf>, Error> {
         let is_ours = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str());
@@ -267,7 +267,7 @@ impl AttachmentStore {
         Ok(paths)
     }
 
-    /// Writes a file whole, and only then gives it its name.
+    /// Writes a file atomically: under a temporary name, which is changed at the end.
     pub(super) fn put(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         let mut file = self.begun_file()?;
         file.write_all(content)?;
@@ -280,7 +280,7 @@ impl AttachmentStore {
     }
 }
 
-/// Returns whether a file or folder is one of the store.
+/// Returns whether a path has the name of a file or folder of an attachment store.
 pub(crate) fn is_in_store(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     [FILES, CHATS, LOCK].contains(&&*name) || name.starts_with(BEGUN)
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn a_store_takes_in_another_one() {
         let home = tempfile::tempdir().unwrap();
-        // Where there is another disk, from there.
+        // The old store is on another file system, if the machine has one at this path.
         let old_home = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let (new, old) = (store(&home), store(&old_home));
         new.adopt(&old).unwrap();
@@ -373,7 +373,7 @@ mod tests {
         let store = store(&home);
         put(&store, "one", &["a"]);
         put(&store, "two", &["b"]);
-        // A list that cannot be read, for root too.
+        // Nobody can read a folder as a list, not even root.
         fs::create_dir(store.list_path("three")).unwrap();
         assert!(store.forget(&["one".to_owned()], &mut |_| false).is_err());
         assert_eq!((ids(&store, "one").len(), ids(&store, "two").len()), (1, 1));

@@ -12,14 +12,14 @@ use crate::{
     model::{Base64Text, Stop},
 };
 
-/// Keeps the files of transcripts.
+/// Writer of the files in transcripts into an attachment store.
 ///
-/// Lists are written before the messages are committed: what is committed is not read again. If the
-/// process is killed between, the same entries are found again.
+/// Lists are written before the messages are committed, because committed messages are not read again.
+/// If the process is killed in between, the messages are read again and give the same lists.
 #[derive(Debug)]
 pub(crate) struct TranscriptFiles<'a> {
     keeper: Keeper<'a>,
-    /// The lists that changed, by their conversations.
+    /// Changed lists of files, by conversation id.
     lists: HashMap<String, Vec<Attachment>>,
 }
 
@@ -28,8 +28,8 @@ impl<'a> TranscriptFiles<'a> {
         TranscriptFiles { keeper: Keeper::new(store, stop), lists: HashMap::new() }
     }
 
-    /// Keeps a file of a message; returns why it is not kept. It is an error only if the work is
-    /// stopped: the messages are more important than their files.
+    /// Stores a file of a message, or returns why the file is not kept. Only a stop is an error, because
+    /// the messages are more important than their files.
     pub(crate) fn keep(
         &mut self,
         conversation: &str,
@@ -60,7 +60,7 @@ impl<'a> TranscriptFiles<'a> {
         let list = self.lists.get_mut(conversation).expect("it was added if it was not there");
         let number = list.iter().filter(|it| it.message == message).count() + 1;
         let (message, name) = (message.to_owned(), name.to_owned());
-        // A file of an older state of the transcript may be there already.
+        // The list may have the file from an earlier version of the transcript.
         let is_known = |it: &Attachment| it.message == message && it.sha256 == kept.sha256;
         if !list.iter().any(is_known) {
             list.push(Attachment { message, name, ..kept }.named(number));
@@ -68,7 +68,7 @@ impl<'a> TranscriptFiles<'a> {
         Ok(None)
     }
 
-    /// Writes the lists.
+    /// Writes the changed lists of files.
     pub(crate) fn write(&mut self) -> Result<(), Error> {
         self.keeper.write(std::mem::take(&mut self.lists))
     }

@@ -1,12 +1,12 @@
-//! Recognises an import that was done already, so that its exports need not be read again.
+//! Recognises an import that was done before, so that its exports need not be read again.
 //!
-//! The database remembers the imports that it holds the result of; see [`FinishedImport`]. An import
-//! is the same if the exports have the same content at the same paths, and if the options, what is
-//! withheld and this program are the same.
+//! The database stores the result of finished imports; see [`FinishedImport`]. An import is recognised
+//! if its exports have the same contents and paths, and if the options, the withheld conversations and
+//! the version of the program are the same.
 //!
-//! A file has the same content if nobody has written to it since, which its stamp says. The stamp of a
-//! file that changed a moment ago does not: a later change may leave it the same. Such files are
-//! remembered by a hash of their content.
+//! An unchanged stamp normally means that a file has the same content. For a file that changed a moment
+//! ago it does not, because a further change may leave the stamp the same. Such files are recognised by
+//! a hash of their content.
 
 use std::{
     collections::BTreeMap,
@@ -32,28 +32,28 @@ use crate::{
     import::{Branches, Export},
 };
 
-/// The version of what an import makes of an export, and of what is remembered.
+/// The version of the results that imports give, and of their stored form.
 const VERSION: &str = concat!(env!("VERBATIM_VERSION"), " 3");
 
-/// The age of a file's last change from which on a later change gives the file another stamp. File
-/// systems round times, some of them to two seconds.
+/// Minimum age of a file's last change for the stamp to be reliable. Some file systems round times to
+/// two seconds, so that two changes within this time may have the same stamp.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// The start of a key that was made from the contents of the exports, not from their stamps.
+/// The beginning of keys that are computed from the contents of exports instead of their stamps.
 const BY_CONTENT: &str = "content ";
 
-/// Bytes that are hashed at once.
+/// Size of the blocks in which files are hashed.
 const BLOCK: usize = 256 << 10;
 
 /// An import that can be recognised later: all its exports are files, and can be read.
 pub(super) struct KnownImport {
-    /// The hash of the options, so far.
+    /// The hash of the options, to which keys add the files.
     options: Sha256,
     files: Vec<KnownFile>,
-    /// Whether every file can be recognised by its stamp.
+    /// Whether the stamps of all files are reliable.
     is_settled: bool,
-    /// What the database is to remember; empty before [`KnownImport::found_before`], and if an export
-    /// could not be read there.
+    /// The key under which the database stores the result. Empty before [`KnownImport::found_before`], and
+    /// if an export could not be read.
     key: String,
 }
 
@@ -63,7 +63,7 @@ struct KnownFile {
     stamp: Stamp,
 }
 
-/// The result of an import, as the database keeps it.
+/// The result of an import, in the form that the database stores.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FoundBefore {
     pub(super) sources: Vec<SourceCounts>,
@@ -75,10 +75,10 @@ pub(super) struct FoundBefore {
     pub(super) bytes: u64,
     pub(super) excluded: u64,
     pub(super) forgotten: u64,
-    /// The counts of the files of messages.
+    /// The counts of attached files.
     pub(super) attachments: Option<AttachmentCounts>,
-    /// The state of their store before new lists were written; empty if messages have no files. So an import
-    /// that brings files is not the last one that reads them.
+    /// The state of the attachment store before this import wrote lists; empty if there are no files.
+    /// So after an import that adds files, the next import reads the exports once more.
     pub(super) store: String,
 }
 
@@ -93,7 +93,7 @@ impl KnownImport {
         let options = format!("{VERSION}\n{branches:?}\n{store:?}\n{withheld:?}\n");
         let file = |(path, _): &(PathBuf, Export)| {
             let stamp = Stamp::of(&fs::metadata(path).ok().filter(fs::Metadata::is_file)?);
-            // The path of a transcript tells its project.
+            // The path is part of the key, because the path of a transcript contains its project.
             Some(KnownFile { path: path.clone(), real: path.canonicalize().ok()?, stamp })
         };
         let files: Vec<KnownFile> = exports.iter().map(file).collect::<Option<_>>()?;
@@ -102,8 +102,8 @@ impl KnownImport {
         Some(KnownImport { options, files, is_settled, key: String::new() })
     }
 
-    /// Returns what the same import found, if the database and the store of files hold its result. Reads
-    /// the exports only if their stamps do not tell whether they are the same.
+    /// Returns the result of the same import if the database and the attachment store still have it.
+    /// Reads the exports only if the stamps do not show whether the exports are the same.
     pub(super) fn found_before(
         &mut self,
         writer: &Writer,
@@ -139,7 +139,7 @@ impl KnownImport {
         Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Counts everything in the exports as unchanged.
+    /// Counts all conversations in the exports as unchanged.
     pub(super) fn take(&self, found: &FoundBefore, writer: &mut Writer) -> Result<(), Error> {
         for (file, counts) in self.files.iter().zip(&found.sources) {
             writer.take_as_unchanged(*counts);
@@ -148,8 +148,8 @@ impl KnownImport {
         Ok(())
     }
 
-    /// Returns what the database is to remember of this import, which read everything; `None` if an
-    /// export changed meanwhile.
+    /// Returns the entry that the database stores about this import; `None` if an export changed during
+    /// the import.
     pub(super) fn finished(
         self,
         found: FoundBefore,
@@ -167,7 +167,7 @@ impl KnownImport {
     }
 }
 
-/// Returns the state of the store of files, if messages have any.
+/// Returns the state of the attachment store; empty if messages have no files.
 fn state(
     counts: Option<&AttachmentCounts>,
     store: Option<&AttachmentStore>,
@@ -176,7 +176,7 @@ fn state(
     store.filter(|_| has_files).map_or(Ok(String::new()), AttachmentStore::state)
 }
 
-/// Returns whether each change from now on gives the file another stamp.
+/// Returns whether any later change gives the file another stamp.
 fn is_settled(stamp: &Stamp, now: SystemTime) -> bool {
     let (seconds, nanoseconds) = stamp.changed();
     // Systems that do not say when a file changed give 0.
@@ -212,7 +212,7 @@ mod tests {
         model::Stop,
     };
 
-    /// Returns an export of Claude.ai's: a conversation with each id, which says each text.
+    /// Returns an export of Claude.ai, with one conversation for each pair of id and text.
     fn export(chats: &[(&str, &str)]) -> String {
         let chats: Vec<String> = chats
             .iter()
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(unchanged, (2, 2));
         assert!(!again.changes.any());
         assert_eq!(fs::read(place.path("chats.db")).unwrap(), bytes, "nothing is written");
-        // An import that reads the export has the same answer.
+        // Reading the export gives the same result.
         place.execute("DELETE FROM verbatim_meta WHERE name = 'imports'");
         let (whole, is_read) = place.import("a.json");
         assert!(is_read);
@@ -310,7 +310,7 @@ mod tests {
         };
         assert!(!keys().contains(BY_CONTENT), "{}", keys());
         assert!(!place.is_read("a.json"), "by its stamp");
-        // The same size and time, and another content.
+        // A file with the same size and modification time, but another content.
         let modified = stamp().modified.unwrap();
         place.write("a.json", &[("1", "tan")]);
         let file = File::options().write(true).open(place.path("a.json")).unwrap();
@@ -335,7 +335,7 @@ mod tests {
         let (report, is_read) = place.import("a.json");
         assert!(is_read && report.changes.new_messages == 1, "{report:?}");
         assert!(!place.is_read("a.json"));
-        // A copy from before has the same chats, and knows it.
+        // An older copy of the database contains its own list of finished imports.
         fs::write(place.path("chats.db"), before).unwrap();
         assert!(!place.is_read("a.json"));
         fs::remove_file(place.path("chats.db")).unwrap();
@@ -396,7 +396,7 @@ mod tests {
         assert!(!place.is_read("c.json"));
         let (report, is_read) = place.import("a.json");
         assert!(is_read && report.changes.updated_messages == 1, "{report:?}");
-        // Two versions in one export: which of them stays is for the import to say.
+        // Which of two versions in one export stays can only be decided by reading the export.
         place.write("d.json", &[("4", "one"), ("4", "two")]);
         assert!(place.is_read("d.json") && place.is_read("d.json"));
     }

@@ -14,21 +14,21 @@ use crate::{
     index, map_faults,
 };
 
-/// The recorded threads, and what is recalled for their turns.
+/// The database of recorded threads, and recall for their turns.
 #[derive(Debug)]
 pub struct Memory {
     pub(super) sources: Arc<Sources>,
-    /// The database of threads, once one was asked for.
+    /// The open database of threads; `None` until a thread is requested.
     threads: Mutex<Option<Threads>>,
 }
 
 impl Memory {
-    /// Returns the memory of some sources; opens nothing.
+    /// Returns the memory of some sources. Opens no database.
     pub(crate) fn new(sources: Arc<Sources>) -> Memory {
         Memory { sources, threads: Mutex::default() }
     }
 
-    /// Runs `work` on the threads; `None` if none was ever recorded.
+    /// Runs `work` on the database of threads; `None` if no thread was ever recorded.
     pub(super) fn reading<T>(
         &self,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
@@ -36,7 +36,7 @@ impl Memory {
         self.with_threads(Threads::open, work)
     }
 
-    /// Runs `work` on the threads; makes their database if there is none.
+    /// Runs `work` on the database of threads. Creates the database if it does not exist.
     pub(super) fn writing<T>(
         &self,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
@@ -46,8 +46,8 @@ impl Memory {
         Ok(done.expect("a database is made where there is none"))
     }
 
-    /// Runs work that reads indexes. If their files were damaged or cut meanwhile, opens what is
-    /// there then and runs the work once more.
+    /// Runs work that reads indexes. If an index file was damaged or truncated during the work, reopens
+    /// the indexes and runs the work a second time.
     pub(super) fn on_indexes<T>(&self, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
         let attempt = || {
             let before = map_faults::count();

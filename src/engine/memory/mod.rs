@@ -1,4 +1,4 @@
-//! Threads that are recorded turn by turn, and what is recalled for each turn.
+//! Threads that are recorded turn by turn, and the passages that are recalled for each turn.
 
 pub(crate) mod database;
 pub(crate) mod recall;

@@ -1,7 +1,7 @@
 //! Recall: the passages of earlier conversations that are relevant to a text, the best first.
 //!
-//! Ranking says which passages answer best, not whether they answer at all. So each passage has to
-//! share more terms and meaning with the text than chance explains among so many messages.
+//! Ranking says which passages answer best, not whether they answer at all. So the terms and meaning
+//! that a passage shares with the text must exceed what chance explains in so many messages.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -17,42 +17,42 @@ use crate::{
     text::{snippet, words::Tokenizer},
 };
 
-/// Characters at the beginning of a turn that are searched for: it says there what it is about.
+/// Number of characters of a turn that recall uses. The beginning says what the turn is about.
 const MAX_TURN: usize = 1000;
 
-/// Terms of a text that are looked for in a passage: the longest, which are the rarest.
+/// Number of terms of a text that recall looks for. It takes the longest, which are the rarest.
 const TERMS: usize = 16;
 
-/// The share of a text that the built-in model must know for its vector to be compared.
+/// Share of a text that the built-in model must know. Below this share, vectors are not compared.
 const KNOWN: f64 = 0.5;
 
-/// The cosine that is assumed if the model does not know the language: between that of a question
-/// and its answer (0.74 on LoCoMo) and that of any two turns (0.6).
+/// The cosine that is assumed if the model does not know the language. It lies between the mean cosine of
+/// a question and its answer (0.74 on LoCoMo) and that of any two turns (0.6).
 const LIKENESS: f64 = 0.65;
 
-/// The least relevance of a passage: the share of the text's terms that it has, plus the cosine of
-/// their vectors. Among more messages chance finds more, so each e-fold of messages adds to it.
+/// Minimum relevance of a passage. Relevance is the share of the text's terms in the passage, plus the
+/// cosine of both vectors. With more messages, chance finds more, so each e-fold raises the minimum.
 ///
-/// Of questions of LoCoMo about people who are in none of the messages, memory answers one in ten
-/// while it holds up to a thousand, and one in four where it holds 5,000.
+/// Of LoCoMo's questions about people whom no message mentions, recall answers one in ten with up to
+/// 1,000 messages, and one in four with 5,000.
 const LEAST_RELEVANCE: f64 = 0.7;
 const RELEVANCE_PER_E_FOLD: f64 = 0.07;
 const MAX_LEAST_RELEVANCE: f64 = 1.25;
 
-/// Words of turns that are about nothing.
+/// Words that say nothing about the topic of a turn.
 const PLEASANTRIES: &str = "ok okay yes yeah yep sure please thanks thank hi hello hey good great nice \
     cool fine perfect awesome right well continue proceed go ahead next again try done sorry";
 
-/// The most conversations that passages are taken from.
+/// Maximum number of conversations from which passages are taken.
 const CONVERSATIONS: usize = 10;
 
-/// How long recall may take: less than a client waits for an answer.
+/// Time limit of recall. It is shorter than the time that clients wait for an answer.
 const MAX_WAIT: Duration = Duration::from_secs(3);
 
-/// A database of at most so many bytes is indexed in a moment.
+/// Maximum size in bytes of a database that recall indexes at once.
 const SMALL: u64 = 32 << 20;
 
-/// The score of a thread without messages whose topic has all terms of the text.
+/// Score of a thread without messages if its topic has all terms of the text.
 const IN_TOPIC: f64 = 0.3;
 
 /// A passage that is relevant to a text.
@@ -91,7 +91,7 @@ impl Memory {
         if sources.is_empty() || !topic.is_about_something() {
             return Ok(Vec::new());
         }
-        // No turn waits for a provider, and its text is not sent to one.
+        // The turn's text is not sent to a provider, whose answer would also take too long.
         let mode = if self.sources.model().is_built_in() { Mode::Both } else { Mode::Text };
         let question = Question {
             concepts: vec![text],
@@ -166,7 +166,7 @@ impl Memory {
             let title = item.about.title;
             let best = item.matches.into_iter().next();
             let passage = best.as_ref().map_or("", |best| best.passage.as_str());
-            // A search finds any thread that has one of the words.
+            // Ranking also finds threads that share very little with the text.
             if topic.share(&title, passage) == 0.0 && topic.shared(&title, passage) < least {
                 continue;
             }
@@ -200,16 +200,16 @@ impl Memory {
     }
 }
 
-/// Returns whether recall searches a source: one that has an index, or is so small that it soon has one.
+/// Returns whether recall searches a source: it has an index, or it is so small that indexing is quick.
 fn is_memory(source: &Source, stop: &Stop) -> bool {
     source.kind != SourceKind::Archive
         && (source.store().bytes() <= SMALL || source.latest_index(stop).is_some())
 }
 
-/// What passages are compared with: the terms of a text and its vector.
+/// The terms and the vector of a text, with which passages are compared.
 struct Topic {
     terms: Vec<String>,
-    /// The vector of the text by the built-in model, if the model knows the language.
+    /// The text's vector from the built-in model; `None` if the model does not know the language.
     vector: Option<Vec<f32>>,
     tokenizer: Tokenizer,
 }
@@ -230,7 +230,7 @@ impl Topic {
         self.terms.iter().any(|term| !idle.contains(term))
     }
 
-    /// Returns the share of the terms that a passage and its title have.
+    /// Returns the share of the terms that occur in a passage or its title.
     fn share(&self, title: &str, passage: &str) -> f64 {
         let mut missing: HashSet<&str> = self.terms.iter().map(String::as_str).collect();
         for text in [title, passage] {
@@ -242,7 +242,7 @@ impl Topic {
         (self.terms.len() - missing.len()) as f64 / all
     }
 
-    /// Returns the relevance of a passage: the share of the terms that it has, plus the cosine.
+    /// Returns the relevance of a passage: the share of the terms that it has, plus the vectors' cosine.
     fn shared(&self, title: &str, passage: &str) -> f64 {
         let likeness = self.vector.as_ref().map_or(LIKENESS, |vector| {
             let other = self::vector(&Model::built_in(), passage);
@@ -256,13 +256,13 @@ fn vector(model: &Model, text: &str) -> Vec<f32> {
     model.encode_query(text, &Stop::never()).unwrap_or_default()
 }
 
-/// Returns the least relevance of a passage that is one of so many messages.
+/// Returns the minimum relevance of a passage, for a number of messages.
 fn least(messages: u32) -> f64 {
     let e_folds = f64::from(messages.max(1)).ln();
     (LEAST_RELEVANCE + RELEVANCE_PER_E_FOLD * e_folds).min(MAX_LEAST_RELEVANCE)
 }
 
-/// Returns the beginning of a turn without what ranking reads as operators.
+/// Returns the beginning of a turn without the characters that ranking treats as operators.
 fn plain(turn: &str) -> String {
     let turn = snippet::cut(turn, MAX_TURN).unwrap_or(turn);
     let is_operator = |c: char| matches!(c, '"' | '\u{201C}' | '\u{201D}');

@@ -1,4 +1,4 @@
-//! Threads: recorded turn by turn in a database of their own, and answered with what is recalled.
+//! Threads: recorded turn by turn in their own database. Each turn is answered with recalled passages.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ use crate::{
     model::{Instant, Stop},
 };
 
-/// Passages that are recalled for a turn.
+/// Maximum number of passages that are recalled for a turn.
 const PASSAGES: usize = 3;
 
 /// A turn that was recorded.
@@ -22,7 +22,7 @@ pub struct Recorded {
     pub thread: Thread,
     /// The passages that were recalled for the turn, the best first.
     pub memory: Vec<Recalled>,
-    /// The error of recall; `None` also if no passage is relevant to the turn.
+    /// The error of recall, if it failed.
     pub trouble: Option<Error>,
 }
 
@@ -32,11 +32,11 @@ impl Memory {
         self.writing(|threads| threads.start(start, now()))
     }
 
-    /// Records a turn of the thread that a continuation id continues: a role and a text.
+    /// Records a turn, which is a role and a text, of the thread with this continuation id.
     ///
-    /// Recall begins when the turn is on disk, so that clients that continue threads at the same time
-    /// do not wait for each other. A call that is cancelled before that does not record its turn.
-    /// Whatever happens to recall, the turn is recorded and its answer is no error.
+    /// Recall begins after the turn is on disk, so that clients that continue threads at the same time
+    /// do not wait for each other. A call that is cancelled before recording does not record its turn.
+    /// If recall fails, the turn is recorded all the same, and the call succeeds.
     pub fn continue_thread(
         &self,
         continuation: &str,
@@ -65,7 +65,7 @@ impl Memory {
         found.ok_or_else(|| ThreadsError::NoThread { id: id.to_owned() }.into())
     }
 
-    /// Returns the latest turns of a thread in order, at most `limit`, and how many it has.
+    /// Returns the latest turns of a thread in order, at most `limit`, and the total number of turns.
     pub fn thread_history(&self, id: &str, limit: usize) -> Result<(Vec<Turn>, u64), Error> {
         let read = |threads: &mut Threads| {
             let thread = threads.thread(id)?;
@@ -77,27 +77,27 @@ impl Memory {
         }
     }
 
-    /// Returns the threads, latest activity first, of one user if one is named.
+    /// Returns the threads, latest activity first. If a user is given, returns only that user's threads.
     pub fn threads(&self, user: Option<&str>, limit: usize) -> Result<Vec<Thread>, Error> {
         Ok(self.reading(|threads| threads.list(user, limit))?.unwrap_or_default())
     }
 
-    /// Returns how the threads are used.
+    /// Returns statistics about the use of threads.
     pub fn thread_analytics(&self) -> Result<Analytics, Error> {
         Ok(self.reading(|threads| threads.analytics())?.unwrap_or_default())
     }
 
-    /// Saves a conversation, or updates the one that has its key.
+    /// Saves a conversation. If a conversation has the same key, updates it.
     pub fn save_conversation(&self, save: &Save<'_>) -> Result<Saved, Error> {
         self.writing(|threads| threads.save(save, now()))
     }
 
-    /// Returns the latest threads whose topics have one of some words.
+    /// Returns the latest threads whose topics contain at least one of the words.
     pub(crate) fn threads_titled(&self, words: &[String]) -> Result<Vec<Thread>, Error> {
         Ok(self.reading(|threads| threads.titled(words))?.unwrap_or_default())
     }
 
-    /// Returns the thread with an id, else the threads whose ids begin with it.
+    /// Returns the thread with an id. If there is none, returns the threads whose ids begin with `word`.
     pub fn threads_named(&self, word: &str) -> Result<Vec<Thread>, Error> {
         Ok(self.reading(|threads| threads.named(word))?.unwrap_or_default())
     }
@@ -107,7 +107,7 @@ impl Memory {
         Ok(self.reading(|threads| threads.keyed(key))?.flatten())
     }
 
-    /// Returns the summary that a conversation was saved with, whole.
+    /// Returns the full summary that a conversation was saved with.
     pub(crate) fn saved_summary(&self, id: &str) -> Result<Option<String>, Error> {
         Ok(self.reading(|threads| threads.summary(id))?.flatten())
     }
@@ -120,6 +120,6 @@ impl Memory {
 
 fn now() -> Instant {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // To the microsecond, as times are stored elsewhere.
+    // Stored times have microseconds.
     Instant { seconds: since.as_secs().cast_signed(), nanos: since.subsec_micros() * 1000 }
 }

@@ -1,4 +1,4 @@
-//! Makes the ranked answer: messages with their passages, and conversations with their messages.
+//! Builds the ranked answer: messages with passages, and conversations with their messages.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -25,19 +25,19 @@ use crate::{
 /// Shares of the second and the third message's scores that are added to the best message's score.
 const FURTHER_SHARES: [f32; 2] = [0.15, 0.05];
 
-/// The weight of titles and summaries. Messages have weight 1.
+/// The weight of title and summary scores. Message scores have weight 1.
 const TITLE_WEIGHT: f32 = 0.5;
 
-/// Texts whose lengths differ by more bytes than this are different even without white space.
+/// Maximum difference in bytes of two texts that may be equal apart from white space.
 const MAX_SPACE: usize = 64;
 
-/// The most bytes of a text that are searched for the passage that is nearest to the query.
+/// Number of bytes of a text in which the passage nearest to the query's vector is searched.
 const MAX_CHUNKED: usize = 16 << 10;
 
-/// The most bytes of a text that are searched for a term where it need not have one.
+/// Number of bytes of a text that are searched for terms if the text may have none of them.
 const MAX_WITHOUT_TERMS: usize = 64 << 20;
 
-/// A conversation: the place of its source among the ranked sources, and its number there.
+/// A conversation: the position of its source among the ranked sources, and its number in that source.
 pub(super) type ConversationPlace = (usize, u32);
 
 /// The scored messages for a question, with the sources and concepts.
@@ -47,16 +47,16 @@ pub(super) struct ScoredMessages {
     pub(super) scored: Vec<Scored>,
 }
 
-/// The result of ranking by the indexes, and the sources that are left.
+/// The result of ranking by the indexes, and the sources without an index.
 pub(super) enum FoundBy {
     /// The scored messages, and the sources that have to be scanned.
     Scores(ScoredMessages, Vec<Source>),
-    /// There is nothing to rank by: these sources are searched for the text as a substring.
+    /// The question has no terms and no vector. These sources are searched for its text as a substring.
     Substring(Vec<Source>),
 }
 
 impl Ranker<'_> {
-    /// Scores every message that answers, in the sources that have an index.
+    /// Scores every message that fits the question, in the sources that have an index.
     pub(super) fn find(&mut self) -> Result<FoundBy, Error> {
         if self.question.mode == Mode::Exact {
             return Ok(FoundBy::Substring(self.readable_sources()?));
@@ -117,7 +117,7 @@ impl Ranker<'_> {
         order.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let mut total = order.len();
         let mut items = Vec::new();
-        // Of an index that is out of date some conversations may be gone: the next ones take their place.
+        // An outdated index may list deleted conversations. The next ones replace them.
         for some in order.chunks(self.question.limit.max(1)) {
             let old: Vec<ConversationPlace> = some.iter().map(|(key, _)| *key).collect();
             let mut sketches = self.sketches_of_older(&found.sources, &old);
@@ -146,7 +146,7 @@ impl Ranker<'_> {
         Ok((items, total))
     }
 
-    /// Returns the first of some messages; messages with the same text are returned once.
+    /// Returns the best messages, at most `limit`. Messages with the same text are returned once.
     pub(super) fn matches(
         &self,
         found: &ScoredMessages,
@@ -160,7 +160,7 @@ impl Ranker<'_> {
             let source = &found.sources[scored.source];
             let scorer = &source.scorer;
             let next = matches.len();
-            // Beyond the limit only copies are counted. Reading all texts for that is expensive.
+            // Beyond the limit, only copies are counted. It would be expensive to read all texts for this.
             let length = scorer.content_length(scored.doc_id);
             let may_be_copy = |other: &Match| {
                 other.hit.content.len().abs_diff(length.min(MOST_KEPT)) <= MAX_SPACE
@@ -199,13 +199,13 @@ impl Ranker<'_> {
     }
 }
 
-/// Returns the score of a conversation by the scores of its messages, the best first.
+/// Returns the score of a conversation from the scores of its messages, which are sorted, best first.
 pub(super) fn joined(scores: impl Iterator<Item = f32>) -> f32 {
     let shares = [1.0].into_iter().chain(FURTHER_SHARES);
     scores.zip(shares).map(|(score, share)| share * score).sum()
 }
 
-/// Returns the weight of titles beside messages, and the highest score of a conversation.
+/// Returns the weight of title scores, and the highest possible score of a conversation.
 pub(super) fn weights(fields: Fields) -> (f32, f32) {
     let of_messages = 1.0 + FURTHER_SHARES.iter().sum::<f32>();
     match fields {
@@ -215,7 +215,7 @@ pub(super) fn weights(fields: Fields) -> (f32, f32) {
     }
 }
 
-/// Returns whether a concept has nothing to rank by: no term, no vector, no quoted phrase.
+/// Returns whether a concept has no term, no vector and no quoted phrase to rank by.
 fn is_without_words(concept: &Concept) -> bool {
     concept.terms.is_empty()
         && concept.vector.is_none()
@@ -223,7 +223,7 @@ fn is_without_words(concept: &Concept) -> bool {
         && Tokenizer::default().question(&concept.query.text).is_empty()
 }
 
-/// Finds the passages that answer a question best.
+/// Finder of the passages that answer a question best.
 struct Passages<'a> {
     ranker: &'a Ranker<'a>,
     terms: Vec<(String, f32)>,
@@ -242,8 +242,8 @@ impl<'a> Passages<'a> {
         }
     }
 
-    /// Returns the passage where the query's terms are or, without any, the nearest by its vector; and
-    /// where it is in the text.
+    /// Returns the passage with the query's terms or, if there are none, the passage nearest to the
+    /// query's vector, and its offset in the text.
     fn best(&self, text: &str) -> (String, usize) {
         let trimmed = snippet::trim(text);
         let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
@@ -252,7 +252,7 @@ impl<'a> Passages<'a> {
     }
 
     fn range(&self, text: &str) -> Option<Range<usize>> {
-        // Where there is no vector to go by, a term is in the text.
+        // Without a vector, the message was found by a term, so its text has one.
         let most = if self.vector.is_some() { MAX_WITHOUT_TERMS } else { usize::MAX };
         let of_terms = passage::place(text, &self.terms, &self.tokenizer, most);
         let is_short = snippet::cut(text, passage::LENGTH).is_none();
@@ -278,9 +278,9 @@ impl<'a> Passages<'a> {
     }
 }
 
-/// Returns the messages of the conversations that answer all of several concepts; `are_common` says
-/// that all do. A message has the mean of its best score and of how well its conversation answers all
-/// concepts.
+/// Returns the messages of the conversations that answer every concept. `are_common` says that all found
+/// conversations do. The score of a message is the mean of its best score and of its conversation's
+/// score for all concepts.
 fn in_common_conversations(
     sources: &[RankedSource],
     by_concept: Vec<Vec<Scored>>,

@@ -1,4 +1,4 @@
-//! Parses a concept of a question: its terms with their IDF, its vector, and whom it names.
+//! Parses a concept of a question: its terms with their IDF, its vector, and the authors that it names.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,20 +16,20 @@ use crate::{
     },
 };
 
-/// The share of a query that the model must know for its vector to say anything, and the share from
-/// which on it says all it can. Nearly all English queries are above, half of German ones between.
+/// Below the first share of known letters in a query, its vector is not used. Above the second share, the
+/// vector has its full weight. Nearly all English queries are above, half of German ones are between.
 const LEAST_KNOWN: f64 = 0.7;
 const WELL_KNOWN: f64 = 0.95;
 
-/// The weight of a single character of a script without spaces, beside the pairs that it is in.
+/// The factor for single characters in scripts without spaces. Pairs of characters have factor 1.
 ///
-/// A word need not stand beside the same characters in the text as in the query. Pairs alone have
-/// MRR@10 .683 on the sentences of CMRC 2018, .793 on XQuAD's Chinese ones and .821 on DRCD's;
-/// with characters .685, .804 and .830.
+/// A word may have other neighbours in the text than in the query, so that pairs miss it. With pairs
+/// alone, MRR@10 is .683 on CMRC 2018, .793 on the Chinese part of XQuAD and .821 on DRCD. With single
+/// characters it is .685, .804 and .830.
 const CHARACTER_WEIGHT: f32 = 0.5;
 
-/// The weight of the parts of a name if the whole name occurs somewhere: a query for
-/// `parse_config_file` does not ask for every file that is parsed.
+/// The factor for the parts of a name if the whole name occurs in a message. A query for
+/// `parse_config_file` does not ask for every message about parsing.
 const NAME_PART_WEIGHT: f32 = 0.3;
 
 impl Ranker<'_> {
@@ -62,7 +62,7 @@ impl Ranker<'_> {
         Ok(concept)
     }
 
-    /// Makes the vector of a concept. The names of authors say who wrote, not what about.
+    /// Computes the vector of a concept without names of authors, as these do not describe the topic.
     fn encode(
         &mut self,
         concept: &mut Concept,
@@ -98,8 +98,8 @@ impl Ranker<'_> {
         Ok(())
     }
 
-    /// Computes the IDF of a concept's terms among all messages or, if the scope names a
-    /// conversation, among its messages.
+    /// Computes the IDF of a concept's terms over all messages. If the scope names a conversation, only
+    /// its messages count.
     fn weigh_terms(
         &mut self,
         concept: &mut Concept,
@@ -142,11 +142,11 @@ impl Ranker<'_> {
         Ok(())
     }
 
-    /// Replaces each English word that no message has by the most frequent word that it can be a
-    /// slip of.
+    /// Replaces each English word that occurs in no message by the most frequent word of which it may be
+    /// a misspelling.
     ///
-    /// With one slip in each question, LoCoMo's MRR@10 over all conversations is .412, corrected
-    /// .492, and .503 without slips.
+    /// With one misspelling per question, MRR@10 on LoCoMo over all conversations is .412 without
+    /// correction and .492 with correction. Without misspellings it is .503.
     fn correct(&mut self, terms: &mut Vec<String>, sources: &[RankedSource]) -> Result<(), Error> {
         for source in sources {
             source.scorer.look_up(terms)?;
@@ -164,9 +164,9 @@ impl Ranker<'_> {
             for source in sources {
                 source.scorer.corrections(term, &mut similar)?;
             }
-            // A word of a single message may be a slip itself.
+            // A word that occurs in only one message may be a misspelling itself.
             let meant = similar.into_iter().filter(|(_, frequency)| *frequency > 1);
-            // Few slips are in the first letter.
+            // Misspellings of the first letter are rare.
             let rank = |(other, frequency): &(String, u32)| {
                 (other.chars().next() == term.chars().next(), *frequency)
             };
@@ -202,7 +202,7 @@ fn normalized(word: &str) -> String {
     word.strip_suffix("'s").unwrap_or(word).to_owned()
 }
 
-/// Returns whether a query of these words names an author: by any part of the name, in any case.
+/// Returns whether a query contains a part of an author's name, in any case.
 fn names(author: &str, words: &[String], query: &str) -> bool {
     if author.chars().any(is_unspaced) {
         return query.contains(author);

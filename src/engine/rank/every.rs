@@ -1,4 +1,4 @@
-//! Narrows a question of several concepts to the conversations that contain every one as text.
+//! Restricts a question of several concepts to the conversations that contain every concept as text.
 
 use std::{borrow::Cow, collections::HashSet, ops::ControlFlow, sync::Arc};
 
@@ -16,8 +16,8 @@ use crate::{
 };
 
 impl Ranker<'_> {
-    /// Finds the conversations that contain every concept, if there are several. A question by meaning
-    /// alone has no text to look for.
+    /// Finds the conversations that contain every concept, if the question has several. A question by
+    /// vectors alone is not restricted.
     pub(super) fn narrow(&mut self, sources: &[Source]) -> Result<(), Error> {
         if self.question.mode == Mode::Vector || self.concepts().len() < 2 {
             return Ok(());
@@ -37,7 +37,7 @@ impl Ranker<'_> {
         Ok(())
     }
 
-    /// Returns the scope with only the conversations that contain every concept.
+    /// Returns the scope, restricted to the conversations that contain every concept.
     pub(super) fn narrowed_scope(&self) -> Cow<'_, Scope> {
         match &self.common {
             None => Cow::Borrowed(&self.scope),
@@ -47,15 +47,15 @@ impl Ranker<'_> {
         }
     }
 
-    /// Returns the ranked conversations with all others that contain every concept after them. A text
-    /// that is only a part of words is nothing to rank by.
+    /// Adds the other conversations that contain every concept after the ranked ones. Ranking misses them
+    /// if a concept is only a part of a word.
     pub(super) fn completed(
         mut self,
         mut items: Vec<ConversationMatch>,
     ) -> Result<Ranking<ConversationMatch>, Error> {
         let mut common = self.common.take().map(Arc::unwrap_or_clone).unwrap_or_default();
         let total = common.values().map(HashSet::len).sum();
-        // Corrections are for ranking: these texts contain every concept as it is written.
+        // These conversations contain the concepts as written, so notes about corrected words do not apply.
         self.notes.retain(|note| !matches!(note, Note::Slip { .. }));
         let limit = self.question.limit;
         if items.len() < limit.min(total) {
@@ -89,7 +89,7 @@ impl Ranker<'_> {
         Ok(common.unwrap_or_default())
     }
 
-    /// Returns those of some conversations that contain a text in the question's scope.
+    /// Returns the wanted conversations that contain a text in the question's scope.
     fn with_text(
         &self,
         source: &Source,
@@ -120,7 +120,7 @@ impl Ranker<'_> {
     }
 }
 
-/// Returns the requests that all have to find something where a concept is.
+/// Returns the exact searches for a concept. A conversation contains the concept if all find something.
 fn requests(concept: &str) -> Vec<Request> {
     let query = Query::parse(concept);
     let is_plain = query.phrases.is_empty() && query.excluded.is_empty();
@@ -133,7 +133,7 @@ fn requests(concept: &str) -> Vec<Request> {
     let request = |text: &str| Request {
         text: text.to_owned(),
         matching: Matching::Literal,
-        // Quoted phrases are folded.
+        // Quoted phrases are folded, and so have no accents.
         ignore_accents: query.is_all_quoted,
         ..Request::default()
     };

@@ -1,4 +1,4 @@
-//! Scores the messages of all sources by one concept, so that they can be compared.
+//! Scores the messages of all sources for one concept, on a common scale.
 
 use std::{cmp::Ordering, collections::HashSet};
 
@@ -11,23 +11,23 @@ use crate::engine::{
     },
 };
 
-/// How many of the best candidates by terms, and by vectors, are scored in one conversation.
+/// Number of candidates by terms, and by vectors, if the scope is one conversation.
 const DEPTH_IN_CONVERSATION: usize = 100;
 
-/// Messages fused for one concept over all conversations.
+/// Number of candidates for a single concept over all conversations.
 const FUSED_DEPTH: usize = 200;
 
-/// Messages fused for each concept if several concepts must be found in a conversation.
+/// Number of candidates for each of several concepts, which must occur in the same conversation.
 const DEPTH_OF_SEVERAL: usize = 1000;
 
-/// The weight of vectors where messages are short, and where they are long; terms have the rest.
+/// The share of vectors in scores, for short and for long messages. Terms have the rest.
 ///
-/// From .2 to .4 the figures are nearly the same on LoCoMo, and .2 is best on MT-RAG's passages and
-/// Cranfield's abstracts.
+/// Shares from .2 to .4 give nearly the same results on LoCoMo. A share of .2 is best for MT-RAG's
+/// passages and Cranfield's abstracts.
 const VECTOR_SHARE_SHORT: f32 = 0.35;
 const VECTOR_SHARE_LONG: f32 = 0.2;
 
-/// How often the candidates of an index that is out of date are replaced by the next ones.
+/// Maximum number of times that deleted messages of an outdated index are replaced by the next candidates.
 const MAX_ROUNDS: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub(super) struct Scored {
 }
 
 impl Scored {
-    /// Orders by score, the best first; then by source; then the newer message first.
+    /// Orders by score, best first, then by source, then newest first.
     pub(super) fn order(&self, other: &Scored) -> Ordering {
         let place = |scored: &Scored| (scored.source, scored.doc_id);
         other.score.total_cmp(&self.score).then_with(|| place(self).cmp(&place(other)))
@@ -49,8 +49,8 @@ impl Scored {
 impl Ranker<'_> {
     /// Returns the messages that answer a concept, the best first.
     ///
-    /// Messages that have what a sentence quotes come first, and others after them. If no message
-    /// has the quoted text, its words count like the others: people quote from memory.
+    /// If a sentence quotes a text, messages with this text come first. If no message has the quoted
+    /// text, its words count like the others, because people quote from memory.
     pub(super) fn score_messages(
         &mut self,
         sources: &[RankedSource],
@@ -147,7 +147,7 @@ impl Ranker<'_> {
         Ok(all)
     }
 
-    /// Returns how many messages are fused for each concept.
+    /// Returns the number of candidates for each concept.
     pub(super) fn depth(&self) -> usize {
         match (self.concepts().len() > 1, self.scope.conversation.is_some()) {
             (true, _) => DEPTH_OF_SEVERAL,

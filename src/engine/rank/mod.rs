@@ -1,4 +1,4 @@
-//! Ranked search: messages and conversations by how well they answer, best first.
+//! Ranked search for messages and conversations, best first.
 
 mod answer;
 mod concept;
@@ -24,8 +24,8 @@ pub use question::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub(crate) use ranker::Ranker;
 
 impl Ranker<'_> {
-    /// Returns the messages that answer best. A text that several messages have is returned once,
-    /// with their number.
+    /// Returns the messages that answer best. Messages with the same text are returned once, with their
+    /// number.
     pub(crate) fn messages(mut self) -> Result<Ranking<Match>, Error> {
         let (found, scanned) = match self.find()? {
             FoundBy::Scores(found, scanned) => (found, scanned),
@@ -50,7 +50,7 @@ impl Ranker<'_> {
         Ok(Ranking { total: total.max(items.len()), items, is_total_exact, notes: self.notes })
     }
 
-    /// Returns the ids of the messages that answer best, duplicate texts included.
+    /// Returns the ids of the messages that answer best. Messages with the same text all count.
     pub(crate) fn message_ids(mut self) -> Result<Vec<String>, Error> {
         let found = match self.find()? {
             FoundBy::Scores(found, scanned) if scanned.is_empty() => found,
@@ -93,8 +93,8 @@ impl Ranker<'_> {
         Ok(Ranking { items, total, is_total_exact, notes: self.notes })
     }
 
-    /// Returns the sources to scan: sources without an index. If nothing was found but the indexes
-    /// leave something out, all other sources too.
+    /// Returns the sources to scan, which are those without an index. If nothing was found and an index is
+    /// incomplete, returns all other sources too.
     fn to_scan(
         &self,
         found: &ScoredMessages,

@@ -1,4 +1,4 @@
-//! Ranking by an index that is older than its database: what the database no longer has is not shown.
+//! Ranking by an index that is older than its database, without showing deleted messages.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use crate::engine::{
 };
 
 impl Ranker<'_> {
-    /// Compares messages of older indexes with their databases; returns whether some are gone that
-    /// were not known to be.
+    /// Checks whether messages from outdated indexes are still in their databases. Returns whether it found
+    /// deleted messages.
     pub(super) fn check(&mut self, sources: &[RankedSource], scored: &[Scored]) -> bool {
         let mut has_found = false;
         for (place, source) in sources.iter().enumerate() {
@@ -21,7 +21,7 @@ impl Ranker<'_> {
             let here = scored.iter().filter(|it| it.source == place).map(|it| it.doc_id);
             let new: Vec<u32> = here.filter(|doc_id| checked.seen.insert(*doc_id)).collect();
             let gone = source.source.gone(&checked.snapshot, &new, self.stop);
-            // Of a database that cannot be read nothing is shown.
+            // If the database cannot be read, none of its messages is shown.
             let gone = gone.unwrap_or_else(|error| {
                 self.note_unreadable(source, &error);
                 new.into_iter().collect()
@@ -32,7 +32,7 @@ impl Ranker<'_> {
         has_found
     }
 
-    /// Gives messages of older indexes the titles and lines that they have in the databases.
+    /// Gives messages from outdated indexes their current titles and line numbers from the databases.
     pub(super) fn as_they_are_now(
         &mut self,
         sources: &[RankedSource],
@@ -53,7 +53,7 @@ impl Ranker<'_> {
         matches
     }
 
-    /// Returns what the databases have of conversations of older indexes.
+    /// Reads the descriptions of conversations from the databases, because their indexes are outdated.
     pub(super) fn sketches_of_older(
         &mut self,
         sources: &[RankedSource],
@@ -85,7 +85,7 @@ impl Ranker<'_> {
 }
 
 impl Match {
-    /// Takes the title and the line from the conversation as it is in the database.
+    /// Sets the title and the line number from the current state of the conversation in the database.
     pub(super) fn place_in(&mut self, sketch: &Sketch) {
         self.line = sketch.line(&self.hit);
         self.hit.title = sketch.about.own_title().to_owned().into();
@@ -99,14 +99,14 @@ mod tests {
         model::Stop,
     };
 
-    /// Returns the export with an engine that leaves its index as it is.
+    /// Returns an indexed export, and an engine that does not refresh its index.
     fn older(texts: &[&str]) -> (TestExport, Engine) {
         let export = TestExport::indexed(texts);
         let mut config = export.engine.config().clone();
         config.leave_indexes = true;
         let engine = Engine::new(config);
-        // The first question makes words and vectors. An index that is older than its database is used
-        // only while it is open: the second question opens it.
+        // The first question builds terms and vectors. The second question opens the index in `engine`,
+        // because an outdated index is used only while it is open.
         for engine in [&export.engine, &engine] {
             let ranking = engine.rank(&question("turtle", Mode::Both, 2), &Stop::never()).unwrap();
             assert_eq!(ranking.notes, []);

@@ -1,4 +1,4 @@
-//! The passage of a text that answers best, of a length that one reads at a glance.
+//! Finds the passage of a text that answers best. A passage is short enough to be read at a glance.
 
 use std::ops::Range;
 
@@ -7,24 +7,24 @@ use crate::text::{
     words::{Token, Tokenizer, grams, tokens},
 };
 
-/// Characters of a passage.
+/// Number of characters in a passage.
 pub(crate) const LENGTH: usize = 300;
 
-/// Bytes of a text that are looked through at once.
+/// Number of bytes of a text that are searched for terms in one step.
 const PIECE: usize = 1 << 20;
 
-/// Bytes that are looked through for a better place than the best so far.
+/// Number of bytes after the best place so far in which a better place is looked for.
 const MOST_BEYOND: usize = 16 << 20;
 
-/// Returns the passage of a text with the largest weight of terms; the beginning if it has no term.
+/// Returns the passage with the largest total weight of terms, or the beginning if the text has no term.
 pub(crate) fn passage(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> String {
     let place = place(snippet::trim(text), terms, cutter, usize::MAX);
     shown(text, place.unwrap_or(0..0))
 }
 
-/// Returns where a text that is trimmed has the largest weight of terms within the length of a passage;
-/// `None` if it has no term in its first `most` bytes. Of a long text, the first place that has half
-/// of the weight of all terms is good enough.
+/// Returns the range, at most as long as a passage, with the largest total weight of terms in a trimmed
+/// text; `None` if the first `most` bytes contain no term. In a long text, the first range with half of
+/// the weight of all terms is good enough.
 pub(crate) fn place(
     text: &str,
     terms: &[(String, f32)],
@@ -53,7 +53,7 @@ pub(crate) fn place(
     best.map(|(_, range)| range)
 }
 
-/// Returns the beginning of a text that is looked through at once, up to a space if there is one.
+/// Returns the beginning of a text that is searched in one step. It ends at a space if possible.
 fn piece(text: &str) -> &str {
     let piece = up_to(text, PIECE);
     match piece.rfind(char::is_whitespace) {
@@ -62,7 +62,7 @@ fn piece(text: &str) -> &str {
     }
 }
 
-/// Returns the largest weight of terms within the length of a passage, and where that is; `None` if
+/// Returns the largest total weight of terms within the length of a passage, and the range; `None` if
 /// the text has no term.
 fn heaviest(
     text: &str,
@@ -70,7 +70,7 @@ fn heaviest(
     cutter: &Tokenizer,
 ) -> Option<(f32, Range<usize>)> {
     let marks = marks(text, terms, cutter);
-    // A letter takes at least one byte, so the range holds no more letters than the passage.
+    // A letter takes at least one byte, so the range has at most as many letters as a passage.
     let reach = LENGTH * 3 / 4;
     let mut best: Option<(f32, Range<usize>)> = None;
     let mut counts = vec![0u32; terms.len()];
@@ -95,7 +95,7 @@ fn heaviest(
     best
 }
 
-/// Returns the passage around a range of a text that is trimmed; all of a short text.
+/// Returns the passage around a range of a trimmed text. Returns all of a short text.
 pub(crate) fn shown(text: &str, range: Range<usize>) -> String {
     let text = snippet::trim(text);
     match snippet::cut(text, LENGTH) {
@@ -104,7 +104,7 @@ pub(crate) fn shown(text: &str, range: Range<usize>) -> String {
     }
 }
 
-/// Returns the passage around a span of a text that is not trimmed.
+/// Returns the passage around a range of a text that is not trimmed.
 pub(crate) fn around_span(text: &str, span: Range<usize>) -> String {
     let trimmed = snippet::trim(text);
     let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
@@ -112,8 +112,8 @@ pub(crate) fn around_span(text: &str, span: Range<usize>) -> String {
     shown(trimmed, inside(span.start)..inside(span.end))
 }
 
-/// Returns a text cut into pieces about as long as half a passage, at the ends of sentences and
-/// lines where it can be.
+/// Divides a text into chunks of about half the length of a passage. Chunks end at the end of a sentence
+/// or a line if possible.
 pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
     let mut chunks = Vec::new();
     let mut start = 0;
@@ -131,7 +131,7 @@ pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
     chunks
 }
 
-/// Returns the places of each term in the text.
+/// Returns the offset of each occurrence of a term, with the position of the term in `terms`.
 fn marks(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> Vec<(usize, usize)> {
     let mut marks = Vec::new();
     let place_of = |term: &str| terms.iter().position(|(known, _)| known == term);
@@ -151,7 +151,7 @@ fn marks(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> Vec<(usize,
     marks
 }
 
-/// Returns some [`LENGTH`] characters with a range of a text in their middle, between spaces.
+/// Returns about [`LENGTH`] characters with a range of a text in the middle, cut at spaces.
 fn around(text: &str, range: Range<usize>) -> String {
     let inside = text[range.clone()].chars().count();
     let before = LENGTH.saturating_sub(inside) / 2;
@@ -161,7 +161,7 @@ fn around(text: &str, range: Range<usize>) -> String {
     }
     let mut start = start.map_or(range.start, |(at, _)| at);
     if start > 0 {
-        // From the next space on, unless that is far.
+        // The passage begins after the next space, unless that space is far away.
         let space = text[start..range.start].find(char::is_whitespace).filter(|at| *at < 40);
         start += space.map_or(0, |at| at + 1);
     }

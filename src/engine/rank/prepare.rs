@@ -1,7 +1,7 @@
-//! Opens the sources that a question ranks, after bringing them up to date where that is quick.
+//! Opens the sources that a question ranks. Refreshes their indexes first if that is quick.
 //!
-//! Where a maintainer works in the background, a question makes no whole index: it waits for the
-//! maintainer's, but not for long. Otherwise that work would be done twice, or thrown away.
+//! If a maintainer works in the background, a question does not build a whole index. It waits a short
+//! time for the maintainer's index, because otherwise the work would be done twice, or thrown away.
 
 use std::{cell::RefCell, collections::HashSet, sync::Arc, thread, time::Duration};
 
@@ -22,10 +22,10 @@ use crate::{
     model::Stop,
 };
 
-/// Pause between two checks whether an index has been built elsewhere.
+/// Pause between two checks whether another thread or process has finished an index.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Pause of questions after a refresh that did not finish in time.
+/// Time after an unfinished refresh during which questions do not try to refresh again.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// The memory and threads that a question may use to refresh an index.
@@ -35,16 +35,16 @@ pub(super) struct RankedSource {
     pub(super) kind: SourceKind,
     pub(super) scorer: Box<dyn Scorer>,
     pub(super) source: Source,
-    /// What is known of the messages of an index that is out of date; `None` for a current one.
+    /// The comparison of an outdated index with its database; `None` if the index is current.
     pub(super) checked: Option<RefCell<Checked>>,
 }
 
-/// The messages of an older index that were compared with the database.
+/// The messages of an outdated index that were compared with the database.
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) seen: HashSet<u32>,
-    /// Those that were deleted or changed.
+    /// The compared messages that were deleted or changed.
     pub(super) gone: HashSet<u32>,
 }
 
@@ -60,8 +60,8 @@ impl RankedSource {
         self.checked.as_ref().is_some_and(|checked| checked.borrow().gone.contains(&doc_id))
     }
 
-    /// Returns how many more candidates are needed, so that enough of them are left: twice as many as
-    /// are gone, so that a few rounds are enough where much was deleted.
+    /// Returns how many more candidates to fetch because of deleted messages. It is twice their number,
+    /// so that a few rounds are enough even if many messages were deleted.
     pub(super) fn to_replace(&self) -> usize {
         self.checked.as_ref().map_or(0, |checked| 2 * checked.borrow().gone.len())
     }
@@ -69,14 +69,14 @@ impl RankedSource {
 
 /// The sources of a question.
 pub(super) struct OpenedSources {
-    /// The sources that an index ranks.
+    /// Sources that are ranked by an index.
     pub(super) ranked: Vec<RankedSource>,
-    /// The sources that have to be scanned.
+    /// Sources without a usable index, which are scanned.
     pub(super) scanned: Vec<Source>,
 }
 
 impl Ranker<'_> {
-    /// Returns the sources in the question's scope that can be read, and notes the others.
+    /// Returns the sources in the question's scope that can be read, and adds notes about the others.
     pub(super) fn readable_sources(&mut self) -> Result<Vec<Source>, Error> {
         self.wait_for_transcripts()?;
         let (sources, notes) = self.sources.readable(&self.scope.sources, self.stop)?;
@@ -90,7 +90,7 @@ impl Ranker<'_> {
         Ok(sources)
     }
 
-    /// Opens the sources in the question's scope, and notes what is missing.
+    /// Opens the sources in the question's scope, and adds notes about what is missing.
     pub(super) fn open_sources(&mut self) -> Result<OpenedSources, Error> {
         let mut opened = OpenedSources { ranked: Vec::new(), scanned: Vec::new() };
         let sources = self.readable_sources()?;
@@ -104,9 +104,9 @@ impl Ranker<'_> {
         Ok(opened)
     }
 
-    /// Opens a source for ranking; `None` if it has to be scanned.
+    /// Opens a source for ranking; `None` if the source must be scanned.
     fn open(&mut self, source: &Source) -> Result<Option<RankedSource>, Error> {
-        // Another kind of store keeps its own index.
+        // A cluster maintains its own index.
         let is_here = source.database().is_some();
         let may_freshen = is_here && !self.sources.config().leave_indexes;
         if may_freshen && source.current_index(self.stop).is_err() {
@@ -135,8 +135,8 @@ impl Ranker<'_> {
         let (terms, vectors) = scorer.missing();
         let messages = source.latest_index(self.stop).map_or(vectors, |index| index.max_doc());
         let is_without_vectors = self.question.mode == Mode::Vector && vectors >= messages.max(1);
-        // Only plain rows can be compared with an index that is out of date, and only with the index
-        // that the scorer has.
+        // An outdated index is used only if its messages can be compared with rows of the database, and
+        // only if the scorer uses the same snapshot.
         let is_ranked = |it: &Arc<Snapshot>| {
             it.reading().plain
                 && source.latest_index(self.stop).is_some_and(|now| Arc::ptr_eq(it, &now))
@@ -161,21 +161,21 @@ impl Ranker<'_> {
         Ok(Some(RankedSource { kind: source.kind, scorer, source: source.clone(), checked }))
     }
 
-    /// Brings the index of a source up to date where that is quick.
+    /// Refreshes the index of a source if that is quick.
     fn freshen(&self, source: &Source) -> Result<(), Error> {
         let is_small = source.store().bytes() <= SMALL;
         match source.is_tended() && !is_small {
             _ if source.is_refresh_slow() => {}
             true => self.refresh_or_wait(source)?,
-            // A small refresh is done to its end.
+            // The refresh of a small database has no time limit.
             false if is_small => refresh_within(self.stop, source, self.stop),
             false => refresh_within(&self.in_time, source, self.stop),
         }
         Ok(())
     }
 
-    /// Makes the words and vectors that a few messages lack, or waits for the maintainer to make
-    /// those of many messages. No question waits for the vectors of a provider.
+    /// Adds the missing terms and vectors if only a few messages lack them. Otherwise waits for the
+    /// maintainer to add them. Questions never wait for vectors of a provider.
     fn enrich(&self, source: &Source) -> Result<(), Error> {
         let Some(snapshot) = source.latest_index(self.stop) else { return Ok(()) };
         enrich::enrich_small(&snapshot, source.model(), RESOURCES, self.stop);
@@ -187,7 +187,7 @@ impl Ranker<'_> {
         if source.is_tended() { self.wait_for(source, &is_made) } else { Ok(()) }
     }
 
-    /// Adds what has changed to an index, or waits for the maintainer to build it.
+    /// Adds the changes of a database to its index, or waits for the maintainer to build the index.
     fn refresh_or_wait(&self, source: &Source) -> Result<(), Error> {
         if source.latest_index(self.stop).is_some() {
             match refresh::refresh_changes(source, RESOURCES, &self.in_time) {
@@ -202,7 +202,7 @@ impl Ranker<'_> {
         self.wait_for(source, &|| source.current_index(self.stop).is_ok())
     }
 
-    /// Waits for the maintainer, as long as that makes sense and the question may wait.
+    /// Waits until the maintainer is done or has failed, or until the question's time limit.
     fn wait_for(&self, source: &Source, is_made: &dyn Fn() -> bool) -> Result<(), Error> {
         while !is_made() && !self.in_time.requested() && !matches!(source.task(), Task::Failed) {
             thread::sleep(RETRY_PAUSE);
@@ -210,7 +210,7 @@ impl Ranker<'_> {
         self.check_stop()
     }
 
-    /// Waits for the transcripts to be read for the first time.
+    /// Waits until the transcripts were read for the first time.
     fn wait_for_transcripts(&self) -> Result<(), Error> {
         let is_wanted =
             self.scope.sources.is_empty() || self.scope.sources.contains(&SourceKind::Archive);
@@ -255,13 +255,13 @@ fn building(source: &Source) -> Note {
     Note::Building { source: source.kind, percent, seconds_left }
 }
 
-/// Returns how many messages of a source's index lack words, and vectors.
+/// Returns how many messages in a source's index lack terms, and how many lack vectors.
 fn missing(source: &Source, stop: &Stop) -> (u32, u32) {
     let snapshot = source.latest_index(stop);
     snapshot.map_or((0, 0), |it| source.searcher(&source.catalogue(&it)).missing())
 }
 
-/// Refreshes the index of a source if that is done in time. What another process does is waited for.
+/// Refreshes the index of a source within a time limit. Waits if another process refreshes the index.
 fn refresh_within(in_time: &Stop, source: &Source, stop: &Stop) {
     let options = Reindex { resources: RESOURCES, full: false };
     let patience = in_time.within(MAX_WAIT);

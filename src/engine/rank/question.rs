@@ -5,7 +5,7 @@ use crate::{
     model::{Hit, Matching},
 };
 
-/// The most messages that are shown of a conversation.
+/// Maximum number of messages that are shown of a conversation.
 pub(super) const MAX_MATCHES: usize = 5;
 
 /// The mode of ranking.
@@ -37,7 +37,7 @@ pub enum Fields {
 /// A question to rank by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// The concepts to find; a conversation must have every one.
+    /// The concepts to find. A conversation must contain all of them.
     pub concepts: Vec<String>,
     /// The mode of ranking.
     pub mode: Mode,
@@ -49,36 +49,36 @@ pub struct Question {
     pub fields: Fields,
     /// The scope of the search.
     pub scope: Scope,
-    /// The most matches to return.
+    /// The maximum number of matches to return.
     pub limit: usize,
 }
 
-/// A message that answers.
+/// A message that fits the question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
     /// The kind of the message's source.
     pub source: SourceKind,
-    /// The message that answers. Of a text of more than 4 MB, 4 MB are kept, with `[…]` at the cut.
+    /// The message. If its text is longer than 4 MB, 4 MB are kept, with `[…]` at the cut.
     pub hit: Hit<'static>,
-    /// How well it answers, from 0 to 1; falls from the first match to the last.
+    /// How well the message fits, from 0 to 1. Scores fall from the first match to the last.
     pub score: f64,
-    /// The line of the message in its transcript's file or, in an export, its number in its
+    /// The line of the message in its transcript's file. In an export, the number of the message in its
     /// conversation, from 1.
     pub line: u32,
-    /// The part of its text that answers best, about 300 characters.
+    /// The part of the message's text that answers best, about 300 characters.
     pub passage: String,
-    /// Whether only the title of the conversation has what was searched for, not the text.
+    /// Whether only the conversation's title contains the searched text, and the message does not.
     pub is_title_only: bool,
-    /// The number of messages with this text, this message included. Only this one is listed.
+    /// The number of messages with this text, including this message. The other messages are not listed.
     pub copies: u32,
 }
 
-/// A conversation that answers.
+/// A conversation that fits the question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConversationMatch {
     /// The description of the conversation.
     pub about: About,
-    /// How well it answers, from 0 to 1; falls from the first match to the last.
+    /// How well the conversation fits, from 0 to 1. Scores fall from the first match to the last.
     pub score: f64,
     /// The conversation's best messages, the best first.
     pub matches: Vec<Match>,
@@ -89,22 +89,22 @@ pub struct ConversationMatch {
 pub struct Ranking<T> {
     /// The matches, the best first.
     pub items: Vec<T>,
-    /// How many messages or conversations answer, at least; more than `items` where the limit cut them.
+    /// Lower bound of the number of matching messages or conversations. It may exceed the length of `items`.
     pub total: usize,
     /// Whether [`total`](Ranking::total) is the exact number.
     pub is_total_exact: bool,
-    /// What the answer leaves out, or did in another way than it was asked to.
+    /// Notes about what the answer leaves out, and how it differs from the request.
     pub(crate) notes: Vec<Note>,
 }
 
 impl<T> Ranking<T> {
-    /// Returns what the answer leaves out, or did in another way than it was asked to: a sentence
-    /// each.
+    /// Returns one sentence for each thing that the answer leaves out, or in which it differs from the
+    /// request.
     pub fn notes(&self) -> Vec<String> {
         self.notes.iter().map(ToString::to_string).collect()
     }
 
-    /// Returns whether everything that was asked for was searched, in the way it was asked for.
+    /// Returns whether everything was searched that the question asks for, in the requested way.
     pub fn is_complete(&self) -> bool {
         !self.notes.iter().any(Note::is_gap)
     }

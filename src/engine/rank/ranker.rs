@@ -16,26 +16,26 @@ use crate::{
     text::snippet,
 };
 
-/// How long a question waits for indexes that are not current.
+/// Time that a question waits for indexes to become current.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a quick question waits.
+/// Time that a quick question waits for indexes to become current.
 const QUICK_WAIT: Duration = Duration::from_secs(1);
 
-/// A database of at most so many bytes is indexed or scanned in about a second.
+/// Maximum size in bytes of a database that is indexed or scanned in about a second.
 pub(super) const SMALL: u64 = 8 << 20;
 
 /// The ids of the conversations that contain every concept, by source.
 pub(super) type InCommon = HashMap<SourceKind, HashSet<String>>;
 
-/// Answers one question.
+/// The process of answering one ranked question.
 pub(crate) struct Ranker<'a> {
     pub(super) sources: &'a Sources,
     pub(super) question: &'a Question,
-    /// The scope of the question, with its project and session as the sources know them.
+    /// The scope of the question, with the full names of its project and session.
     pub(super) scope: Scope,
     pub(super) stop: &'a Stop,
-    /// Until when the question waits for indexes.
+    /// The time limit for waiting for indexes.
     pub(super) in_time: Stop,
     /// Whether large sources without an index are left out.
     pub(super) is_quick: bool,
@@ -63,7 +63,7 @@ impl<'a> Ranker<'a> {
         }
     }
 
-    /// Makes the question quick: it waits less for indexes, and scans no large source.
+    /// Makes the question quick: it waits less for indexes, and does not scan large sources.
     pub(crate) fn quick(self) -> Ranker<'a> {
         Ranker { in_time: self.stop.within(QUICK_WAIT), is_quick: true, ..self }
     }
@@ -74,7 +74,7 @@ impl<'a> Ranker<'a> {
         concepts.filter(|concept| !concept.is_empty()).collect()
     }
 
-    /// Notes a role that no message has, if nothing was found.
+    /// If nothing was found, adds a note about a role that no message has.
     pub(super) fn note_unknown_role(&mut self, is_empty: bool) -> Result<(), Error> {
         if is_empty && let Some(note) = self.sources.unknown_role(&self.scope, self.stop)? {
             self.note(note);

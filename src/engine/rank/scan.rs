@@ -1,11 +1,11 @@
-//! Ranks messages without an index: one scan of the database for the words of the question.
+//! Ranks messages without an index, by one scan of the database for the words of the question.
 //!
 //! ```text
-//! score(m) = 0.9 * S(m) * (1 + C(m)) / 2;   1 if m has the whole question as it stands
-//! S = the IDF of the words that m has, C = their number, both as shares of all words that occur
+//! score(m) = 0.9 * S(m) * (1 + C(m)) / 2;   1 if m contains the whole question literally
+//! S = IDF of the words in m, C = number of the words in m, both as shares of all words that occur
 //! ```
 //!
-//! Of the messages that have the same words only the newest are kept, so that memory is bounded.
+//! Of messages with the same set of words, only the newest are kept, so that memory is bounded.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -36,25 +36,25 @@ use crate::{
     },
 };
 
-/// Words of a concept that are looked for: the longest, which are the rarest.
+/// Maximum number of words of a concept. The longest words are taken, because they are the rarest.
 const MAX_WORDS: usize = 24;
 
-/// A word of at most so many letters must begin where a word of the text begins.
+/// Length in letters up to which a word must be at the beginning of a word in the text.
 const SHORT_WORD: usize = 3;
 
-/// The bit of messages that have the whole concept as it stands.
+/// The bit of messages that contain the whole concept literally.
 const PHRASE: u32 = 1 << 31;
 
-/// The best score of messages that have words, but not the whole concept.
+/// Upper limit of the score of messages that do not contain the whole concept.
 const MAX_BY_WORDS: f32 = 0.9;
 
-/// Messages that are kept of each concept, and of each combination of words.
+/// Number of messages that are kept for each concept, and for each combination of words.
 const DEPTH: usize = 200;
 
-/// Messages that are kept of each concept if a conversation must have several.
+/// Number of messages that are kept for each of several concepts, which must occur in one conversation.
 const DEPTH_OF_SEVERAL: usize = 1000;
 
-/// Messages that are kept at most before the worst are dropped.
+/// Number of kept messages above which the worst are dropped.
 const MAX_KEPT: usize = 100 * DEPTH;
 
 /// A message that the scan found.
@@ -66,28 +66,28 @@ pub(super) struct ScannedHit {
 
 /// The result of scanning some sources.
 pub(super) struct ScanResult {
-    /// The best messages first.
+    /// The found messages, the best first.
     hits: Vec<ScannedHit>,
     /// Scores of conversations by their titles.
     titles: HashMap<(SourceKind, String), f32>,
-    /// How many messages have one of the words.
+    /// Number of messages that contain at least one of the words.
     pub(super) found: usize,
-    /// Whether only the best of these messages are in `hits`.
+    /// Whether `hits` has only the best of the found messages.
     pub(super) is_cut: bool,
 }
 
 struct ScanTask<'a> {
     concepts: &'a [WordFinder],
     passages: &'a PassageFinder,
-    /// Whether a conversation is in the scope.
+    /// Function that returns whether a conversation is in the scope.
     is_wanted: &'a dyn Fn(&str) -> bool,
     with_titles: bool,
-    /// How many messages are kept of each concept.
+    /// Number of messages that are kept for each concept.
     depth: usize,
 }
 
-/// What one scan found: the best messages of each concept with their scores, the ids and titles of
-/// conversations, and how many messages have one of the words.
+/// Result of one scan: the best messages of each concept with their scores, the ids and titles of
+/// conversations, and the number of messages with at least one of the words.
 type ScanFound = (Vec<Vec<(f32, Hit<'static>)>>, Vec<(String, String)>, usize);
 
 impl ScanTask<'_> {
@@ -113,7 +113,7 @@ impl ScanTask<'_> {
             found.push(hits.into_iter().zip(best).map(|(hit, (score, _))| (score, hit)).collect());
         }
         let titles = if self.with_titles { store.titles()? } else { Vec::new() };
-        // Titles count for the conversations that have messages of these roles and dates.
+        // A title counts only if its conversation has messages in the scope.
         let titles = titles.into_iter().filter(|(id, _)| seen.contains(id)).collect();
         Ok((found, titles, tops.iter().map(Top::found).max().unwrap_or(0)))
     }
@@ -122,7 +122,7 @@ impl ScanTask<'_> {
 impl Ranker<'_> {
     /// Ranks the messages of some sources by the words of the question.
     ///
-    /// A source that cannot be read after all is noted, unless it is the only one.
+    /// Adds a note if a source cannot be read. It is an error if there is no other source.
     pub(super) fn scan(&mut self, sources: &[Source]) -> Result<ScanResult, Error> {
         let mut result =
             ScanResult { hits: Vec::new(), titles: HashMap::new(), found: 0, is_cut: false };
@@ -182,7 +182,7 @@ impl Ranker<'_> {
         Ok(())
     }
 
-    /// Returns the messages of a scan, the best first; those with the same text once.
+    /// Returns the messages of a scan, the best first. Messages with the same text are returned once.
     pub(super) fn scanned_messages(&self, result: ScanResult) -> Result<Vec<Match>, Error> {
         let mut best: Vec<(ScannedHit, u32)> = Vec::new();
         let mut known: HashMap<(String, String), usize> = HashMap::new();
@@ -208,7 +208,7 @@ impl Ranker<'_> {
         Ok(matches.collect())
     }
 
-    /// Returns the conversations of a scan, the best first, and how many were found.
+    /// Returns the conversations of a scan, best first, and their total number.
     pub(super) fn scanned_conversations(
         &self,
         result: ScanResult,
@@ -219,7 +219,7 @@ impl Ranker<'_> {
             let key = (scanned.kind, scanned.hit.conversation_id.to_string());
             hits_of.entry(key).or_default().push(scanned);
         }
-        // Without summaries, the text of the messages is used in their place.
+        // A scan has no summaries, so the messages count in their place.
         let mut share = 1.0;
         if self.question.fields == Fields::Summaries {
             (title_weight, share) = (0.5, 0.5 / joined([1.0; MAX_MATCHES].into_iter()));
@@ -252,7 +252,7 @@ impl Ranker<'_> {
         Ok((items, total))
     }
 
-    /// Returns sketches of conversations.
+    /// Returns descriptions of conversations.
     pub(super) fn sketches(
         &self,
         keys: impl Iterator<Item = (SourceKind, String)>,
@@ -260,7 +260,7 @@ impl Ranker<'_> {
         self.sketched(keys, &|listing| listing.about(0))
     }
 
-    /// Returns sketches of conversations, without summaries.
+    /// Returns descriptions of conversations, without summaries.
     pub(super) fn brief_sketches(
         &self,
         keys: impl Iterator<Item = (SourceKind, String)>,
@@ -314,18 +314,18 @@ fn score_titles(concepts: &[WordFinder], titles: Vec<(String, String)>) -> Vec<(
     scored.collect()
 }
 
-/// Finds the words of a concept in texts.
+/// A finder of a concept's words in texts.
 struct WordFinder {
     query: Query,
-    /// The whole concept; `None` if it is one word.
+    /// Pattern of the whole concept; `None` if the concept is one word.
     phrase: Option<LiteralPattern>,
-    /// Finds each word, and each letter case of it that is not ASCII.
+    /// Automaton for all words, including the upper and lower case forms of words that are not ASCII.
     words: Option<AhoCorasick>,
-    /// For each pattern its bit, and whether it must begin a word.
+    /// For each pattern of the automaton, the bit of its word, and whether it must begin a word in the text.
     patterns: Vec<(u32, bool)>,
     /// The bits of all words.
     all: u32,
-    /// The words and the whole concept; whatever `look` finds has one of them in some letter case.
+    /// The words and the whole concept. Every text that `look` accepts contains one of them in some case.
     texts: Vec<String>,
 }
 
@@ -359,7 +359,7 @@ impl WordFinder {
         WordFinder { query, phrase, words, patterns, all, texts: looked_for }
     }
 
-    /// Returns the bits of the words that a text has; 0 if the question excludes the text.
+    /// Returns the bits of the words in a text; 0 if the question excludes the text.
     fn look(&self, text: &[u8]) -> u32 {
         let mut found = 0;
         for hit in self.words.iter().flat_map(|words| words.find_overlapping_iter(text)) {
@@ -388,7 +388,7 @@ impl WordFinder {
     }
 }
 
-/// Returns the words of a question that say what it is about, by their stems where those begin them.
+/// Returns the content words of a question. A word is replaced by its stem if it begins with the stem.
 fn words_of(text: &str) -> Vec<String> {
     let tokenizer = Tokenizer::default();
     let mut words: Vec<String> = Vec::new();
@@ -411,7 +411,7 @@ fn words_of(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns a text in the letter cases in which it is looked for; ASCII letters match in any case.
+/// Returns the upper and lower case forms of a text to search for. ASCII letters match in any case.
 fn cases_of(text: &str) -> Vec<String> {
     let mut cases = vec![text.to_owned(), text.to_lowercase(), text.to_uppercase()];
     let mut rest = text.chars();
@@ -426,16 +426,16 @@ fn cases_of(text: &str) -> Vec<String> {
     cases
 }
 
-/// A message with its time; the newer is the greater.
+/// A message with its time. A newer message compares as greater.
 type Dated = (Option<Instant>, ScanPlace);
 
-/// The best messages of a concept, by the words that they have.
+/// The best messages of a concept, grouped by the words that they contain.
 #[derive(Default)]
 struct Top {
-    /// The newest messages of each combination of words; the oldest of them on top.
+    /// The newest messages for each combination of words, as a heap with the oldest on top.
     newest: HashMap<u32, BinaryHeap<Reverse<Dated>>>,
     kept: usize,
-    /// How many messages have each word.
+    /// Number of messages that contain each word.
     counts: [u64; MAX_WORDS],
     messages: u64,
     matching: usize,
@@ -467,7 +467,7 @@ impl Top {
         }
     }
 
-    /// Drops the combinations of words that score worst so far.
+    /// Drops the combinations of words with the lowest scores so far.
     fn drop_worst(&mut self) {
         let mut masks: Vec<u32> = self.newest.keys().copied().collect();
         masks.sort_unstable_by(|a, b| self.score(*a).total_cmp(&self.score(*b)));
@@ -483,7 +483,7 @@ impl Top {
         self.matching
     }
 
-    /// Returns the score of a message that has these words.
+    /// Returns the score of a message that contains the words of `mask`.
     fn score(&self, mask: u32) -> f32 {
         if mask & PHRASE != 0 {
             return 1.0;
@@ -501,7 +501,7 @@ impl Top {
         MAX_BY_WORDS * share(0) * f32::midpoint(1.0, share(1))
     }
 
-    /// Returns the best messages with their scores; of equally good ones the newest.
+    /// Returns the best messages with their scores. Among equal scores, the newest come first.
     fn best(&self, count: usize) -> Vec<(f32, ScanPlace)> {
         let mut all: Vec<(f32, Option<Instant>, ScanPlace)> = Vec::new();
         for (mask, newest) in &self.newest {
@@ -518,7 +518,7 @@ impl Top {
     }
 }
 
-/// Finds the passages that have the words of a question.
+/// A finder of the passages that contain the words of a question.
 struct PassageFinder {
     terms: Vec<(String, f32)>,
     tokenizer: Tokenizer,
@@ -528,12 +528,12 @@ impl PassageFinder {
     fn new(ranker: &Ranker<'_>) -> PassageFinder {
         let tokenizer = Tokenizer::default();
         let terms = ranker.concepts().into_iter().flat_map(|text| tokenizer.question(text));
-        // The IDF is not known here; longer words are rarer.
+        // The IDF is unknown without an index, so a word's length stands for its rarity.
         let terms = terms.map(|term| (term.clone(), term.chars().count() as f32)).collect();
         PassageFinder { terms, tokenizer }
     }
 
-    /// Returns where the passage of a text begins.
+    /// Returns the offset in a text at which its best passage begins.
     fn place(&self, text: &str) -> usize {
         let trimmed = snippet::trim(text);
         let before = trimmed.as_ptr().addr() - text.as_ptr().addr();

@@ -1,4 +1,4 @@
-//! The messages that a scan reads: from a database, or from an index in a cluster.
+//! Stores whose messages a scan reads: a database, or an index in a cluster.
 
 use crate::{
     db::{self, Database, ScanFilter, ScanPlace, ScannedMessage},
@@ -6,13 +6,13 @@ use crate::{
     model::Hit,
 };
 
-/// Reads every message that passes a filter. `E` is the error of reading.
+/// A store that reads every message that passes a filter. `E` is its error type.
 pub(super) trait ScanStore<E> {
-    /// Hands over every message. The text of one that has none of the words may be left out.
+    /// Passes every message to `each`. If a message has none of the words, its text may be left out.
     fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> Result<(), E>;
 
-    /// Returns the messages at some places of the scan, in their order. Of a very long text, the part
-    /// around what `find` returns the place of is kept.
+    /// Returns the messages at some places of the scan, in the same order. Only a part of a very long
+    /// text is kept. This part surrounds the offset that `find` returns.
     fn fetch(
         &mut self,
         places: &[ScanPlace],
@@ -23,7 +23,7 @@ pub(super) trait ScanStore<E> {
     fn titles(&mut self) -> Result<Vec<(String, String)>, E>;
 }
 
-/// A database, and which of its messages are read.
+/// A database with the filter of its messages.
 pub(super) struct DatabaseScan<'a> {
     pub(super) database: &'a Database,
     pub(super) filter: ScanFilter<'a>,

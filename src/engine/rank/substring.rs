@@ -1,4 +1,4 @@
-//! Ranks by substring: the messages that contain the text, the newest first.
+//! Ranks by substring: messages that contain the text, newest first.
 
 use std::{
     cell::Cell,
@@ -26,25 +26,25 @@ use crate::{
     text::matcher::Matchers,
 };
 
-/// Messages that are read for each of several concepts that a conversation must contain.
+/// Number of messages that are read for each of several concepts that a conversation must contain.
 const MAX_OF_SEVERAL: usize = 20_000;
 
-/// Messages that are read to rank conversations.
+/// Number of messages that are read to rank conversations.
 const MAX_OF_CONVERSATIONS: usize = 2_000;
 
-/// Bytes of content that are kept of the messages that contain a concept. Of messages beyond it only
-/// so much is kept as a passage needs.
+/// Total size in bytes of the texts that are kept of a concept's messages. Of each further message, only
+/// `MAX_BEYOND` bytes are kept, which are enough for a passage.
 const MAX_CONTENTS: usize = 64 << 20;
 const MAX_BEYOND: usize = 8 << 10;
 
-/// At this place the score is half of the first score.
+/// The position in the list at which the score is half of the first score.
 const HALF: f64 = 20.0;
 
 type SourceHit = (SourceKind, Hit<'static>);
 
 impl Ranker<'_> {
-    /// Returns the messages that contain a concept, the newest first, from conversations that
-    /// contain every concept.
+    /// Returns the messages that contain a concept, newest first. Their conversations contain every
+    /// concept.
     pub(super) fn messages_by_substring(
         &mut self,
         sources: &[Source],
@@ -78,7 +78,7 @@ impl Ranker<'_> {
         Ok(Ranking { items, total, is_total_exact, notes: std::mem::take(&mut self.notes) })
     }
 
-    /// Returns the conversations that contain every concept, by their newest message that does.
+    /// Returns the conversations that contain every concept, in the order of their newest such message.
     pub(super) fn conversations_by_substring(
         &mut self,
         sources: &[Source],
@@ -98,7 +98,7 @@ impl Ranker<'_> {
                 continue;
             }
             let has_text = is_in_text(&hit);
-            // If a message has the text, messages where only the title has it are dropped.
+            // If the text of a message matches, messages of which only the title matches are dropped.
             if has_text && hits.first().is_some_and(|first| !is_in_text(first)) {
                 hits.clear();
             }
@@ -139,8 +139,8 @@ impl Ranker<'_> {
         Ok(messages.filter(|it| it.turns() > 0).map(|messages| messages.message(0).into_owned()))
     }
 
-    /// Returns the messages that contain the concepts, newest first, at least `count` if there are,
-    /// and whether these are all.
+    /// Returns messages that contain the concepts, newest first, and whether these are all. Returns at
+    /// least `count` if there are so many.
     fn containing(
         &mut self,
         sources: &[Source],
@@ -182,15 +182,15 @@ impl Ranker<'_> {
         found.retain(|hit| {
             common.contains(&key(hit)) && seen.insert((key(hit), hit.1.message_id.to_string()))
         });
-        // The sort is stable: messages of one source keep their order.
+        // The sort is stable, so messages of one source keep their order.
         found.sort_by_key(|(_, hit)| Reverse(hit.time));
         Ok((found, is_whole))
     }
 
-    /// Returns the request that finds a concept.
+    /// Returns the search request for a concept.
     fn request(&self, concept: &str) -> Request {
         let matching = self.question.matching.unwrap_or(Matching::Literal);
-        // White space at the ends of what is looked for exactly is a part of it.
+        // In an exact search, white space at the ends belongs to the text.
         let is_exact = self.question.mode == Mode::Exact && matching != Matching::Word;
         let text = if is_exact { concept } else { trimmed(concept) }.to_owned();
         let ignore_accents = self.question.ignore_accents;
@@ -259,8 +259,8 @@ impl Ranker<'_> {
         Ok(())
     }
 
-    /// Returns the ids of the conversations of the scope's project or session, or of those that it
-    /// names, without those that another source has too; `None` for all.
+    /// Returns the ids of the conversations to search; `None` for all. The scope may name them directly or
+    /// by a project or session. Conversations that another source has too are left out.
     pub(super) fn conversations_of_origin(
         &self,
         source: &Source,
@@ -283,17 +283,17 @@ fn substring_match(matchers: &[Matchers], sketch: &Sketch, hit: Hit<'static>, sc
     Match { source, score, line, passage, is_title_only, copies: 1, hit }
 }
 
-/// Returns whether the text of a message contains a concept, and not only its title.
+/// Returns whether the text of a message contains a concept. The title does not count.
 fn is_in_text(matchers: &[Matchers], hit: &Hit<'_>) -> bool {
     matchers.iter().any(|concept| concept.accept_text(&hit.content))
 }
 
-/// Returns the first place of a concept in a text.
+/// Returns the range of the first occurrence of a concept in a text.
 fn span_of(text: &str, concept: &Matchers) -> Option<Range<usize>> {
     concept.first_spans(text, 1).into_iter().find(|span| !span.is_empty())
 }
 
-/// Returns the passage around the first of the concepts that is in a text.
+/// Returns the passage around the first concept that occurs in a text.
 fn passage_around(text: &str, concepts: &[Matchers]) -> String {
     let first = concepts.iter().find_map(|concept| span_of(text, concept));
     passage::around_span(text, first.unwrap_or(0..0))

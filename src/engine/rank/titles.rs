@@ -1,9 +1,9 @@
 //! Scores of conversations by their titles and summaries.
 //!
 //! ```text
-//! T(c) = the query's weight in the title, and 0.8 of its weight in the summary alone
+//! T(c) = the share of the query's weight in the title, plus 0.8 of the share only in the summary
 //! V(c) = nearness of the cosine of c
-//! score(c) = (1 - v) T(c) + v V(c);   v = 0.4; 0 by terms alone, 1 by meaning alone
+//! score(c) = (1 - v) T(c) + v V(c);   v = 0.4; 0 by terms alone, 1 by vectors alone
 //! ```
 //!
 //! v is smaller if the model does not know all words of the query.
@@ -26,10 +26,10 @@ use crate::{
     text::{summary::term_hash, words::Tokenizer},
 };
 
-/// The weight of the vector; terms have the rest.
+/// The share of vectors in the score. Terms have the rest.
 const VECTOR_SHARE: f32 = 0.4;
 
-/// How many of the nearest conversations nearness is measured among.
+/// Number of nearest conversations that define the scale of nearness.
 const MAX_TITLES: usize = 100;
 
 impl Ranker<'_> {
@@ -43,7 +43,7 @@ impl Ranker<'_> {
         let queries: Vec<TitleQuery<'_>> =
             found.concepts.iter().map(|concept| title_query(concept, with_terms)).collect();
         let mut conversations: Vec<ConversationPlace> = Vec::new();
-        // By concept, then by conversation.
+        // The outer vectors are by concept, the inner ones by conversation.
         let mut scores: Vec<Vec<f32>> = vec![Vec::new(); queries.len()];
         let mut cosines: Vec<Vec<f32>> = vec![Vec::new(); queries.len()];
         for (place, source) in found.sources.iter().enumerate() {
@@ -65,7 +65,7 @@ impl Ranker<'_> {
     }
 }
 
-/// Fuses the scores by terms with the cosines: the score of the formula above.
+/// Combines the scores by terms with the cosines, by the formula at the top of this file.
 fn add_vectors(query: &TitleQuery<'_>, scores: &mut [f32], cosines: &[f32]) {
     let mut best: Vec<f32> = cosines.iter().copied().filter(|cosine| *cosine > 0.0).collect();
     if best.is_empty() {
@@ -83,9 +83,9 @@ fn add_vectors(query: &TitleQuery<'_>, scores: &mut [f32], cosines: &[f32]) {
     }
 }
 
-/// Returns what titles and summaries are compared with.
+/// Returns the terms and the vector with which titles and summaries are compared.
 fn title_query(concept: &Concept, with_terms: bool) -> TitleQuery<'_> {
-    // A term that no message has may occur in a title; it is rare.
+    // A term that occurs in no message may occur in a title, and then it is rare.
     let rarest = concept.terms.iter().map(|term| term.weight).fold(1.0, f32::max);
     let is_known = |term: &String| concept.terms.iter().any(|known| known.term == *term);
     let others = Tokenizer::default().question(&concept.query.text).into_iter();

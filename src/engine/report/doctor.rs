@@ -1,6 +1,6 @@
-//! Examines everything that answers depend on, and says how to repair what is wrong.
+//! Checks everything that answers depend on, and says how to repair what is wrong.
 //!
-//! Invariant: changes nothing.
+//! Invariant: the checks change nothing.
 
 use std::{
     fs,
@@ -21,17 +21,17 @@ use crate::{
     text::{amount, shell::quoted},
 };
 
-/// How long SQLite may look for faults in one database, unless everything is to be examined.
+/// Time limit of SQLite's integrity check of one database, unless everything is to be checked.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// The least free space on the disk.
+/// Minimum free space on the disk, in bytes.
 const LEAST_FREE: u64 = 64 << 20;
 
-/// The size of an index, as a multiple of the size of its database.
+/// Assumed maximum size of an index, as a multiple of the size of its database.
 const INDEX_SHARE: u64 = 3;
 
-/// Examines folders, databases and indexes; `full` examines everything, however long that takes.
-/// `begin` is told what is examined next, where that takes a moment.
+/// Checks folders, databases and indexes. If `full` is set, checks everything without a time limit.
+/// Calls `begin` before each slow check, with its description.
 pub(crate) fn examine(
     sources: &Sources,
     full: bool,
@@ -95,7 +95,7 @@ impl Examination<'_> {
             }
         }
         let Some(free) = free_space(&index) else { return };
-        // An index that is not current is built again, beside the old one.
+        // An index that is not current is built again while the old one is still there.
         let here = present.iter().filter(|source| source.database().is_some());
         let needed = here.filter(|source| source.current_index(self.stop).is_err());
         let bytes = |source: &Source| source.store().bytes();
@@ -110,7 +110,7 @@ impl Examination<'_> {
         });
     }
 
-    /// Returns whether the database can be read.
+    /// Checks a database. Returns whether it can be read.
     fn examine_database(&mut self, source: &Source) -> bool {
         let about = || source.address().to_string();
         let Some(path) = source.database() else {
@@ -207,7 +207,7 @@ impl Examination<'_> {
                         format!("all {} bytes are as written", amount::grouped(bytes)),
                     ));
                 }
-                // A refresh replaced the snapshot meanwhile: that is no damage.
+                // A refresh replaced the snapshot during the check, so the error is no damage.
                 Err(_) if index_dir.current().as_ref() != Some(&current) => {}
                 Err(error) => {
                     self.report(Finding::wrong(
@@ -236,7 +236,7 @@ impl Examination<'_> {
         }
     }
 
-    /// Reports what the user excludes, and how much that is.
+    /// Reports the exclusions, and how many conversations they exclude.
     fn report_excluded(&mut self, present: &[Source]) {
         let config = &*self.sources.current_config();
         if config.exclude.is_empty() {
@@ -293,7 +293,7 @@ fn mend_of(error: &db::Error, path: &Path) -> &'static str {
     }
 }
 
-/// Returns why nothing can be written to a folder, which may not exist yet.
+/// Returns the reason why a folder cannot be written to. The folder may not exist yet.
 fn obstacle(folder: &Path) -> Option<String> {
     let there = folder.ancestors().find(|folder| folder.exists())?;
     if !there.is_dir() {

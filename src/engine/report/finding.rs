@@ -1,16 +1,16 @@
-//! What the doctor and the comparison of samples report.
+//! The findings of the doctor and of the comparison of samples.
 
 use serde::Serialize;
 
-/// The verdict on something that was examined.
+/// The verdict on one thing that the doctor checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Everything is right.
     Well,
-    /// A fact worth knowing; answers are right.
+    /// A fact that users should know. Answers are right.
     Note,
-    /// Something has to be repaired.
+    /// Something must be repaired.
     Wrong,
 }
 
@@ -19,11 +19,11 @@ pub enum Verdict {
 pub struct Finding {
     /// The verdict.
     pub verdict: Verdict,
-    /// What was examined, in a word or by its path.
+    /// The thing that was checked, as a word or a path.
     pub about: String,
-    /// What was found, in a sentence.
+    /// The finding, as a sentence.
     pub what: String,
-    /// How to repair it, usually a command.
+    /// Instructions for the repair, usually a command.
     pub mend: Option<String>,
 }
 

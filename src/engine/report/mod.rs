@@ -1,4 +1,4 @@
-//! Reports: what there is, how much of it, and what is wrong with it.
+//! Reports on the databases and indexes: their contents, sizes and faults.
 
 pub(crate) mod doctor;
 pub(crate) mod finding;
@@ -20,13 +20,13 @@ pub(crate) struct Reports<'a> {
 }
 
 impl Reports<'_> {
-    /// Returns what there is, and whether the indexes are current.
+    /// Returns the sources with their sizes, and whether their indexes are current.
     pub(crate) fn status(&self, stop: &Stop) -> status::Status {
         status::status(self.sources, stop)
     }
 
-    /// Returns how many messages the index of a source holds, and its bytes, words and vectors
-    /// included.
+    /// Returns the number of messages in a source's index, and its size in bytes with terms and
+    /// vectors.
     pub(crate) fn indexed(&self, source: &Source, stop: &Stop) -> (u64, u64) {
         if let Store::Cluster { cluster, .. } = source.store() {
             let Ok(view) = cluster.view(stop) else { return (0, 0) };
@@ -48,8 +48,8 @@ impl Reports<'_> {
         statistics::counted_by(self.sources, of, stop)
     }
 
-    /// Examines folders, databases and indexes; `full` examines everything, however long it takes.
-    /// `begin` is told what is examined next, where that takes a moment.
+    /// Checks folders, databases and indexes. If `full` is set, checks everything without a time limit.
+    /// Calls `begin` before each slow check, with its description.
     pub(crate) fn examine(
         &self,
         full: bool,

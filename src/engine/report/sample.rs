@@ -1,5 +1,5 @@
-//! Compares a sample of an index with its database: messages in both directions, and answers of the
-//! index with answers of `LIKE`.
+//! Compares a sample of an index with its database. Compares messages in both directions, and answers of
+//! the index with answers of `LIKE`.
 
 use std::{
     collections::HashMap,
@@ -16,27 +16,27 @@ use crate::{
     model::{Hit, Request, Stop},
 };
 
-/// Messages that are compared in each direction.
+/// Number of messages that are compared in each direction.
 const MESSAGES: usize = 200;
 
-/// Queries that both the index and LIKE answer, to compare the answers.
+/// Number of queries whose answers from the index and from LIKE are compared.
 const QUERIES: usize = 8;
 
-/// The time after which no further query begins, unless everything is to be examined.
+/// Time after which no further query begins, unless all queries are requested.
 const MAX_COMPARING: Duration = Duration::from_millis(1_200);
 
-/// The longest time for all queries together.
+/// Time limit of all queries together.
 const MAX_WAIT: Duration = Duration::from_secs(15);
 
-/// The most hits that are compared.
+/// Number of hits per query that are compared.
 const HITS: usize = 50;
 
 /// How to repair an index that differs from its database.
 const MEND: &str = "verbatim reindex --full, and please report it";
 
-/// Compares a current index with its database. Reports nothing if the database changed meanwhile.
+/// Compares a current index with its database. Reports nothing if the database changes meanwhile.
 ///
-/// Compares all queries if `full`, else as many as take a moment. `begin` is told what comes next.
+/// If `full` is set, compares all queries, else only for a moment. Calls `begin` before each step.
 pub(crate) fn compare(
     source: &Source,
     snapshot: &Snapshot,
@@ -78,7 +78,7 @@ pub(crate) fn compare(
     vec![Finding::wrong(about, what, MEND)]
 }
 
-/// Returns how many messages a sample has, and which of them differ between index and database.
+/// Returns the number of sampled messages, and those that differ between the index and the database.
 fn messages(
     source: &Source,
     snapshot: &Snapshot,
@@ -103,7 +103,7 @@ fn messages(
         for (key, doc_id) in doc_id_of {
             let mut is_long = false;
             let stored = feed.message(key, |row| {
-                // A long text is compared with the index where it lies.
+                // A long text is compared on disk, because it may not fit into memory.
                 let known = doc_id.map(|doc_id| snapshot.stored(doc_id));
                 is_long = row
                     .long
@@ -131,7 +131,7 @@ fn messages(
     })
 }
 
-/// Returns short substrings of messages, different ones at every call.
+/// Returns short substrings of random messages.
 fn queries(snapshot: &Snapshot) -> Vec<String> {
     if snapshot.max_doc() == 0 {
         return Vec::new();
@@ -155,7 +155,7 @@ fn queries(snapshot: &Snapshot) -> Vec<String> {
 fn query_twice(source: &Source, query: &str, stop: &Stop) -> Option<bool> {
     let request = Request { text: query.to_owned(), limit: Some(HITS), ..Request::default() };
     let until = stop.within(MAX_WAIT / QUERIES as u32);
-    // Hashes, because the contents of hits may be too long for memory.
+    // Hashes of hits are compared, because the texts may be too long for memory.
     let state = RandomState::new();
     let hash = |hit: Hit<'_>| {
         let names = (&*hit.message_id, &*hit.conversation_id, &*hit.title, &*hit.role);

@@ -11,34 +11,34 @@ use crate::{
     text::date,
 };
 
-/// The month of messages that have no time.
+/// The label in place of a month for messages without a time.
 const NO_TIME: &str = "no time";
 
 /// Numbers of messages, counted in several ways.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Messages in conversations.
+    /// Number of messages in conversations.
     pub messages: u64,
-    /// Conversations that have messages.
+    /// Number of conversations that have messages.
     pub conversations: usize,
-    /// When the first message was written.
+    /// The time of the first message.
     pub first: Option<Instant>,
-    /// When the last message was written.
+    /// The time of the last message.
     pub last: Option<Instant>,
-    /// By month, as `2025-01`.
+    /// Numbers of messages by month, with keys such as `2025-01`.
     pub months: BTreeMap<String, u64>,
-    /// By role.
+    /// Numbers of messages by role.
     pub roles: BTreeMap<String, u64>,
-    /// By source.
+    /// Numbers of messages by source.
     pub sources: BTreeMap<String, u64>,
-    /// By the model that wrote them, as far as the sources say.
+    /// Numbers of messages by the model that wrote them, if the source names the model.
     pub models: BTreeMap<String, u64>,
     pub(crate) by_conversation: Vec<(SourceKind, HashMap<String, u64>)>,
-    /// The notes about everything that was left out.
+    /// Notes about messages that were not counted.
     pub(crate) notes: Vec<Note>,
 }
 
-/// Counts the messages in a scope; `day` returns the day of a time, counted from 1970-01-01.
+/// Counts the messages in a scope. `day` returns the day of a time, counted from 1970-01-01.
 pub(crate) fn tally(
     sources: &Sources,
     scope: &Scope,
@@ -70,7 +70,7 @@ pub(crate) fn tally(
     Ok(tally)
 }
 
-/// Counts the messages that have a time by the number that `of` gives it.
+/// Counts the messages with a time by the number that `of` computes from the time.
 pub(crate) fn counted_by(
     sources: &Sources,
     of: &dyn Fn(Instant) -> i64,
@@ -92,7 +92,7 @@ fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     [one, other].into_iter().flatten().min()
 }
 
-/// Returns the month of a day that is counted from 1970-01-01, as `2025-01`; years may have more
+/// Returns the month of a day that is counted from 1970-01-01, such as `2025-01`. Years may have more
 /// digits.
 fn month_of(day: Option<i64>) -> String {
     /// Seconds in a day.

@@ -23,10 +23,10 @@ use crate::{
     model::{Instant, Origin, Stop},
 };
 
-/// The longest time to count a database that has no current index.
+/// Time limit for counting a database without a current index.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// The status of everything.
+/// The status of the home folder and all sources.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Status {
     /// The home folder.
@@ -35,13 +35,13 @@ pub(crate) struct Status {
     pub index: PathBuf,
     /// The sources whose databases exist.
     pub sources: Vec<SourceStatus>,
-    /// Why there is no export, if there is none.
+    /// The reason why there is no export, if there is none.
     pub missing: Option<String>,
     /// The working folder's `db/`, if the searched database is in it.
     pub local: Option<PathBuf>,
     /// The projects and folders that the user excludes.
     pub exclude: Vec<String>,
-    /// How many conversations were forgotten, or why that is not known.
+    /// The number of forgotten conversations, or why it is not known.
     #[serde(serialize_with = "as_number")]
     pub forgotten: Result<usize, String>,
     /// Exports in `db/` that are newer than the searched database and were not imported.
@@ -53,40 +53,40 @@ pub(crate) struct Status {
 pub struct SourceStatus {
     /// The kind of the source: `export`, `archive` or `threads`.
     pub source: &'static str,
-    /// Where the source is stored.
+    /// The place where the source is stored.
     pub database: StoreAddress,
     /// Other databases in `db/`, which are not searched. Empty if the user named the database.
     pub passed_over: Vec<PathBuf>,
-    /// The size of the database and its log, in bytes.
+    /// The size of the database and its write-ahead log, in bytes.
     pub bytes: u64,
-    /// When the database was last written to, in seconds since 1970.
+    /// The time when the database was last written to, in seconds since 1970.
     pub changed: Option<u64>,
     /// The number of conversations of the source, if they could be counted in time.
     pub conversations: Option<u64>,
     /// The number of messages of the source, if they could be counted in time.
     pub messages: Option<u64>,
-    /// How many conversations are kept although the files of their transcripts are gone.
+    /// The number of stored conversations whose transcript files are gone.
     pub kept: usize,
-    /// What could not be read of the transcripts, a sentence each.
+    /// The parts of transcripts that could not be read, one sentence each.
     pub partly_read: Vec<String>,
-    /// When the first message was written, ISO 8601.
+    /// The time of the first message, in ISO 8601.
     pub first: Option<String>,
-    /// When the last message was written.
+    /// The time of the last message, in ISO 8601.
     pub last: Option<String>,
-    /// Conversations of excluded projects and folders, which are in no answer; or why their number is
-    /// not known.
+    /// The number of conversations in excluded projects and folders, which no answer shows; or why the
+    /// number is not known.
     #[serde(serialize_with = "as_number")]
     pub excluded: Result<usize, String>,
-    /// Why the database cannot be read, if it cannot.
+    /// The reason why the database cannot be read, if it cannot.
     pub error: Option<String>,
     /// The index of the source, if there is one.
     pub generation: Option<SnapshotStatus>,
-    /// Why `LIKE` answers and not the index; `None` if the index answers.
+    /// The reason why `LIKE` answers and not the index; `None` if the index answers.
     #[serde(serialize_with = "as_text")]
     pub by_like: Option<FallbackReason>,
     /// The process that is refreshing the index now.
     pub at_work: Option<Activity>,
-    /// The last refresh.
+    /// The last refresh of the index.
     pub refreshed: Option<Last>,
 }
 
@@ -97,7 +97,7 @@ fn as_text<S: Serializer>(
     reason.as_ref().map(ToString::to_string).serialize(serializer)
 }
 
-/// Writes a number that is not known as null.
+/// Serializes an unknown number as null.
 fn as_number<S: Serializer>(
     number: &Result<usize, String>,
     serializer: S,
@@ -116,17 +116,17 @@ pub struct SnapshotStatus {
     pub current: bool,
     /// The number of messages in the index.
     pub messages: u32,
-    /// By segment: how many messages it holds, and how many of them are deleted.
+    /// For each segment, the number of its messages, and how many of them are deleted.
     pub parts: Vec<(u32, u32)>,
-    /// The bytes of text in the index.
+    /// The size of the texts in the index, in bytes.
     pub text_bytes: u64,
-    /// The bytes of the index's files, terms and vectors included.
+    /// The size of the index's files, with terms and vectors, in bytes.
     pub bytes: u64,
-    /// The files besides the grams that all segments have: `words`, `vectors`.
+    /// The additional files that all segments have: `words`, `vectors`.
     pub derived: Vec<String>,
 }
 
-/// Returns what there is. That takes milliseconds if the indexes are current.
+/// Returns the status. It takes milliseconds if the indexes are current.
 pub(crate) fn status(sources: &Sources, stop: &Stop) -> Status {
     let config = &*sources.current_config();
     let present = sources.present();
@@ -195,7 +195,7 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
     status
 }
 
-/// Returns how many conversations of a source are excluded, stored or not.
+/// Returns the number of excluded conversations of a source, whether they are stored or not.
 pub(crate) fn excluded(config: &Config, source: &Source, stop: &Stop) -> Result<usize, Error> {
     if !source.may_exclude() {
         return Ok(0);
@@ -207,7 +207,7 @@ pub(crate) fn excluded(config: &Config, source: &Source, stop: &Stop) -> Result<
     Ok(stored + withheld.iter().filter(is_excluded).count())
 }
 
-/// Counts the conversations and messages of a source that is in no database.
+/// Counts the conversations and messages of a source that is not in a database, with a time limit.
 fn count_by_reader(status: &mut SourceStatus, source: &Source, stop: &Stop) {
     let in_time = stop.within(MAX_WAIT);
     let reader = source.reader(&in_time);
@@ -295,14 +295,14 @@ pub(crate) fn size_of(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Returns the path with a suffix after its file name.
+/// Returns the path with a suffix added to its file name.
 pub(crate) fn suffixed(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// Returns how long ago a moment was; `moment` is in seconds since 1970.
+/// Returns the time since `moment`, which is in seconds since 1970.
 pub fn ago(moment: u64) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.saturating_sub(Duration::from_secs(moment))

@@ -41,7 +41,7 @@ impl AttachmentFiles {
     }
 
     pub(crate) fn open(&self, file: &Attachment) -> Result<File, Error> {
-        // A content is the same in both stores: its hash names it.
+        // Files with the same hash have the same content, so either store will do.
         match self.of_transcripts.has(file) {
             true => self.of_transcripts.open(file),
             false => self.imported.open(file),

@@ -1,8 +1,8 @@
-//! The conversations of a snapshot: when they took place, and their messages in reading order.
+//! The conversations of a snapshot, with their times and their messages in reading order.
 //!
-//! A catalogue is made in memory from the snapshot's fast fields. That reads no text, and takes at
-//! most eight bytes a message. Reading order depends on positions, which are stored with the texts,
-//! so a conversation is put in order when it is first read.
+//! A catalogue is built in memory from the snapshot's fast fields. Building it reads no texts, and needs
+//! at most eight bytes per message. Reading order depends on positions, which are stored with the texts,
+//! so the messages of a conversation are sorted when it is first read.
 
 use std::{
     collections::HashMap,
@@ -33,18 +33,18 @@ const DELETED: u32 = u32::MAX;
 pub(crate) struct Catalogue {
     kind: SourceKind,
     snapshot: Arc<Snapshot>,
-    /// Latest activity first; conversations without a time last; equal ones by id.
+    /// The conversations, latest activity first, then by id. Those without a time are last.
     conversations: Vec<Listed>,
     /// For each doc id, the number of the conversation, or [`DELETED`].
     conversation_of: Vec<u32>,
-    /// The doc ids of one conversation after the other, oldest message first; made when they are
-    /// needed.
+    /// The doc ids of all conversations, one conversation after the other, oldest message first; built
+    /// at the first use.
     doc_ids: OnceLock<Vec<u32>>,
-    /// The ids in sorted order; made when they are needed.
+    /// The ids in sorted order; built at the first use.
     sorted_ids: OnceLock<SortedIds>,
-    /// The origins of conversations, once they were read.
+    /// The cached origins of conversations.
     origins: Mutex<Option<Arc<Origins>>>,
-    /// The features of the summaries, once they were requested.
+    /// The cached features of the summaries.
     pub(super) features: Mutex<Option<Arc<SummaryFeatures>>>,
 }
 
@@ -59,11 +59,11 @@ pub(crate) struct Listed {
     pub(crate) begun: Option<Instant>,
     /// The time of the conversation's last message.
     pub(crate) last: Option<Instant>,
-    /// The place of the conversation's first doc id in [`Catalogue::doc_ids`], and their number.
+    /// The position of the conversation's first doc id in [`Catalogue::doc_ids`]; `turns` ids follow.
     first_doc: u32,
     turns: u32,
     reading: OnceLock<CatalogueReading>,
-    /// The conversation's summary, once it was requested.
+    /// The cached summary of the conversation.
     pub(super) summary: OnceLock<Summary>,
 }
 
@@ -103,7 +103,7 @@ impl Listed {
 }
 
 impl Catalogue {
-    /// Makes the catalogue of a snapshot of a source's index.
+    /// Builds the catalogue of a snapshot.
     pub(crate) fn of(kind: SourceKind, snapshot: Arc<Snapshot>) -> Catalogue {
         let (unsorted, mut conversation_of) = collect(&snapshot);
         let (mut conversations, place_of) = sort_by_activity(unsorted);
@@ -135,7 +135,7 @@ impl Catalogue {
         &self.snapshot
     }
 
-    /// Every conversation that has messages, latest activity first. Its place is its number.
+    /// Returns the conversations with messages, latest activity first. A position is a conversation's number.
     pub(crate) fn conversations(&self) -> &[Listed] {
         &self.conversations
     }
@@ -145,7 +145,7 @@ impl Catalogue {
         self.sorted_ids().find(id, |number| &self.conversations[number as usize].id)
     }
 
-    /// Does as [`Listing::shared_start`](super::reader::Listing::shared_start) does.
+    /// Does the same as [`Listing::shared_start`](super::reader::Listing::shared_start).
     pub(crate) fn shared_start(&self, id: &str) -> usize {
         self.sorted_ids().shared_start(id, |number| &self.conversations[number as usize].id)
     }
@@ -160,7 +160,7 @@ impl Catalogue {
         self.conversation_of.get(doc_id as usize).copied().filter(|number| *number != DELETED)
     }
 
-    /// Returns the doc ids of a conversation that are not deleted, in no particular order.
+    /// Returns the doc ids of a conversation without deleted messages, in no particular order.
     pub(crate) fn doc_ids(&self, conversation: u32) -> &[u32] {
         let listed = &self.conversations[conversation as usize];
         let start = listed.first_doc as usize;
@@ -172,7 +172,7 @@ impl Catalogue {
         let mut next: Vec<u32> = self.conversations.iter().map(|listed| listed.first_doc).collect();
         let mut doc_ids = vec![0; self.conversations.iter().map(|it| it.turns as usize).sum()];
         for segment in self.snapshot.segments() {
-            // Doc ids are newest first, so that backwards the oldest comes first.
+            // Doc ids begin with the newest message, so the loop runs backwards to begin with the oldest.
             for doc_id in segment.doc_ids.rev() {
                 let number = self.conversation_of[doc_id as usize];
                 if number != DELETED {
@@ -185,8 +185,8 @@ impl Catalogue {
         doc_ids
     }
 
-    /// Returns the doc ids of a conversation in reading order: by position, then by time, then in
-    /// the order of their rows in the database.
+    /// Returns the doc ids of a conversation in reading order: sorted by position, then by time, then by
+    /// row in the database.
     pub(crate) fn reading(&self, conversation: u32) -> &[u32] {
         &self.in_order(conversation).order
     }
@@ -237,15 +237,15 @@ impl Catalogue {
     fn in_order(&self, conversation: u32) -> &CatalogueReading {
         self.conversations[conversation as usize].reading.get_or_init(|| {
             let snapshot = &self.snapshot;
-            // One segment already has messages of equal positions and times in the order of their
-            // rows. A later segment may have earlier rows than the segments before it.
+            // A single segment already sorts messages of equal position and time by their rows. With several
+            // segments, a later segment may have rows that come before those of an earlier segment.
             let is_one_segment = snapshot.segments().len() == 1;
             let row = |doc_id| if is_one_segment { 0 } else { snapshot.key(doc_id) };
             let key = |doc_id: u32| {
                 (snapshot.position(doc_id), snapshot.time(doc_id), row(doc_id), doc_id)
             };
             let mut keyed: Vec<_> = self.doc_ids(conversation).iter().copied().map(key).collect();
-            // A stable sort: messages with equal keys stay in the order of their segment.
+            // The sort is stable, so messages with equal keys stay in the order of their segment.
             keyed.sort_by_key(|(position, time, row, _)| (*position, *time, *row));
             let order: Vec<u32> = keyed.into_iter().map(|(.., doc_id)| doc_id).collect();
             let mut turns: Vec<(u32, u32)> = order.iter().copied().zip(0..).collect();
@@ -263,7 +263,7 @@ fn collect(snapshot: &Snapshot) -> (Vec<Listed>, Vec<u32>) {
     let mut by_name: HashMap<String, u32> = HashMap::new();
     let segments = snapshot.segments();
     for segment in &segments {
-        // For each conversation number of the segment, the place in the catalogue.
+        // Positions in the catalogue, by the segment's own numbers of conversations.
         let mut places: Vec<u32> = Vec::new();
         for doc_id in segment.doc_ids.clone().filter(|doc_id| snapshot.is_alive(*doc_id)) {
             let number = snapshot.conversation(doc_id) as usize;
@@ -276,7 +276,7 @@ fn collect(snapshot: &Snapshot) -> (Vec<Listed>, Vec<u32>) {
                 let known = by_name.get(&id).copied();
                 places[number] = known.unwrap_or(conversations.len() as u32);
                 match known {
-                    // A later segment has the later title.
+                    // The title in the last segment is the current title.
                     Some(place) => conversations[place as usize].title = title,
                     None => conversations.push(Listed::new(id, title)),
                 }
@@ -284,7 +284,7 @@ fn collect(snapshot: &Snapshot) -> (Vec<Listed>, Vec<u32>) {
             conversation_of[doc_id as usize] = places[number];
             conversations[places[number] as usize].count(snapshot.time(doc_id));
         }
-        // No segment has a conversation twice, so that a single segment needs no names.
+        // A segment has each conversation only once, so names are needed only for several segments.
         if segments.len() > 1 {
             let new = conversations.iter().zip(0..).skip(by_name.len());
             by_name.extend(new.map(|(listed, place)| (listed.id.clone(), place)));
@@ -293,7 +293,7 @@ fn collect(snapshot: &Snapshot) -> (Vec<Listed>, Vec<u32>) {
     (conversations, conversation_of)
 }
 
-/// Sorts conversations, latest activity first; returns also the new place of each old one.
+/// Sorts conversations by latest activity, newest first. Returns also the new position of each.
 fn sort_by_activity(conversations: Vec<Listed>) -> (Vec<Listed>, Vec<u32>) {
     let mut order: Vec<u32> = (0..conversations.len() as u32).collect();
     let listed = |place: &u32| &conversations[*place as usize];

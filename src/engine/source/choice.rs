@@ -1,5 +1,5 @@
-//! Chooses the reader of a source: the index if it is current, else `LIKE`. The reader of an index itself
-//! hands over to `LIKE` what the index cannot answer.
+//! Chooses the reader of a source: the index if it is current, else `LIKE`. If the index cannot answer a
+//! request, the reader of the index lets `LIKE` answer.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -29,13 +29,13 @@ use crate::{
 pub(crate) type AggregatedTexts<T> = (Arc<Snapshot>, Vec<(usize, T)>);
 
 impl Source {
-    /// Returns the best reader of the state that the source is in now: the index if it is current,
-    /// else the database itself. Transcripts of which another source has a newer state are left out.
+    /// Returns the best reader for the current state of the source: the index if it is current, else
+    /// the database. Leaves out transcripts that are newer in another source.
     pub fn reader(&self, stop: &Stop) -> Arc<dyn Reader> {
         self.visible(self.whole_reader(stop))
     }
 
-    /// Does as [`Source::reader`] does, and leaves out nothing.
+    /// Does the same as [`Source::reader`], but leaves out nothing.
     pub(crate) fn whole_reader(&self, stop: &Stop) -> Arc<dyn Reader> {
         match self.store() {
             Store::Cluster { cluster, .. } => Arc::new(self.cluster_reader(cluster)),
@@ -46,7 +46,7 @@ impl Source {
         }
     }
 
-    /// Returns a reader that leaves out what answers must not have.
+    /// Wraps a reader so that it leaves out conversations that answers must not show.
     fn visible(&self, reader: Arc<dyn Reader>) -> Arc<dyn Reader> {
         match self.may_leave_out() {
             true => Arc::new(HidingReader::new(self.clone(), reader)),
@@ -54,10 +54,10 @@ impl Source {
         }
     }
 
-    /// Hands the messages that match a request to `sink`, newest first, until it breaks off.
+    /// Passes the messages that match a request to `sink`, newest first, until the sink breaks off.
     ///
-    /// By default the hits are those of SQLite's `LIKE '%text%'` over contents and titles, whichever reader
-    /// finds them. An index that turns out to be damaged while it is read gives way to `LIKE`.
+    /// By default the hits are those of SQLite's `LIKE '%text%'` over contents and titles. If the index turns
+    /// out to be damaged during the search, `LIKE` takes over.
     pub fn search(
         &self,
         request: &Request,
@@ -100,7 +100,7 @@ impl Source {
         Some((snapshot, done.ok()?.ok().filter(|_| is_sound)?))
     }
 
-    /// Does as [`Source::search`] does, and hands over copies of the hits.
+    /// Does the same as [`Source::search`], but passes copies of the hits to `show`.
     pub fn exact(
         &self,
         request: &Request,
@@ -110,8 +110,8 @@ impl Source {
         self.search(request, stop, &mut Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show))
     }
 
-    /// Returns the reader of the index in use, even if it is out of date; of a store that is no database,
-    /// its reader.
+    /// Returns the reader of the latest index, even if the index is outdated. For a source that is not in a
+    /// database, returns its reader.
     pub(crate) fn latest_reader(&self, stop: &Stop) -> Option<Arc<dyn Reader>> {
         if self.database().is_none() {
             return Some(self.reader(stop));
@@ -122,12 +122,12 @@ impl Source {
 }
 
 impl Source {
-    /// Returns what is known of a conversation; `None` if none of that id has messages.
+    /// Returns the description of a conversation; `None` if no conversation with this id has messages.
     pub(crate) fn about(&self, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
         about(&*self.reader(stop), id, stop)
     }
 
-    /// Opens a conversation; `None` if none of that id has messages.
+    /// Opens a conversation; `None` if no conversation with this id has messages.
     pub(crate) fn session(
         &self,
         id: &str,
@@ -141,8 +141,8 @@ impl Source {
 }
 
 impl Sources {
-    /// Returns what is known of a conversation; `None` if the source has no conversation of that id
-    /// that has messages.
+    /// Returns the description of a conversation; `None` if the source has no conversation with this id
+    /// and messages.
     pub(crate) fn about(
         &self,
         kind: SourceKind,
@@ -154,7 +154,7 @@ impl Sources {
     }
 }
 
-/// Returns what a reader knows of a conversation.
+/// Returns the description of a conversation from a reader.
 fn about(reader: &dyn Reader, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
     let scope = Scope { conversation: Some(id.to_owned()), ..Scope::default() };
     let listing = reader.list(&scope, stop)?;

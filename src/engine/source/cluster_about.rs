@@ -1,4 +1,4 @@
-//! What the list of conversations of a cluster says of them.
+//! Reads descriptions from the list of conversations in a cluster.
 
 use super::{
     catalogue::Origins,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::cluster::{ClusterConversation, View};
 
-/// The kind of source that a cluster holds.
+/// The kind of a source in a cluster.
 pub(super) const KIND: SourceKind = SourceKind::Export;
 
 /// Returns the places of the conversations that are in a scope, latest activity first.
@@ -31,7 +31,7 @@ pub(super) fn origins(view: &View) -> Origins {
     all.filter_map(|it| Some((it.stored.id.clone(), it.stored.origin.clone()?))).collect()
 }
 
-/// Returns everything that is known of a conversation. As in databases of exports, no origin is shown.
+/// Returns the description of a conversation. As for exports in databases, it has no origin.
 pub(super) fn about(it: &ClusterConversation) -> About {
     About {
         source: KIND,

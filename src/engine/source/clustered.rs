@@ -1,4 +1,4 @@
-//! The reader that asks a cluster.
+//! The reader of an index in a cluster.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -25,16 +25,16 @@ use crate::{
     model::{Hit, Instant, Matching, Origin, Provenance, Request, Stop},
 };
 
-/// The reader of an index in a cluster. It answers from the state of its first question.
+/// The reader of an index in a cluster. All its answers show the state at its first question.
 pub(super) struct ClusterReader {
     cluster: Arc<Cluster>,
-    /// The model that questions are turned into vectors by.
+    /// The model that encodes questions as vectors.
     model: Model,
     view: Mutex<Option<Arc<View>>>,
 }
 
 impl ClusterReader {
-    /// Returns a reader; nothing is asked before the first question.
+    /// Returns a reader. It sends no request before the first question.
     pub(super) fn new(cluster: Arc<Cluster>, model: &Model) -> ClusterReader {
         ClusterReader { cluster, model: model.clone(), view: Mutex::default() }
     }
@@ -68,7 +68,7 @@ impl Reader for ClusterReader {
                 }
                 Taken::End => sink.confirm(stop),
             });
-        // The sink may have broken off only because of the stop.
+        // If the work was stopped, the search may have broken off for this reason.
         if stop.requested() {
             sink.discard();
             return Err(db::Error::Stopped.into());
@@ -141,7 +141,7 @@ impl Reader for ClusterReader {
 
 struct ClusterListing {
     view: Arc<View>,
-    /// Places of conversations in the view.
+    /// Positions of the listed conversations in the view.
     found: Vec<usize>,
 }
 
@@ -165,7 +165,7 @@ impl Listing for ClusterListing {
         (&it.stored.id, &it.title)
     }
 
-    /// As databases of exports do, it shows no origins.
+    /// Returns `None`, because conversations of exports show no origin.
     fn origin(&self, _: usize) -> Option<&Origin> {
         None
     }
@@ -199,7 +199,7 @@ pub(super) fn models(
     Ok(all.filter(|(_, models): &(String, Vec<String>)| !models.is_empty()).collect())
 }
 
-/// Returns which services conversations of a cluster are from, by id.
+/// Returns the services that conversations of a cluster are from, by conversation id.
 pub(super) fn provenance(
     cluster: &Cluster,
     ids: Option<&[&str]>,
@@ -215,20 +215,20 @@ pub(super) fn provenance(
     })
 }
 
-/// Reads the messages of a cluster for ranking. Only those that have one of some words come with their
-/// texts.
+/// A scan of the messages in a cluster for ranking. Only messages that contain one of the words come with
+/// their texts.
 pub(crate) struct ClusterScan<'a> {
     cluster: &'a Cluster,
     view: Arc<View>,
     words: Vec<String>,
     filter: ScanFilter<'a>,
     stop: &'a Stop,
-    /// The names of the documents that were scanned, by the numbers of their places.
+    /// The names of the scanned documents, by the numbers of their places.
     names: Vec<String>,
 }
 
 impl<'a> ClusterScan<'a> {
-    /// Opens the state that the index is in now, to scan the messages that pass a filter for words.
+    /// Opens the current state of the index. The scan reads messages that pass `filter`.
     pub(crate) fn open(
         cluster: &'a Cluster,
         words: Vec<String>,
@@ -272,7 +272,7 @@ impl<'a> ClusterScan<'a> {
                 ControlFlow::Continue(())
             })?;
         }
-        // The others are counted, so that it is known how rare the words are.
+        // Messages without the words are passed on without text, because they count for the IDF.
         self.view.tallies(self.cluster.client()?, self.stop, &mut |it, messages| {
             let conversation = it.stored.id.as_str();
             let role = |at: u32| it.roles.get(at as usize).map_or("", String::as_str);

@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 use super::{catalogue::Origins, kind::SourceKind, reader::Counts, scope::Scope};
 use crate::{db::tally::MessageFacts, model::Instant};
 
-/// The seconds of a quarter of an hour. Clocks are moved, and days begin, at its ends.
+/// Seconds in a quarter of an hour. In every time zone, days and clock changes begin at a full quarter.
 const QUARTER: i64 = 15 * 60;
 
-/// Counts messages one by one.
+/// Counter of messages, which takes one message at a time.
 pub(super) struct Counter<'a> {
     kind: SourceKind,
     scope: &'a Scope,
     origins: Option<&'a Origins>,
     day: &'a dyn Fn(Instant) -> i64,
-    /// A list, because it is faster than a map for a few roles.
+    /// Counts by role. It is a list, because a list is faster than a map for a few roles.
     roles: Vec<(String, u64)>,
-    /// The quarter of an hour that was counted last, and its day if it has only one.
+    /// The last counted quarter of an hour with its day; `None` if a day ends within the quarter.
     quarter: Option<(i64, i64)>,
     counts: Counts,
 }
 
 impl<'a> Counter<'a> {
-    /// Returns a counter of the messages in a scope; `day` returns the day of a time.
+    /// Returns a counter for the messages in a scope. `day` returns the day of a time.
     pub(super) fn new(
         kind: SourceKind,
         scope: &'a Scope,
@@ -49,7 +49,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Counts a message that is in the scope, but not for its conversation.
+    /// Counts a message in the scope by role and time, but not by conversation.
     pub(super) fn add(&mut self, role: &str, time: Option<Instant>) {
         match self.roles.iter_mut().find(|(name, _)| name == role) {
             Some((_, count)) => *count += 1,
@@ -64,8 +64,8 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Returns the day of a time. The messages of a conversation are close together, and a time zone
-    /// costs much more than a comparison.
+    /// Returns the day of a time. Remembers the last quarter of an hour, because messages are close
+    /// together and computing with time zones is slow.
     fn day_of(&mut self, time: Instant) -> i64 {
         let quarter = time.seconds.div_euclid(QUARTER);
         if let Some((known, day)) = self.quarter
@@ -82,7 +82,7 @@ impl<'a> Counter<'a> {
         day
     }
 
-    /// Counts messages of a conversation.
+    /// Adds to the number of messages of a conversation.
     pub(super) fn add_to_conversation(&mut self, id: &str, messages: u64) {
         match self.counts.conversations.get_mut(id) {
             Some(count) => *count += messages,

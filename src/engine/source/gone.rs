@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Source {
-    /// Returns those of some messages of a snapshot that the database no longer has as they are in
-    /// the snapshot.
+    /// Returns those of the given messages of a snapshot that were deleted from the database or changed
+    /// in it.
     pub(crate) fn gone(
         &self,
         snapshot: &Snapshot,

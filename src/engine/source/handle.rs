@@ -1,4 +1,4 @@
-//! The index of a source: opened once, and compared with the database before every answer.
+//! The index of a source. It is opened once, and its state is compared with the database at each question.
 
 use std::{fmt, path::Path, sync::Arc};
 
@@ -12,14 +12,14 @@ use crate::{
 pub enum FallbackReason {
     /// This database has no index.
     NoIndex,
-    /// The index holds another state of the database.
+    /// The index is of another state of the database.
     Stale,
-    /// The index cannot be read; the reason.
+    /// The index cannot be read. The text is the error.
     Unreadable(String),
-    /// The request asks for an empty role, or for one with a replacement character.
+    /// The request is for an empty role, or for a role with a replacement character.
     EmptyRole,
-    /// The request names roles, and their column compares in a way of its own: it has another
-    /// collation than BINARY or a numeric type.
+    /// The request names roles, and the column `role` has another collation than BINARY or a numeric
+    /// type, so that SQLite compares roles in another way than the index.
     RoleColumn,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct IndexHandle {
     index_dir: IndexDir,
     stamp: CommitStamp,
     pub(super) opened: Result<(Arc<Snapshot>, State), FallbackReason>,
-    /// The call that found the snapshot current.
+    /// The number of the call that found the snapshot to be current.
     current_for: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl IndexHandle {
             None => Err(FallbackReason::NoIndex),
             Some(Err(error)) => Err(FallbackReason::Unreadable(error.to_string())),
             Some(Ok(snapshot)) => {
-                // The default state equals no state that a database can be in.
+                // The default state differs from the state of any database.
                 let state = snapshot.state().parse().unwrap_or_default();
                 Ok((snapshot, state))
             }
@@ -65,8 +65,8 @@ impl IndexHandle {
         Ok(IndexHandle { probe, index_dir, stamp, opened, current_for: None })
     }
 
-    /// Returns the snapshot if it holds the current state of the database; `None` if the handle
-    /// itself is out of date and has to be opened again. Looks once for each call.
+    /// Returns the snapshot if it holds the current state of the database; `None` if the handle is
+    /// outdated and must be reopened. Checks only once per call.
     pub(super) fn snapshot(
         &mut self,
         path: &Path,

@@ -1,10 +1,10 @@
-//! Which conversations answers leave out, because another source has a newer state of them.
+//! Finds the conversations that answers leave out, because another source has a newer state of them.
 //!
 //! A transcript may be in two sources: the transcript store follows its file, and an import may have
-//! copied it into a database. Answers about all sources have it once: of two conversations of one id
-//! that are transcripts, the one that changed last; if both did, the one that is followed. A transcript
-//! whose file is in none of the configured folders is left out too: another configuration of the same
-//! home follows it. A source that is asked alone leaves out only these.
+//! copied it into a database. Answers about all sources show it once, in the state that changed last. If
+//! both states are equally new, they show the transcript store's. A transcript whose file is in none of
+//! the configured folders is left out too, because another configuration of the same home follows it. A
+//! search of a single source leaves out only these.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,33 +22,33 @@ use crate::{
 /// Ids of conversations.
 pub(crate) type Ids = Arc<HashSet<String>>;
 
-/// The path and the state of a database; `None` if there is none.
+/// The path and the state of a database; `None` if there is no database.
 type Seen = Option<(PathBuf, State)>;
 
-/// The conversations that are left out, of the states of the databases that were seen last.
+/// The cached conversations to leave out, with the states of the databases for which they are valid.
 #[derive(Debug, Default)]
 pub(super) struct HiddenIds(Mutex<Option<Known>>);
 
 #[derive(Debug)]
 struct Known {
-    /// The transcript store and the export.
+    /// The states of the transcript store and of the export.
     of: [Seen; 2],
     hidden: HiddenOf,
 }
 
-/// The conversations that are left out.
+/// The conversations that answers leave out.
 #[derive(Clone, Debug)]
 pub(super) struct HiddenOf {
     /// The conversations of the transcript store whose files are in none of the configured folders.
     pub(super) elsewhere: Ids,
-    /// The conversations of the transcript store that are left out, with the ones in `elsewhere`.
+    /// The conversations of the transcript store that are left out, including those in `elsewhere`.
     pub(super) in_store: Ids,
     pub(super) in_export: Ids,
 }
 
 impl HiddenIds {
-    /// Returns the conversations that are left out; `None` if there is no transcript store, or if one
-    /// of the databases cannot be read.
+    /// Returns the conversations to leave out; `None` if there is no transcript store, or if a database
+    /// cannot be read.
     pub(super) fn of(
         &self,
         store: PathBuf,
@@ -61,7 +61,7 @@ impl HiddenIds {
         if let Some(known) = lock(&self.0).as_ref().filter(|known| known.of == of) {
             return Some(known.hidden.clone());
         }
-        // Other questions do not wait while the databases are read.
+        // The lock is not held here, so that other questions do not wait while the databases are read.
         let read = Known::read(of, config, stop)?;
         let hidden = read.hidden.clone();
         *lock(&self.0) = Some(read);

@@ -1,8 +1,8 @@
-//! Leaves conversations out of the answers of any reader: those that the user excludes, and those of
-//! which another source has a newer state.
+//! Leaves conversations out of the answers of a reader: conversations that the user excludes, and
+//! conversations that are newer in another source.
 //!
-//! Invariant: an exact search of the export alone, as `conversation_search` asks it, leaves out only
-//! what the user excludes.
+//! Invariant: an exact search of the export alone, as in `conversation_search`, leaves out only what the
+//! user excludes.
 
 use std::{collections::HashSet, ops::ControlFlow, path::Path, sync::Arc};
 
@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl Source {
-    /// Returns the conversations that answers about all sources have from another one; `None` if
-    /// there are none. Where a database cannot be read, nothing is left out.
+    /// Returns the conversations that answers take from another source; `None` if there are none. If a
+    /// database cannot be read, no conversation is left out.
     fn hidden(&self, stop: &Stop) -> Option<Ids> {
         let config = self.config();
         let is_whole = self.kind == SourceKind::Export && self.is_alone;
@@ -58,7 +58,7 @@ impl Source {
         self.kind != SourceKind::Threads && (self.may_exclude() || self.config().has_transcripts())
     }
 
-    /// Does as [`Source::search`] does, without the conversations that another source has too.
+    /// Does the same as [`Source::search`], but without conversations that another source also has.
     pub(crate) fn search_visible(
         &self,
         request: &Request,
@@ -70,7 +70,7 @@ impl Source {
     }
 }
 
-/// A reader without the conversations of its source that are left out.
+/// A reader that leaves out some conversations of its source.
 pub(super) struct HidingReader {
     source: Source,
     inner: Arc<dyn Reader>,
@@ -81,7 +81,7 @@ impl HidingReader {
         HidingReader { source, inner }
     }
 
-    /// Returns a scope without the conversations that are left out.
+    /// Returns the scope, with the conversations that are left out as its exclusions.
     fn within(&self, scope: &Scope, stop: &Stop) -> Result<Scope, Error> {
         Ok(Scope { excluded: self.source.left_out(stop)?, ..scope.clone() })
     }
@@ -138,7 +138,7 @@ impl Reader for HidingReader {
     }
 }
 
-/// Runs a search without the hits of excluded conversations.
+/// Runs a search, and drops the hits in excluded conversations.
 pub(super) fn search(
     excluded: &HashSet<String>,
     request: &Request,
@@ -148,13 +148,13 @@ pub(super) fn search(
     if excluded.is_empty() {
         return run(request, sink);
     }
-    // Hits that are left out do not count for the limit.
+    // Dropped hits do not count towards the limit.
     let all = Request { limit: None, ..request.clone() };
     let most = request.limit.unwrap_or(usize::MAX);
     run(&all, &mut HidingSink { excluded, most, taken: 0, confirmed: 0, sink })
 }
 
-/// Hands over the hits of conversations that are not excluded, up to a limit.
+/// Sink that passes on hits whose conversations are not excluded, up to a limit.
 struct HidingSink<'a> {
     excluded: &'a HashSet<String>,
     most: usize,
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn without_an_index_no_more_is_read_than_asked_for() {
-        /// Counts the hits that a reader hands over.
+        /// Sink that counts the hits it receives from a reader.
         struct Counted<'a>(usize, &'a mut dyn Sink);
 
         impl Sink for Counted<'_> {
@@ -275,7 +275,7 @@ mod tests {
         sink.take(hit("a", "1"));
         sink.take(hit("b", "2"));
         assert!(sink.confirm(&stop).is_continue());
-        // What is discarded comes again from another reader.
+        // Another reader finds the discarded hits again.
         sink.take(hit("b", "lost"));
         sink.discard();
         for (conversation, message) in [("a", "3"), ("b", "4"), ("b", "5"), ("b", "6")] {

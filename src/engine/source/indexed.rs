@@ -33,7 +33,7 @@ pub(super) struct IndexedReader {
     catalogue: OnceLock<Arc<Catalogue>>,
 }
 
-/// How a search of the index ended.
+/// The outcome of a search of the index.
 enum Outcome {
     Found(SearchPlan),
     /// The index failed after this many hits had been shown.
@@ -49,7 +49,7 @@ impl IndexedReader {
         IndexedReader { source, snapshot, catalogue: OnceLock::new() }
     }
 
-    /// Searches the index; where it fails, `LIKE` goes on after the hits that were shown.
+    /// Searches the index. If it fails, `LIKE` continues after the hits that were already shown.
     pub(super) fn search_or_fall_back(
         self,
         request: &Request,
@@ -69,10 +69,10 @@ impl IndexedReader {
         }
     }
 
-    /// Returns why only `LIKE` can answer a request; `None` if the index can.
+    /// Returns the reason why only `LIKE` can answer a request; `None` if the index can answer.
     fn only_like(&self, request: &Request) -> Option<FallbackReason> {
-        // An empty role means NULL in the index and a text without characters in SQLite. The
-        // replacement character may stand for bytes that are no text.
+        // The index stores NULL as an empty role, but SQLite distinguishes the two. A replacement
+        // character may stand for bytes that are not UTF-8.
         let is_unclear = |role: &String| role.is_empty() || role.contains('\u{FFFD}');
         if request.roles.iter().any(is_unclear) {
             return Some(FallbackReason::EmptyRole);
@@ -88,7 +88,7 @@ impl IndexedReader {
         sink: &mut dyn Sink,
     ) -> Result<Outcome, Error> {
         let mut verified = VerifiedSink::new(&self.snapshot, stop, sink);
-        // The snapshot's files were checked when it was opened, and their stamps a moment ago.
+        // The files were checked when they were opened, but a file may change during the search.
         let found = map_faults::caught(|| {
             let trace = self.snapshot.search(request, stop, &mut |found| verified.take(found))?;
             verified.confirm();
@@ -181,7 +181,7 @@ impl Reader for IndexedReader {
         let (catalogue, snapshot) = (self.catalogue(), &self.snapshot);
         let origins = if scope.has_origin() { self.origins(stop)? } else { None };
         let mut counter = Counter::new(self.source.kind, scope, origins.as_deref(), day);
-        // Every message is compared with the roles below.
+        // Roles are checked for each message, not for each conversation.
         let any_role = Scope { roles: Vec::new(), ..scope.clone() };
         for conversation in catalogue.within(&any_role, origins.as_deref()) {
             if stop.requested() {
@@ -231,7 +231,7 @@ impl Reader for IndexedReader {
 struct IndexedListing {
     catalogue: Arc<Catalogue>,
     origins: Option<Arc<Origins>>,
-    /// Numbers of conversations in the catalogue.
+    /// Numbers of the listed conversations in the catalogue.
     found: Vec<u32>,
 }
 
@@ -325,22 +325,22 @@ impl Messages for IndexedMessages {
     }
 }
 
-/// Hits that are held back until the files that they are from were looked at again.
+/// Number of hits that are held back until the stamps of the index files are checked again.
 const BATCH_HITS: usize = 256;
 
-/// Bytes of texts that are held back until the files were looked at again.
+/// Bytes of text that are held back until the stamps of the index files are checked again.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Confirms hits as long as the files that they are from stay as they were.
+/// Sink that confirms hits only while the index files stay unchanged.
 struct VerifiedSink<'a> {
     snapshot: &'a Snapshot,
     stop: &'a Stop,
     faults: u64,
     sink: &'a mut dyn Sink,
-    /// Hits that are not confirmed yet, and the bytes of their texts.
+    /// Number of hits that are not confirmed yet, and the bytes of their texts.
     held: usize,
     bytes: usize,
-    /// Hits that were confirmed.
+    /// Number of confirmed hits.
     shown: usize,
     is_over: bool,
     is_stopped: bool,

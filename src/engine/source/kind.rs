@@ -1,11 +1,11 @@
 //! The kinds of sources.
 
-/// The kinds of sources; there is at most one source of each.
+/// The kind of a source. There is at most one source of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceKind {
-    /// The user's export, read-only: the source of `conversation_search`.
+    /// The user's export, which is opened read-only. `conversation_search` searches it.
     Export,
-    /// Transcripts of coding agents, copied from their files into a database of ours.
+    /// Transcripts of coding agents, copied from their files into the transcript store.
     Archive,
     /// Threads that `manage_conversation` recorded.
     Threads,

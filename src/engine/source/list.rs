@@ -31,7 +31,7 @@ pub struct ListedPage {
     pub abouts: Vec<About>,
     /// The number of conversations in the whole list.
     pub total: usize,
-    /// The notes about everything that the list leaves out.
+    /// Notes about conversations and sources that the list leaves out.
     pub(crate) notes: Vec<Note>,
 }
 

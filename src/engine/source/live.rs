@@ -1,4 +1,4 @@
-//! Asks the database itself: SQLite compares every message. Right in every state, and slow.
+//! The reader without an index: SQLite compares every message. It is slow, but works in every state.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -24,7 +24,7 @@ use crate::{
     model::{Instant, Origin, Request, Stop},
 };
 
-/// Hits that are handed over between two confirmations.
+/// Number of hits that are passed on between two confirmations.
 const PAGE_ROWS: usize = 256;
 
 /// The reader that works without an index.
@@ -35,13 +35,13 @@ pub struct LiveReader {
 }
 
 impl LiveReader {
-    /// Returns a reader of a source; `reason` says why the index does not answer.
+    /// Returns a reader of a source. `reason` says why the index does not answer.
     pub fn new(source: Source, reason: FallbackReason) -> LiveReader {
         LiveReader { source, reason }
     }
 
-    /// Searches without the first `shown` hits, which an index showed before it failed. They are
-    /// the first hits of the state that the index was of, so the database must still be in it.
+    /// Searches and skips the first `shown` hits, which an index showed before it failed. This is right
+    /// only if the database is still in the state of the index; otherwise the search fails.
     pub(super) fn search_after(
         &self,
         shown: usize,
@@ -51,7 +51,7 @@ impl LiveReader {
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
         let begun = Clock::now();
-        // The hits that an index has shown are counted with those that the sink drops.
+        // `shown` includes hits that the sink drops, so the database must return these hits too.
         let left_out = sink.left_out().filter(|_| shown == 0);
         let (left_out, limit) = match left_out {
             Some((ids, most)) => (ids, Some(most)),
@@ -86,10 +86,10 @@ impl LiveReader {
             }
         })?;
         if !is_over && !stop.requested() {
-            // Whether the sink wants more does not matter: there is no more.
+            // It does not matter whether the sink wants more hits, because there are none.
             let _ = sink.confirm(stop);
         }
-        // The sink may have broken off only because of the stop.
+        // If the work was stopped, the sink may have broken off for this reason.
         if stop.requested() {
             sink.discard();
             return Err(db::Error::Stopped.into());
@@ -176,7 +176,7 @@ struct LiveListing {
     kind: SourceKind,
     outlines: Vec<Outline>,
     origins: HashMap<String, Origin>,
-    /// Made when it is needed.
+    /// The ids in sorted order, built at the first use.
     sorted_ids: OnceLock<SortedIds>,
 }
 

@@ -1,7 +1,7 @@
-//! Sources of conversations, and the seam through which all of them are asked.
+//! Sources of conversations, and the interface through which all of them are read.
 //!
-//! A [`Source`] is a place that messages come from. What can be asked of it is the trait
-//! [`Reader`]; [`Source::reader`] chooses the best reader for the state that the source is in.
+//! A [`Source`] is a place that messages come from. The trait [`Reader`] has all questions to a source.
+//! [`Source::reader`] chooses the best reader for the current state of the source.
 
 mod attachment_files;
 pub(crate) mod catalogue;

@@ -1,5 +1,5 @@
-//! Narrows a scope to the conversations that a person describes: their source, project, branch, folder,
-//! model.
+//! Restricts a scope to the conversations that a user describes by their source, project, branch, folder
+//! or model.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -21,26 +21,26 @@ use crate::{
     model::{Hit, Matching, Origin, Request, Stop},
 };
 
-/// What describes conversations beyond a scope; empty for all.
+/// Filters of conversations in addition to a scope. An empty filter accepts all conversations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Narrowing {
     /// Names of sources, services and agents.
     pub(crate) services: Vec<String>,
-    /// A part of the project's name.
+    /// A part of the name of the project.
     pub(crate) project: Option<String>,
-    /// The branch's name.
+    /// The name of the branch.
     pub(crate) branch: Option<String>,
-    /// A part of the working folder's path.
+    /// A part of the path of the working folder.
     pub(crate) folder: Option<String>,
     /// A part of the name of a model that answered.
     pub(crate) model: Option<String>,
     /// A part of the name of a tool that an agent called.
     pub(crate) tool: Option<String>,
-    /// A part of the path of a file that an agent's call names.
+    /// A part of the path of a file that an agent's tool call names.
     pub(crate) file: Option<String>,
 }
 
-/// One of the descriptions, and the names that conversations have for it.
+/// One filter, with all names that conversations have for it.
 struct Known<'a> {
     what: &'static str,
     given: &'a [String],
@@ -54,7 +54,7 @@ impl Known<'_> {
         Known { what, given, fits, names: BTreeSet::new(), is_met: false }
     }
 
-    /// Notes the names of a conversation; returns whether one of them fits.
+    /// Collects the names of a conversation. Returns whether the filter accepts one of them.
     fn look(&mut self, names: &[&str]) -> bool {
         if self.given.is_empty() {
             return true;
@@ -71,10 +71,10 @@ impl Known<'_> {
     }
 }
 
-/// The descriptions of what agents called.
+/// The filters on tool calls of agents.
 struct Calls<'a>(Vec<Call<'a>>);
 
-/// What an agent's message has if a call in it is as described.
+/// A filter on tool calls: by the tool's name or by a file's path.
 struct Call<'a> {
     what: &'static str,
     given: &'a str,
@@ -94,7 +94,7 @@ impl Calls<'_> {
         Calls(given.collect())
     }
 
-    /// Returns for each description the conversations of a source that it fits.
+    /// Returns, for each filter, the conversations of a source that it accepts.
     fn look(&mut self, source: &Source, stop: &Stop) -> Result<Vec<HashSet<String>>, Error> {
         let look = |call: &mut Call<'_>| {
             let (given, fits) = (call.given, call.fits);
@@ -170,7 +170,7 @@ impl Sources {
             }
             Ok(())
         })?;
-        // Where no source names models, nobody knows whether one has this model.
+        // If no source names models, it is unknown whether a conversation has this model.
         let is_model_unknown = model.names.is_empty() && !without_models.is_empty();
         notes.append(&mut without_models);
         let model = Some(model).filter(|_| !is_model_unknown);
@@ -207,7 +207,7 @@ impl Sources {
 }
 
 impl Source {
-    /// Calls `take` with what `render` makes of each message of an assistant that has a text.
+    /// Renders each message of an assistant that contains `text`, and passes the results to `take`.
     fn calls<T>(
         &self,
         text: &str,
@@ -230,7 +230,7 @@ impl Source {
     }
 }
 
-/// Returns whether a text is a part of a name, in any letter case.
+/// Returns whether a text occurs in a name, in any letter case.
 fn is_part(text: &str, name: &str) -> bool {
     name.to_lowercase().contains(&text.to_lowercase())
 }

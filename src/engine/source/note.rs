@@ -1,16 +1,16 @@
-//! Notes: what an answer leaves out, or did in another way than it was asked to.
+//! Notes: what an answer leaves out, and how it differs from the request.
 
 use std::{fmt, path::PathBuf};
 
 use super::kind::SourceKind;
 use crate::text::snippet::echo;
 
-/// The most known names that a note about an unknown name lists.
+/// Maximum number of known names that a note about an unknown name lists.
 pub(crate) const MAX_KNOWN: usize = 10;
 
-/// What an answer leaves out, or did in another way than it was asked to.
+/// A fact that an answer left something out, or differs from the request.
 ///
-/// Its text states the fact in one sentence; each face adds what the user can do about it.
+/// Its text states the fact in one sentence. The CLI and the tools add what the user can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     /// A source has no index, so its messages were ranked by a scan for the words of the question.
@@ -20,20 +20,20 @@ pub(crate) enum Note {
         /// Whether the source can have an index: views and tables without row ids cannot.
         can_be: bool,
     },
-    /// The index of a source, or its words and vectors, are being made.
+    /// The index of a source, or its terms and vectors, are being built.
     Building {
         /// The source.
         source: SourceKind,
-        /// The percentage that is done, if it is known.
+        /// The finished percentage, if it is known.
         percent: Option<u8>,
-        /// The estimated seconds until the work is done, if they are known.
+        /// The estimated remaining seconds, if they are known.
         seconds_left: Option<u64>,
     },
     /// The transcripts of coding agents are being read for the first time.
     ReadingTranscripts,
     /// The transcripts of coding agents were never read.
     TranscriptsNotRead,
-    /// A damaged transcript store was set aside, and nobody has deleted it since.
+    /// A damaged transcript store was set aside and still exists.
     SetAside {
         /// The path of the damaged store.
         path: PathBuf,
@@ -43,13 +43,13 @@ pub(crate) enum Note {
         /// The source.
         source: SourceKind,
     },
-    /// Some messages, or conversations, lack what they are ranked by.
+    /// Some messages or conversations lack the terms, vectors or summaries for ranking.
     NotEmbedded {
         /// The source of the messages or conversations.
         source: SourceKind,
         /// The number of messages or conversations that lack something.
         count: u64,
-        /// The kind of data that they lack.
+        /// The kind of the missing data: terms, vectors or summaries.
         what: Lacking,
     },
     /// A source cannot be read.
@@ -59,40 +59,40 @@ pub(crate) enum Note {
         /// The error, which names the path.
         reason: String,
     },
-    /// A source does not say which models answered, so a filter by model takes nothing from it.
+    /// A source does not say which models answered, so a filter by model accepts none of its messages.
     NoModels {
         /// The source.
         source: SourceKind,
     },
     /// A filter names something that no conversation has.
     Unknown {
-        /// What is named: a project, a session, a role, a model.
+        /// The kind of the name: a project, a session, a role, a model.
         what: &'static str,
         /// The name that was given.
         given: String,
-        /// Names that conversations have, the nearest first.
+        /// Names that conversations have, the most similar first.
         known: Vec<String>,
     },
     /// The beginning of an id fits several conversations.
     Ambiguous {
         /// The beginning that was given.
         given: String,
-        /// The ids that it fits.
+        /// The ids that begin with it.
         ids: Vec<String>,
     },
-    /// A word that no message has was replaced by a similar one.
+    /// A word that occurs in no message was replaced by a similar word.
     Slip {
         /// The word of the question.
         word: String,
         /// The similar word that replaced it.
         meant: String,
     },
-    /// No message has a quoted phrase, so its words were ranked by.
+    /// No message has a quoted phrase, so the words of the phrase were ranked instead.
     NoPhrase {
         /// The phrases, in quotation marks.
         phrases: String,
     },
-    /// There are no vectors of the question, so only words were ranked by.
+    /// The question could not be encoded as a vector, so messages were ranked by words only.
     ProviderAway {
         /// The error.
         reason: String,
@@ -111,7 +111,7 @@ pub(crate) enum Lacking {
 }
 
 impl Note {
-    /// Returns whether the note says that something was not searched as it was asked for.
+    /// Returns whether the note says that the search was less complete than the user asked.
     pub(crate) fn is_gap(&self) -> bool {
         !matches!(
             self,

@@ -8,14 +8,14 @@ use std::{
 use super::{kind::SourceKind, scope::Scope, sources::Sources};
 use crate::{engine::error::Error, model::Stop};
 
-/// Where a conversation is from, as filters name it.
+/// The properties of a conversation by which filters select it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The service or the agent; the source where that is not known.
+    /// The service or the agent, or the name of the source if neither is known.
     pub(crate) service: Arc<str>,
     /// The project, of a coding agent's conversation.
     pub(crate) project: Option<Arc<str>>,
-    /// The models that answered, as far as the database names them.
+    /// The models that answered, if the database names them.
     pub(crate) models: Vec<Arc<str>>,
 }
 
@@ -23,8 +23,8 @@ pub(crate) struct Place {
 pub(crate) type Places = HashMap<(SourceKind, String), Place>;
 
 impl Sources {
-    /// Returns where every conversation is from, without their models unless they are wanted: those take
-    /// long to read. Sources that cannot be read are left out.
+    /// Returns the service, project and models of every conversation. Reads the models only if
+    /// `with_models` is set, because they take long. Leaves out sources that cannot be read.
     pub(crate) fn places(&self, with_models: bool, stop: &Stop) -> Result<Places, Error> {
         let mut names: HashSet<Arc<str>> = HashSet::new();
         let mut shared = |name: &str| match names.get(name) {
@@ -59,8 +59,8 @@ impl Sources {
         Ok(places)
     }
 
-    /// Returns how many of the messages that were counted by conversation are from each service. Where
-    /// the service is not known, the source counts.
+    /// Splits counts of messages by conversation into counts by service. If a service is not known, the
+    /// name of the source is used.
     pub(crate) fn services(
         &self,
         counted: &[(SourceKind, HashMap<String, u64>)],

@@ -1,9 +1,9 @@
-//! The messages of a conversation, all read.
+//! The messages of a conversation in memory.
 
 use super::{reader::Messages, turns::TurnFinder};
 use crate::{db::LongContents, model::Hit};
 
-/// The messages of a conversation, all read.
+/// The messages of a conversation in memory.
 #[derive(Debug)]
 pub(super) struct ReadMessages {
     messages: Vec<Hit<'static>>,
@@ -12,7 +12,7 @@ pub(super) struct ReadMessages {
 }
 
 impl ReadMessages {
-    /// Returns the messages; long contents are apart.
+    /// Returns the messages. Long contents are stored separately, in `long`.
     pub(super) fn new(messages: Vec<Hit<'static>>, long: LongContents) -> ReadMessages {
         ReadMessages { messages, long, finder: TurnFinder::default() }
     }

@@ -1,4 +1,4 @@
-//! The checks of a query, before the index or the database is searched.
+//! Checks the texts of a request before the search.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,12 @@ use crate::{
     text::{like::MOST_PATTERN_BYTES, loose::loose, snippet},
 };
 
-/// Returns the text without white space at its ends, as Python's `str.strip()` leaves it.
+/// Returns the text without white space at its ends, like Python's `str.strip()`.
 pub fn trimmed(text: &str) -> &str {
     snippet::trim(text)
 }
 
-/// The most texts that one request looks for.
+/// Maximum number of texts that one request searches for.
 const MOST_TEXTS: usize = 64;
 
 /// Returns the request with its texts checked; a blank text is no filter. White space at the ends of
@@ -44,7 +44,7 @@ pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
     Ok(Cow::Owned(Request { text: text.to_owned(), or, and, not, ..request.clone() }))
 }
 
-/// Returns a text of a request trimmed.
+/// Checks a text of a request, and trims it if its kind of matching allows this.
 fn checked_text<'t>(text: &'t str, request: &Request) -> Result<&'t str, Error> {
     let text = match request.matching {
         Matching::Word => trimmed(text),

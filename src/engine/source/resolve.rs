@@ -1,4 +1,4 @@
-//! Finds out what the project and the session of a scope name.
+//! Resolves the names of the project and the session in a scope.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -12,12 +12,12 @@ use crate::{
     model::{Instant, Stop},
 };
 
-/// What a session id may name.
+/// The results of looking up the project and session names of a scope.
 #[derive(Default)]
 struct Named {
-    /// Whether a transcript has the id as its session.
+    /// Whether a transcript has the given id as its session id.
     is_session: bool,
-    /// The conversations whose id equals the given id or begins with it: source, id, session.
+    /// The conversations whose ids equal or begin with the given id: source, id, session.
     conversations: Vec<(SourceKind, String, Option<String>)>,
     is_whole_id: bool,
     projects: BTreeSet<String>,
@@ -26,8 +26,8 @@ struct Named {
 }
 
 impl Sources {
-    /// Returns a scope whose session is a transcript's session, or else the conversation that it is
-    /// the id of, or the only one whose id it begins. Notes names that nothing has.
+    /// Resolves the session of a scope: a transcript's session, else the conversation with this id, else
+    /// the only conversation whose id begins with it. Adds notes about unknown names.
     pub(crate) fn resolved(
         &self,
         scope: &Scope,
@@ -41,7 +41,7 @@ impl Sources {
         let mut named = Named::default();
         for source in sources {
             match named.look(source, &scope, stop) {
-                // The question to the source itself reports this error.
+                // The search of this source will report the error.
                 Err(error) if error.is_of_source() => {}
                 outcome => outcome?,
             }
@@ -102,7 +102,7 @@ impl Sources {
         Ok((Scope { project: None, session: None, conversations, ..scope }, notes))
     }
 
-    /// Returns a note of the first role of a scope that no message has.
+    /// Returns a note about the first role in a scope that no message has.
     pub(crate) fn unknown_role(&self, scope: &Scope, stop: &Stop) -> Result<Option<Note>, Error> {
         if scope.roles.is_empty() {
             return Ok(None);
@@ -157,7 +157,7 @@ fn begins(id: &str, text: &str) -> bool {
     id.get(..text.len()).is_some_and(|start| is_same(start, text))
 }
 
-/// Returns the names that are nearest to a name, the nearest first.
+/// Returns the names that are most similar to a given name, the most similar first.
 pub(super) fn nearest(given: &str, mut names: Vec<String>) -> Vec<String> {
     let given = given.to_lowercase();
     let likeness = |name: &String| strsim::jaro_winkler(&given, &name.to_lowercase());

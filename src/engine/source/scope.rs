@@ -32,13 +32,13 @@ impl ChosenIds {
     }
 }
 
-/// The scope of a search; applied before anything is ranked or counted.
+/// The scope of a search. It is applied before ranking and counting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Kinds of sources; empty for all. A [`Reader`](super::reader::Reader) is of one source already, and
     /// does not compare its kind.
     pub sources: Vec<SourceKind>,
-    /// Roles, as stored; empty for all.
+    /// Roles as stored in the database; empty for all.
     pub roles: Vec<String>,
     /// The earliest instant, inclusive.
     pub since: Option<Instant>,
@@ -50,16 +50,16 @@ pub struct Scope {
     pub project: Option<String>,
     /// A session of coding agents' transcripts.
     pub session: Option<String>,
-    /// The ids of the conversations of each kind of source; `None` for all.
+    /// The ids of the wanted conversations, by kind of source; `None` for all conversations.
     pub conversations: Option<Arc<HashMap<SourceKind, HashSet<String>>>>,
-    /// The ids of conversations of each kind of source that are left out.
+    /// The ids of conversations to leave out, by kind of source.
     pub without: Arc<HashMap<SourceKind, HashSet<String>>>,
-    /// The ids of conversations that are left out, whatever their source.
+    /// The ids of conversations to leave out in all sources.
     pub excluded: Arc<HashSet<String>>,
 }
 
 impl Scope {
-    /// Returns whether the scope has the conversation of a source with an id, as far as it names ids.
+    /// Returns whether the id filters of the scope accept a conversation of a source.
     pub(crate) fn accepts_id(&self, kind: SourceKind, id: &str) -> bool {
         let has = |ids: &ConversationIds| ids.get(&kind).is_some_and(|ids| ids.contains(id));
         self.conversation.as_ref().is_none_or(|wanted| wanted == id)
@@ -82,7 +82,7 @@ impl Scope {
         }
     }
 
-    /// Returns whether a conversation that took place between two instants is within the dates.
+    /// Returns whether the time span of a conversation overlaps the dates of the scope.
     pub(crate) fn covers(&self, begun: Option<Instant>, last: Option<Instant>) -> bool {
         self.since.is_none_or(|since| last.is_some_and(|last| last >= since))
             && self.until.is_none_or(|until| begun.is_some_and(|begun| begun <= until))
@@ -98,7 +98,7 @@ impl Scope {
         Scope { roles: Vec::new(), since: None, until: None, ..self.clone() }
     }
 
-    /// Returns whether the scope has a message of a role and a time, in whatever conversation.
+    /// Returns whether the role and date filters of the scope accept a message.
     pub(super) fn accepts_message(&self, role: &str, time: Option<Instant>) -> bool {
         self.accepts_role(role) && self.covers(time, time)
     }
@@ -108,7 +108,7 @@ impl Scope {
         self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)
     }
 
-    /// Returns whether the scope names conversations.
+    /// Returns whether the scope has filters by conversation id.
     pub(super) fn has_names(&self) -> bool {
         self.conversations.is_some() || !self.without.is_empty() || !self.excluded.is_empty()
     }
@@ -118,7 +118,7 @@ impl Scope {
         self.project.is_some() || self.session.is_some()
     }
 
-    /// Returns whether a conversation of a source has the scope's project and session.
+    /// Returns whether a conversation of a source passes the project and session filters.
     pub(super) fn accepts_origin(&self, kind: SourceKind, origin: Option<&Origin>) -> bool {
         let fits = |wanted: &Option<String>, here: Option<&str>| {
             wanted.as_ref().is_none_or(|wanted| here.is_some_and(|here| is_same(wanted, here)))
@@ -128,17 +128,17 @@ impl Scope {
     }
 }
 
-/// Returns the project of a conversation as it is shown: the name of its source if it has none.
+/// Returns the project name of a conversation for output. Without a project, it is the source's name.
 pub(super) fn shown_project(kind: SourceKind, origin: Option<&Origin>) -> &str {
     origin.and_then(|origin| origin.project.as_deref()).unwrap_or(kind.name())
 }
 
-/// Returns whether two names are the same in any letter case.
+/// Returns whether two names are equal when letter case is ignored.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     one == other || one.to_lowercase() == other.to_lowercase()
 }
 
-/// Returns how many bytes two ids begin with in common; the case of ASCII letters does not count.
+/// Returns the length in bytes of the common prefix of two ids. The case of ASCII letters is ignored.
 pub(crate) fn shared_start(one: &str, other: &str) -> usize {
     let same = |(a, b): &(char, char)| a.eq_ignore_ascii_case(b);
     one.chars().zip(other.chars()).take_while(same).map(|(a, _)| a.len_utf8()).sum()
@@ -155,7 +155,7 @@ pub struct About {
     pub title: String,
     /// Whether the title was made from the messages, because the source has none.
     pub is_title_made: bool,
-    /// One or two of the conversation's own sentences, as a summary; may be empty.
+    /// The summary: one or two sentences from the conversation. It may be empty.
     pub summary: String,
     /// The number of messages of the conversation.
     pub turns: u32,
@@ -163,18 +163,18 @@ pub struct About {
     pub begun: Option<Instant>,
     /// The time of the conversation's last message.
     pub last: Option<Instant>,
-    /// The transcript's file, of a coding agent's conversation.
+    /// The file of the transcript, if the conversation is from a coding agent.
     pub file: Option<PathBuf>,
-    /// The project, of a coding agent's conversation.
+    /// The project, if the conversation is from a coding agent.
     pub project: Option<String>,
-    /// The session, of a coding agent's conversation.
+    /// The session, if the conversation is from a coding agent.
     pub session: Option<String>,
-    /// Since when the transcript's file is gone, if it is.
+    /// The time since which the transcript's file is gone; `None` if it exists.
     pub gone: Option<Instant>,
 }
 
 impl About {
-    /// Describes a conversation of a database.
+    /// Returns the description of a conversation in a database.
     pub(super) fn of_outline(source: SourceKind, outline: Outline, origin: Origin) -> About {
         About {
             source,
@@ -192,7 +192,7 @@ impl About {
         }
     }
 
-    /// The title that the source has; empty if it has none.
+    /// Returns the title from the source; empty if the source has none.
     pub(crate) fn own_title(&self) -> &str {
         if self.is_title_made { "" } else { &self.title }
     }

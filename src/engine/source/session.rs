@@ -1,9 +1,9 @@
-//! One conversation, open for reading.
+//! A conversation that is open for reading.
 
 use super::{kind::SourceKind, reader::Messages, scope::About};
 use crate::model::Hit;
 
-/// A conversation, open for reading. Turns count from 0 in reading order.
+/// A conversation that is open for reading. Turns are messages, counted from 0 in reading order.
 #[derive(Debug)]
 pub struct Session {
     /// The description of the conversation.
@@ -21,17 +21,17 @@ impl Session {
         self.messages.turns()
     }
 
-    /// The role of a message; empty for NULL.
+    /// Returns the role of a message; empty for NULL.
     pub fn role(&self, turn: usize) -> &str {
         self.messages.role(turn)
     }
 
-    /// The line that a message begins at: in the transcript's file, or its own number from 1.
+    /// Returns a message's line in the transcript's file. In other sources, returns its number from 1.
     pub fn line(&self, turn: usize) -> u32 {
         line_number(self.about.source, self.messages.position(turn), turn)
     }
 
-    /// Returns the message with a number, counted in reading order.
+    /// Returns the message with a number in reading order, from 0.
     pub fn message(&self, turn: usize) -> Hit<'_> {
         self.messages.message(turn)
     }
@@ -42,8 +42,8 @@ impl Session {
     }
 }
 
-/// Returns the line of a message: in an archive, positions are lines of the transcript's file; in
-/// every other source a message's line is its number, from 1.
+/// Returns the line of a message. In the transcript store, positions are lines of the transcript's file.
+/// In other sources, the line is the message's number, from 1.
 pub(crate) fn line_number(source: SourceKind, position: Option<i64>, turn: usize) -> u32 {
     let of_file = match source {
         SourceKind::Archive => position.and_then(|line| u32::try_from(line).ok()),

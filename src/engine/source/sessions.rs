@@ -1,5 +1,5 @@
-//! Conversations as sessions, with or without messages. Where no message has a time, the times are
-//! those of the conversation itself.
+//! Lists of conversations with or without messages. If no message has a time, the times of the
+//! conversation itself are used.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,8 +17,8 @@ use crate::{
 };
 
 impl Source {
-    /// Lists the conversations in a scope as [`Reader::list`](super::reader::Reader::list) does, with
-    /// those of an export and the threads that have no messages.
+    /// Lists the conversations in a scope like [`Reader::list`](super::reader::Reader::list), and also
+    /// conversations of an export and threads without messages.
     pub(crate) fn sessions(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
         let reader = self.reader(stop);
         let listing = reader.list(scope, stop)?;
@@ -66,7 +66,7 @@ impl Source {
         Ok(Box::new(Sessions { entries, ..sessions }))
     }
 
-    /// Returns what is known of a conversation, with messages or without.
+    /// Returns the description of a conversation, which may have no messages.
     pub(crate) fn session_about(&self, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
         let scope = Scope { conversation: Some(id.to_owned()), ..Scope::default() };
         let sessions = self.sessions(&scope, stop)?;
@@ -83,9 +83,8 @@ impl Source {
         })
     }
 
-    /// Returns the conversations that have no message with a time; none of a store that is no database,
-    /// which does not hold them, and none of the transcripts, which get a conversation with its first
-    /// message.
+    /// Returns the conversations in which no message has a time. Returns none for a cluster, which does
+    /// not store them, and none for transcripts, whose conversations begin with their first message.
     fn timeless(&self, stop: &Stop) -> Result<Arc<HashMap<String, Outline>>, Error> {
         if self.kind == SourceKind::Archive || self.database().is_none() {
             return Ok(Arc::default());
@@ -120,8 +119,8 @@ impl Source {
     }
 }
 
-/// A session: its place in one of the lists, if it has messages, and its own row, if none of these has
-/// a time.
+/// A conversation. `place` is its list and its position in the list, if it has messages. `own` is its row,
+/// if none of its messages has a time.
 struct Entry {
     place: Option<(usize, usize)>,
     own: Option<Outline>,
@@ -195,7 +194,7 @@ mod tests {
     use super::*;
     use crate::engine::TestExport;
 
-    /// Returns the ids of the sessions of an export.
+    /// Returns the ids of the conversations of an export, with or without messages.
     fn ids(export: &TestExport) -> Vec<String> {
         let source = export.engine.sources().remove(0);
         let sessions = source.sessions(&Scope::default(), &Stop::never()).unwrap();

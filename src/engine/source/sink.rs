@@ -1,39 +1,39 @@
-//! Where hits go, and when they may be shown.
-//! Hits of an index are read from mapped files. If a file is cut or changed meanwhile, wrong bytes are
-//! read, and this can only be detected afterwards. So a hit is held back, and shown only after the
-//! files were checked again.
+//! Sinks, which receive hits and show them after a check.
+//! Hits of an index are read from mapped files. If a file is truncated or changed during the search, wrong
+//! bytes are read, and this can only be detected afterwards. So a hit is held back, and shown only after
+//! the files were checked again.
 
 use std::{collections::HashSet, ops::ControlFlow};
 
 use crate::model::{Hit, Stop};
 
-/// Takes the hits of a search.
+/// A receiver of the hits of a search.
 pub trait Sink {
     /// Takes the next hit. It must not be shown before [`Sink::confirm`].
     fn take(&mut self, hit: Hit<'_>);
 
-    /// Says that all hits taken so far are right and may be shown; breaks off the search if no
-    /// more hits are wanted. Showing many hits ends early when `stop` is requested.
+    /// Confirms that all hits taken so far are right and may be shown. Breaks off the search if no more
+    /// hits are wanted. Stops showing hits when `stop` is requested.
     fn confirm(&mut self, stop: &Stop) -> ControlFlow<()>;
 
     /// Discards the hits that are not confirmed.
     fn discard(&mut self);
 
-    /// Returns whether the texts of a conversation's hits are wanted. If not, a hit whose text matches may have
-    /// the searched text in the place of its own.
+    /// Returns whether the texts of a conversation's hits are needed. If not, a hit whose text matches may
+    /// come with the searched text instead of its own text.
     fn reads(&self, _conversation: &str) -> bool {
         true
     }
 
-    /// The conversations whose hits it drops, and how many other hits it still takes. A search may
-    /// leave out the rest.
+    /// Returns the conversations whose hits the sink drops, and how many other hits it still takes. A
+    /// search may skip all hits that the sink would not take.
     fn left_out(&self) -> Option<(HashSet<String>, usize)> {
         None
     }
 }
 
-/// A sink of two closures: `render` makes of each hit what is kept, while its texts are lent;
-/// `show` gets that once it is confirmed.
+/// A sink of two closures. `render` makes an owned value from each hit, whose texts are borrowed. `show`
+/// gets the value after the hit is confirmed.
 #[derive(Debug)]
 pub struct Rendered<T, R, S> {
     render: R,
@@ -46,7 +46,7 @@ where
     R: FnMut(Hit<'_>) -> Option<T>,
     S: FnMut(T) -> ControlFlow<()>,
 {
-    /// Returns a sink; hits for which `render` returns `None` are left out.
+    /// Returns a sink. It drops hits for which `render` returns `None`.
     pub fn new(render: R, show: S) -> Rendered<T, R, S> {
         Rendered { render, show, held: Vec::new() }
     }
@@ -76,7 +76,7 @@ where
 
 /// A sink that does not want the texts of some conversations.
 pub(crate) struct Sparing<'a> {
-    /// Returns whether the texts of a conversation are wanted.
+    /// Function that returns whether the texts of a conversation are needed.
     pub(crate) reads: &'a dyn Fn(&str) -> bool,
     pub(crate) sink: &'a mut dyn Sink,
 }

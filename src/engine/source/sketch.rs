@@ -1,4 +1,4 @@
-//! The conversations of an answer: their descriptions, and the lines of their messages.
+//! Descriptions of the conversations in an answer, and the lines of their messages.
 
 use std::collections::HashMap;
 
@@ -20,12 +20,12 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Sketch {
     pub(crate) about: About,
-    /// The origin, of a coding agent's conversation.
+    /// The origin, if the conversation is from a coding agent.
     pub(crate) origin: Option<Origin>,
     order: ReadingOrder,
 }
 
-/// What a message's turn is found by.
+/// The messages in reading order, to find the turn of a message.
 #[derive(Debug)]
 enum ReadingOrder {
     Open(Box<dyn Messages>),
@@ -55,8 +55,8 @@ impl Sketch {
 }
 
 impl Source {
-    /// Returns sketches of conversations, by id; `describe` describes the only conversation of a
-    /// listing. Without an index this reads the messages once, however many conversations there are.
+    /// Returns descriptions of conversations by id. `describe` describes the only conversation of a
+    /// listing. Without an index, the messages are read once for all conversations together.
     pub(crate) fn sketched(
         &self,
         ids: &[&str],

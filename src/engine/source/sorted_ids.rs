@@ -1,20 +1,20 @@
-//! Finds ids, and how much of an id is needed to tell it from other ids, without comparing all ids.
+//! Finds ids, and the prefixes that distinguish them from other ids, without comparing all ids.
 
 use std::cmp::Ordering;
 
 use super::scope::shared_start;
 
-/// The numbers of ids with the first bytes of the ids. They are sorted by the ids with ASCII letters in
-/// lower case, and then by the ids themselves.
+/// The numbers of ids, each with the first bytes of its id. They are sorted by the ids with ASCII letters
+/// in lower case, and then by the ids themselves.
 #[derive(Debug)]
 pub(super) struct SortedIds(Vec<(u64, u32)>);
 
 impl SortedIds {
-    /// Sorts the ids with the numbers 0 to `count`.
+    /// Sorts the ids with the numbers from 0 to `count`, exclusive.
     pub(super) fn of<'a>(count: usize, id_of: impl Fn(u32) -> &'a str) -> SortedIds {
         let mut sorted: Vec<(u64, u32)> =
             (0..count as u32).map(|number| (first_bytes(id_of(number)), number)).collect();
-        // Most ids differ in their first bytes, which are compared without a look at the ids.
+        // Most ids differ in their first bytes, so the ids themselves need not be read.
         sorted.sort_unstable_by(|a, b| {
             a.0.cmp(&b.0).then_with(|| order(id_of(a.1), id_of(b.1))).then(a.1.cmp(&b.1))
         });
@@ -27,8 +27,8 @@ impl SortedIds {
         (id_of(number) == id).then_some(number)
     }
 
-    /// Does as [`Listing::shared_start`](super::reader::Listing::shared_start) does. In the order of
-    /// the ids, the most similar other id is one of the neighbours.
+    /// Does the same as [`Listing::shared_start`](super::reader::Listing::shared_start). In sorted order,
+    /// the id with the longest common prefix is a neighbour.
     pub(super) fn shared_start<'a>(&self, id: &str, id_of: impl Fn(u32) -> &'a str) -> usize {
         let (before, after) = self.0.split_at(self.place(id, &id_of));
         let other = |(_, number): &&(u64, u32)| id_of(*number) != id;
@@ -37,7 +37,7 @@ impl SortedIds {
         shared.max().unwrap_or(0)
     }
 
-    /// Returns the place of the first id that does not come before an id.
+    /// Returns the position of the first id that is equal to `id` or follows it.
     fn place<'a>(&self, id: &str, id_of: impl Fn(u32) -> &'a str) -> usize {
         let first = first_bytes(id);
         let is_before = |(bytes, number): &(u64, u32)| {
@@ -55,7 +55,7 @@ fn folded(id: &str) -> impl Iterator<Item = u8> {
     id.bytes().map(|byte| byte.to_ascii_lowercase())
 }
 
-/// Returns the first bytes of an id, with ASCII letters in lower case, as a number of their order.
+/// Returns the first bytes of an id, with ASCII letters in lower case, as a number that sorts like them.
 fn first_bytes(id: &str) -> u64 {
     let mut first = [0; size_of::<u64>()];
     first.iter_mut().zip(folded(id)).for_each(|(at, byte)| *at = byte);

@@ -1,4 +1,4 @@
-//! Sources, and everything of theirs that is open.
+//! Sources, and their open indexes and caches.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -34,20 +34,20 @@ use crate::{
     model::{Origin, Stop},
 };
 
-/// How often a question looks whether another one has opened the index that both need.
+/// Wait between two checks whether another question has opened the index.
 const RETRY: Duration = Duration::from_millis(1);
 
 /// A source whose store exists: an export, the transcript store or the recorded threads.
 ///
-/// Clones share what is open.
+/// Clones share open indexes and caches.
 #[derive(Clone)]
 pub struct Source {
     /// The kind of the source.
     pub kind: SourceKind,
-    /// What it is stored in.
+    /// The place where the source is stored.
     store: Store,
-    /// Whether the source is asked without the other sources that may have its conversations. Then the
-    /// source leaves out only transcripts that another configuration of the home follows.
+    /// Whether the question is to this source without others that may have the same conversations. Then
+    /// only transcripts that another configuration of the home follows are left out.
     pub(super) is_alone: bool,
     state: Arc<SharedState>,
 }
@@ -56,26 +56,26 @@ pub struct Source {
 #[derive(Debug)]
 struct SharedState {
     config: Arc<Config>,
-    /// The index that was used last.
+    /// The last used index.
     index: Mutex<Option<IndexHandle>>,
-    /// Held while an index is opened: that checks every byte of new files, which can take long.
+    /// Lock that is held while an index is opened. Opening checks every byte of new files, which is slow.
     opening: Mutex<()>,
-    /// The catalogue that was made last.
+    /// The last built catalogue.
     catalogue: Mutex<Option<Arc<Catalogue>>>,
-    /// The term and vector indexes that were opened last.
+    /// The last opened term and vector indexes.
     searcher: Mutex<Option<Arc<Searcher>>>,
-    /// Until when no question tries to refresh the index, because that took too long.
+    /// The time until which no question tries to refresh the index, because the last try took too long.
     refresh_again: Mutex<Option<Instant>>,
-    /// What the background upkeep does for the source.
+    /// The current background work for the source.
     task: Mutex<Task>,
     tended: Arc<Tended>,
-    /// The conversations that are left out, of all kinds of sources.
+    /// The conversations that answers leave out, shared by all sources.
     hidden: Arc<HiddenIds>,
     model: Model,
     exclusions: Arc<CurrentExclusions>,
-    /// The excluded conversations of the state of a database that was asked for last.
+    /// Cache of the excluded conversations, for one state of a database.
     excluded: Mutex<Option<Excluded>>,
-    /// The conversations without times of the state of a database that was asked for last.
+    /// Cache of the conversations without times, for one state of a database.
     timeless: Mutex<Option<Timeless>>,
 }
 
@@ -88,8 +88,8 @@ struct Excluded {
     ids: Arc<HashSet<String>>,
 }
 
-/// The conversations of one state of a database that have no message with a time, by id. Their times
-/// are those of the conversations' own rows.
+/// The conversations in which no message has a time, by id, for one state of a database. Their times are
+/// from the rows of the conversations.
 #[derive(Debug)]
 pub(super) struct Timeless {
     pub(super) path: PathBuf,
@@ -101,16 +101,16 @@ pub(super) struct Timeless {
 pub(crate) struct Sources {
     config: Arc<Config>,
     states: [Arc<SharedState>; SourceKind::ALL.len()],
-    /// What the user named to search. A cluster stays open as long as the sources.
+    /// The store that the user named. A cluster stays open as long as the sources.
     named: Option<Store>,
     tended: Arc<Tended>,
-    /// Turns texts into vectors; does nothing before the first text.
+    /// The model that turns texts into vectors. It is loaded at the first text.
     model: Model,
     exclusions: Arc<CurrentExclusions>,
 }
 
 impl Sources {
-    /// Returns the sources that a configuration leads to; opens nothing.
+    /// Returns the sources of a configuration. Opens nothing.
     pub(crate) fn new(config: Config) -> Sources {
         let config = Arc::new(config);
         let model = Model::of(&config.embeddings);
@@ -137,27 +137,27 @@ impl Sources {
         Sources { config, states, named, tended, model, exclusions }
     }
 
-    /// The configuration that the sources were made with.
+    /// Returns the configuration that the sources were created with.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Returns the configuration with what the user excludes now.
+    /// Returns the configuration with the current exclusions.
     pub(crate) fn current_config(&self) -> Arc<Config> {
         self.exclusions.now().0
     }
 
-    /// What the user excludes now.
+    /// Returns the current exclusions.
     pub(crate) fn exclusions(&self) -> &CurrentExclusions {
         &self.exclusions
     }
 
-    /// The model that turns texts into vectors.
+    /// Returns the model that turns texts into vectors.
     pub(crate) fn model(&self) -> &Model {
         &self.model
     }
 
-    /// Returns the sources that exist now, the export first; looked up at every call.
+    /// Returns the sources that exist now, the export first. Looks them up at every call.
     pub(crate) fn present(&self) -> Vec<Source> {
         self.present_of(&SourceKind::ALL)
     }
@@ -167,13 +167,13 @@ impl Sources {
         kinds.iter().filter_map(|kind| self.found(*kind).ok().flatten()).collect()
     }
 
-    /// Returns the sources that exist now, the export first; an error for each that was configured and
-    /// is missing, or that cannot be looked up.
+    /// Returns the sources that exist now, the export first. Returns an error for each source that is
+    /// configured but missing, or that cannot be looked up.
     pub(crate) fn all(&self) -> Vec<Result<Source, Error>> {
         SourceKind::ALL.into_iter().filter_map(|kind| self.found(kind).transpose()).collect()
     }
 
-    /// Returns the source of a kind, to be asked alone, if it exists.
+    /// Returns the source of a kind, if it exists, for a question to this source alone.
     pub(crate) fn of_kind(&self, kind: SourceKind) -> Result<Option<Source>, Error> {
         Ok(self.found(kind)?.map(|source| Source { is_alone: true, ..source }))
     }
@@ -186,20 +186,20 @@ impl Sources {
         }
     }
 
-    /// Returns the source of a kind that this question has read before, to be asked alone.
+    /// Returns the source of a kind that this question has read before, for a question to it alone.
     ///
-    /// It is an error if the source cannot be found any more: what it had would be missing in the answer.
+    /// It is an error if the source no longer exists, because its part of the answer would be missing.
     pub(crate) fn again(&self, kind: SourceKind) -> Result<Source, Error> {
         let gone = || Error::NoDatabase { folder: self.config.db_folder() };
         self.of_kind(kind)?.ok_or_else(gone)
     }
 
-    /// Returns the export; the error names the folder that was searched for one.
+    /// Returns the export. If there is none, the error names the folder that was searched.
     pub(crate) fn export(&self) -> Result<Source, Error> {
         Ok(self.at(SourceKind::Export, self.config.export_store()?))
     }
 
-    /// Whether the indexes are kept current in the background.
+    /// Returns the state of the background upkeep.
     pub(crate) fn tended(&self) -> &Tended {
         &self.tended
     }
@@ -266,7 +266,7 @@ impl Sources {
         SourceKind::ALL.into_iter().flat_map(of_kind).collect()
     }
 
-    /// Returns what is to be said of transcripts that nobody has read yet.
+    /// Returns a note if the transcripts were never read.
     fn unread_transcripts(&self) -> Option<Note> {
         if self.config.archives.is_empty() {
             return None;
@@ -278,8 +278,8 @@ impl Sources {
         is_unread.then_some(Note::TranscriptsNotRead)
     }
 
-    /// Returns what is to be said of a damaged transcript store: transcripts that their programs deleted
-    /// may be in it alone.
+    /// Returns a note if a damaged transcript store was set aside. It may have the only copy of
+    /// transcripts that their programs deleted.
     fn set_aside(&self) -> Option<Note> {
         let path = db::transcripts::first_aside(&self.config.archive_database());
         path.exists().then_some(Note::SetAside { path })
@@ -298,7 +298,7 @@ impl Sources {
         Ok(sources.into_iter().map(|source| Source { is_alone, ..source }).collect())
     }
 
-    /// Closes every index that is open; the next question opens what is there then.
+    /// Closes all open indexes. The next question opens them again.
     pub(crate) fn close(&self) {
         for state in &self.states {
             *lock(&state.index) = None;
@@ -316,7 +316,7 @@ impl Sources {
 }
 
 impl Source {
-    /// Returns the catalogue of a snapshot of this source; made once for each snapshot.
+    /// Returns the catalogue of a snapshot of this source. It is built once for each snapshot.
     pub(crate) fn catalogue(&self, snapshot: &Arc<Snapshot>) -> Arc<Catalogue> {
         let mut made = lock(&self.state.catalogue);
         match &*made {
@@ -328,7 +328,7 @@ impl Source {
         }
     }
 
-    /// The model that turns texts into vectors.
+    /// Returns the model that turns texts into vectors.
     pub(crate) fn model(&self) -> &Model {
         &self.state.model
     }
@@ -337,7 +337,7 @@ impl Source {
         &self.state.config
     }
 
-    /// The conversations that are left out, of all kinds of sources.
+    /// Returns the conversations that answers leave out, for all sources.
     pub(super) fn hidden_ids(&self) -> &HiddenIds {
         &self.state.hidden
     }
@@ -346,7 +346,7 @@ impl Source {
         &self.state.timeless
     }
 
-    /// Returns the ids of the conversations that the user excludes; no answer has them.
+    /// Returns the ids of the conversations that the user excludes from all answers.
     pub(crate) fn excluded(&self, stop: &Stop) -> Result<Arc<HashSet<String>>, Error> {
         let SharedState { exclusions, excluded, .. } = &*self.state;
         let (_, exclusions) = exclusions.now();
@@ -376,13 +376,13 @@ impl Source {
         })
     }
 
-    /// Returns whether the user excludes anything that the source may have.
+    /// Returns whether the user's exclusions may concern the source.
     pub(crate) fn may_exclude(&self) -> bool {
         self.kind != SourceKind::Threads && !self.state.exclusions.now().1.is_empty()
     }
 
-    /// Returns the path of the source's canonical database; `None` if another kind of store has it. A
-    /// source without a database has no index here either.
+    /// Returns the path of the source's canonical database; `None` if the source is in a cluster. Without
+    /// a database, a source has no index on this computer either.
     pub fn database(&self) -> Option<&Path> {
         match &self.store {
             Store::Database(path) => Some(path),
@@ -390,18 +390,18 @@ impl Source {
         }
     }
 
-    /// Returns the path of the database; an error if there is none.
+    /// Returns the path of the database. It is an error if there is none.
     pub(crate) fn path(&self) -> Result<&Path, db::Error> {
         let missing = || db::Error::NotFound { path: self.address().to_string().into() };
         self.database().ok_or_else(missing)
     }
 
-    /// Returns where the source is stored.
+    /// Returns the address of the source's store.
     pub(crate) fn address(&self) -> StoreAddress {
         self.store.address()
     }
 
-    /// What the source is stored in.
+    /// Returns the store of the source.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
@@ -411,22 +411,22 @@ impl Source {
         self.state.tended.is_tended()
     }
 
-    /// Returns what the background upkeep does for the source.
+    /// Returns the current background work for the source.
     pub(crate) fn task(&self) -> Task {
         *lock(&self.state.task)
     }
 
-    /// Sets what the background upkeep does for the source.
+    /// Sets the current background work for the source.
     pub(crate) fn set_task(&self, task: Task) {
         *lock(&self.state.task) = task;
     }
 
-    /// Returns whether a question's refresh did not finish in time a short while ago.
+    /// Returns whether questions should not try a refresh now, because one did not finish in time.
     pub(crate) fn is_refresh_slow(&self) -> bool {
         lock(&self.state.refresh_again).is_some_and(|until| until > Instant::now())
     }
 
-    /// Stops questions from trying to refresh the index for a time.
+    /// Keeps questions from refreshing the index for some time.
     pub(crate) fn postpone_refresh(&self, pause: Duration) {
         *lock(&self.state.refresh_again) = Some(Instant::now() + pause);
     }
@@ -442,8 +442,8 @@ impl Source {
         if let Some(answer) = known() {
             return answer;
         }
-        // Opening reads files that were copied or restored from first to last byte. Whoever needs
-        // the index waits for that, but no longer than the question may take.
+        // Opening reads all bytes of files that were copied or restored. Questions that need the index wait
+        // for this, but not longer than their time limit.
         let _opening = loop {
             match self.state.opening.try_lock() {
                 Ok(guard) => break guard,
@@ -476,8 +476,7 @@ impl Source {
         Some(Arc::clone(snapshot))
     }
 
-    /// Returns the searcher of a catalogue. A searcher that was opened before is used again if it is
-    /// complete.
+    /// Returns the searcher of a catalogue. Reuses the open searcher if it lacks no terms or vectors.
     pub(crate) fn searcher(&self, catalogue: &Arc<Catalogue>) -> Arc<Searcher> {
         let known = lock(&self.state.searcher).clone();
         let is_complete = |known: &Arc<Searcher>| {
@@ -496,12 +495,12 @@ impl Source {
         Ok(IndexDir::of(&self.state.config.index_folder(), probe.real()))
     }
 
-    /// Runs `work` on the database. An export that is replaced meanwhile is looked up again.
+    /// Runs `work` on the database. If an export is replaced meanwhile, finds the new one and repeats.
     pub(crate) fn on_database<T>(
         &self,
         mut work: impl FnMut(&Path) -> Result<T, db::Error>,
     ) -> Result<T, Error> {
-        /// How many replacements of the database one question follows.
+        /// Maximum number of replacements of the database that one question follows.
         const MAX_REPLACEMENTS: u32 = 4;
 
         let mut path = self.path()?.to_owned();
@@ -542,7 +541,7 @@ fn is_alone(kinds: &[SourceKind]) -> bool {
     !kinds.is_empty() && !has_both
 }
 
-/// Returns where a kind of source is stored; `None` if there is none.
+/// Returns the address of a source's store; `None` if the source does not exist.
 fn located(config: &Config, kind: SourceKind) -> Result<Option<StoreAddress>, Error> {
     let path = match kind {
         SourceKind::Export => return config.export_store().map(Some),
@@ -566,7 +565,7 @@ mod tests {
         export.add(1, "blue");
         let again = source.current_index(&call.within(Duration::from_secs(60))).unwrap();
         assert!(Arc::ptr_eq(&snapshot, &again));
-        // Another call, and work outside of calls, look again.
+        // Other calls, and work outside of calls, compare again.
         for stop in [Stop::never(), later.clone(), later] {
             assert_eq!(source.current_index(&stop).err(), Some(FallbackReason::Stale));
         }

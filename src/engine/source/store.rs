@@ -1,4 +1,4 @@
-//! What a source is stored in.
+//! Stores: the places where sources are stored.
 
 use std::{fs, path::PathBuf, sync::Arc};
 
@@ -7,18 +7,18 @@ use crate::{
     engine::{config::Config, store_address::StoreAddress},
 };
 
-/// What a source is stored in. The code that asks a database is chosen by a `match`, so that the
-/// compiler names every place that a new kind of store needs.
+/// The place where a source is stored. Code that depends on the kind of store uses `match`, so that the
+/// compiler lists every place that a new kind of store must change.
 #[derive(Clone, Debug)]
 pub(crate) enum Store {
-    /// A canonical database of SQLite, which is indexed here.
+    /// A canonical SQLite database, which has an index on this computer.
     Database(PathBuf),
-    /// An index in a cluster, which keeps itself current.
+    /// An index in a cluster, which the cluster keeps current.
     Cluster { address: String, cluster: Arc<Cluster> },
 }
 
 impl Store {
-    /// Returns the store at an address; opens nothing.
+    /// Returns the store at an address. Opens nothing.
     pub(crate) fn at(address: StoreAddress, config: &Config) -> Store {
         match address {
             StoreAddress::Database(path) => Store::Database(path),
@@ -36,7 +36,7 @@ impl Store {
         }
     }
 
-    /// Returns how many bytes the store takes; 0 if it cannot be read. A cluster is never small.
+    /// Returns the size of the store in bytes; 0 if it cannot be read. A cluster never counts as small.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Store::Database(path) => fs::metadata(path).map_or(0, |metadata| metadata.len()),

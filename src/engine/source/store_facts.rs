@@ -1,4 +1,4 @@
-//! What is known of a source beside what its reader answers. Each kind of store has it in its own way.
+//! Facts about a source that readers do not provide. They are read in another way for each kind of store.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ impl Source {
         }
     }
 
-    /// Returns the models that answered in each conversation, by id.
+    /// Returns the models that answered in each conversation, by conversation id.
     pub(super) fn models(&self, stop: &Stop) -> Result<HashMap<String, Vec<String>>, Error> {
         match self.store() {
             Store::Cluster { cluster, .. } => clustered::models(cluster, stop),
@@ -39,7 +39,7 @@ impl Source {
         }
     }
 
-    /// Returns which services conversations are from, by id; all of them without `ids`.
+    /// Returns the services that conversations are from, by conversation id. Without `ids`, returns all.
     pub(super) fn provenance(
         &self,
         ids: Option<&[&str]>,
@@ -53,8 +53,8 @@ impl Source {
         }
     }
 
-    /// Returns the messages of a conversation that its service does not show, as `db::branches` does.
-    /// A cluster does not keep which ones these are.
+    /// Returns the messages of a conversation that its service does not show, like `db::branches`. A
+    /// cluster does not store which messages these are.
     pub(super) fn branches(&self, id: &str, stop: &Stop) -> Result<HashMap<String, String>, Error> {
         match self.store() {
             Store::Cluster { .. } => Ok(HashMap::new()),
@@ -73,7 +73,7 @@ impl Source {
         Ok(reader.and_then(|reader| reader.parent().map(str::to_owned)))
     }
 
-    /// Returns the ids of the conversations whose transcripts are known and not stored; a cluster has no
+    /// Returns the ids of the conversations whose transcripts are known but not stored. A cluster has no
     /// transcripts.
     pub(crate) fn withheld(&self, stop: &Stop) -> Result<Vec<String>, Error> {
         match self.store() {
@@ -82,8 +82,8 @@ impl Source {
         }
     }
 
-    /// Returns a text that changes when the store or its index does. That takes some system calls, or a
-    /// request to a cluster.
+    /// Returns a text that changes whenever the store or its index changes. This takes some system calls, or
+    /// a request to a cluster.
     pub(crate) fn stamp(&self, stop: &Stop) -> String {
         match self.store() {
             Store::Cluster { cluster, .. } => {
@@ -97,7 +97,7 @@ impl Source {
         }
     }
 
-    /// Returns whether the store has what an index needs: row ids.
+    /// Returns whether the store has row ids, which an index needs.
     pub(crate) fn can_be_indexed(&self, stop: &Stop) -> bool {
         let has_keys = |database: &db::Database| {
             let layout = database.layout();
@@ -111,7 +111,7 @@ impl Source {
         }
     }
 
-    /// Returns whether an index answers: that of the cluster, or a current one on this machine.
+    /// Returns whether an index can answer, either in the cluster or a current index on this computer.
     pub(crate) fn is_indexed(&self, stop: &Stop) -> bool {
         match self.store() {
             Store::Cluster { .. } => true,
@@ -121,7 +121,7 @@ impl Source {
 }
 
 impl Sources {
-    /// Returns which services conversations of a kind of source are from, by id.
+    /// Returns the services that conversations of a source are from, by conversation id.
     pub(crate) fn provenance(
         &self,
         kind: SourceKind,

@@ -4,11 +4,11 @@ use std::{
     sync::OnceLock,
 };
 
-/// Up to this number of messages, a search compares all of them.
+/// Number of messages up to which a search compares all of them.
 const FEW: usize = 64;
 
-/// Finds the turns of messages. The first search in a long conversation makes a table, so that a
-/// thousand hits in it do not cost a thousand walks.
+/// Finder of the numbers of messages. The first search in a long conversation builds a hash table, so
+/// that later searches are fast.
 #[derive(Debug, Default)]
 pub(super) struct TurnFinder(OnceLock<HashMap<u64, Vec<u32>>>);
 

@@ -1,37 +1,37 @@
-//! What the background upkeep does now, so that questions can wait for it and say so.
+//! The state of the background upkeep, so that questions can wait for it and report it.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
-/// What the background upkeep does for one source.
+/// The background work for one source.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Task {
-    /// No work now; work that is due begins soon.
+    /// No work at the moment. If work is due, it begins soon.
     #[default]
     Idle,
-    /// The upkeep makes the index, or words and vectors.
+    /// The upkeep is building the index, or terms and vectors.
     Building {
-        /// The time when the work began, and the share of all work that was done then.
+        /// The time when this work began, and the share of all work that was finished at that time.
         begun: Instant,
         from: f64,
         /// The share of all work that is done.
         share: f64,
     },
-    /// Another process makes the index.
+    /// Another process is building the index.
     Elsewhere,
-    /// The work failed; if it is tried again, then later.
+    /// The work failed. It may be tried again later.
     Failed,
 }
 
 impl Task {
-    /// Returns the work that begins now at a share of all work.
+    /// Returns a task that begins now, when the given share of all work is finished.
     pub(crate) fn begun_at(share: f64) -> Task {
         Task::Building { begun: Instant::now(), from: share, share }
     }
 
-    /// Returns the same work, further on.
+    /// Returns the same task with another finished share.
     pub(crate) fn at(self, share: f64) -> Task {
         match self {
             Task::Building { begun, from, .. } => Task::Building { begun, from, share },
@@ -39,9 +39,9 @@ impl Task {
         }
     }
 
-    /// Returns how many percent are done, and about how many seconds the rest takes.
+    /// Returns the finished percentage, and an estimate of the remaining seconds.
     pub(crate) fn progress(self) -> (Option<u8>, Option<u64>) {
-        /// From this share on an estimate means something.
+        /// Minimum finished share for an estimate of the remaining time.
         const LEAST: f64 = 0.02;
 
         let Task::Building { begun, from, share } = self else { return (None, None) };
@@ -51,7 +51,7 @@ impl Task {
     }
 }
 
-/// Whether indexes are kept current in the background.
+/// The state of the background upkeep that all sources share.
 #[derive(Debug, Default)]
 pub(crate) struct Tended {
     maintainers: AtomicUsize,

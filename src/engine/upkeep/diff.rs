@@ -1,7 +1,7 @@
 //! Finds what has changed in a database since a snapshot of its index was built.
 //!
-//! Every row is compared with the document store, byte for byte: another program may have written
-//! the database, and a database keeps no record of its changes. The rows are scanned by rowid.
+//! Every row is compared with the document store, byte for byte. Nothing else would show all changes,
+//! because other programs write the database, and it has no change log. Rows are scanned by rowid.
 
 use std::{
     cmp::Reverse,
@@ -18,26 +18,26 @@ use crate::{
     model::{self, Stop},
 };
 
-/// The longest read transaction. A writer of the database waits no longer than this.
+/// The longest read transaction. Writers of the database never wait longer.
 pub(crate) const SLICE: Duration = Duration::from_millis(200);
 
-/// The largest share of messages that may be new or changed. Beyond it, a new build costs no more.
+/// Share of new and changed messages above which a full build is as cheap as a refresh.
 const MOST: f64 = 0.25;
 
-/// The place of a message in result order: time, position and rowid, all descending.
+/// The sort key of a message in result order: time, position and rowid, all descending.
 pub(crate) type ResultPlace = Reverse<(Option<model::Instant>, Option<i64>, i64)>;
 
-/// Returns a reader of a database's rows by their keys.
+/// Returns a reader that fetches rows of a database by their keys.
 pub(crate) fn row_reader(database: &Database) -> Result<RowReader<'_>, Error> {
     RowReader::of(database)?.ok_or_else(|| Error::NoKeys { path: database.path().to_owned() })
 }
 
-/// The changes.
+/// The differences between a database and a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
     /// Doc ids of messages that were deleted or changed, ascending.
     pub(crate) dead: Vec<u32>,
-    /// The places of messages that are new or changed, unsorted.
+    /// The sort keys of new and changed messages, unsorted.
     pub(crate) fresh: Vec<ResultPlace>,
 }
 
@@ -46,9 +46,9 @@ pub(crate) struct Difference {
 pub(crate) enum Compared {
     /// The difference.
     By(Difference),
-    /// The database changed so much, or in such a way, that a new build is better.
+    /// The database changed so much, or in such a way, that a full build is better.
     TooMuch,
-    /// The database changed meanwhile.
+    /// The database changed during the comparison.
     Unsteady,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn compare(
             };
             if !is_same {
                 difference.dead.extend(doc_id);
-                // Without a conversation a message is not searched.
+                // A message without a conversation is not searched.
                 if row.conversation_id.is_some() {
                     difference.fresh.push(Reverse((row.time, row.position, row.key)));
                 }
@@ -124,7 +124,7 @@ pub(crate) fn compare(
     Ok(Compared::By(difference))
 }
 
-/// Returns what a snapshot holds, and the layout of the database; `None` if their rows cannot be
+/// Returns the messages of a snapshot and the layout of the database; `None` if their rows cannot be
 /// compared one by one.
 fn comparable(
     path: &Path,
@@ -147,9 +147,9 @@ fn comparable(
     Ok(is_plain.then(|| (Known::of(snapshot, &conversations), layout.clone())))
 }
 
-/// The messages of a snapshot, sorted to be compared.
+/// The messages of a snapshot, prepared for the comparison.
 struct Known {
-    /// Keys and doc ids of the messages whose conversations are as they were, by key.
+    /// Keys and doc ids of the messages in unchanged conversations, sorted by key.
     doc_ids: Vec<(i64, u32)>,
     /// Doc ids of the messages whose conversation is gone, or has another title.
     dead: Vec<u32>,

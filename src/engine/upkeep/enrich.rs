@@ -1,6 +1,6 @@
-//! Makes the files of ranked search: term indexes, vectors and summaries.
+//! Builds the files of ranked search: term indexes, vectors and summaries.
 //!
-//! All of it is derived from an index, once that is in use.
+//! All of them are derived from an index after it came into use.
 
 use crate::{
     embed::{self, Model, Texts},
@@ -15,47 +15,46 @@ use crate::{
     model::Stop,
 };
 
-/// The largest segment, in messages, whose terms and vectors a question waits for: about a second.
+/// Maximum messages in a segment for which a question builds terms and vectors: about a second of work.
 pub(crate) const MAX_IN_A_QUESTION: u32 = 20_000;
 
-/// The steps of each message: its terms, its vector, the place of the vector among the others, and
-/// its part of the summaries.
+/// Steps of progress per message: its terms, its vector, the grouping of vectors, and the summaries.
 const STEPS: u64 = 4;
 
 /// The bytes of texts that are read before their memory is given back.
 const RELEASED: u64 = 64 << 20;
 
-/// The bytes of a message that are embedded. Models read less of it.
+/// Number of bytes of a message that are embedded. Models read even less.
 const MAX_EMBEDDED: usize = 1 << 20;
 
 /// Counts of the messages that got terms and vectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Enriched {
-    /// Messages whose terms were indexed.
+    /// Number of messages whose terms were indexed.
     pub words: u32,
-    /// Messages whose vectors were made.
+    /// Number of messages whose vectors were made.
     pub vectors: u32,
 }
 
-/// What is made for ranked search, one after the other.
+/// A stage of building the files of ranked search. The stages follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EnrichStage {
     Words,
     Vectors,
-    /// The vectors are put into groups of similar ones.
+    /// Vectors are put into clusters.
     Groups,
     Summaries,
 }
 
-/// How far the files of ranked search are.
+/// The progress of building the files of ranked search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EnrichProgress {
     pub(crate) stage: EnrichStage,
-    /// Messages, or conversations for summaries, that this stage has finished.
+    /// Number of messages, or conversations for summaries, that this stage has finished.
     pub(crate) done: u64,
     /// All messages or conversations of this stage.
     pub(crate) total: u64,
-    /// Steps of all stages that are done, and their number.
+    /// Number of finished steps of all stages, and number of all steps.
     pub(crate) steps: (u64, u64),
 }
 
@@ -66,9 +65,9 @@ impl EnrichProgress {
     }
 }
 
-/// Makes the term indexes, vectors and summaries that the index of a source lacks.
+/// Builds the term indexes, vectors and summaries that the index of a source lacks.
 ///
-/// Without `with_vectors` only terms are made.
+/// Without `with_vectors`, builds only term indexes.
 pub(crate) fn enrich(
     source: &Source,
     resources: Resources,
@@ -120,7 +119,7 @@ pub(crate) fn enrich(
             advance(0);
             match build_vectors(&snapshot, &segment, model, threads, stop, &mut advance) {
                 Ok(()) => done.vectors += count,
-                // Terms are made even if a provider does not answer.
+                // The terms of the next segments are built even if a provider does not answer.
                 Err(error) => failed = Some(error),
             }
         }
@@ -160,13 +159,13 @@ pub(crate) fn prune_caches(source: &Source, stop: &Stop) -> Result<(), Error> {
     Ok(source.model().prune(source.index_dir()?.folder(), &texts, stop)?)
 }
 
-/// Returns whether a segment of the index in use has no term index, or no vectors of our model.
+/// Returns whether a segment of the index in use lacks a term index, or vectors of the current model.
 pub(crate) fn is_lacking(source: &Source, stop: &Stop) -> bool {
     is_lacking_for(source, true, stop)
 }
 
-/// Returns whether a segment of the index in use has no term index or, with vectors, none of our
-/// model.
+/// Returns whether a segment of the index in use lacks a term index or, if `with_vectors`, vectors of
+/// the current model.
 pub(crate) fn is_lacking_for(source: &Source, with_vectors: bool, stop: &Stop) -> bool {
     let Some(snapshot) = source.latest_index(stop) else { return false };
     snapshot.segments().into_iter().any(|segment| {
@@ -176,8 +175,8 @@ pub(crate) fn is_lacking_for(source: &Source, with_vectors: bool, stop: &Stop) -
     })
 }
 
-/// Makes what small segments of a snapshot lack, for a question that comes before the maintainer.
-/// Where something cannot be made, ranking does without it.
+/// Builds missing terms and vectors of small segments, for a question that comes before the maintainer.
+/// If something cannot be built, ranking works without it.
 pub(crate) fn enrich_small(snapshot: &Snapshot, model: &Model, resources: Resources, stop: &Stop) {
     for segment in snapshot.segments() {
         let count = segment.doc_ids.len() as u32;
@@ -187,14 +186,14 @@ pub(crate) fn enrich_small(snapshot: &Snapshot, model: &Model, resources: Resour
         if TermIndex::open(segment.folder, count).is_err() {
             drop(build_terms(snapshot, &segment, resources, stop, &mut |_| ()));
         }
-        // No question waits for a provider to embed new messages.
+        // Questions do not wait for a provider to embed new messages.
         if model.is_built_in() && Vectors::open(segment.folder, model.name(), count).is_none() {
             drop(build_vectors(snapshot, &segment, model, 1, stop, &mut |_| ()));
         }
     }
 }
 
-/// Makes the vectors of a segment; `progress` gets the steps that are done, two for each message.
+/// Builds the vectors of a segment. `progress` gets the number of finished steps, two for each message.
 fn build_vectors(
     snapshot: &Snapshot,
     segment: &SegmentRef<'_>,

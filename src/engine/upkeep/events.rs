@@ -1,41 +1,41 @@
-//! Events of the work in the background, with sentences for a log.
+//! Events of the background upkeep, with sentences for a log.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
 use super::{enrich::Enriched, refresh::Reindexed, transcripts::ArchiveReport};
 use crate::engine::source::Source;
 
-/// An event of the work that keeps indexes and the transcript store current.
+/// An event of the background upkeep of indexes and the transcript store.
 #[derive(Debug)]
 pub enum UpkeepEvent {
     /// This process refreshed an index.
     Refreshed {
         /// The source.
         source: Source,
-        /// The result.
+        /// The result of the refresh.
         done: Reindexed,
     },
     /// This process merged the segments of an index into one.
     Merged {
         /// The source.
         source: Source,
-        /// How long that took.
+        /// The duration of the merge.
         took: Duration,
     },
     /// This process made terms and vectors that an index lacked.
     Enriched {
         /// The source.
         source: Source,
-        /// The numbers of messages.
+        /// The numbers of messages that got terms and vectors.
         done: Enriched,
-        /// How long that took.
+        /// The duration of the work.
         took: Duration,
     },
     /// Terms or vectors could not be made. The work is tried again later.
     NotEnriched {
         /// The source.
         source: Source,
-        /// The reason why they could not be made.
+        /// The error.
         reason: String,
     },
     /// Another process is building an index.
@@ -43,7 +43,7 @@ pub enum UpkeepEvent {
         /// The source.
         source: Source,
     },
-    /// An index could not be refreshed; reported once as long as the reason stays.
+    /// An index could not be refreshed. This is reported only once for the same reason.
     Failed {
         /// The source.
         source: Source,
@@ -52,7 +52,7 @@ pub enum UpkeepEvent {
     },
     /// The transcript store was brought up to date.
     Synced(Box<ArchiveReport>),
-    /// Some or all transcripts could not be read; reported once as long as the reason stays.
+    /// Some or all transcripts could not be read. This is reported only once for the same reason.
     NotSynced {
         /// The reason.
         reason: String,

@@ -1,4 +1,4 @@
-//! Follows the transcripts of coding agents in the background: each poll adds what was appended.
+//! Follows the transcripts of coding agents in the background. Each poll reads the appended text.
 
 use std::{
     fs,
@@ -13,16 +13,16 @@ use crate::{engine::config::Config, model::Stop};
 /// The pause after a poll, as a multiple of the poll's duration.
 const PAUSE_FACTOR: u32 = 4;
 
-/// The longest pause: text that is appended to a transcript is to be found within two seconds.
+/// The longest pause. New text in a transcript must be found within two seconds.
 const LONGEST_PAUSE: Duration = Duration::from_millis(800);
 
-/// How many folders are watched, the last changed first. Changes in others are noticed later.
+/// Maximum number of watched folders. The last changed ones are taken, and others are noticed later.
 const MOST_WATCHED: usize = 2_000;
 
-/// How many levels of folders are watched.
+/// Maximum depth of watched folders.
 const MAX_FOLDER_DEPTH: usize = 12;
 
-/// The state of following, from poll to poll.
+/// The state of following transcripts, kept between polls.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
     not_before: Option<Instant>,
@@ -32,8 +32,8 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Synchronises the transcript store; returns after how long to poll again, `None` to wait for a
-    /// change.
+    /// Synchronises the transcript store. Returns the wait until the next poll; `None` to wait for a
+    /// file event.
     pub(crate) fn look(
         &mut self,
         config: &Config,
@@ -52,7 +52,7 @@ impl Follower {
             Ok(Ok(report)) => {
                 let next = report.elsewhere.then_some(LONGEST_PAUSE);
                 let reason = report.failures.join("\n");
-                // An agent adds messages every other second, so such a refresh is not reported.
+                // An agent adds messages every other second, so only the first added messages are reported.
                 if !std::mem::replace(&mut self.has_reported_messages, true) && report.messages > 0
                 {
                     tell(UpkeepEvent::Synced(Box::new(report)));
@@ -74,7 +74,7 @@ impl Follower {
     }
 }
 
-/// Returns the folders of archives in which a transcript may grow or begin.
+/// Returns the folders in archives in which a transcript may grow or appear.
 pub(crate) fn folders(archives: &[PathBuf]) -> Vec<PathBuf> {
     let mut found: Vec<(Option<SystemTime>, PathBuf)> = Vec::new();
     for archive in archives {

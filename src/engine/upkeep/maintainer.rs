@@ -1,11 +1,11 @@
-//! Keeps the indexes current in the background: decides what is due, and when. What is done is in
-//! [`refresh`](super::refresh), [`merge`](super::merge) and [`enrich`](super::enrich).
+//! Keeps the indexes current in the background, by deciding which work is due, and when. The work itself
+//! is in [`refresh`](super::refresh), [`merge`](super::merge) and [`enrich`](super::enrich).
 //!
-//! No answer depends on it: every question checks for itself whether the index is current. It only
-//! makes answers fast again. So a failure is reported once and tried again later.
+//! No answer depends on the maintainer, because every question checks whether the index is current. The
+//! maintainer only makes answers fast. So a failure is reported once and tried again later.
 //!
-//! Invariant: no database is read for an index while it is written to, unless it never rests.
-//! Invariant: one process refreshes an index at a time; the others wait for its result.
+//! Invariant: a database is not read for an index during writes, unless the writes never pause.
+//! Invariant: one process refreshes an index at a time. Other processes wait for its result.
 
 use std::{
     collections::HashSet,
@@ -35,43 +35,43 @@ use crate::{
     model::Stop,
 };
 
-/// Memory and threads of a refresh, plus 60 bytes a message: a server must not slow down its machine.
+/// Memory and threads of a refresh, which must not slow down the machine. 60 bytes per message are extra.
 const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
 
-/// How long a database must be left alone before it is indexed. Copies and downloads write more
-/// often; the transactions of an import follow each other within milliseconds.
+/// Time without writes after which a database is indexed. Copies and downloads write more often. The
+/// transactions of an import follow each other within milliseconds.
 const QUIET: Duration = Duration::from_millis(400);
 
-/// The same for an export that a program has open in WAL mode. Such a program tidies up when it
-/// closes the database, but cannot while we read it; most close it soon after they have written.
+/// Time without writes for an export that a program has open in WAL mode. Such a program removes the log
+/// when it closes the database, but not while it is read. Most programs close it soon after writing.
 const QUIET_WITH_LOG: Duration = Duration::from_secs(2);
 
-/// How long a database that is never left alone waits: then it is indexed between two writes.
+/// Time after which a database is indexed even if the writes do not pause.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// Pause after a refresh: three times its duration, at most a minute. A database that is written
-/// to all day then costs a quarter of a core at most.
+/// Pause after a refresh: three times its duration, at most a minute. So a database with constant
+/// writes costs at most a quarter of a core.
 const PAUSE_FACTOR: u32 = 3;
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// After this time, making terms and vectors gives way to a database that changes, in any case. A
-/// slow provider may take hours; the work continues later where it was.
+/// Time after which building terms and vectors always stops if the database changes. A slow provider may
+/// take hours, and the work continues later.
 const MAX_ENRICHING: Duration = Duration::from_secs(300);
 
-/// How many times making terms and vectors gives way to a database that changes.
+/// Number of times that building terms and vectors stops because the database changed.
 const MAX_INTERRUPTIONS: u32 = 3;
 
-/// How often the maintainer checks whether another process has finished its build.
+/// Wait between two checks whether another process has finished its build.
 const ELSEWHERE: Duration = Duration::from_secs(1);
 
-/// The share of all work that the index takes; words, vectors and summaries take the rest.
+/// Share of all work that building the index takes. Terms, vectors and summaries take the rest.
 const INDEX_SHARE: f64 = 0.5;
 
-/// The waits after failures: the first one, doubled at each failure up to the last one.
+/// The wait after the first failure, and the longest wait. Each failure doubles the wait.
 const FIRST_BACKOFF: Duration = Duration::from_secs(5);
 const MAX_BACKOFF: Duration = Duration::from_secs(600);
 
-/// Keeps the indexes of an engine current.
+/// Background task that keeps the indexes of an engine current.
 #[derive(Debug)]
 pub struct Maintainer {
     sources: Arc<Sources>,
@@ -86,30 +86,30 @@ struct SourceState {
     path: PathBuf,
     /// The state of the database at the last poll.
     state: Option<State>,
-    /// Since when the database has been in that state.
+    /// The time since which the database has been in this state.
     since: Option<Instant>,
-    /// Since when the index has been stale.
+    /// The time since which the index has been stale.
     stale: Option<Instant>,
-    /// The time before which nothing is tried.
+    /// The time before which no work is tried.
     not_before: Option<Instant>,
     failures: u32,
     /// The last report, so that it is not repeated.
     reported: Option<String>,
-    /// A state of the database that cannot be indexed, however often that is tried.
+    /// A state of the database that cannot be indexed, so that it is not tried again.
     hopeless: Option<State>,
-    /// Whether this process refreshed or merged the index in use, and so has to enrich it.
+    /// Whether this process refreshed or merged the index in use, and so must build its terms and vectors.
     is_ours: bool,
     /// The snapshot whose terms, vectors and summaries are complete.
     enriched: Option<String>,
     postponed: Postponed,
 }
 
-/// The postponed building of terms and vectors.
+/// The state of postponed work on terms and vectors.
 #[derive(Clone, Copy, Debug, Default)]
 struct Postponed {
     until: Option<Instant>,
     failures: u32,
-    /// How many times a merge gave way to a database that changed.
+    /// Number of times that the work stopped because the database changed.
     interruptions: u32,
     is_reported: bool,
 }
@@ -125,10 +125,10 @@ impl Maintainer {
         }
     }
 
-    /// Checks every source, and brings those up to date that are stale and at rest. Returns after
-    /// how long the next poll is due; `None` if only a file event makes it necessary.
+    /// Checks every source, and refreshes stale indexes whose databases are quiet. Returns the wait until
+    /// the next poll; `None` to wait for a file event.
     ///
-    /// A poll takes some ten system calls a source if everything is current.
+    /// If everything is current, a poll takes about ten system calls per source.
     pub fn poll(&mut self, stop: &Stop, report: &mut dyn FnMut(UpkeepEvent)) -> Option<Duration> {
         let mut next = self.follower.look(&self.sources.current_config(), stop, report);
         if !stop.requested() {
@@ -154,8 +154,8 @@ impl Maintainer {
         next
     }
 
-    /// Reports exports in `db/` that are newer than the database that is searched: only databases
-    /// are searched there, and the user has to import everything else.
+    /// Reports exports in `db/` that are newer than the searched database. Only databases are searched
+    /// there, so the user must import these exports.
     fn report_exports(&mut self, present: &[Source], report: &mut dyn FnMut(UpkeepEvent)) {
         for path in unimported(self.sources.config(), present) {
             if !self.reported.contains(&path) {
@@ -181,7 +181,7 @@ impl SourceState {
         stop: &Stop,
         report: &mut dyn FnMut(UpkeepEvent),
     ) -> Option<Duration> {
-        // What is no database keeps its own index.
+        // A cluster maintains its own index.
         let path = source.database()?;
         if self.path != path {
             *self = SourceState { path: path.to_owned(), ..SourceState::default() };
@@ -212,20 +212,20 @@ impl SourceState {
         if wait.is_some() { wait } else { self.refresh(source, state, stop, report) }
     }
 
-    /// Remembers the state of the database, and since when it is in it.
+    /// Stores the state of the database, and the time since which it has been in this state.
     fn note_state(&mut self, state: &State) {
         if self.state.as_ref() == Some(state) && self.since.is_some() {
             return;
         }
         let is_first = self.state.is_none();
         self.state = Some(state.clone());
-        // A file that existed before the first poll has been quiet since it was last written.
+        // At the first poll, a file counts as quiet since its last change.
         let quiet = if is_first { age(&self.path) } else { None };
         let now = Instant::now();
         self.since = now.checked_sub(quiet.unwrap_or_default()).or(Some(now));
     }
 
-    /// Forgets everything about earlier failures.
+    /// Clears everything about earlier failures.
     fn note_current(&mut self) {
         *self = SourceState {
             path: std::mem::take(&mut self.path),
@@ -239,7 +239,7 @@ impl SourceState {
         };
     }
 
-    /// Returns how long a refresh has to wait for the database to rest; `None` if it is due.
+    /// Returns how long a refresh must wait until the database is quiet; `None` if it is due.
     fn wait_for_quiet(&mut self, quiet: Duration) -> Option<Duration> {
         let now = Instant::now();
         let stale = *self.stale.get_or_insert(now);
@@ -250,7 +250,7 @@ impl SourceState {
         (due > now).then(|| due - now)
     }
 
-    /// Merges the segments of a current index if that is due and the database rests.
+    /// Merges the segments of a current index if a merge is due and the database is quiet.
     fn merge(
         &mut self,
         source: &Source,
@@ -276,16 +276,15 @@ impl SourceState {
             Err(Error::Indexing { .. }) => Some(ELSEWHERE),
             Err(error) => {
                 self.fail(source, &error.to_string(), report);
-                // Searches are fast enough meanwhile.
+                // Without the merge, searches are fast enough.
                 self.not_before = Some(Instant::now() + MAX_BACKOFF);
                 Some(MAX_BACKOFF)
             }
         }
     }
 
-    /// Makes the terms, vectors and summaries that a current index lacks. Gives way to a database
-    /// that changes, but not every time: otherwise a database that is written to all day would
-    /// never have them.
+    /// Builds the terms, vectors and summaries that a current index lacks. Stops if the database changes,
+    /// but only a few times, because otherwise a database with constant writes would never get them.
     fn enrich(
         &mut self,
         source: &Source,
@@ -349,7 +348,7 @@ impl SourceState {
         Some(self.postpone(source, reason, report))
     }
 
-    /// Puts making terms and vectors off after a failure; returns for how long.
+    /// Postpones building terms and vectors after a failure. Returns the wait.
     fn postpone(
         &mut self,
         source: &Source,
@@ -393,8 +392,8 @@ impl SourceState {
                     self.is_ours = true;
                     report(UpkeepEvent::Refreshed { source: source.clone(), done });
                 }
-                // Poll at once: the database may have changed meanwhile, and the new snapshot is
-                // opened before the next question needs it.
+                // The next poll is due at once, because the database may have changed during the refresh. It
+                // also opens the new snapshot before a question needs it.
                 Some(Duration::ZERO)
             }
             Err(error) if error.is_stopped() => None,
@@ -422,7 +421,7 @@ impl SourceState {
         }
     }
 
-    /// Reports a failure, unless it was the last report; returns how long to wait.
+    /// Reports a failure, unless it is the same as in the last report. Returns the wait.
     fn fail(
         &mut self,
         source: &Source,
@@ -449,7 +448,7 @@ fn backoff(failures: u32) -> Duration {
     FIRST_BACKOFF.saturating_mul(1 << failures.min(16)).min(MAX_BACKOFF)
 }
 
-/// Returns the folders in which a change may be a change of a source, whether they exist or not.
+/// Returns the folders in which a change may concern a source, whether they exist or not.
 pub(crate) fn watched_folders(config: &Config) -> Vec<PathBuf> {
     let mut folders = follow::folders(&config.archives);
     folders.extend(config.database_folders());
@@ -466,11 +465,11 @@ pub(crate) fn watched_folders(config: &Config) -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the files in `db/` that are named like exports, are newer than the database that is
-/// searched, and are not being written.
+/// Returns the files in `db/` that have names of exports, are newer than the searched database, and are
+/// not being written.
 pub(crate) fn unimported(config: &Config, present: &[Source]) -> impl Iterator<Item = PathBuf> {
     let export = present.iter().find(|source| source.kind == SourceKind::Export);
-    // Nobody knows when something was imported into a store that is no database.
+    // For a cluster, the time of the last import is unknown.
     let is_known = export.is_none_or(|export| export.database().is_some());
     let searched = export.and_then(|export| modified(export.database()?));
     let folders = config.database_folders().filter(move |_| is_known);
@@ -482,7 +481,7 @@ pub(crate) fn unimported(config: &Config, present: &[Source]) -> impl Iterator<I
     })
 }
 
-/// Returns whether the reason is the database itself, so that trying again does not help.
+/// Returns whether the error is caused by the database itself, so that another try does not help.
 fn is_hopeless(error: &Error) -> bool {
     matches!(
         error,
@@ -496,7 +495,7 @@ fn is_hopeless(error: &Error) -> bool {
     )
 }
 
-/// Returns whether a file is named as exports are when they are downloaded.
+/// Returns whether a file has the name of a downloaded export.
 fn is_named_as_export(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.ends_with(".zip") || name.starts_with("conversations") && name.ends_with(".json")
@@ -506,8 +505,8 @@ fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
 
-/// Returns how long ago a file, or its write-ahead log, was written to; `None` if the clock was set
-/// back.
+/// Returns the time since a file or its write-ahead log was last written to; `None` if the clock was
+/// set back.
 fn age(path: &Path) -> Option<Duration> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");

@@ -1,6 +1,6 @@
-//! Merges the segments that refreshes have added to an index into one.
+//! Merges the segments that refreshes have added to an index into one segment.
 //!
-//! Only the index is read, so the database may change meanwhile; the next refresh adds the changes.
+//! A merge reads only the index, so the database may change meanwhile. The next refresh adds the changes.
 
 use std::{collections::HashMap, path::Path};
 
@@ -13,20 +13,20 @@ use crate::{
     model::Stop,
 };
 
-/// The share of messages in later segments or deleted from which on a merge is due.
+/// Share of messages in later segments or deleted, above which a merge is due.
 const DUE: f64 = 0.1;
 
-/// The share from which on a merge no longer gives way to a database that is written to.
+/// Share of unmerged or deleted messages above which a merge does not stop for writes to the database.
 const OVERDUE: f64 = 0.3;
 
-/// Returns whether the index of a source is current and has so many messages in later segments, or
-/// deleted, that searching it is slower than it could be.
+/// Returns whether the index of a source is current, and so many messages are in later segments or
+/// deleted that a merge would make searches faster.
 pub(crate) fn is_merge_due(source: &Source, stop: &Stop) -> bool {
     source.current_index(stop).is_ok_and(|snapshot| unmerged(&snapshot) > DUE)
 }
 
-/// Merges the index of a source if a merge is due; returns whether it merged. A merge is stopped if
-/// the database changes meanwhile, unless the merge is overdue.
+/// Merges the index of a source if a merge is due. Returns whether it was merged. If the database changes
+/// during the merge, the merge is stopped, unless it is overdue.
 pub(crate) fn merge_at_rest(
     source: &Source,
     resources: Resources,
@@ -52,10 +52,10 @@ pub(crate) fn merge_at_rest(
     }
 }
 
-/// Merges all segments of a source's index into one, even if the index is out of date.
-/// Returns false if there was one segment without deleted messages.
+/// Merges all segments of a source's index into one, even if the index is outdated.
+/// Returns false if there was only one segment, without deleted messages.
 ///
-/// Only the index is read. It can be searched meanwhile.
+/// A merge reads only the index, which can be searched meanwhile.
 pub(crate) fn merge(
     source: &Source,
     resources: Resources,
@@ -104,7 +104,7 @@ fn merge_into(
     progress(Progress::Ordering { done: 0, total: u64::from(snapshot.messages()) });
     let mut doc_ids: Vec<u32> =
         (0..snapshot.max_doc()).filter(|doc_id| snapshot.is_alive(*doc_id)).collect();
-    // Sorted runs, one a segment: the standard library's sort merges them.
+    // Each segment is a sorted run, and the sort of the standard library merges such runs.
     doc_ids.sort_by(|a, b| snapshot.order(*a, *b));
     let (conversations, number_of) = renumber(snapshot);
     let mut sample = Sample::new(doc_ids.len(), resources);
@@ -139,8 +139,8 @@ fn merge_into(
     Ok(build.finish(stop, |share| progress(Progress::Writing(share)))?)
 }
 
-/// Returns the conversations of all segments, each once, and by segment the new number of each of
-/// its conversations.
+/// Returns the conversations of all segments without duplicates. For each segment, returns also the new
+/// numbers of its conversations.
 fn renumber(snapshot: &Snapshot) -> (Vec<index::ConversationTitle>, Vec<Vec<u32>>) {
     let mut conversations: Vec<index::ConversationTitle> = Vec::new();
     let mut numbers: HashMap<(Vec<u8>, Option<Vec<u8>>), u32> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Keeps everything that is derived current: transcripts, indexes, terms, vectors and summaries.
+//! Keeps all derived files current: transcript store, indexes, terms, vectors and summaries.
 
 pub(crate) mod diff;
 pub(crate) mod enrich;
@@ -28,16 +28,16 @@ use super::{
 };
 use crate::{index::Resources, model::Stop};
 
-/// The share of all work that the index takes; words, vectors and summaries take the rest.
+/// Share of all work that building the index takes. Terms, vectors and summaries take the rest.
 const INDEX_SHARE: f64 = 0.5;
 
-/// How often to check whether another process has finished its build.
+/// Wait between two checks whether another process has finished its build.
 const ELSEWHERE: Duration = Duration::from_millis(100);
 
-/// How long to try again while other programs write to the database.
+/// Time during which a refresh is tried again while other programs write to the database.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How far the completion of a source is.
+/// The progress of `Upkeep::complete`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Completing {
     Index(Progress),
@@ -45,7 +45,7 @@ pub(crate) enum Completing {
 }
 
 impl Completing {
-    /// Returns the share that is done, from 0 to 1.
+    /// Returns the finished share, from 0 to 1.
     pub(crate) fn share(self) -> f64 {
         match self {
             Completing::Index(step) => step.share() * INDEX_SHARE,
@@ -54,7 +54,7 @@ impl Completing {
     }
 }
 
-/// The work that keeps everything derived current, for one engine.
+/// Access to the work that keeps an engine's indexes and transcript store current.
 #[derive(Clone, Copy, Debug)]
 pub struct Upkeep<'a> {
     pub(super) sources: &'a Arc<Sources>,
@@ -66,8 +66,8 @@ impl Upkeep<'_> {
         Maintainer::new(Arc::clone(self.sources))
     }
 
-    /// Brings the index of the export up to date, unless it is current. It is an error if there is
-    /// no export, or if another process is building the index.
+    /// Refreshes the index of the export, unless it is current. It is an error if there is no export, or
+    /// if another process is building the index.
     pub fn reindex(
         &self,
         options: Reindex,
@@ -77,7 +77,7 @@ impl Upkeep<'_> {
         refresh::refresh(&self.sources.export()?, options, stop, progress)
     }
 
-    /// Brings the index of a source up to date, unless it is current.
+    /// Refreshes the index of a source, unless it is current.
     pub fn reindex_source(
         &self,
         source: &Source,
@@ -88,8 +88,8 @@ impl Upkeep<'_> {
         refresh::refresh(source, options, stop, progress)
     }
 
-    /// Makes the terms, vectors and summaries that the index of a source lacks. `progress` takes
-    /// the number of steps done, and of all steps.
+    /// Builds the terms, vectors and summaries that the index of a source lacks. `progress` gets the
+    /// number of finished steps and of all steps.
     pub fn enrich(
         &self,
         source: &Source,
@@ -101,7 +101,7 @@ impl Upkeep<'_> {
         self.enrich_watched(source, resources, stop, &mut steps)
     }
 
-    /// Does as [`Upkeep::enrich`] does, and tells what is made.
+    /// Does the same as [`Upkeep::enrich`], and reports the stage of the work.
     pub(crate) fn enrich_watched(
         &self,
         source: &Source,
@@ -112,8 +112,8 @@ impl Upkeep<'_> {
         enrich::enrich(source, resources, true, stop, progress)
     }
 
-    /// Makes all that ranking a source needs, to the end: index, words and, with the built-in
-    /// model, vectors. Waits where another process does that.
+    /// Builds all files that ranking a source needs: the index, the terms and, with the built-in model,
+    /// the vectors. If another process builds them, waits for it.
     pub(crate) fn complete(
         &self,
         source: &Source,
@@ -122,7 +122,7 @@ impl Upkeep<'_> {
         progress: &mut dyn FnMut(Completing),
     ) -> Result<(), Error> {
         if source.database().is_none() {
-            // An import into a cluster makes the index, the words and the vectors at once.
+            // An import into a cluster builds the index with terms and vectors.
             return Ok(());
         }
         let options = Reindex { resources, full: false };
@@ -150,7 +150,7 @@ impl Upkeep<'_> {
         Ok(())
     }
 
-    /// Merges all segments of a source's index into one; returns false if there was only one.
+    /// Merges all segments of a source's index into one. Returns false if there was only one.
     pub fn merge(
         &self,
         source: &Source,
@@ -161,13 +161,13 @@ impl Upkeep<'_> {
         merge::merge(source, resources, stop, progress)
     }
 
-    /// Returns whether the index of a source has so many small segments, or deleted messages, that
-    /// a merge is due.
+    /// Returns whether so many messages of a source's index are in small segments or deleted that a merge
+    /// is due.
     pub fn is_merge_due(&self, source: &Source, stop: &Stop) -> bool {
         merge::is_merge_due(source, stop)
     }
 
-    /// Brings the transcript store up to date with the transcripts' files.
+    /// Updates the transcript store from the files of the transcripts.
     pub fn sync_transcripts(
         &self,
         stop: &Stop,
@@ -176,7 +176,7 @@ impl Upkeep<'_> {
         Ok(transcripts::sync(&self.sources.current_config(), stop, progress)?)
     }
 
-    /// Returns the folders in which a change may be a change of a source, whether they exist or not.
+    /// Returns the folders in which a change may concern a source, whether they exist or not.
     pub(crate) fn watched_folders(&self) -> Vec<PathBuf> {
         maintainer::watched_folders(self.sources.config())
     }

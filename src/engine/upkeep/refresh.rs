@@ -1,4 +1,4 @@
-//! Brings an index up to date: adds what has changed, or builds all of it.
+//! Refreshes an index: adds the changes of the database, or builds the whole index.
 
 use std::{
     collections::HashMap,
@@ -31,34 +31,34 @@ use crate::{
     model::Stop,
 };
 
-/// Messages that are sampled to see which grams are common.
+/// Number of messages that are sampled to find the common grams.
 const MAX_SAMPLES: usize = 20_000;
 
-/// The most and the least bytes of a sampled message that are looked at.
+/// Maximum and minimum number of bytes that are read of a sampled message.
 const SAMPLE_BYTES: usize = 4 << 10;
 const LEAST_SAMPLED: usize = 100;
 
-/// The part of the memory that the sample takes. Counting its grams takes six times as much.
+/// The sample takes this fraction of the memory. Counting its grams takes six times as much.
 const SAMPLE_SHARE: usize = 16;
 
-/// Places of a long content that are looked at.
+/// Number of places at which a sampled long content is read.
 const LONG_SAMPLES: u64 = 16;
 
-/// How often a refresh begins again because the database changed while it was read.
+/// Number of attempts to refresh an index if the database changes during the refresh.
 const ATTEMPTS: u32 = 3;
 
-/// Merge factor: a small segment is merged into the new one if it holds at most this many times as
-/// many messages. The number of segments then grows with the logarithm of the messages added.
+/// Merge factor. A small segment is merged into the new segment if it has at most this many times as
+/// many messages. So the number of segments grows with the logarithm of the number of added messages.
 const MERGE_FACTOR: usize = 2;
 
-/// The shares of a build that are done once the messages are ordered, and once they are read.
+/// Finished shares of a build after ordering the messages, and after reading them.
 const ORDERED: f64 = 0.1;
 const READ: f64 = 0.9;
 
-/// The pause between two reports of how many messages were ordered.
+/// Pause between two reports of the progress of ordering.
 const ORDERING_TOLD: Duration = Duration::from_millis(50);
 
-/// How to refresh an index.
+/// Options for refreshing an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Reindex {
     /// The memory and threads to use.
@@ -72,23 +72,23 @@ pub struct Reindex {
 pub enum Progress {
     /// The messages are sorted into result order.
     Ordering {
-        /// Messages read so far.
+        /// Number of messages read so far.
         done: u64,
-        /// Messages in all; 0 while that is not known.
+        /// Number of all messages; 0 while it is unknown.
         total: u64,
     },
     /// The messages are compared with the index.
     Comparing,
     /// Messages are read, and their grams are sorted.
     Reading {
-        /// Messages read so far.
+        /// Number of messages read so far.
         done: u64,
-        /// Messages to read in all.
+        /// Number of messages to read.
         total: u64,
-        /// Bytes of text read so far.
+        /// Number of bytes of text read so far.
         bytes: u64,
     },
-    /// The posting lists are merged and written; the share that is done, from 0 to 1.
+    /// The posting lists are being merged and written. The number is the finished share, from 0 to 1.
     Writing(f64),
 }
 
@@ -115,9 +115,9 @@ pub enum Reindexed {
     },
     /// The changes were added to the index.
     Refreshed {
-        /// Messages that are new or changed.
+        /// Number of messages that are new or changed.
         added: u32,
-        /// Messages that were deleted or changed.
+        /// Number of messages that were deleted or changed.
         removed: u32,
         /// The duration of the refresh.
         took: Duration,
@@ -142,13 +142,13 @@ struct Work<'a> {
     writing: &'a Writing,
     resources: Resources,
     stop: &'a Stop,
-    /// The number of map faults before it began.
+    /// The number of faults of mapped files before this refresh began.
     faults: u64,
 }
 
-/// Brings the index of a source up to date, unless it is current.
+/// Refreshes the index of a source, unless it is current.
 ///
-/// The database can be searched and written to meanwhile. If it is written to, this begins again.
+/// The database can be searched and written to meanwhile. If it is written to, the refresh begins again.
 pub(crate) fn refresh(
     source: &Source,
     options: Reindex,
@@ -159,7 +159,7 @@ pub(crate) fn refresh(
     done.ok_or_else(|| db::Error::Unsteady { path: source.address().to_string().into() }.into())
 }
 
-/// Adds what has changed to the index of a source; returns false if it has to be built again.
+/// Adds the changes of a database to the index of a source. Returns false if a full build is needed.
 pub(crate) fn refresh_changes(
     source: &Source,
     resources: Resources,
@@ -169,8 +169,7 @@ pub(crate) fn refresh_changes(
     Ok(follow(source, options, false, stop, &mut |_| ())?.is_some())
 }
 
-/// Brings an index up to date. Returns `None` if the index would have to be built, and this is not
-/// allowed.
+/// Refreshes an index. Returns `None` if a full build is needed and not allowed.
 fn follow(
     source: &Source,
     options: Reindex,
@@ -206,7 +205,7 @@ fn follow(
             .then(|| index_dir.current().and_then(|current| index_dir.open(&current).ok()))
             .flatten();
         if let Some(snapshot) = earlier {
-            // Another process may have refreshed it while the lock was waited for.
+            // Another process may have refreshed the index while this one waited for the lock.
             if snapshot.state() == work.state.to_string() {
                 return Ok(Some(Reindexed::Current { messages: snapshot.messages() }));
             }
@@ -232,7 +231,7 @@ fn follow(
     Err(db::Error::Unsteady { path: path.clone() }.into())
 }
 
-/// Writes the index of a cluster anew, unless it is as it should be.
+/// Writes the index of a cluster again if it is not as it should be, or if a full build is requested.
 fn rebuild(
     cluster: &Cluster,
     path: &Path,
@@ -258,11 +257,11 @@ fn rebuild(
 
 /// The result of adding the changes to an earlier snapshot.
 enum Update {
-    /// The database changed meanwhile.
+    /// The database changed during the refresh.
     Unsteady,
-    /// So much has changed that the index is better built again.
+    /// So much has changed that a full build is better.
     TooMuch,
-    /// Messages that were added, and removed.
+    /// The numbers of messages that were added and removed.
     Done { added: u32, removed: u32 },
 }
 
@@ -270,7 +269,7 @@ pub(crate) fn lock(index_dir: &IndexDir) -> Result<Writing, Error> {
     index_dir.lock()?.ok_or_else(|| Error::Indexing { folder: index_dir.folder().to_owned() })
 }
 
-/// Runs `work` with the folder of a new part, which is removed again unless something comes of it.
+/// Runs `work` with the folder of a new segment. Removes the folder if `work` fails or returns `None`.
 pub(crate) fn within<T>(
     writing: &Writing,
     work: impl FnOnce(&Path) -> Result<Option<T>, Error>,
@@ -278,27 +277,27 @@ pub(crate) fn within<T>(
     let folder = writing.begin()?;
     let outcome = work(&folder);
     if !matches!(outcome, Ok(Some(_))) {
-        // The unfinished folder is of no use. If it cannot be removed now, the next build removes it.
+        // If the folder cannot be removed now, the next build removes it.
         drop(fs::remove_dir_all(&folder));
     }
     outcome
 }
 
 impl Work<'_> {
-    /// Returns whether the database is still in the state that this is of, and all that was read of
-    /// the index was there.
+    /// Returns whether the database is still in the state in which the refresh found it, and no mapped
+    /// index file had a fault.
     fn is_same(&self) -> Result<bool, Error> {
         Ok(map_faults::count() == self.faults && db::state(self.path)? == self.state)
     }
 
-    /// Does as [`Work::is_same`] does, and returns false too if the files of `snapshot` have changed since
-    /// they were opened.
+    /// Does the same as [`Work::is_same`], but also returns false if the files of `snapshot` have changed
+    /// since they were opened.
     fn is_same_as(&self, snapshot: &Snapshot) -> Result<bool, Error> {
         Ok(snapshot.is_intact() && self.is_same()?)
     }
 
-    /// Returns what came of reading the database; `None` where it failed and the database changed
-    /// meanwhile, which may be why.
+    /// Returns the outcome of reading the database; `None` if reading failed and the database changed
+    /// meanwhile, which may have caused the failure.
     fn steady<T>(&self, outcome: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
         match outcome {
             Err(error) if !error.is_stopped() && matches!(self.is_same(), Ok(false)) => Ok(None),
@@ -306,7 +305,7 @@ impl Work<'_> {
         }
     }
 
-    /// Compares the database with an earlier snapshot and adds what has changed.
+    /// Compares the database with an earlier snapshot, and adds the changes.
     fn update(
         &self,
         snapshot: &Snapshot,
@@ -328,7 +327,7 @@ impl Work<'_> {
         })
     }
 
-    /// Builds a snapshot of the whole database; `None` if that changed meanwhile.
+    /// Builds a snapshot of the whole database; `None` if the database changed meanwhile.
     fn build(
         &self,
         progress: &mut dyn FnMut(Progress),
@@ -387,8 +386,8 @@ impl Work<'_> {
         })
     }
 
-    /// Returns the keys of the messages and their conversations in result order. SQLite sorts them in
-    /// one step, so that only another thread can tell how far it is.
+    /// Returns the keys of the messages and their conversations in result order. SQLite sorts them in one
+    /// call, so progress is reported from another thread.
     fn order(&self, progress: &mut dyn FnMut(Progress)) -> Result<Vec<[i64; 2]>, Error> {
         let (seen, total) = (Arc::<AtomicU64>::default(), AtomicU64::new(0));
         progress(Progress::Ordering { done: 0, total: 0 });
@@ -400,7 +399,7 @@ impl Work<'_> {
                 total.store(rows.count()?, Ordering::Relaxed);
                 Ok(rows.order(&seen)?)
             };
-            // The receiver is there until this thread has ended.
+            // Sending cannot fail, because the receiver exists until this thread has ended.
             let sorting = scope.spawn(move || drop(sender.send(sort())));
             loop {
                 match receiver.recv_timeout(ORDERING_TOLD) {
@@ -420,8 +419,8 @@ impl Work<'_> {
         })
     }
 
-    /// Makes a snapshot of an earlier one and what has changed since; returns false if the
-    /// database changed meanwhile.
+    /// Publishes a snapshot with the segments of an earlier one and the changes since then. Returns false
+    /// if the database changed meanwhile.
     fn add(
         &self,
         snapshot: &Snapshot,
@@ -473,7 +472,7 @@ impl Work<'_> {
         };
         let added = within(self.writing, |folder| {
             let filled = self.fill(folder, plan, &keys, &order, progress)?;
-            // The comparison has seen to it that all is plain.
+            // The comparison has checked that all positions are plain.
             let Some((size, true)) = filled else { return Ok(None) };
             if !self.is_same_as(snapshot)? {
                 return Ok(None);
@@ -485,9 +484,9 @@ impl Work<'_> {
         Ok(added.is_some())
     }
 
-    /// Builds a part of the messages and conversations whose keys `order` has, in that order;
-    /// `keys` are those of the plan's conversations. Returns whether all positions were plain too;
-    /// `None` if the database changed meanwhile.
+    /// Builds a segment of the messages in `order`, which has the keys of messages and conversations.
+    /// `keys` are the keys of the plan's conversations. Returns also whether all positions are integers or
+    /// NULL; `None` if the database changed meanwhile.
     fn fill(
         &self,
         folder: &Path,
@@ -549,8 +548,8 @@ impl Work<'_> {
     }
 }
 
-/// Adds the messages of small segments to those that are new, the latest segment first, and returns
-/// how many segments are kept. Their messages have just been compared with the database.
+/// Adds the messages of small segments to the new messages, the last segment first. Returns the number of
+/// segments that stay. The messages of small segments were just compared with the database.
 fn merge_small(snapshot: &Snapshot, difference: &mut Difference) -> usize {
     let mut kept = snapshot.segments().len();
     for segment in snapshot.segments().into_iter().skip(1).rev() {
@@ -571,7 +570,7 @@ fn merge_small(snapshot: &Snapshot, difference: &mut Difference) -> usize {
     kept
 }
 
-/// Texts from which the common grams are found. They take at most a share of the memory.
+/// Sampled texts in which common grams are counted. They take at most a share of the memory.
 pub(super) struct Sample {
     pub(super) texts: Vec<String>,
     left: usize,
@@ -579,7 +578,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Begins a sample of so many messages.
+    /// Returns an empty sample for a number of messages.
     pub(super) fn new(messages: usize, resources: Resources) -> Sample {
         let left_bytes = resources.memory / SAMPLE_SHARE;
         Sample { texts: Vec::new(), left: messages.min(MAX_SAMPLES), left_bytes }
@@ -590,7 +589,7 @@ impl Sample {
         messages.div_ceil(MAX_SAMPLES).max(1)
     }
 
-    /// Returns how many bytes of the next message are looked at.
+    /// Returns how many bytes of the next message are read.
     pub(super) fn bytes(&self) -> usize {
         (self.left_bytes / self.left.max(1)).clamp(LEAST_SAMPLED, SAMPLE_BYTES)
     }
@@ -602,7 +601,7 @@ impl Sample {
     }
 }
 
-/// Returns some bytes from all over a long content.
+/// Returns bytes from several places of a long content.
 fn pieces_of(long: &LongContent<'_>) -> Result<String, db::Error> {
     let mut text = String::new();
     for piece in 0..LONG_SAMPLES {
@@ -613,13 +612,13 @@ fn pieces_of(long: &LongContent<'_>) -> Result<String, db::Error> {
     Ok(text)
 }
 
-/// Returns a row with texts that are too long for memory.
+/// Returns a row whose texts are those of `texts`, which are too long for memory.
 fn lent<'a>(texts: &'a LongTexts, row: Row<'a>) -> Row<'a> {
     let text = |decoded: &'a LongText| std::str::from_utf8(decoded).unwrap_or_default();
     Row { stored: Some(&texts.stored), decoded: texts.decoded.as_ref().map(text), ..row }
 }
 
-/// Returns the keys of conversations, by key, and the conversations as an index takes them.
+/// Splits conversations, which are sorted by key, into their keys and the entries for an index.
 fn named(conversations: Vec<db::ConversationEntry>) -> (Vec<i64>, Vec<index::ConversationTitle>) {
     conversations
         .into_iter()
@@ -629,7 +628,7 @@ fn named(conversations: Vec<db::ConversationEntry>) -> (Vec<i64>, Vec<index::Con
         .unzip()
 }
 
-/// The bytes that are shown of a message.
+/// Returns the bytes of a message that answers show.
 fn shown<'a>(row: &Row<'a>) -> &'a [u8] {
     row.decoded.map(str::as_bytes).or(row.stored).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The text of a ChatGPT message, as the service shows it.
+//! Reads the text of a ChatGPT message, in the form that the service shows.
 
 use crate::import::{
     json::{Raw, Value},
@@ -19,10 +19,10 @@ const PLAIN: [&str; 10] = [
     "system_message",
 ];
 
-/// The beginning of the names of the tools that write documents.
+/// The prefix of the names of the tools that write documents.
 pub(super) const CANVAS: &str = "canmore.";
 
-/// Returns the text of a `content` that is only a list of texts, as [`text`] does; `None` for any other
+/// Returns the same text as [`text`] for a `content` that is only a list of texts; `None` for any other
 /// content.
 pub(super) fn only_text(content: Raw<'_>) -> Option<String> {
     let (mut is_text, mut parts) = (false, None);
@@ -97,11 +97,11 @@ pub(super) fn text(content: &Value, recipient: &str, tally: &mut ImportTally) ->
     }
 }
 
-/// The beginning of a message that holds the state of a widget, or says that it is hidden.
+/// The beginning of a message that contains the state of a widget, or says that the state is hidden.
 const WIDGET: &str = "The latest state of the widget is";
 
-/// Returns the text of a message with what its widget shows, such as a report; `None` if it has no widget.
-/// The widget's state is in the metadata, or in the text of the message.
+/// Returns the text of a message together with the text of its widget, such as a report; `None` without a
+/// widget. The widget's state is in the metadata or in the text of the message.
 pub(super) fn of_widget(
     message: &str,
     state: Option<&str>,
@@ -129,14 +129,14 @@ fn parts_or_text(content: &Value) -> String {
     }
 }
 
-/// Joins the parts of a message, as the service shows them.
+/// Joins the parts of a message with line breaks.
 fn parts(list: &Value) -> String {
     let parts: Vec<String> = list.items().iter().filter_map(|item| part(item, false)).collect();
     parts.join("\n")
 }
 
-/// Returns the text of one part, or a placeholder for an image, sound or file; `None` for an empty
-/// part. The part may be in content of an unknown type.
+/// Returns the text of one part, or a placeholder for an image, sound or file; `None` for an empty part.
+/// `is_in_unknown` tells whether the part is in content of an unknown type.
 fn part(part: &Value, is_in_unknown: bool) -> Option<String> {
     match part {
         Value::String(text) | Value::Scalar(text) => return Some(text.clone()),
@@ -148,7 +148,7 @@ fn part(part: &Value, is_in_unknown: bool) -> Option<String> {
     }
     let kind = part.str("content_type");
     let placeholder = if kind.contains("video") {
-        // A call has one content type for sound and video; the video may be missing.
+        // Calls use one content type for sound and video. The video may be missing.
         let sound_only =
             kind.starts_with("real_time") && !is_some(part, "video_container_asset_pointer");
         if sound_only { "[audio]" } else { "[video]" }
@@ -196,7 +196,7 @@ fn canvas(call: &str) -> Option<String> {
     Some(lines(found)).filter(|text| !text.is_empty())
 }
 
-/// Fields that hold text for the reader, in all content types.
+/// The fields with text for the reader, in all content types.
 const TEXT_FIELDS: [&str; 24] = [
     "name",
     "title",
@@ -244,8 +244,8 @@ const TECHNICAL: [&str; 16] = [
     "encoding",
 ];
 
-/// Returns the text of any content type: the known text fields, and all strings with white space. Of an
-/// unknown type all strings count, but those in fields that are technical by their names.
+/// Returns the text of any content type: the known text fields, and all strings with white space. For an
+/// unknown type, returns all strings except those in fields with technical names.
 fn plain(content: &Value, is_unknown: bool) -> String {
     let Value::Object(fields) = content else {
         return part(content, is_unknown).unwrap_or_default();
@@ -268,7 +268,7 @@ fn plain(content: &Value, is_unknown: bool) -> String {
     lines(known)
 }
 
-/// Joins the texts that are not empty, one a line.
+/// Joins the texts that are not empty with line breaks.
 fn lines(texts: impl IntoIterator<Item = String>) -> String {
     let mut joined = String::new();
     for text in texts {

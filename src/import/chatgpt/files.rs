@@ -7,15 +7,15 @@ use crate::{
     model::{AttachedContent, AttachedFile},
 };
 
-/// The fields of parts that point to a file of the export.
+/// The fields of parts that name a file of the export.
 const POINTERS: [&str; 3] =
     ["asset_pointer", "audio_asset_pointer", "video_container_asset_pointer"];
 
 /// The content types that hold only text, and no files.
 const TEXTS: [&str; 4] = ["text", "code", "thoughts", "execution_output"];
 
-/// Returns the files of a message, each once: those of its list of attachments, then those that its
-/// content points to. Their place in the conversation is 0.
+/// Returns the files of a message without repeats: first the attachments, then the files that the content
+/// names. Their field `message` is 0.
 pub(super) fn of_message(list: Option<Value>, content: Option<&Value>) -> Vec<AttachedFile> {
     let mut files = MessageFiles::default();
     for file in list.as_ref().map(Value::items).unwrap_or_default() {
@@ -28,7 +28,7 @@ pub(super) fn of_message(list: Option<Value>, content: Option<&Value>) -> Vec<At
     files.list
 }
 
-/// The files of a message, each once.
+/// The files of a message, without repeats.
 #[derive(Default)]
 struct MessageFiles {
     list: Vec<AttachedFile>,

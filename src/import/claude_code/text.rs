@@ -1,4 +1,4 @@
-//! The texts in the blocks of Claude Code's messages, and which of them the user typed.
+//! Extracts the texts from blocks of Claude Code's messages, and separates the texts that the user typed.
 
 use super::super::{
     json::Value,
@@ -49,7 +49,7 @@ pub(super) fn shown(block: &Value) -> String {
     }
 }
 
-/// Blocks that may have no text for us.
+/// Known kinds of blocks. They may have no readable text.
 const KNOWN: [&str; 11] = [
     "text",
     "thinking",
@@ -64,7 +64,7 @@ const KNOWN: [&str; 11] = [
     "fallback",
 ];
 
-/// Calls `found` with the kinds of the blocks that we do not know, and of which we find no text.
+/// Calls `found` with the kinds of unknown blocks in which no text is found.
 pub(super) fn unknown(blocks: &[Value], found: &mut dyn FnMut(&str)) {
     for block in blocks {
         let kind = block.str("type");
@@ -76,14 +76,14 @@ pub(super) fn unknown(blocks: &[Value], found: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Returns the text of a block's content: a text or blocks. The depth of a [`Value`] is bounded, so this
-/// may recurse.
+/// Returns the text of a block's content, which is a text or a list of blocks. Recursion is safe, because the
+/// depth of a [`Value`] is bounded.
 fn within(block: &Value) -> String {
     let content = block.get("content").map(Value::items).unwrap_or_default();
     joined("\n", &content.iter().map(shown).collect::<Vec<_>>())
 }
 
-/// Returns the text of a tool's result, without the reminders that the program adds below it.
+/// Returns the text of a tool's result, without the reminders that Claude Code appends.
 pub(super) fn result(block: &Value) -> String {
     let text = within(block);
     let mut plain = text.trim_end();
@@ -96,8 +96,8 @@ pub(super) fn result(block: &Value) -> String {
     if plain.len() == text.trim_end().len() { text } else { plain.to_owned() }
 }
 
-/// Returns the role and the text of a prompt that the user typed; the output of a command has the role
-/// `tool`.
+/// Returns the role and the text of a prompt that the user typed. The role is `tool` for the output of a
+/// command.
 pub(super) fn typed(text: &str) -> (&'static str, String) {
     let start = text.trim_start();
     if start.starts_with("<command-name>") || start.starts_with("<command-message>") {
@@ -126,8 +126,8 @@ pub(super) fn typed(text: &str) -> (&'static str, String) {
     ("user", without_elements(after_interruption(text)).to_owned())
 }
 
-/// Returns the user's words without the elements that the program put before or below them. An element in
-/// the middle of the words was typed, for example in a log.
+/// Returns the user's words without the elements that Claude Code added before or after them. An element in
+/// the middle of the words was typed by the user, for example in a log.
 fn without_elements(text: &str) -> &str {
     let mut plain = text;
     'before: loop {
@@ -154,22 +154,22 @@ fn without_elements(text: &str) -> &str {
     if plain.len() == text.len() { text.trim_start_matches('\n') } else { plain.trim() }
 }
 
-/// Returns what follows the element that a text begins with.
+/// Returns the text after the element with which a text begins.
 fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let inside = text.strip_prefix('<')?.strip_prefix(name)?.strip_prefix('>')?;
     Some(inside.split_once(&format!("</{name}>"))?.1)
 }
 
-/// The beginning of the note that a prompt was stopped, up to its bracket.
+/// The beginning of the note that the user interrupted a request, without the closing bracket.
 const INTERRUPTED: &str = "[Request interrupted by user";
 
-/// Returns the words that follow the note that a prompt was stopped, if the text begins with the note.
+/// Returns the words after the note of an interruption, if a text begins with one.
 fn after_interruption(text: &str) -> &str {
     let note = text.trim_start().strip_prefix(INTERRUPTED);
     note.and_then(|note| note.split_once(']')).map_or(text, |(_, words)| words)
 }
 
-/// Elements that the program adds to the user's words.
+/// The elements that Claude Code adds to the user's words.
 const INJECTED: [&str; 7] = [
     "system-reminder",
     "ide_opened_file",
@@ -180,7 +180,7 @@ const INJECTED: [&str; 7] = [
     "new-diagnostics",
 ];
 
-/// Returns whether the program wrote the whole text.
+/// Returns whether Claude Code wrote the whole text.
 pub(super) fn is_injected(text: &str) -> bool {
     let text = text.trim_start();
     text.starts_with(INTERRUPTED) && after_interruption(text).trim().is_empty()
@@ -199,7 +199,7 @@ fn inner<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 mod tests {
     use super::*;
 
-    /// The time must not grow with the square of the number of elements; then this would take minutes.
+    /// Checks that the time grows linearly with the number of elements. Quadratic time takes minutes.
     #[test]
     fn many_elements_in_one_prompt() {
         let many = "<system-reminder>x</system-reminder>word ".repeat(200_000);

@@ -1,4 +1,4 @@
-//! The texts in Codex's records: of the user, of tools, and of the program itself.
+//! Extracts the texts from Codex's records: of the user, of tools, and of Codex itself.
 
 use super::super::{
     head::{Head, set_first},
@@ -34,7 +34,7 @@ pub(super) fn typed(block: &Value) -> String {
     without_injections(&text)
 }
 
-/// Beginnings and ends of texts that the program adds in the user's place.
+/// The beginnings and ends of texts that Codex adds in the user's name.
 const INJECTED: [(&str, &str); 20] = [
     ("# AGENTS.md instructions for ", "</INSTRUCTIONS>"),
     ("<user_instructions>", "</user_instructions>"),
@@ -58,10 +58,10 @@ const INJECTED: [(&str, &str); 20] = [
     ("<personality_spec>", "</personality_spec>"),
 ];
 
-/// How many of these come before a prompt in the same text. What follows any other one was typed with it.
+/// The number of first `INJECTED` entries that may precede a prompt. Others count as typed if words follow.
 const BEFORE_PROMPTS: usize = 3;
 
-/// Whole messages that the program adds in the user's place: their beginnings, and words in them.
+/// Whole messages that Codex adds in the user's name: their beginnings, and words in them.
 const INJECTED_WHOLE: [(&str, &str); 4] = [
     (HANDOVER, SUMMARY),
     ("Warning: The maximum number of unified exec processes you can keep open is", ""),
@@ -69,17 +69,17 @@ const INJECTED_WHOLE: [(&str, &str); 4] = [
     ("Warning: Your account was flagged for potentially high-risk cyber activity", ""),
 ];
 
-/// The beginning of the message that hands a summary to a model.
+/// The beginning of a message that gives a summary to a model.
 const HANDOVER: &str =
     "Another language model started to solve this problem and produced a summary";
 
-/// The end of the words before that summary.
+/// The end of the introduction before the summary.
 const SUMMARY: &str = "to assist with your own analysis:";
 
 /// The heading of the user's own words, below the context that the editor adds.
 const REQUEST: &str = "## My request for Codex:";
 
-/// Returns the user's words of a text that the model saw, without the text that the program put there.
+/// Returns the user's words from a text that the model saw, without the texts that Codex added.
 pub(super) fn without_injections(text: &str) -> String {
     let mut rest = text.trim();
     let mut typed_from = None;
@@ -104,7 +104,7 @@ pub(super) fn without_injections(text: &str) -> String {
     without_context(rest)
 }
 
-/// Returns the user's words of a prompt, without what the editor added to it.
+/// Returns the user's words from a prompt, without the context that the editor added.
 pub(super) fn without_context(prompt: &str) -> String {
     let mut rest = prompt.trim();
     if rest.starts_with("# Context from my IDE setup:")
@@ -127,8 +127,8 @@ fn starts_with(text: &str, start: &str) -> bool {
     text.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
-/// Takes the folder from the environment that the program describes. The first version of the format
-/// names the folder nowhere else.
+/// Takes the folder from the environment that Codex describes. The first version of the format names the
+/// folder only there.
 pub(super) fn environment(text: &str, head: &mut Head) {
     if head.folder.is_none() && text.trim_start().starts_with("<environment_context>") {
         let tagged = text.split_once("<cwd>").and_then(|(_, rest)| rest.split_once("</cwd>"));
@@ -140,7 +140,7 @@ pub(super) fn environment(text: &str, head: &mut Head) {
     }
 }
 
-/// Returns a summary without the instruction to continue from it.
+/// Returns a summary without the instruction to continue the work.
 pub(super) fn without_preamble(message: &str) -> &str {
     match message.split_once(SUMMARY) {
         Some((before, summary)) if before.starts_with(HANDOVER) => summary,
@@ -161,7 +161,7 @@ pub(super) fn parsed(value: Value) -> Result<Value, Damage> {
     Ok(value)
 }
 
-/// Joins commands that are lists of words, as they would be typed.
+/// Joins commands that are lists of words to command lines.
 pub(super) fn commands(input: Value) -> Value {
     let Value::Object(fields) = input else { return input };
     let fields = fields.into_iter().map(|(name, value)| {
@@ -179,7 +179,7 @@ pub(super) fn commands(input: Value) -> Value {
     Value::Object(fields.collect())
 }
 
-/// Returns the text of a review, as Codex writes it into the answer that usually follows.
+/// Returns the text of a review, in the form in which Codex writes it into the following answer.
 pub(super) fn review(output: &Value) -> String {
     let findings = output.get("findings").map(Value::items).unwrap_or_default();
     let heading = if findings.len() > 1 { "Full review comments:" } else { "Review comment:" };
@@ -206,7 +206,7 @@ pub(super) fn output(output: &Value) -> String {
             match named.into_iter().flatten().next() {
                 Some(inner @ Value::Array(_)) => self::output(inner),
                 Some(inner) => inner.as_str().unwrap_or_default().to_owned(),
-                // Any other answer of a tool: its values, each with its name.
+                // The output has another form: returns its values, each with its name.
                 None => {
                     let mut lines = Vec::new();
                     tool::arguments(output, "", &mut lines);

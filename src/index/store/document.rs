@@ -1,19 +1,19 @@
-//! Messages and conversations as they go into the index.
+//! The messages and conversations that a build adds to the index.
 
 use crate::model::Instant;
 
-/// A message as it goes into the index.
+/// A message to add to the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
     /// The key of the message's row in the database.
     pub key: i64,
     /// The message's id, from `messages.id`, as text.
     pub id: &'a str,
-    /// The number of its conversation, in the order of [`crate::index::BuildPlan::conversations`].
+    /// The number of the message's conversation, in the order of [`crate::index::BuildPlan::conversations`].
     pub conversation: u32,
     /// `messages.role`, as text; empty for NULL.
     pub role: &'a str,
-    /// Whether the role is stored as a text, or is NULL. Other roles equal no text.
+    /// Whether the role is stored as a text, or is NULL. A role of another type never equals a text.
     pub is_text_role: bool,
     /// The time of the message.
     pub time: Option<Instant>,
@@ -21,11 +21,11 @@ pub struct Document<'a> {
     pub position: Option<i64>,
     /// The text that is searched and shown; `None` for NULL.
     pub shown: Option<&'a [u8]>,
-    /// The stored text if it differs from the shown text; it is searched too.
+    /// The stored text if it differs from the shown text. Both texts are searched.
     pub stored: Option<&'a [u8]>,
 }
 
-/// A conversation as it goes into the index.
+/// A conversation to add to the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationTitle {
     /// The conversation's id, from `conversations.id`, as text.

@@ -1,4 +1,4 @@
-//! Where the parts of the document store's files are.
+//! The positions and sizes of the parts of the document store's files.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,21 +8,21 @@ pub(super) const HAS_STORED: u8 = 1;
 pub(super) const HAS_POSITION: u8 = 2;
 /// Flag: the message id is sixteen bytes, which are shown as a UUID.
 pub(super) const IS_UUID: u8 = 4;
-/// Flag: a text is not regular, so grams do not find it and it is verified byte by byte.
+/// Flag: a text is irregular. Grams do not find the message, so every search verifies it byte by byte.
 pub(super) const IS_IRREGULAR: u8 = 8;
 /// Flag: the text and the title are both NULL, so no pattern matches.
 pub(super) const IS_NOTHING: u8 = 16;
-/// The shift of the table's number, which is stored above the flags; number 0 means that the texts are not
+/// The position of the table's number in the byte, above the flags. Number 0 means that the texts are not
 /// packed.
 pub(super) const TABLE_SHIFT: u32 = 5;
 
-/// Zeros after the fields, so that eight bytes can be read at each of them.
+/// The number of zero bytes after the fields. They allow eight bytes to be read at every field.
 pub(super) const PADDING: usize = 8;
 
-/// Set in the end of a title that is NULL.
+/// A bit that marks a NULL title. It is set in the stored end of the title.
 pub(super) const NO_TITLE: u64 = 1 << 63;
 
-/// The sizes of the two files' arrays, and where they start.
+/// The starts and sizes of the arrays in the two files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::index) struct RowLayout {
     pub(super) messages: u32,
@@ -30,18 +30,18 @@ pub(in crate::index) struct RowLayout {
     pub(super) dated: u32,
     /// The keys of the roles, by number.
     pub(super) roles: Vec<String>,
-    /// The bytes of a role's number: 1, 2 or 4.
+    /// The size of a role's number in bytes: 1, 2 or 4.
     pub(super) role_bytes: u32,
     pub(super) irregular: u32,
     pub(super) conversations: u32,
     /// The earliest time in seconds.
     pub(super) earliest: i64,
-    /// The bytes of the fields of one message.
+    /// The size of one message's fields in bytes.
     pub(super) entry: u32,
     pub(super) start: Field,
     pub(super) seconds: Field,
     pub(super) nanos: Field,
-    /// The divisor of all nanoseconds, which are multiples of it.
+    /// A common divisor of all nanoseconds. Nanoseconds are stored divided by this number.
     pub(super) nano_step: u32,
     pub(super) conversation: Field,
     pub(super) fields_at: u64,
@@ -54,7 +54,7 @@ pub(in crate::index) struct RowLayout {
     pub(super) symbols_at: u64,
 }
 
-/// Where a number is in the fields of a message, and how many bytes it has: up to eight.
+/// The offset of a number in the fields of a message, and its size in bytes: at most eight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Field {
     pub(super) at: u32,
@@ -74,7 +74,7 @@ impl Field {
         entry[self.at as usize..][..bytes].copy_from_slice(&number.to_le_bytes()[..bytes]);
     }
 
-    /// Reads the field of an entry. Eight bytes follow the start of the field.
+    /// Reads the field of an entry. At least eight bytes must follow the start of the field.
     #[inline]
     pub(super) fn get(self, entry: &[u8]) -> u64 {
         let eight = entry[self.at as usize..].first_chunk().expect("there is padding");

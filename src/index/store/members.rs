@@ -1,4 +1,4 @@
-//! The messages of each conversation.
+//! The encoding of the list of each conversation's messages.
 //!
 //! ```text
 //! the first message (varint) | the last one, counted from the first | the distance to each next message
@@ -6,7 +6,7 @@
 
 use crate::index::varint::{push_varint, take_varint};
 
-/// Appends the messages of a conversation, which are ascending.
+/// Appends the messages of a conversation, in ascending order.
 pub(super) fn push_members(docs: &[u32], out: &mut Vec<u8>) {
     let (Some(first), Some(last)) = (docs.first(), docs.last()) else { return };
     push_varint(out, (*first).into());
@@ -16,7 +16,7 @@ pub(super) fn push_members(docs: &[u32], out: &mut Vec<u8>) {
     }
 }
 
-/// The messages of a conversation from the present one on, ascending.
+/// An iterator over the messages of a conversation, ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::index) struct Members<'a> {
     doc: u32,
@@ -25,7 +25,7 @@ pub(in crate::index) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Reads what [`push_members`] wrote; `None` for a conversation without messages.
+    /// Reads the bytes that [`push_members`] wrote; returns `None` for a conversation without messages.
     pub(super) fn read(mut bytes: &'a [u8]) -> Option<Members<'a>> {
         if bytes.is_empty() {
             return None;
@@ -35,7 +35,7 @@ impl<'a> Members<'a> {
         Some(Members { doc, last, distances: bytes })
     }
 
-    /// Returns the present message.
+    /// Returns the current message.
     #[inline]
     pub(in crate::index) fn doc(&self) -> u32 {
         self.doc

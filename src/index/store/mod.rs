@@ -1,6 +1,6 @@
-//! The document store: every message in doc-id order, to verify candidates and to make hits.
+//! The document store: all messages in doc-id order, for verifying candidates and making hits.
 //!
-//! Two files, whose numbers are little-endian. `rows` holds one record per message:
+//! There are two files. Numbers are little-endian. `rows` holds one record per message:
 //!
 //! ```text
 //! length of the head (varint) | head | shown text, then the stored text if it differs
@@ -8,32 +8,31 @@
 //!       position (zigzag varint), if there is one | key (zigzag varint) | message id
 //! ```
 //!
-//! The texts of a record are packed as one ([`packed`]), where this makes them shorter.
+//! The texts of a record are compressed together ([`packed`]), if compression makes them shorter.
 //!
-//! `columns` holds the fast fields. First come some bytes per message, so that a search checks dates
-//! before it reads any text, and finds all other fields of a hit in one or two cache lines:
+//! `columns` holds the fast fields. It begins with one entry per message. So a search checks dates before it
+//! reads any text, and finds all other fields of a hit in one or two cache lines:
 //!
 //! ```text
 //! start of its record | seconds after the earliest message | nanoseconds | conversation
 //! ```
 //!
-//! Each of these numbers takes as many bytes as the largest of its kind needs ([`Field`]). The messages
-//! with a time come first. Nanoseconds are divided by a common divisor. One more such entry
-//! follows the last message, for the end of its record, and [`layout::PADDING`]. Then follow:
+//! Each number takes as many bytes as the largest number in its field needs ([`Field`]). Messages with a time
+//! come first. Nanoseconds are divided by a common divisor. After the last message comes one more entry,
+//! whose start is the end of the last record, and [`layout::PADDING`]. Then follow:
 //!
-//! - the role of each message as a number: one byte each, or as many as the number of distinct roles
-//!   needs. They stand close together because every candidate is checked against them first.
+//! - the role of each message as a number of one, two or four bytes. Roles are in an array of their own,
+//!   because a search checks the role of every candidate first.
 //! - the irregular messages (u32 each)
 //! - the ends of each conversation's id and title (u64 each; the highest bit marks a title that is
 //!   NULL), and the bytes of the ids and titles
-//! - the start of each conversation's messages and the end of the last one's (u32 each), and the messages
-//!   ([`members`])
+//! - the start of each conversation's messages and the end of the last conversation's (u32 each), and the
+//!   messages ([`members`])
 //! - the tables that texts are packed with
 //!
 //! Conversations are numbered in the order of their first messages.
 //!
-//! The manifest holds the start of each array and the keys of the roles. A key is the role itself, except
-//! for roles that are no texts and for roles that begin with a NUL: see [`role_key`].
+//! The manifest holds the start of each array and the keys of the roles ([`role_key`]).
 
 mod document;
 mod layout;
@@ -77,7 +76,7 @@ pub(super) struct DocStore {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowTexts<'a> {
     pub(super) shown: Text<'a>,
-    /// The text as the database stores it; equal to `shown` for plain text.
+    /// The text as the database stores it. It equals `shown`, unless `differ` is set.
     pub(super) stored: Text<'a>,
     pub(super) regular: bool,
     pub(super) differ: bool,
@@ -98,7 +97,7 @@ struct FileHeader<'a> {
     rest: &'a [u8],
 }
 
-/// The fields of a head that a search does not need.
+/// The fields of a record's head that verification does not need.
 struct Rest<'a> {
     position: Option<i64>,
     key: i64,
@@ -127,7 +126,7 @@ impl<'a> FileHeader<'a> {
 }
 
 impl DocStore {
-    /// Takes the two mapped files; returns `None` unless they are as long as the layout says.
+    /// Opens the two mapped files; returns `None` if their lengths do not fit the layout.
     pub(super) fn open(rows: Mapped, columns: Mapped, layout: RowLayout) -> Option<DocStore> {
         let symbols = Symbols::read(columns.get(layout.symbols_at as usize..)?)?;
         let rows = DocStore { layout, rows, columns, symbols };
@@ -174,7 +173,7 @@ impl DocStore {
         field.get(&self.columns[at..])
     }
 
-    /// Returns the start of a message's record, which is the end of the record before.
+    /// Returns the start of a message's record. It is also the end of the previous record.
     fn start(&self, doc: u32) -> u64 {
         self.field(self.layout.start, doc)
     }
@@ -188,7 +187,7 @@ impl DocStore {
         })
     }
 
-    /// Returns the messages whose time lies within the bounds, as an interval of doc ids.
+    /// Returns the messages with times from `since` to `until`, as an interval of doc ids.
     pub(super) fn interval(&self, since: Option<Instant>, until: Option<Instant>) -> Range<u32> {
         if since.is_none() && until.is_none() {
             return 0..self.layout.messages;
@@ -198,7 +197,7 @@ impl DocStore {
         start..end.max(start)
     }
 
-    /// Returns the first message with a time for which `is_past` holds; it holds for all later ones.
+    /// Returns the first message whose time `is_past` accepts. `is_past` must accept all later times too.
     fn first(&self, is_past: impl Fn(Instant) -> bool) -> u32 {
         let (mut low, mut high) = (0, self.layout.dated);
         while low < high {
@@ -212,7 +211,7 @@ impl DocStore {
         low
     }
 
-    /// Returns for each role, by its number, whether it equals one of these texts.
+    /// Returns for each role number whether the role equals one of these texts.
     pub(super) fn wanted_roles(&self, texts: &[String]) -> Vec<bool> {
         let wanted: Vec<_> = texts.iter().map(|text| role_key(text, true)).collect();
         let roles = self.layout.roles.iter();
@@ -262,8 +261,8 @@ impl DocStore {
         })
     }
 
-    /// Returns whether a message equals a row of the database, whose text is in `stored`. The
-    /// conversation is not compared.
+    /// Returns whether a message equals a row of the database. The row's text is in `stored`. Does not
+    /// compare the conversation.
     pub(super) fn is_same(&self, doc: u32, row: &Document<'_>) -> bool {
         let (head, texts) = self.record(doc);
         let (_, stored) = self.text(&head, texts).split_at(head.shown_length.unwrap_or(0));
@@ -306,7 +305,7 @@ impl DocStore {
             is_text_role,
             time: self.time(doc),
             position: rest.position,
-            // A NULL text differs from an empty text only if the title is NULL too.
+            // The store tells a NULL text from an empty text only if the title is NULL too.
             shown: (head.flags & IS_NOTHING == 0).then_some(shown),
             stored: head.shown_length.is_some().then_some(stored),
         }
@@ -374,7 +373,7 @@ impl DocStore {
         (FileHeader { flags, shown_length, rest: head }, texts)
     }
 
-    /// Returns the texts of a record, one after the other.
+    /// Returns the texts of a record as one text.
     fn text<'a>(&'a self, head: &FileHeader<'_>, texts: &'a [u8]) -> Text<'a> {
         self.symbols.text(head.flags >> TABLE_SHIFT, texts)
     }
@@ -404,7 +403,7 @@ impl DocStore {
         self.row(doc, &head, lossy_text(content.whole()))
     }
 
-    /// Returns a message with another text in the place of its own, which is not read.
+    /// Returns a message with `content` as its text, without reading the message's own text.
     pub(super) fn hit_with<'a>(&'a self, doc: u32, content: Cow<'a, str>) -> Hit<'a> {
         self.row(doc, &self.record(doc).0, content)
     }

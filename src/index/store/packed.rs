@@ -1,15 +1,15 @@
-//! Packed texts, of which any part can be read alone in a fraction of a microsecond.
+//! Compressed texts. Any part of a text can be unpacked alone in a fraction of a microsecond.
 //!
-//! They are packed with FSST: a byte is the code of a symbol of one to eight bytes, and 255 says that the
-//! next byte stands for itself (Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression",
-//! VLDB 2020). Other languages need other symbols. So a segment has up to seven tables of symbols, made
-//! for groups of similar texts, and each text uses the table that suits it best.
+//! Texts are packed with FSST: a byte is the code of a symbol of one to eight bytes, and code 255 means that
+//! the next byte is a literal byte (Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression",
+//! VLDB 2020). Different languages need different symbols. So a segment has up to seven symbol tables,
+//! trained on groups of similar texts. Each text uses the table that packs it best.
 //!
 //! ```text
 //! length of the text (varint) | bytes of the codes of each part but the last (u16 each) | codes
 //! ```
 //!
-//! Parts are packed one by one, so that reading can begin at each of them.
+//! Each part is packed separately, so that reading can begin at any part.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -17,20 +17,20 @@ use fsst::Compressor;
 
 use crate::index::varint::{push_varint, take_varint};
 
-/// The most tables of a segment.
+/// The maximum number of tables in a segment.
 const MOST_TABLES: usize = 7;
 
-/// The bytes of the sample for each table; a smaller sample does not make a table worth its space.
+/// The sample bytes per table. A table trained on fewer bytes does not save its own size.
 const BYTES_PER_TABLE: usize = 16 << 10;
 
-/// The most texts that tables are made from, and the most bytes of each.
+/// The maximum number of texts to train tables on, and the maximum bytes of each text.
 const MOST_TEXTS: usize = 8_000;
 const MOST_OF_TEXT: usize = 4 << 10;
 
-/// How often texts are moved to the table that suits them best, before tables are made anew.
+/// The rounds of training. Each round trains the tables, then moves every text to its best table.
 const ROUNDS: usize = 6;
 
-/// The bytes at the beginning of a text that tell which table suits it.
+/// The bytes at the beginning of a text that are packed on trial to find its best table.
 const TRIED: usize = 96;
 
 /// The pairs of bytes that there are.
@@ -42,19 +42,19 @@ const UNSEEN: f32 = 0.1;
 /// The units of a cost for each bit.
 const PER_BIT: f32 = 8.0;
 
-/// The bytes of a part of a text.
+/// The size of a part of a text in bytes.
 const PART: usize = 1 << 10;
 
-/// The longest text that is packed: a longer text is read in place, without memory for a copy.
+/// The maximum length of a packed text. Longer texts are not packed, so that reading needs no copy.
 const LONGEST: usize = 1 << 20;
 
 /// The longest symbol.
 const SYMBOL: usize = 8;
 
-/// The bytes of two characters, and of the rest of a character before them.
+/// The maximum bytes of two characters and of a cut character before them.
 const TAIL: usize = 2 * 4 + 3;
 
-/// The code that says that the next byte stands for itself.
+/// The code before a literal byte.
 const ESCAPE: u8 = 255;
 
 /// The number of codes of a table: all bytes except the escape code.
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Packer {
 }
 
 impl Packer {
-    /// Makes tables that suit texts like those of a sample; none for a small sample.
+    /// Trains tables on a sample of the texts. Makes no tables if the sample is small.
     pub(super) fn train(sample: &[&str]) -> Packer {
         let step = sample.len().div_ceil(MOST_TEXTS).max(1);
         let texts = sample.iter().step_by(step).map(|text| text.as_bytes());
@@ -88,7 +88,7 @@ impl Packer {
         if count == 0 {
             return packer;
         }
-        // The first byte that is neither ASCII nor an accented Latin letter tells the script.
+        // The first byte above those of ASCII and accented Latin letters tells the script.
         let script = |text: &[u8]| text.iter().copied().find(|byte| *byte > 0xC3);
         let group =
             |(place, text): (usize, &&[u8])| script(text).map_or(place, usize::from) % count;
@@ -106,7 +106,7 @@ impl Packer {
         packer
     }
 
-    /// Returns the place of the table that suits a text best.
+    /// Returns the place of the table that packs a text best.
     fn best(&self, text: &[u8]) -> usize {
         let begin = &text[..text.len().min(TRIED)];
         let tables = self.tables.iter().enumerate();
@@ -141,8 +141,8 @@ impl Packer {
         sums.min().map_or(0, |(_, place)| place)
     }
 
-    /// Appends a packed text, and returns the number of its table, which is above 0. Appends nothing and
-    /// returns 0 if the text is to be kept as it is.
+    /// Appends a packed text, and returns the number of its table (at least 1). If the text should not be
+    /// packed, appends nothing and returns 0.
     pub(super) fn pack(&self, text: &[u8], out: &mut Vec<u8>) -> u8 {
         if self.tables.is_empty() || text.len() > LONGEST {
             return 0;
@@ -167,7 +167,7 @@ impl Packer {
         place as u8 + 1
     }
 
-    /// Returns the tables as [`Symbols::read`] takes them.
+    /// Returns the bytes of the tables for [`Symbols::read`].
     pub(super) fn tables(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(TABLE_BYTES * self.tables.len());
         for table in &self.tables {
@@ -207,7 +207,7 @@ impl std::fmt::Debug for Table {
 }
 
 impl Symbols {
-    /// Reads what [`Packer::tables`] returned; `None` if it is something else.
+    /// Reads the bytes of [`Packer::tables`]; returns `None` if they are invalid.
     pub(super) fn read(bytes: &[u8]) -> Option<Symbols> {
         let tables = bytes.chunks(TABLE_BYTES).map(|bytes| {
             let (symbols, lengths) = bytes.split_at_checked(SYMBOL * CODES)?;
@@ -221,7 +221,7 @@ impl Symbols {
         tables.collect::<Option<Vec<Table>>>().map(Symbols)
     }
 
-    /// Returns a text that [`Packer::pack`] packed with the table of this number.
+    /// Returns a text that was packed by [`Packer::pack`] with the table `number`.
     #[inline]
     pub(super) fn text<'a>(&'a self, number: u8, mut bytes: &'a [u8]) -> Text<'a> {
         let Some(table) = number.checked_sub(1).and_then(|place| self.0.get(usize::from(place)))
@@ -250,12 +250,12 @@ enum Body<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Takes a text that is not packed.
+    /// Makes a text from bytes that are not packed.
     pub(in crate::index) fn plain(bytes: &'a [u8]) -> Text<'a> {
         Text { body: Body::Plain(bytes), range: (0, bytes.len()) }
     }
 
-    /// Returns the bytes of the text, without reading it.
+    /// Returns the length of the text in bytes, without reading the text.
     pub(in crate::index) fn len(&self) -> usize {
         self.range.1 - self.range.0
     }
@@ -272,7 +272,7 @@ impl<'a> Text<'a> {
         (Text { range: (start, middle), ..self }, Text { range: (middle, end), ..self })
     }
 
-    /// Returns the text; `buffer` holds it if it was packed.
+    /// Returns the text. If the text is packed, unpacks it into `buffer`.
     #[inline]
     pub(in crate::index) fn read<'b>(&self, buffer: &'b mut Vec<u8>) -> &'b [u8]
     where
@@ -281,7 +281,7 @@ impl<'a> Text<'a> {
         self.part(0..self.len(), buffer)
     }
 
-    /// Returns a part of the text; `buffer` holds it if it was packed.
+    /// Returns a part of the text. If the text is packed, unpacks the part into `buffer`.
     #[inline]
     pub(in crate::index) fn part<'b>(
         &self,
@@ -301,8 +301,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns the last bytes of a text that is valid UTF-8, from the beginning of a character: the last
-    /// two characters at least. `buffer` holds them if the text was packed.
+    /// Returns the end of a valid UTF-8 text: whole characters, at least two. If the text is packed, unpacks
+    /// them into `buffer`.
     pub(in crate::index) fn tail<'b>(&self, buffer: &'b mut Vec<u8>) -> &'b [u8]
     where
         'a: 'b,
@@ -315,8 +315,8 @@ impl<'a> Text<'a> {
         &tail[begin.unwrap_or(tail.len())..]
     }
 
-    /// Returns the last byte of a text that is valid UTF-8, without reading the text; `None` if that needs
-    /// more than a look at the end.
+    /// Returns the last byte of a valid UTF-8 text, without reading the text. Returns `None` for an empty
+    /// text and for a part of a packed text.
     #[inline]
     pub(in crate::index) fn last(&self) -> Option<u8> {
         match &self.body {
@@ -326,7 +326,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns the text up to a place.
+    /// Returns the text before offset `end`.
     pub(in crate::index) fn until(&self, end: usize) -> Cow<'a, [u8]> {
         let range = self.range.0..(self.range.0 + end).min(self.range.1);
         match &self.body {
@@ -351,13 +351,13 @@ impl<'a> Text<'a> {
 struct Packed<'a> {
     table: &'a Table,
     length: usize,
-    /// The bytes of the codes of each part but the last.
+    /// The size in bytes of the codes of each part except the last.
     ends: &'a [[u8; 2]],
     codes: &'a [u8],
 }
 
 impl Packed<'_> {
-    /// Returns where the codes of a part begin.
+    /// Returns the offset of the codes of a part.
     fn start(&self, part: usize) -> usize {
         match self.ends.get(..part) {
             Some(before) => before.iter().map(|two| usize::from(u16::from_le_bytes(*two))).sum(),
@@ -365,12 +365,12 @@ impl Packed<'_> {
         }
     }
 
-    /// Unpacks the parts in which a range lies; returns the range in the buffer, which keeps its size.
+    /// Unpacks the parts that contain a range; returns the range in the buffer. The buffer never shrinks.
     fn unpack(&self, range: Range<usize>, buffer: &mut Vec<u8>) -> Range<usize> {
         let (first, last) = (range.start / PART, parts(range.end));
         let start = first * PART;
         let length = (last * PART).min(self.length).saturating_sub(start);
-        // A symbol is written as eight bytes, whatever its length is.
+        // Every symbol is written as eight bytes, even a shorter symbol.
         if buffer.len() < length + SYMBOL {
             buffer.resize(length + SYMBOL, 0);
         }
@@ -379,7 +379,7 @@ impl Packed<'_> {
         range.start - start..range.end - start
     }
 
-    /// Returns the last byte of a text without the byte 255, as [`Packed::tail`] reads it.
+    /// Returns the last byte of a text that does not contain the byte 255, as UTF-8 never does.
     #[inline]
     fn last(&self) -> Option<u8> {
         let (code, before) = self.codes.split_last()?;
@@ -390,8 +390,8 @@ impl Packed<'_> {
         self.table.symbols[usize::from(*code)].get(length.checked_sub(1)?).copied()
     }
 
-    /// Unpacks the last bytes of a text without the byte 255, which UTF-8 does not have: then a code 255
-    /// always says that the next byte stands for itself.
+    /// Unpacks the last bytes of a text that does not contain the byte 255, as UTF-8 never does. In such a
+    /// text, 255 is always the code before a literal byte.
     fn tail<'b>(&self, buffer: &'b mut Vec<u8>) -> &'b [u8] {
         let (mut at, mut length) = (self.codes.len(), 0);
         while at > 0 && length < TAIL {
@@ -408,7 +408,7 @@ impl Packed<'_> {
 }
 
 impl Table {
-    /// Writes the symbols of codes to a buffer, which has room for one more symbol.
+    /// Writes the symbols of codes to a buffer. The buffer must have room for one more symbol.
     #[inline]
     fn decode(&self, codes: &[u8], buffer: &mut [u8]) {
         let (mut codes, mut at) = (codes.iter(), 0);

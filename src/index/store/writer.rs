@@ -25,7 +25,7 @@ use crate::{
     model::Instant,
 };
 
-/// Possible common divisors of all times of a segment, in nanoseconds.
+/// The common divisors of a segment's times that are tried, in nanoseconds.
 const NANO_STEPS: [u32; 2] = [1_000_000, 1_000];
 
 /// Writes the document store, message by message.
@@ -45,12 +45,12 @@ pub(in crate::index) struct DocStoreWriter {
     packed: Vec<u8>,
 }
 
-/// Numbers the conversations of a plan in the order of their first messages.
+/// The numbers of conversations, in the order of their first messages.
 #[derive(Debug)]
 struct Numbers {
     /// The number of each conversation of the plan that has a message.
     number_of: Vec<Option<u32>>,
-    /// The conversations of the plan that have messages, by number.
+    /// The conversations that have messages, in the order of their numbers.
     order: Vec<u32>,
 }
 
@@ -62,7 +62,7 @@ impl Numbers {
         })
     }
 
-    /// Returns all conversations of the plan, those without messages last.
+    /// Returns all conversations of the plan. Conversations without messages come last.
     fn all(&self) -> impl Iterator<Item = usize> {
         let without = self.number_of.iter().enumerate().filter(|(_, number)| number.is_none());
         self.order.iter().map(|place| *place as usize).chain(without.map(|(place, _)| place))
@@ -70,7 +70,7 @@ impl Numbers {
 }
 
 impl DocStoreWriter {
-    /// Begins a store for these numbers of messages and conversations, with texts like those of a sample.
+    /// Begins a store for given numbers of messages and conversations. `sample` trains the compression.
     pub(in crate::index) fn create(
         folder: &Path,
         rows: &str,
@@ -226,7 +226,7 @@ impl DocStoreWriter {
         }
     }
 
-    /// Writes the fields of all messages; returns where they start.
+    /// Writes the fields of all messages; returns their offset.
     fn put_fields(&self, layout: &RowLayout, out: &mut Columns) -> io::Result<u64> {
         let start = out.at;
         let mut entry = vec![0; layout.entry as usize];
@@ -334,7 +334,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Writes an array; returns where it starts.
+    /// Writes an array; returns its offset.
     fn put<const N: usize>(&mut self, values: impl Iterator<Item = [u8; N]>) -> io::Result<u64> {
         let start = self.at;
         for value in values {
@@ -348,7 +348,7 @@ impl Columns {
         self.file.write_all(bytes)
     }
 
-    /// Writes an array whose elements have a size that is known at run time only.
+    /// Writes an array whose element size is known only at run time.
     fn put_bytes(&mut self, bytes: impl Iterator<Item = u8>) -> io::Result<u64> {
         self.put(bytes.map(|byte| [byte]))
     }

@@ -1,9 +1,8 @@
 //! Builds the term index of a segment: inverts in memory, spills sorted runs, merges them.
 //!
-//! This is the single-pass inversion of Heinz and Zobel (2003). Every thread takes consecutive
-//! messages and keeps a growing list for each term. When the lists fill their share of the memory, the
-//! thread writes them as a run in term order. A dictionary from written words to terms saves stemming
-//! a word twice.
+//! This is the single-pass inversion of Heinz and Zobel (2003). Every thread takes consecutive messages and
+//! keeps a growing list for each term. When the lists fill their share of the memory, the thread writes them
+//! as a run in term order. A dictionary from written words to terms avoids stemming a word twice.
 
 use std::{
     cmp::Reverse,
@@ -34,26 +33,26 @@ use crate::{
     text::words::{Token, Tokenizer, grams, tokens},
 };
 
-/// Approximate memory of a term without its letters and its list, in tables that grow by doubling.
+/// The approximate memory of a term in bytes, without its letters and its list. The tables grow by doubling.
 const TERM_BYTES: usize = 180;
 
-/// Approximate memory of a word without its letters and its terms.
+/// The approximate memory of a word in bytes, without its letters and its terms.
 const WORD_BYTES: usize = 90;
 
-/// The most occurrences of terms in a document that are counted at once.
+/// The maximum number of term occurrences of a document that are counted at once.
 const MOST_SEEN: usize = 1 << 18;
 
-/// The largest piece of a text that is read at once.
+/// The maximum bytes of a text that are read at once.
 const PIECE: usize = 1 << 20;
 
-/// The most and the least bytes that are read of a run at once.
+/// The maximum and minimum size in bytes of the buffer for reading a run.
 const MOST_READ: usize = 1 << 18;
 const LEAST_READ: usize = 1 << 12;
 
 /// The share of the memory that the lists fill: the texts are read from a map, and lists grow by doubling.
 const RUNS_SHARE: usize = 2;
 
-/// The least memory for the lists of a thread.
+/// The minimum memory for the lists of a thread in bytes.
 const LEAST_RUN: usize = 4 << 20;
 
 /// The lock of the process that builds the term index of a segment.
@@ -62,15 +61,15 @@ const LOCK: &str = "words.lock";
 /// Roles that do not name a speaker.
 const PLAIN_ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 
-/// Returns the name of the speaker if a role is one, and nothing otherwise. A message has the terms of
-/// this name and those of its text.
+/// Returns the role if it is the name of a speaker, otherwise an empty text. The terms of the name are
+/// indexed with those of the message's text.
 pub(crate) fn speaker(role: &str) -> &str {
     if PLAIN_ROLES.contains(&role) { "" } else { role }
 }
 
 /// Builds the term index of a segment; returns `false` if another process builds it.
 ///
-/// `progress` gets the number of messages that are done.
+/// Calls `progress` with the number of finished messages.
 pub fn build_terms(
     snapshot: &Snapshot,
     segment: &SegmentRef<'_>,
@@ -116,7 +115,7 @@ pub fn build_terms(
 struct Inversion<'a> {
     snapshot: &'a Snapshot,
     doc_ids: Range<u32>,
-    /// The folder for the files of the runs, which have no names.
+    /// The folder for the unnamed files of the runs.
     folder: &'a Path,
     stop: &'a Stop,
 }
@@ -207,7 +206,7 @@ struct Inverted {
     tokens: u64,
 }
 
-/// The growing list of a term: distances between documents and frequencies, packed.
+/// The growing list of a term: gaps between documents, and frequencies, as varints.
 #[derive(Debug, Default)]
 struct TermList {
     bytes: Vec<u8>,
@@ -258,9 +257,8 @@ impl TermRun {
         !range.is_empty()
     }
 
-    /// Adds the terms in `seen` to those of a document, and empties it; `seen` holds a term as often
-    /// as it occurs. If a document is added several times, its frequencies are summed when they are
-    /// read.
+    /// Adds the terms in `seen` to a document, and empties `seen`. `seen` has a term once per occurrence. If
+    /// a document is added several times, the reader sums its frequencies.
     fn add(&mut self, document: u32, seen: &mut Vec<u32>) {
         seen.sort_unstable();
         for same in seen.chunk_by(|a, b| a == b) {
@@ -279,7 +277,7 @@ impl TermRun {
         seen.clear();
     }
 
-    /// Writes the lists in term order and starts empty again.
+    /// Writes the lists in term order and empties them.
     fn spill(&mut self, folder: &Path) -> io::Result<File> {
         let mut terms: Vec<(&str, u32)> =
             self.terms.iter().map(|(term, id)| (&**term, *id)).collect();
@@ -303,7 +301,7 @@ impl TermRun {
     }
 }
 
-/// All runs, which are ordered by their documents.
+/// All runs, in the order of their documents.
 struct Runs {
     files: Vec<File>,
     resources: Resources,
@@ -319,7 +317,7 @@ fn write_lists(folder: &Path, runs: Runs, stop: &Stop) -> tantivy::Result<()> {
     })
 }
 
-/// Merges runs into posting lists; ends early when it is stopped.
+/// Merges runs into posting lists; ends early if `stop` is requested.
 fn merge(runs: Runs, out: &mut FieldSerializer<'_>, stop: &Stop) -> io::Result<()> {
     let buffer = runs.resources.memory / (4 * runs.files.len().max(1));
     let buffer = buffer.clamp(LEAST_READ, MOST_READ);
@@ -419,8 +417,8 @@ impl TermRunReader {
     }
 }
 
-/// A fast hash of short texts. It does not withstand crafted texts, which could only slow down the
-/// build of their own index.
+/// A fast hash of short texts. Crafted texts can cause collisions, but only slow down the build of their own
+/// index.
 #[derive(Default)]
 struct FastHasher(u64);
 

@@ -7,10 +7,10 @@
 //!     lengths     the length of each message, a byte each
 //! ```
 //!
-//! The term index is built after its segment is in use. A term index that is damaged, of another segment
-//! or of another format is built again.
+//! The term index is built when its segment is already in use. A term index is rebuilt if it is damaged, or
+//! belongs to another segment, or has another format.
 //!
-//! Invariant: a term index that opens has the terms of the segment's messages.
+//! Invariant: a term index that opens without an error has the terms of the segment's messages.
 
 mod build;
 mod score;
@@ -36,14 +36,14 @@ pub use build::build_terms;
 pub(crate) use build::speaker;
 pub use score::{Bm25, DocSet, Norms, WeightedTerm, frequencies, holding};
 
-/// The version of the folder and of the tokenizer. Other versions are built again.
+/// The version of the folder and of the tokenizer. A term index of another version is rebuilt.
 const FORMAT: u32 = 4;
 
 const FOLDER: &str = "words";
 const TERMS: &str = "terms";
 const LENGTHS: &str = "lengths";
 
-/// The fewest letters of a term that may be a typing error: short words resemble too many others.
+/// The minimum length of a term with corrected typing errors. Shorter words resemble too many others.
 const SHORTEST_SLIP: usize = 4;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -116,8 +116,8 @@ impl TermIndex {
         Ok(self.list.terms().get(term.as_bytes())?.map_or(0, |info| info.doc_freq))
     }
 
-    /// Calls `each` with the terms that differ from a term by one slip of the keyboard, and how many
-    /// messages have them. A slip is a letter too many, too few or wrong, or two letters swapped.
+    /// Calls `each` with every indexed term that differs from `term` by one typing error, and its number of
+    /// messages. A typing error is one extra, missing or wrong letter, or two swapped letters.
     pub fn slips(&self, term: &str, each: &mut dyn FnMut(&str, u32)) -> Result<(), Error> {
         if term.len() < SHORTEST_SLIP {
             return Ok(());
@@ -152,10 +152,10 @@ fn schema() -> Schema {
     lists::schema(&["words"], IndexRecordOption::WithFreqs)
 }
 
-/// The length from which on several lengths share a code. These codes are 4 % apart.
+/// The length above which several lengths share a code. Consecutive codes are then 4 % apart.
 const EXACT: u32 = 64;
 
-/// Returns a length as term indexes keep it.
+/// Returns a length as rounded in term indexes.
 pub(crate) fn rounded_length(length: u32) -> u32 {
     length_of(code_of(length))
 }

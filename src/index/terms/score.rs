@@ -1,9 +1,9 @@
 //! BM25 over the term indexes of several segments, the best messages first (Robertson and Zaragoza,
 //! 2009).
 //!
-//! Messages are scored in windows that fit the cache, one term after the other. Terms whose weights
-//! together cannot lift a message among the best are looked up only for messages that have another
-//! term (MaxScore: Turtle and Flood, 1995). Messages that the filter rejects never count among the best.
+//! Messages are scored in windows that fit the cache, one term after the other. Terms whose weights sum up to
+//! less than the best messages' lowest score are looked up only for messages that have another term
+//! (MaxScore: Turtle and Flood, 1995). Rejected messages are never among the best.
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
@@ -15,7 +15,7 @@ use crate::{
     model::Stop,
 };
 
-/// Documents per window: their scores take 128 KB.
+/// The number of documents per window. Their scores take 128 KB.
 const WINDOW: u32 = 1 << 15;
 
 /// A term of a query and its weight.
@@ -30,9 +30,9 @@ pub struct WeightedTerm {
 /// The parameters of BM25.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Norms {
-    /// The weight of further occurrences of a term.
+    /// The term frequency saturation: the higher, the more further occurrences of a term count.
     pub k1: f32,
-    /// The weight of the length of a message, from 0 to 1.
+    /// The length normalization, from 0 (none) to 1 (full).
     pub b: f32,
     /// The average length of a message.
     pub average: f32,
@@ -47,7 +47,7 @@ impl Norms {
         (self.k1 + 1.0) * frequency / (frequency + norm)
     }
 
-    /// Returns the length norm for each code of a length: BM25 adds it to the term frequency.
+    /// Returns the length norm of each length code. BM25 adds the norm to the term frequency.
     fn table(&self) -> [f32; 256] {
         std::array::from_fn(|code| {
             let share = length_of(code as u8) as f32 / self.average.max(1.0);
@@ -72,7 +72,7 @@ struct TopScores {
 }
 
 impl TopScores {
-    /// Returns the score that a message must exceed; zero while there is room.
+    /// Returns the score that a message must exceed; zero while there are fewer than `most` messages.
     fn threshold(&self) -> f32 {
         match self.heap.peek() {
             Some(Reverse(least)) if self.heap.len() == self.most => least.score,
@@ -114,8 +114,8 @@ impl std::fmt::Debug for Bm25<'_> {
 impl Bm25<'_> {
     /// Returns the `most` doc ids with the highest scores and these scores, the best first.
     ///
-    /// Only messages that `accepts` takes are counted. It is called for messages that would be among
-    /// the best, so it may read their text.
+    /// `accepts` is a filter. It may read texts, because it is called only for messages that would be among
+    /// the best.
     pub fn best(
         &self,
         among: DocSet<'_>,
@@ -206,7 +206,7 @@ pub fn holding(
     Ok(found)
 }
 
-/// Returns for each term the number of messages of `doc_ids` that have it; `doc_ids` ascend.
+/// Returns for each term the number of messages of `doc_ids` that have it; `doc_ids` must be ascending.
 pub fn frequencies(
     segments: &[(Range<u32>, &TermIndex)],
     terms: &[String],
@@ -225,7 +225,7 @@ pub fn frequencies(
     Ok(counts)
 }
 
-/// Returns the term frequency of a document, if the list has it. Callers ask for ascending documents.
+/// Returns the term frequency of a document, if the list has it. Documents must ascend from call to call.
 fn seek(list: &mut BlockSegmentPostings, document: u32) -> Option<u32> {
     let at = list.seek(document);
     (at < list.block_len() && list.doc(at) == document).then(|| list.freq(at))
@@ -235,11 +235,11 @@ fn seek(list: &mut BlockSegmentPostings, document: u32) -> Option<u32> {
 struct TermCursor {
     postings: BlockSegmentPostings,
     at: usize,
-    /// The upper bound of what the term adds to a score.
+    /// The upper bound of the term's contribution to a score.
     weight: f32,
 }
 
-/// The terms of a window that cannot lift a document among the best by themselves.
+/// The terms of a window that cannot bring a document among the best without other terms.
 struct Inessential<'a> {
     cursors: &'a mut [TermCursor],
     weight: f32,
@@ -260,7 +260,7 @@ impl ListScorer<'_> {
         self.table[usize::from(self.words.lengths[document as usize])]
     }
 
-    /// Returns what a term with this frequency adds to the score of a document with this norm.
+    /// Returns the contribution of a term to a score, by the term's frequency and the document's norm.
     #[inline]
     fn share(weight: f32, frequency: u32, norm: f32) -> f32 {
         weight * frequency as f32 / (frequency as f32 + norm)
@@ -305,8 +305,8 @@ impl ListScorer<'_> {
         Ok(())
     }
 
-    /// Completes the scores of the documents that a window's essential terms touched, and offers
-    /// them. Leaves all sums at 0.
+    /// Adds the inessential terms to the scores of the `touched` documents, and offers the documents. Resets
+    /// all sums to 0.
     fn offer(
         &self,
         start: u32,
@@ -386,7 +386,7 @@ impl ListScorer<'_> {
         }
     }
 
-    /// Scores some documents, whose doc ids ascend.
+    /// Scores the documents with given doc ids, which must be ascending.
     fn some(
         &self,
         mut cursors: Vec<TermCursor>,

@@ -1,4 +1,4 @@
-//! Builds the vectors of a segment from the rows that a model gives.
+//! Writes the vectors of a segment. The caller computes the rows with a model.
 
 use std::path::{Path, PathBuf};
 
@@ -9,16 +9,15 @@ use super::{
 };
 use crate::{index::Error, model::Stop};
 
-/// The highest average length, in bytes, of texts that are short.
+/// Texts with at most this average length in bytes are short.
 const SHORT_TEXTS: u64 = 400;
 
-/// How to build vectors.
+/// The options for building vectors.
 #[derive(Clone, Copy, Debug)]
 pub struct VectorOptions {
     /// Threads that divide vectors into clusters.
     pub threads: usize,
-    /// Number of vectors above which they are divided into clusters. Tests use other values than the
-    /// default.
+    /// The number of vectors above which a build makes clusters. Tests use other values than the default.
     pub exact_most: u32,
     /// The bits of a component: 8, 4 or 2.
     pub bits: u32,
@@ -31,10 +30,10 @@ impl Default for VectorOptions {
 }
 
 impl VectorOptions {
-    /// Returns the options for the built-in model and texts of an average length. That model makes a vector
-    /// again in microseconds.
+    /// Returns the options for the built-in model, by the average length of texts. The built-in model
+    /// computes a vector in microseconds.
     ///
-    /// Long texts get more bits: to score many of them again takes too long.
+    /// Vectors of long texts get more bits, because scoring many long texts again takes too long.
     pub fn codes(average: u64) -> VectorOptions {
         let bits = if average > SHORT_TEXTS { FOUR_BITS } else { TWO_BITS };
         VectorOptions { threads: 1, exact_most: EXACT_MOST_CODES, bits }
@@ -48,15 +47,15 @@ pub struct VectorBuilder {
     shape: Shape,
     options: VectorOptions,
     scales: Vec<f32>,
-    /// The rows that cannot be written before all are known, because they will be divided into clusters or
-    /// their mean is needed. They are in the order of their doc ids.
+    /// The rows in doc-id order, if all rows must be known before the first is written: for clusters, or for
+    /// codes, which need the mean of all rows.
     spill: Option<VectorSpill>,
     mean: Mean,
     writer: FileWriter,
 }
 
 impl VectorBuilder {
-    /// Begins the vectors of a segment with `count` doc ids, by the model of that name.
+    /// Begins the vectors of a segment with `count` doc ids. `model` is the name of the model.
     pub fn begin(
         segment: &Path,
         model: &str,
@@ -80,8 +79,8 @@ impl VectorBuilder {
         })
     }
 
-    /// Adds the next vectors, in the order of their doc ids: the int8 rows, one after the other, and
-    /// their scales. Scale 0 means that there is no vector.
+    /// Adds the next vectors in doc-id order: the int8 rows, one after the other, and their scales. A message
+    /// with scale 0 has no vector.
     pub fn add(&mut self, rows: &[u8], scales: &[f32]) -> Result<(), Error> {
         self.scales.extend_from_slice(scales);
         if self.options.bits != BYTE {
@@ -93,8 +92,8 @@ impl VectorBuilder {
         }
     }
 
-    /// Puts the vectors in place and opens them; `progress` gets the share of the clustering that is
-    /// done. Readers of older vectors keep their open files.
+    /// Publishes the vectors and opens them. Calls `progress` with the finished share of the clustering.
+    /// Readers of older vectors keep their open files.
     pub fn finish(self, stop: &Stop, progress: &mut dyn FnMut(f64)) -> Result<Vectors, Error> {
         let VectorBuilder { segment, shape, options, mut scales, spill, mean, mut writer } = self;
         let mean = mean.finish();

@@ -1,21 +1,21 @@
 //! Clusters of similar vectors: a search reads only the clusters near its query.
 //!
-//! As in Faiss's IVF-Flat (Jégou, Douze, Schmid: Product Quantization for Nearest Neighbor Search,
-//! 2011), but with cosines: spherical k-means on a sample finds the centres, and every vector joins
-//! the cluster of the nearest centre. The same vectors always give the same clusters.
+//! The method is IVF-Flat as in Faiss (Jégou, Douze, Schmid: Product Quantization for Nearest Neighbor
+//! Search, 2011), but with cosines. Spherical k-means on a sample finds the centres. Every vector joins the
+//! cluster of the nearest centre. The same vectors always give the same clusters.
 
 use std::thread;
 
 use super::kernel;
 use crate::{index::Error, int8::quantise, model::Stop};
 
-/// Vectors in the sample for each cluster.
+/// The number of sampled vectors per cluster.
 const SAMPLE_PER_CLUSTER: usize = 64;
 
-/// Rounds of k-means.
+/// The number of rounds of k-means.
 const ROUNDS: usize = 8;
 
-/// Rows that a thread compares between two checks of the stop.
+/// The rows that a thread compares before it checks for a stop request.
 const SLICE: usize = 4096;
 
 /// Vectors divided into clusters.
@@ -47,12 +47,12 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Returns a good number of clusters for `count` vectors: the square root.
+/// Returns the number of clusters for `count` vectors: the square root of `count`.
 pub(super) fn number(count: u32) -> u32 {
     f64::from(count).sqrt().ceil() as u32
 }
 
-/// Divides rows into clusters; `progress` gets the share of the work that is done.
+/// Divides rows into clusters. Calls `progress` with the finished share of the work.
 pub(super) fn divide(
     rows: Rows<'_>,
     clusters: u32,
@@ -62,7 +62,7 @@ pub(super) fn divide(
 ) -> Result<Clusters, Error> {
     let clusters = clusters as usize;
     let count = rows.scales.len();
-    // Rows with scale 0 have no vector, and so no direction.
+    // A row with scale 0 is not a vector and has no direction.
     let step = (count / (clusters * SAMPLE_PER_CLUSTER)).max(1);
     let sample: Vec<u32> = (0..count)
         .step_by(step)
@@ -87,7 +87,7 @@ pub(super) fn divide(
 }
 
 impl Centres {
-    /// Takes the first centres evenly from the sample.
+    /// Returns the initial centres, taken evenly from the sample.
     fn of_sample(rows: Rows<'_>, sample: &[u32], clusters: usize) -> Centres {
         let mut centres =
             Centres { rows: vec![0; clusters * rows.dimensions], scales: vec![0.0; clusters] };
@@ -113,7 +113,7 @@ impl Centres {
         }
         for (cluster, sum) in sums.chunks_exact_mut(rows.dimensions).enumerate() {
             let length = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
-            // The centre of an empty cluster stays where it is.
+            // The centre of an empty cluster does not move.
             if length > 0.0 {
                 sum.iter_mut().for_each(|x| *x /= length);
                 let at = cluster * rows.dimensions;
@@ -122,7 +122,7 @@ impl Centres {
         }
     }
 
-    /// Returns the nearest centre of each of some rows.
+    /// Returns the nearest centre of each row in `wanted`.
     fn nearest(&self, rows: Rows<'_>, wanted: &[u32]) -> Vec<u32> {
         let mut products = vec![0; self.scales.len()];
         let nearest = |row: &u32| {
@@ -149,8 +149,8 @@ struct Assignment<'a> {
 }
 
 impl Assignment<'_> {
-    /// Returns the nearest centre of each of some rows; `tell` gets the number of rows that are done, from
-    /// time to time.
+    /// Returns the nearest centre of each row in `wanted`. Calls `tell` now and then with the number of newly
+    /// compared rows.
     fn nearest(
         &self,
         wanted: &[u32],

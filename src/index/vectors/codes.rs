@@ -1,13 +1,13 @@
-//! Vectors in two or four bits per dimension, for a model whose vectors fill their space evenly.
+//! Vectors with two or four bits per dimension, for a model whose vectors are spread evenly.
 //!
-//! The mean of the vectors of a segment is stored once. The difference of a vector from the mean is
-//! rounded to odd multiples of its own scale: with two bits to -3, -1, 1 or 3 times the scale. The scale
-//! makes the estimate of a product unbiased (as in RaBitQ: Gao and Long, 2024).
+//! The mean of the vectors of a segment is stored once. A code is the difference of a vector from the mean,
+//! rounded to odd multiples of a scale. With two bits these are -3, -1, 1 and 3 times the scale. Each vector
+//! has its own scale, which makes the estimate of a product unbiased (as in RaBitQ: Gao and Long, 2024).
 
 use super::{kernel, query::QueryVector};
 
-/// The step between two levels in standard deviations, which is best for numbers with a normal
-/// distribution (Max: Quantizing for minimum distortion, 1960): for two bits, and for four.
+/// The step between two levels in standard deviations, for two bits and for four. These steps are optimal for
+/// a normal distribution (Max: Quantizing for minimum distortion, 1960).
 const STEPS: [f32; 2] = [0.995_7, 0.335_2];
 
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub(super) struct CodeForm {
 }
 
 impl CodeForm {
-    /// Returns the numbers in a byte.
+    /// Returns how many numbers a byte holds.
     fn planes(self) -> usize {
         (u8::BITS / self.bits) as usize
     }
@@ -26,7 +26,7 @@ impl CodeForm {
         self.dimensions.div_ceil(self.planes())
     }
 
-    /// Returns the highest number of a dimension. A number n stands for the level 2n - highest.
+    /// Returns the highest number of a dimension. A number n encodes the level 2n - highest.
     fn highest(self) -> u8 {
         (1 << self.bits) - 1
     }
@@ -56,7 +56,7 @@ impl Mean {
         Mean { sums: vec![0.0; dimensions], count: 0 }
     }
 
-    /// Adds rows with their scales; a row with scale 0 is no vector.
+    /// Adds rows with their scales. A row with scale 0 is not a vector.
     pub(super) fn add(&mut self, rows: &[u8], scales: &[f32]) {
         let rows = rows.chunks_exact(self.sums.len());
         for (row, scale) in rows.zip(scales).filter(|(_, scale)| **scale > 0.0) {
@@ -73,7 +73,7 @@ impl Mean {
     }
 }
 
-/// Encodes rows around a mean.
+/// An encoder of rows as differences from a mean.
 pub(super) struct CodeWriter<'a> {
     form: CodeForm,
     mean: &'a [f32],
@@ -86,7 +86,7 @@ impl<'a> CodeWriter<'a> {
         CodeWriter { form, mean, rest: vec![0.0; mean.len()], code: vec![0; form.bytes()] }
     }
 
-    /// Returns the code of an int8 row and its scale, which is 0 only for a row that is no vector.
+    /// Returns the code of an int8 row, and the code's scale. The scale is 0 only if the row is not a vector.
     pub(super) fn encode(&mut self, row: &[u8], scale: f32) -> (&[u8], f32) {
         self.code.fill(0);
         if scale <= 0.0 {
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::int8::quantise;
 
-    /// Returns a vector with components from -1 to 1 that depend on a number.
+    /// Returns a pseudo-random unit vector for a seed.
     fn vector(seed: u32, dimensions: usize) -> Vec<f32> {
         let component = |at: usize| {
             let mixed =

@@ -33,7 +33,7 @@ use crate::{
     map_faults::Mapped,
 };
 
-/// The version of both files.
+/// The format version of both files.
 const FORMAT: u32 = 3;
 
 const ROWS: &str = "rows";
@@ -63,8 +63,8 @@ pub(super) const BYTE: u32 = 8;
 /// The bits of a component in a code: the error of a cosine is about 0.003.
 pub(super) const FOUR_BITS: u32 = 4;
 
-/// The bits of a component in a smaller code: the error of a cosine is about 0.01, so the best messages
-/// have to be scored again by their texts.
+/// The bits of a component in a smaller code: the error of a cosine is about 0.01, so the best messages must
+/// be scored again from their texts.
 pub(super) const TWO_BITS: u32 = 2;
 
 /// The sections of the file, as ranges of bytes.
@@ -86,12 +86,12 @@ impl Shape {
         self.code().map_or(self.dimensions, CodeForm::bytes)
     }
 
-    /// Returns the form of the rows, unless they are int8.
+    /// Returns the form of the rows; `None` for int8 rows.
     pub(super) fn code(&self) -> Option<CodeForm> {
         (self.bits != BYTE).then_some(CodeForm { bits: self.bits, dimensions: self.dimensions })
     }
 
-    /// Returns the sections; `None` for a file that is larger than memory can address.
+    /// Returns the sections; `None` if the file would exceed the address space.
     pub(super) fn sections(&self) -> Option<Sections> {
         let count = self.count as usize;
         let clusters = self.clusters as usize;
@@ -121,7 +121,7 @@ impl Shape {
     }
 }
 
-/// Opens a segment's vectors of a model; `None` if they are missing or have changed since they were written.
+/// Opens a segment's vectors of a model; `None` if they are missing, damaged or of another form.
 pub(super) fn open(segment: &Path, model: &str, count: u32) -> Option<(Shape, Mapped)> {
     let folder = segment.join(Shape::folder(model));
     let manifest: VectorManifest = read_manifest(&folder, FORMAT, None).ok()?;
@@ -140,10 +140,10 @@ pub(super) fn open(segment: &Path, model: &str, count: u32) -> Option<(Shape, Ma
     Some((shape, map))
 }
 
-/// Writes the file of a segment's vectors.
+/// A writer of the file of a segment's vectors.
 #[derive(Debug)]
 pub(super) struct FileWriter {
-    // Declared first, so that the file is closed before its folder is removed.
+    // This field comes first, so that the file is closed before its folder is removed.
     file: ArtifactFile,
     unfinished: Unfinished,
     length: u64,
@@ -164,7 +164,7 @@ impl FileWriter {
         written.map_err(|error| failed(self.unfinished.folder(), error))
     }
 
-    /// Writes a section of numbers of four bytes, at a multiple of four.
+    /// Writes a section of four-byte numbers, aligned to four bytes.
     pub(super) fn write_numbers(
         &mut self,
         numbers: impl Iterator<Item = [u8; 4]>,
@@ -177,7 +177,7 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Returns a file without a name, for rows that must wait until their order is known.
+    /// Returns an unnamed file for rows that cannot be written yet.
     pub(super) fn spill(&self) -> Result<VectorSpill, Error> {
         let folder = self.unfinished.folder().to_owned();
         match tempfile::tempfile_in(&folder) {
@@ -186,7 +186,7 @@ impl FileWriter {
         }
     }
 
-    /// Makes the file durable and moves it to its place; older vectors there are replaced.
+    /// Makes the file durable and moves it to its place, where it replaces older vectors.
     pub(super) fn publish(self, shape: Shape) -> Result<(), Error> {
         let FileWriter { file, unfinished, .. } = self;
         let folder = unfinished.folder().to_owned();
@@ -198,7 +198,7 @@ impl FileWriter {
     }
 }
 
-/// A file without a name, which goes away when it is dropped.
+/// An unnamed file. The system deletes it when this value is dropped.
 #[derive(Debug)]
 pub(super) struct VectorSpill {
     folder: PathBuf,
@@ -210,7 +210,7 @@ impl VectorSpill {
         self.file.write_all(bytes).map_err(|error| failed(&self.folder, error))
     }
 
-    /// Gives the rows to `each`, without all of them in memory.
+    /// Calls `each` with every row, one at a time, so that not all rows are in memory.
     pub(super) fn read_rows(
         self,
         length: usize,
@@ -233,7 +233,7 @@ impl VectorSpill {
         Ok(())
     }
 
-    /// Maps the numbers that were written.
+    /// Maps the written rows into memory.
     pub(super) fn read(self) -> Result<Mapped, Error> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
         file.and_then(|file| Mapped::new(&file)).map_err(|error| failed(&self.folder, error))

@@ -1,10 +1,9 @@
 //! Dot products of one int8 vector with many, by the fastest instructions of the processor.
 //!
-//! The rows are int8, or packed numbers of two or four bits from 0 on. Every kernel gives the same
-//! integers.
+//! The rows are int8, or packed unsigned numbers of two or four bits. All kernels give the same results.
 //!
 //! Packed numbers are in planes: byte j of a row of n bytes holds the numbers j, n + j, 2n + j and 3n + j,
-//! the first in its lowest bits; with four bits, only two. So a shift and a mask unpack a plane.
+//! the first in its lowest bits. With four bits, bytes have two. So a shift and a mask unpack a plane.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +12,7 @@ use std::sync::LazyLock;
 /// Computes the dot product of `query` with each row of `rows`; rows are as long as the query.
 type Kernel = fn(query: &[i8], rows: &[u8], out: &mut [i32]);
 
-/// The fastest kernels of this processor: for int8, and for numbers of two and of four bits.
+/// The fastest kernels of this processor, for int8 and for packed numbers of two and of four bits.
 static BEST: LazyLock<[Kernel; 3]> = LazyLock::new(|| {
     #[cfg(target_arch = "x86_64")]
     {
@@ -37,8 +36,8 @@ pub(super) fn dots(query: &[i8], rows: &[u8], out: &mut [i32]) {
     }
 }
 
-/// Writes to `out` the dot product of `query` with each row of `rows`, whose numbers have two or four
-/// bits. The query fills all planes of a row.
+/// Writes to `out` the dot product of `query` with each row of `rows`, whose numbers have two or four bits.
+/// The query is padded to all planes of a row.
 pub(super) fn packed_dots(bits: u32, query: &[i8], rows: &[u8], out: &mut [i32]) {
     let planes = (u8::BITS / bits) as usize;
     assert_eq!(planes * rows.len(), query.len() * out.len(), "one row for each product");
@@ -117,7 +116,7 @@ mod x86 {
                         [start, start.add(1)]
                             .map(|half| _mm256_cvtepi8_epi16(_mm_loadu_si128(half)))
                     });
-                // Two products of int8 add up to 32,768 at most: madd's 32-bit sums hold them.
+                // The sum of two products of int8 is at most 32,768, which fits madd's 32-bit sums.
                 sum = _mm256_add_epi32(sum, _mm256_madd_epi16(a[0], b[0]));
                 sum = _mm256_add_epi32(sum, _mm256_madd_epi16(a[1], b[1]));
             }
@@ -128,7 +127,7 @@ mod x86 {
         }
     }
 
-    /// The instruction multiplies unsigned by signed bytes. So 128 is added to the bytes of the rows,
+    /// Uses an instruction that multiplies unsigned by signed bytes. So 128 is added to each byte of a row,
     /// and 128 times the query's sum is subtracted at the end.
     #[target_feature(enable = "avx512f,avx512vnni")]
     fn vnni(query: &[i8], rows: &[u8], out: &mut [i32]) {
@@ -169,7 +168,7 @@ mod x86 {
             for (at, bytes) in row.as_chunks::<32>().0.iter().enumerate() {
                 // SAFETY: it is an array of 32 bytes, and this load needs no alignment.
                 let mut packed = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
-                // At most eight products of at most 15 and 128: they fit the 16-bit sums.
+                // The 16-bit sums cannot overflow: they add at most eight products of at most 15 × 128.
                 let mut short = _mm256_setzero_si256();
                 for plane in query.chunks_exact(length) {
                     let plane = &plane.as_chunks::<32>().0[at];

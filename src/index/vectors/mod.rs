@@ -1,18 +1,16 @@
-//! The vectors of a segment's messages, to find similar ones: rounded, and mapped into memory.
+//! The vectors of a segment's messages, for finding similar messages. They are quantized and memory-mapped.
 //!
-//! A vector takes one byte per dimension and four bytes for its scale: a component is its int8 times
-//! the scale. Vectors of the built-in model take four bits per dimension, or two if texts are short
-//! ([`codes`]); the caller then scores the best messages again. Up to [`EXACT_MOST`] vectors, or
-//! [`EXACT_MOST_CODES`], a search compares all of them. More vectors are divided into clusters
-//! ([`clusters`]), which takes twelve bytes more per vector, and a search reads the clusters that are
-//! nearest to the query.
+//! A vector takes one byte per dimension and four bytes for its scale: a component is its int8 times the
+//! scale. Vectors of the built-in model take four bits per dimension, or two if texts are short ([`codes`]);
+//! the caller then scores the best messages again. Up to [`EXACT_MOST`] vectors, or [`EXACT_MOST_CODES`], a
+//! search compares all of them. More vectors are divided into clusters ([`clusters`]), and a search reads
+//! only the clusters nearest to the query. Clusters take twelve more bytes per vector.
 //!
-//! This module does not know models: [`VectorBuilder`] takes the rows that a model gives.
+//! This module contains no models. Callers compute the rows with a model and give them to [`VectorBuilder`].
 //!
-//! Invariant: vectors of different models are never compared: the folder and the manifest name the
-//! model.
-//! Invariant: vectors that open have not changed since they were written; others count as absent and are
-//! built again.
+//! Invariant: vectors of different models are never compared. The folder and the manifest name the model.
+//! Invariant: vectors that open are unchanged since they were written. Changed vectors count as missing and
+//! are rebuilt.
 
 mod build;
 mod clusters;
@@ -35,23 +33,23 @@ pub use table::VectorTable;
 use file::{Sections, Shape};
 use query::QueryVector;
 
-/// The most vectors that a search compares one by one. A million takes about 30 ms with AVX-512 and 50 ms
-/// with AVX2.
+/// The maximum number of vectors that a search compares one by one. A million take about 30 ms with AVX-512
+/// and 50 ms with AVX2.
 const EXACT_MOST: u32 = 1 << 20;
 
-/// The most vectors of two or four bits per dimension that a search compares one by one.
+/// The same maximum for vectors of two or four bits per dimension.
 const EXACT_MOST_CODES: u32 = 1 << 22;
 
-/// Rows compared at once, so that their products stay in the fastest cache.
+/// The number of rows that are compared at once. Their products fit into the fastest cache.
 const BLOCK: usize = 256;
 
-/// Doc ids that are sampled to estimate the share that a filter accepts.
+/// The number of doc ids that are sampled to estimate the share that a filter accepts.
 const SAMPLE: u32 = 1024;
 
 /// If a quarter of the sample passes the filter, score first and filter after; otherwise filter first.
 const WIDE: u32 = SAMPLE / 4;
 
-/// Accepted vectors to compare per wanted result, before a search of clusters ends.
+/// A search of clusters compares at least this many accepted vectors per wanted result.
 const DEPTH: usize = 512;
 
 /// The vectors of one segment by one model, open for searching.
@@ -63,7 +61,7 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Opens the vectors of a segment with `count` doc ids; returns `None` if they have to be built.
+    /// Opens the vectors of a segment with `count` doc ids; returns `None` if the vectors must be built.
     pub fn open(segment: &Path, model: &str, count: u32) -> Option<Vectors> {
         let (shape, map) = file::open(segment, model, count)?;
         let sections = shape.sections()?;
@@ -80,12 +78,12 @@ impl Vectors {
         self.shape.dimensions
     }
 
-    /// Returns how many of the best messages should be scored again, because the scores are estimates; 0 if
-    /// the scores are good enough.
+    /// Returns how many of the best messages the caller should score again, because scores are estimates.
+    /// Returns 0 if the scores are accurate enough.
     pub fn scored_again(&self) -> usize {
         match self.shape.bits {
             file::TWO_BITS => 100,
-            // Vectors of four bits have smaller errors, and their messages have longer texts.
+            // Four bits have smaller errors. They are used for longer texts, which take longer to score.
             file::FOUR_BITS => 30,
             _ => 0,
         }
@@ -97,11 +95,10 @@ impl Vectors {
         self.map.len() as u64
     }
 
-    /// Returns the `k` doc ids most similar to the query among those that `accepts` takes, the best
-    /// first; equal scores are ordered by doc id.
+    /// Returns the `k` doc ids most similar to the query among those that pass `accepts`, the best first.
+    /// Equal scores are ordered by doc id.
     ///
-    /// Messages without a vector are never among them. `accepts` may be called several times for a
-    /// doc id.
+    /// The result has no messages without a vector. `accepts` may be called several times for a doc id.
     pub fn top_k(
         &self,
         query: &[f32],
@@ -122,8 +119,8 @@ impl Vectors {
             self.search(0..self.count() as usize, &query, is_wide, &accepts, &mut best);
             return Ok(best.sorted());
         }
-        // The fewer vectors the filter accepts, the more clusters are searched: all of them for a very
-        // narrow filter.
+        // The fewer vectors the filter accepts, the more clusters are searched. A very narrow filter searches
+        // all of them.
         let least = (self.shape.clusters as usize / 16).max(32);
         let mut compared = 0;
         for (searched, cluster) in self.nearest_clusters(&query).into_iter().enumerate() {
@@ -151,7 +148,7 @@ impl Vectors {
         Ok(doc_ids.iter().map(score).collect())
     }
 
-    /// Compares a range of rows. Returns the number of accepted rows; with a wide filter, of all rows.
+    /// Compares a range of rows. Returns the number of accepted rows, or of all rows if the filter is wide.
     fn search(
         &self,
         rows: Range<usize>,
@@ -218,7 +215,7 @@ impl Vectors {
         Ok(rounded)
     }
 
-    /// Writes the product of the query with each row of a range, in units of both scales.
+    /// Writes the integer dot product of the query with each row of a range, before the scales apply.
     fn products(&self, query: &QueryVector, rows: Range<usize>, out: &mut [i32]) {
         let length = self.shape.row_bytes();
         let rows = &self.map[self.sections.rows.clone()][rows.start * length..rows.end * length];
@@ -266,11 +263,11 @@ fn f32_at(bytes: &[u8], at: usize) -> f32 {
     f32::from_le_bytes(four_at(bytes, at))
 }
 
-/// The best results so far, with the worst of them on top of the heap.
+/// The best results so far. The worst of these is on top of the heap.
 struct TopDocs {
     heap: BinaryHeap<Reverse<ScoredDoc>>,
     k: usize,
-    /// The lowest score that still enters.
+    /// The lowest score that still enters the results.
     threshold: f32,
 }
 

@@ -6,17 +6,17 @@ use super::{
 };
 use crate::int8::quantise;
 
-/// The bits of a dimension.
+/// The bits per dimension.
 const BITS: u32 = 4;
 
-/// The bytes of the scale.
+/// The size of the scale in bytes.
 const SCALE: usize = size_of::<f32>();
 
 fn form(dimensions: usize) -> CodeForm {
     CodeForm { bits: BITS, dimensions }
 }
 
-/// Returns a packed unit vector; nothing if the text has no vector.
+/// Returns a packed unit vector; empty if the vector is zero.
 pub(crate) fn pack(vector: &[f32]) -> Vec<u8> {
     let mut row = vec![0; vector.len()];
     let scale = quantise(vector, &mut row);
@@ -29,7 +29,7 @@ pub(crate) fn pack(vector: &[f32]) -> Vec<u8> {
     [&scale.to_le_bytes(), code].concat()
 }
 
-/// A vector that packed ones are compared with.
+/// The vector of a query, to compare with packed vectors.
 pub(crate) struct PackedQuery {
     form: CodeForm,
     query: QueryVector,
@@ -43,7 +43,7 @@ impl PackedQuery {
         PackedQuery { form, query }
     }
 
-    /// Returns an estimate of the cosine with a packed vector; `None` if the bytes are no packed vector.
+    /// Returns an estimate of the cosine with a packed vector; `None` if the bytes are not a packed vector.
     pub(crate) fn cosine(&self, packed: &[u8]) -> Option<f32> {
         let (scale, code) = packed.split_first_chunk::<SCALE>()?;
         if code.len() != self.form.bytes() {

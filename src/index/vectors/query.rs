@@ -8,7 +8,7 @@ pub(super) struct QueryVector {
     pub(super) scale: f32,
     /// The sum of the numbers.
     pub(super) sum: i32,
-    /// The product of the query with the mean of the vectors, if they are stored as differences from it.
+    /// The product of the query with the mean, if the vectors are stored as differences from the mean.
     pub(super) of_mean: f32,
 }
 

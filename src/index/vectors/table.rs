@@ -1,4 +1,4 @@
-//! Vectors in memory, rounded like those on disk.
+//! Vectors in memory, rounded to int8 like the vectors on disk.
 
 use super::{kernel, query::QueryVector};
 use crate::int8::quantise;
@@ -13,7 +13,7 @@ pub struct VectorTable {
 }
 
 impl VectorTable {
-    /// Returns an empty table of vectors with this number of dimensions.
+    /// Returns an empty table for vectors with `dimensions` dimensions.
     pub fn new(dimensions: usize) -> VectorTable {
         VectorTable { dimensions, ..VectorTable::default() }
     }
@@ -47,13 +47,13 @@ impl VectorTable {
         }
     }
 
-    /// Returns the int8 numbers of a vector and its scale, which is 0 if there is no vector.
+    /// Returns the int8 numbers of a vector and its scale. The scale is 0 if there is no vector.
     pub fn row(&self, at: usize) -> (&[u8], f32) {
         (&self.rows[at * self.dimensions..][..self.dimensions], self.scales[at])
     }
 
-    /// Returns the cosine of each vector with the query, less than -1 if there is no vector. Returns
-    /// nothing if the dimension of the query differs.
+    /// Returns the cosine of each vector with the query. An empty row has a value below -1. Returns no
+    /// cosines if the dimension of the query differs.
     pub fn scores(&self, query: &[f32]) -> Vec<f32> {
         if query.len() != self.dimensions {
             return Vec::new();

@@ -24,7 +24,7 @@ const LONGEST_SUMMARY: usize = 300;
 
 const IS_JSON: &str = "strings, numbers and lists of them are JSON";
 
-/// Returns an answer with the text that the options ask for; its structure is always the verbose form.
+/// Returns an answer. The options choose compact or verbose text; the structured data is always verbose.
 pub(super) fn answer(
     options: &Options,
     compact: &impl Serialize,

@@ -84,7 +84,7 @@ pub(super) fn get(
         None => None,
     };
     let Some(about) = about else { return Ok(not_found(call, &word)) };
-    // If the session has no messages or no times, the values of the lookup are used.
+    // If the session has no messages or no times, the values of the first lookup are used.
     let about = &match &session {
         Some(session) => About {
             begun: session.about.begun.or(about.begun),
@@ -132,7 +132,7 @@ pub(super) fn get(
     Ok(answer(options, &compact, &got))
 }
 
-/// Says that the given key belongs to another session than the given id, or to none.
+/// Returns a note if the given key does not belong to the session with the given id.
 fn other_key(
     call: &ToolCall<'_>,
     about: &About,
@@ -161,7 +161,7 @@ fn not_found(call: &ToolCall<'_>, word: &str) -> Answer {
     answer(call.options, &compact, &got)
 }
 
-/// Says that an answer shows only part of a session, and how to read the rest.
+/// Returns a note about the part of a session that is shown, and how to read the rest.
 fn rest(call: &ToolCall<'_>, session: &Session, shown: usize, is_cut: bool) -> String {
     let first = first_turn(session);
     let total = session.turns() - first;

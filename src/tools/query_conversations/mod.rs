@@ -19,7 +19,7 @@ use crate::{
     text::{date::Edge, snippet},
 };
 
-/// A numeric argument from 1 on.
+/// A numeric argument of at least 1.
 struct Count {
     default: usize,
     most: usize,
@@ -58,7 +58,7 @@ const ARGUMENTS: [&str; 13] = [
 const SEARCH_MODES: [(&str, Fields); 3] =
     [("summary", Fields::Summaries), ("turns", Fields::Messages), ("both", Fields::Both)];
 
-/// The tool.
+/// The tool `query_conversations`.
 pub const TOOL: Tool = Tool {
     name: "query_conversations",
     title: "Query conversations",
@@ -139,7 +139,7 @@ fn run(call: &ToolCall<'_>) -> Result<Answer, Error> {
     let modes = [("search", CallMode::Search), ("get", CallMode::Get), ("list", CallMode::List)];
     let mode = given.choice("mode", takes, &modes)?;
     let mode = mode.ok_or_else(|| wrong("mode", takes, &Value::Null))?;
-    // All arguments are checked in every mode, so that the caller learns of every mistake.
+    // All arguments are checked in every mode, so that the caller is told about every mistake.
     let query = given.string("query", "a string")?.map(snippet::trim);
     let takes = "\"summary\", \"turns\" or \"both\"";
     let fields = given.choice("searchMode", takes, &SEARCH_MODES)?.unwrap_or(Fields::Summaries);
@@ -175,7 +175,7 @@ fn run(call: &ToolCall<'_>) -> Result<Answer, Error> {
     }
 }
 
-/// Says which of the given arguments belong to other modes.
+/// Returns a note that names the given arguments that belong to other modes.
 fn ignored(given: &Arguments<'_>, mode: CallMode) -> Option<String> {
     const OF_SEARCH: [&str; 4] =
         ["query", "searchMode", "includeTranscript", "maxTurnsPerConversation"];

@@ -22,7 +22,7 @@ const COMPACT_MATCHED: usize = 3;
 /// The number of characters of a matched turn in compact texts.
 const COMPACT_MATCHED_TEXT: usize = 100;
 
-/// The maximum number of tokens for the fields of conversations; the rest is for turns.
+/// The maximum number of tokens for the fields of conversations; the other tokens are for turns.
 const MOST_FIELD_TOKENS: usize = 10_000;
 
 /// The maximum number of tokens of a turn in `mode="search"`.
@@ -182,7 +182,7 @@ pub(super) fn search(
 fn cost(about: &About, summary: Option<&str>) -> usize {
     let title = title(&about.title).unwrap_or_default();
     let summary = summary.map_or(0, bound::tokens);
-    // Twice the title: the session key contains most of it.
+    // The title counts twice, because the session key contains most of the title.
     2 * bound::tokens(&title) + summary + bound::tokens(&about.id) + TURN_FRAME
 }
 
@@ -212,7 +212,7 @@ fn last_turns(
     let session = call.engine.find(call.stop).session(about.source, &about.id, raw_content)?;
     let Some(session) = session else { return Ok(Vec::new()) };
     let first = session.turns().saturating_sub(most).max(first_turn(&session));
-    // The latest turns matter most if the budget does not cover all turns.
+    // If the budget does not cover all turns, the latest turns are kept, because they matter most.
     let turns = (first..session.turns()).rev();
     let turns = turns.map_while(|at| TurnText::of(&session, at, budget));
     let mut turns: Vec<TurnText> =

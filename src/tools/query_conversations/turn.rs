@@ -1,4 +1,4 @@
-//! Turns in answers, and the tokens they may take.
+//! Turns in answers, and the number of tokens that they may take.
 
 use serde::Serialize;
 
@@ -8,10 +8,10 @@ use crate::{
     tools::{bound, tool::first_turn},
 };
 
-/// The maximum number of tokens of an answer, without its frame.
+/// The maximum number of tokens of an answer, not counting the text around its parts.
 pub(super) const ANSWER_TOKENS: usize = 16_000;
 
-/// The tokens of the frame around a turn, or around the fields of a conversation.
+/// The number of tokens of the JSON around a turn, or around the fields of a conversation.
 pub(super) const TURN_FRAME: usize = 30;
 
 /// A turn of a transcript, or a turn that matched the query.
@@ -26,7 +26,7 @@ pub(super) struct TurnText {
     pub(super) created_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) score: Option<f64>,
-    /// The line of the turn in `read`.
+    /// The line of the turn, for the tool `read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<u32>,
 }

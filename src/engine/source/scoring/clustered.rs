@@ -1,7 +1,7 @@
 //! Scores of the messages of a cluster, by the formula of [`super::formula`].
 //!
-//! The cluster proposes messages by its own BM25 and by words for their vectors. Their texts are
-//! fetched, and scored here as those of an index are.
+//! The cluster proposes messages by its own BM25, and by words that stand for vectors. Their texts are
+//! fetched, and scored in the same way as messages of an index.
 
 use std::{
     borrow::Cow,
@@ -38,23 +38,23 @@ use crate::{
     text::words::Tokenizer,
 };
 
-/// The fewest letters of a term that may be a slip, as in an index.
+/// Minimum length in letters of a term that is corrected, as for an index.
 const SHORTEST_SLIP: usize = 4;
 
-/// Messages that are fetched beyond those that are wanted: the cluster's order is not quite ours.
+/// Number of messages that are fetched in addition, because the cluster's ranking differs from this one.
 const MARGIN: usize = 50;
 
-/// The most pages of messages that are fetched because phrases left out those before.
+/// Maximum number of pages of messages to fetch, if messages without the quoted phrases are dropped.
 const MOST_PAGES: usize = 10;
 
-/// How many of the nearest messages are compared again by vectors that are not packed.
+/// Number of nearest messages whose cosines are computed again with vectors that are not packed.
 const SCORED_AGAIN: usize = 200;
 
-/// How many of the best messages are scored with all messages beside them: all, unless a question has
-/// several concepts.
+/// Number of best messages that are scored with all neighbours. Only questions with several concepts have
+/// more messages.
 const WITH_NEIGHBOURS: usize = 400;
 
-/// Ranks the messages of one state of a cluster.
+/// Scorer of the messages in one state of a cluster.
 pub(in crate::engine::source) struct ClusterScorer {
     cluster: Arc<Cluster>,
     view: Arc<View>,
@@ -63,12 +63,12 @@ pub(in crate::engine::source) struct ClusterScorer {
     scope: Scope,
     filter: RankFilter,
     stop: Stop,
-    /// How many messages of the index have each term that was looked up.
+    /// Number of messages in the index for each term that was looked up.
     frequencies: Mutex<HashMap<String, u64>>,
     fetched: Mutex<FetchedMessages>,
 }
 
-/// The messages that were fetched. Their doc ids are their places.
+/// The fetched messages. A message's doc id is its position in the list.
 #[derive(Default)]
 struct FetchedMessages {
     all: Vec<Arc<RankedMessage>>,
@@ -76,7 +76,7 @@ struct FetchedMessages {
 }
 
 impl FetchedMessages {
-    /// Adds messages, the newest first, and returns the doc ids of all of them.
+    /// Adds messages, newest first, and returns the doc ids of all given messages.
     fn add(&mut self, mut messages: Vec<RankedMessage>) -> Vec<u32> {
         messages.sort_by_key(|message| Reverse(message.order));
         let add = |message: RankedMessage| {
@@ -103,7 +103,7 @@ impl ClusterScorer {
             let places = within(&view, scope).into_iter();
             places.map(|place| view.conversations()[place].stored.id.clone()).collect()
         };
-        // Roles and dates are those of messages.
+        // Roles and dates are filters on messages, so they do not apply to conversations.
         let of_conversations = scope.any_message();
         let of_source = scope.without.get(&KIND).into_iter().flatten();
         let without = scope.excluded.iter().chain(of_source);
@@ -143,7 +143,7 @@ impl ClusterScorer {
         &self.view.conversations()[message.at.0]
     }
 
-    /// Returns how many messages of the index have each term.
+    /// Returns, for each term, the number of messages in the index that contain it.
     fn frequencies(&self, terms: &[String], stop: &Stop) -> Result<Vec<u64>, Error> {
         let known = |term: &String| lock(&self.frequencies).get(term).copied();
         let mut new = terms.to_vec();
@@ -155,8 +155,8 @@ impl ClusterScorer {
         Ok(terms.iter().map(|term| known(term).unwrap_or_default()).collect())
     }
 
-    /// Fetches the messages at some places that were not fetched yet; returns the doc ids of all that
-    /// are there.
+    /// Fetches those messages at some places that were not fetched yet. Returns the doc ids of all
+    /// existing messages at these places.
     fn fetch(&self, places: &HashSet<MessagePlace>, stop: &Stop) -> Result<Vec<u32>, Error> {
         let is_new = |at: &&MessagePlace| !lock(&self.fetched).doc_ids.contains_key(*at);
         let new: Vec<MessagePlace> = places.iter().filter(is_new).copied().collect();
@@ -166,7 +166,7 @@ impl ClusterScorer {
         Ok(places.iter().filter_map(|at| fetched.doc_ids.get(at).copied()).collect())
     }
 
-    /// Returns the places of some messages, and of those beside them.
+    /// Returns the places of some messages and of their neighbours.
     fn neighbourhood(&self, doc_ids: &[u32]) -> HashSet<MessagePlace> {
         let mut all = HashSet::new();
         for doc_id in doc_ids {
@@ -228,7 +228,7 @@ impl Scorer for ClusterScorer {
         let ranked = self.ranked(&self.stop)?;
         let (terms, mut counts): (Vec<String>, Vec<u64>) = ranked.slips(term)?.into_iter().unzip();
         if !self.scope.is_open() {
-            // The index has the words of conversations that nobody may see as well.
+            // The terms in the index include those of excluded conversations.
             (counts, _, _) = ranked.counts(&self.filter, &terms)?;
         }
         for (other, count) in terms.into_iter().zip(counts).filter(|(_, count)| *count > 0) {
@@ -313,10 +313,10 @@ struct ClusterConceptScorer<'a> {
     /// Terms of the quoted phrases.
     required: Vec<String>,
     tokenizer: Tokenizer,
-    /// The vector of the concept, if it can be compared.
+    /// The vector of the concept, if the index has vectors of the same model.
     vector: Option<&'a [f32]>,
     packed: Option<PackedQuery>,
-    /// The cosines that were computed by vectors that are not packed.
+    /// Cosines computed with vectors that are not packed.
     exact: RefCell<HashMap<u32, f32>>,
 }
 
@@ -392,7 +392,7 @@ impl ClusterConceptScorer<'_> {
             return Ok(Vec::new());
         }
         let frequencies = self.scorer.frequencies(&terms, stop)?;
-        // The cluster multiplies a boost by the IDF.
+        // The boost is divided by the IDF, because the cluster multiplies it by the IDF.
         let boost = |frequency: u64, weight: f32| {
             let (messages, frequency) = (self.scorer.size.messages as f64, frequency as f64);
             let idf = (1.0 + (messages - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
@@ -464,7 +464,7 @@ impl ClusterConceptScorer<'_> {
         weighted.map(score).sum()
     }
 
-    /// Returns f of the formula.
+    /// Returns `f` in the formula, the score of the message without its surroundings.
     fn own_score(&self, doc_id: u32, scale: &Scale) -> f32 {
         let message = self.scorer.message(doc_id);
         let mut own = 0.0;
@@ -480,7 +480,7 @@ impl ClusterConceptScorer<'_> {
     }
 }
 
-/// Keeps the best of some scored messages, the best first; of equal ones the newer.
+/// Keeps the best scored messages, best first. Among equal scores, newer messages come first.
 fn keep_best(found: &mut Vec<(u32, f32)>, most: usize) {
     found.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     found.truncate(most);

@@ -1,4 +1,4 @@
-//! Which messages of a source are ranked: those in the scope that a concept's phrases allow.
+//! The filters for the messages that a concept ranks: the scope, and the concept's phrases.
 
 use std::{
     cell::RefCell,
@@ -17,14 +17,14 @@ use crate::{
     text::{query::Query, words::Tokenizer},
 };
 
-/// The messages of a source that are in a scope.
+/// The filter for the messages of a source in a scope.
 #[derive(Debug)]
 pub(super) struct ScopeFilter {
-    /// The doc ids of each segment that are within the dates.
+    /// For each segment, the doc ids within the dates.
     intervals: Vec<Range<u32>>,
     /// The doc ids of the scope's conversation, ascending.
     pub(super) conversation: Option<Vec<u32>>,
-    /// The conversations of the scope's project or session, or those that it names.
+    /// The numbers of the conversations that the scope names, or of its project or session.
     conversations: Option<HashSet<u32>>,
     roles: Vec<String>,
 }
@@ -89,19 +89,19 @@ fn interval(searcher: &Searcher, doc_ids: &Range<u32>, scope: &Scope) -> Range<u
     start..end.max(start)
 }
 
-/// The messages of a source that are ranked by one concept.
+/// The filter for the messages of a source that one concept ranks.
 pub(super) struct ConceptFilter<'a> {
     pub(super) searcher: &'a Searcher,
     scope: &'a ScopeFilter,
     pub(super) terms: Vec<(Range<u32>, &'a TermIndex)>,
-    /// If only some doc ids come into question, those, ascending: of one conversation, or with the
-    /// terms of a quoted phrase.
+    /// The only possible doc ids, ascending: those of one conversation, or those with the terms of a
+    /// quoted phrase. `None` if there is no such restriction.
     doc_ids: Option<Vec<u32>>,
-    /// Doc ids with an excluded phrase.
+    /// Doc ids of messages that contain an excluded phrase.
     excluded: HashSet<u32>,
-    /// The phrases that still have to be looked for in a text.
+    /// The phrases that the text of each message must be checked for.
     query: Option<&'a Query>,
-    /// The cosines that were computed again because the index holds estimates.
+    /// Exact cosines that replace estimates of the index.
     exact: RefCell<HashMap<u32, f32>>,
 }
 
@@ -131,7 +131,7 @@ impl<'a> ConceptFilter<'a> {
         self.searcher.segments.iter().all(|segment| segment.terms.is_some())
     }
 
-    /// Narrows the doc ids to those with the terms of the quoted phrases.
+    /// Restricts the doc ids to messages with the terms of the quoted phrases.
     fn require(&mut self, query: &'a Query, stop: &Stop) -> Result<(), Error> {
         if query.phrases.is_empty() {
             return Ok(());
@@ -154,7 +154,7 @@ impl<'a> ConceptFilter<'a> {
         Ok(())
     }
 
-    /// Finds the messages with excluded phrases.
+    /// Collects the messages that contain excluded phrases.
     fn exclude(&mut self, query: &'a Query, stop: &Stop) -> Result<(), Error> {
         let tokenizer = Tokenizer::default();
         for phrase in &query.excluded {
@@ -222,7 +222,7 @@ impl<'a> ConceptFilter<'a> {
         Ok(found)
     }
 
-    /// Computes the exact cosines of the first of some messages, where the index holds estimates.
+    /// Replaces the estimated cosines of the first messages by exact cosines.
     fn score_again(
         &self,
         vector: &[f32],
@@ -236,7 +236,7 @@ impl<'a> ConceptFilter<'a> {
             return Ok(());
         };
         let mut exact = self.exact.borrow_mut();
-        // A message without a vector has the cosine -1.
+        // The cosine -1 means that a message has no vector.
         let with_vector = found.iter_mut().filter(|(_, cosine)| *cosine > -1.0);
         for (doc_id, cosine) in with_vector.take(count) {
             let text = self.searcher.snapshot().beginning(*doc_id, most_read);
@@ -247,7 +247,7 @@ impl<'a> ConceptFilter<'a> {
         Ok(())
     }
 
-    /// Returns the cosine of each message's vector with a vector; 0 for messages without one.
+    /// Returns the cosine of `vector` and each message's vector; 0 for messages without a vector.
     pub(super) fn cosines(
         &self,
         vector: &[f32],

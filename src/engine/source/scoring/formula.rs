@@ -1,18 +1,17 @@
-//! How messages are scored: by terms, vectors, neighbouring messages and authors.
+//! The formula for scores of messages: terms, vectors, neighbouring messages and authors.
 //!
 //! ```text
-//! B(i) = BM25(i) / the best;   V(i) = nearness of the cosine of i
-//! f(i) = (1 - v) B(i) + v V(i);   v = 0.35 where messages are short, 0.2 where they are long
+//! B(i) = BM25(i) / the best BM25;   V(i) = nearness of the cosine of i
+//! f(i) = (1 - v) B(i) + v V(i);   v = 0.35 for short messages, 0.2 for long messages
 //! g(i) = f(i) + context(i) (0.4 f(i-1) + 0.2 f(i-2) + 0.15 f(i+1) + 0.1 f(i+2))
-//! score(i) = g(i) + 0.15 if the one author whom the query names wrote i
+//! score(i) = g(i) + 0.15 if the query names exactly one author, who wrote i
 //! ```
 //!
-//! The best K messages by terms and the best K by vectors are scored, and the messages beside them
-//! in their conversations. A long message takes less from its context, and so does every message
-//! where messages are long on average: they say enough themselves, and their neighbours say less
-//! about them. A vector says less about a long text, because it is the mean of all that the text is
-//! about. v is smaller if the model does not know all words of the query, and 0 if the query is in
-//! a language that the model does not know.
+//! The best K messages by terms and the best K by vectors are scored, with their neighbours in the
+//! conversation. The longer a message, and the longer messages are on average, the smaller the share of
+//! its context, because a long message says enough itself, and its neighbours say less about it. A
+//! vector says less about a long text, because it is the mean of all topics in the text. v is smaller
+//! if the model does not know all words of the query, and 0 if the model does not know its language.
 
 use std::collections::HashMap;
 
@@ -28,30 +27,30 @@ pub(super) const CONTEXT_BEFORE: usize = 2;
 /// The number of messages after a candidate that are scored with it.
 pub(super) const CONTEXT_AFTER: usize = 2;
 
-/// The length, in terms, up to which a message takes all of its context's share: some 60 words.
+/// The length, in terms, up to which a message gets the full share of its context: about 60 words.
 const SHORT_MESSAGE: f32 = 32.0;
 
-/// Bonus if the author whom the query names wrote the message.
+/// Bonus for messages of the author whom the query names.
 const AUTHOR_BONUS: f32 = 0.15;
 
-/// Bonus if all query terms occur in the conversation's title; for some of them, their share.
+/// Bonus if the title contains all query terms. If it contains only some, it gets a share of the bonus.
 const TITLE_BONUS: f32 = 0.05;
 
 /// Bonus of the newest message.
 const RECENCY_BONUS: f32 = 0.01;
 
-/// Seconds after which the recency bonus is half: half a year.
+/// Age in seconds at which the recency bonus is half: half a year.
 const RECENCY_HALF_LIFE: f32 = 182.0 * 86_400.0;
 
-/// The highest possible score, which is scaled to 1.
+/// The highest possible sum, which becomes the score 1.
 const MAX_SCORE: f32 = 1.0 + 0.4 + 0.2 + 0.15 + 0.1 + AUTHOR_BONUS + TITLE_BONUS + RECENCY_BONUS;
 
-/// Average lengths, in terms, up to which messages are short and from which they are long: some 25
-/// and 180 words.
+/// Average lengths, in terms, below which messages count as short and above which they count as long:
+/// about 25 and 180 words.
 const SHORT_AVERAGE: f32 = 15.0;
 const LONG_AVERAGE: f32 = 100.0;
 
-/// Returns where an average length is between short and long, from 0 to 1: smooth in the logarithm.
+/// Returns the position of an average length between short and long, from 0 to 1, on a logarithmic scale.
 pub(crate) fn longness(average: f32) -> f32 {
     let share = (average / SHORT_AVERAGE).ln() / (LONG_AVERAGE / SHORT_AVERAGE).ln();
     share.clamp(0.0, 1.0)
@@ -59,29 +58,29 @@ pub(crate) fn longness(average: f32) -> f32 {
 
 /// Returns the parameters of BM25 for messages of an average length.
 ///
-/// Short turns differ in length by chance; long answers are long because they say more.
+/// Lengths of short messages differ by chance, but long answers are long because they say more.
 pub(super) fn norms(average: f32) -> Norms {
     let share = longness(average);
     Norms { k1: 0.9 + 0.3 * share, b: 0.4 + 0.35 * share, average }
 }
 
-/// A message with what its score depends on.
+/// A message with everything that its score depends on.
 pub(super) struct Surroundings<'a> {
-    /// f of the formula above.
+    /// `f` in the formula, for this message.
     pub(super) own: f32,
-    /// f of the message at an offset in the conversation, if it is known.
+    /// Function that returns `f` for the message at an offset in the conversation, if it is known.
     pub(super) neighbour: &'a dyn Fn(i64) -> Option<f32>,
-    /// The length in terms.
+    /// The length of the message in terms.
     pub(super) length: u32,
     pub(super) role: &'a str,
-    /// The share of the concept's weight in the title.
+    /// Function that returns the share of the concept's weight in the title.
     pub(super) title_share: &'a mut dyn FnMut() -> f32,
-    /// The time of the newest message of all, and the time of this one.
+    /// The time of the newest message of all, and the time of this message.
     pub(super) age: Option<(Instant, Instant)>,
 }
 
-/// Returns the score of a message with context and bonuses, from 0 to 1; `None` for a message without
-/// a score.
+/// Returns the score of a message with context and bonuses, from 0 to 1; `None` if `f` and the context
+/// are 0.
 pub(super) fn score(concept: &Concept, of: Surroundings<'_>) -> Option<f32> {
     let length = of.length.max(1) as f32;
     let context = (SHORT_MESSAGE / length).min(1.0) * (SHORT_MESSAGE / concept.average).min(1.0);
@@ -103,7 +102,7 @@ pub(super) fn score(concept: &Concept, of: Surroundings<'_>) -> Option<f32> {
     Some((score / MAX_SCORE).clamp(0.0, 1.0))
 }
 
-/// The shares of a concept's weight in titles, by the number of the conversation.
+/// Cache of the share of a concept's weight in titles, by conversation number.
 pub(super) struct TitleShares<'a> {
     concept: &'a Concept,
     total: f32,

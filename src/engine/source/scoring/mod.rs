@@ -1,8 +1,8 @@
-//! One source's part in a ranked search: term statistics, candidates and scores.
+//! The scorer of one source in a ranked search: term statistics, candidates and scores.
 //!
-//! Scores of several sources can be compared because they are computed in two steps, as in a
-//! distributed search engine: every source first gives its statistics and its best candidates;
-//! with the sums and the best values of all sources, each then scores its own messages.
+//! Scores of several sources are comparable because they are computed in two steps, as in a distributed
+//! search engine. First, every source gives its statistics and best candidates. Then every source scores
+//! its messages with the sums of the statistics and the best values of all sources.
 
 mod clustered;
 mod filter;

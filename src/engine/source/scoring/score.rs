@@ -29,7 +29,7 @@ use crate::{
     model::{Hit, Stop},
 };
 
-/// Ranks the messages of an index.
+/// Scorer of the messages of an index.
 #[derive(Debug)]
 pub(in crate::engine::source) struct IndexedScorer {
     searcher: Arc<Searcher>,
@@ -48,7 +48,7 @@ impl IndexedScorer {
         IndexedScorer { searcher, origins, scope: scope.clone(), filter }
     }
 
-    /// Returns how many messages of some segments are in the scope and have a term.
+    /// Returns the number of messages in some segments that are in the scope and contain a term.
     fn frequency_in_scope(
         &self,
         segments: &[(Range<u32>, &TermIndex)],
@@ -112,7 +112,7 @@ impl Scorer for IndexedScorer {
                 let segment = [(doc_ids.clone(), index)];
                 let frequency = match self.scope.is_open() {
                     true => frequency,
-                    // The index has the words of conversations that nobody may see as well.
+                    // The terms in the index include those of excluded conversations.
                     false => self.frequency_in_scope(&segment, &other)?,
                 };
                 if frequency > 0 {
@@ -210,7 +210,7 @@ impl IndexedConceptScorer<'_> {
         Bm25 { segments: &self.filter.terms, terms: &self.concept.terms, norms: self.norms }
     }
 
-    /// Returns some messages and their neighbours that pass the filter.
+    /// Returns the given messages, and those of their neighbours that pass the filter.
     fn with_context(&self, doc_ids: &mut dyn Iterator<Item = u32>) -> HashSet<u32> {
         let catalogue = &self.filter.searcher.catalogue;
         let mut all = HashSet::new();
@@ -233,7 +233,7 @@ impl IndexedConceptScorer<'_> {
         all
     }
 
-    /// Returns f of the formula above.
+    /// Returns `f` in the formula of the module `formula`, by doc id.
     fn own_scores(&self, doc_ids: &[u32], scale: &Scale, stop: &Stop) -> Result<Scores, Error> {
         let mut own: Scores = HashMap::with_capacity(doc_ids.len());
         if scale.term_share > 0.0 {

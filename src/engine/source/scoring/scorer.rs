@@ -9,29 +9,29 @@ use crate::{
     text::query::Query,
 };
 
-/// A part of a question that is ranked by itself: all concepts must occur in a conversation.
+/// A part of a question that is ranked separately. A conversation must contain all concepts.
 #[derive(Debug)]
 pub struct Concept {
     /// The parsed text: words, quoted phrases, excluded words.
     pub query: Query,
-    /// The query's terms that occur somewhere, with their IDF.
+    /// The query's terms that occur in a message, with their IDF.
     pub terms: Vec<WeightedTerm>,
     /// The average length of the messages that are ranked, in terms.
     pub average: f32,
-    /// The query's vector, unless it is all zeros.
+    /// The query's vector; `None` if it is all zeros.
     pub vector: Option<Vec<f32>>,
-    /// The share of the query that the model knows, from 0 to 1.
+    /// Degree to which the model knows the query, from 0 to 1. The vector's share is multiplied by it.
     pub known: f32,
-    /// The author that the query names, if it names exactly one.
+    /// The author that the query names; `None` if it names several or none.
     pub author: Option<String>,
 }
 
-/// Term statistics of a source, within the conversation if a scope names one.
+/// Term statistics of a source. If the scope names a conversation, only its messages count.
 #[derive(Debug, Default)]
 pub struct Statistics {
-    /// How many messages have each term.
+    /// The number of messages that contain each term.
     pub frequencies: Vec<u32>,
-    /// How many messages there are.
+    /// The number of messages.
     pub messages: u64,
     /// The sum of the messages' lengths, in terms.
     pub tokens: u64,
@@ -40,9 +40,9 @@ pub struct Statistics {
 /// The best messages of a source: (doc id, score), the best first.
 #[derive(Debug, Default)]
 pub struct Candidates {
-    /// Scores by BM25.
+    /// The best messages by BM25.
     pub by_terms: Vec<(u32, f32)>,
-    /// Scores by the cosine of the vectors.
+    /// The best messages by the cosine of the vectors.
     pub by_vector: Vec<(u32, f32)>,
     /// The reason why the vectors could not be compared.
     pub vector_error: Option<String>,
@@ -57,11 +57,11 @@ pub struct Scale {
     pub vector_share: f32,
     /// The best BM25 score of all candidates.
     pub best_terms: f32,
-    /// The cosines among which nearness is measured.
+    /// The scale that turns a cosine into nearness.
     pub nearness: Nearness,
 }
 
-/// Places a cosine between the worst and the best of the best cosines: from 0 to 1.
+/// A linear scale for cosines. The worst of the best cosines becomes 0, the best becomes 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Nearness {
     first: f32,
@@ -69,7 +69,7 @@ pub struct Nearness {
 }
 
 impl Nearness {
-    /// Returns the nearness among cosines that are sorted, the highest first.
+    /// Returns the scale for the best cosines, which are sorted, highest first.
     pub fn among(best: &[f32]) -> Nearness {
         Nearness {
             first: best.first().copied().unwrap_or(1.0),
@@ -77,7 +77,7 @@ impl Nearness {
         }
     }
 
-    /// Returns the nearness of a cosine. A single cosine has no range: it is the best there is.
+    /// Returns the nearness of a cosine. If the scale has no range, the best cosine becomes 1.
     pub(crate) fn of(self, cosine: f32) -> f32 {
         let range = self.first - self.last;
         match range > 1e-6 {
@@ -87,30 +87,30 @@ impl Nearness {
     }
 }
 
-/// Ranks the messages of one source that are in a scope. Messages are known by their doc ids and
-/// conversations by their numbers; both mean something to this scorer only.
+/// A scorer of the messages of one source in a scope. It identifies messages by doc ids and
+/// conversations by numbers. Both are valid only for this scorer.
 pub trait Scorer: Send + Sync {
-    /// How many messages have no term index yet, and how many have no vector.
+    /// Returns the number of messages without a term index, and the number without a vector.
     fn missing(&self) -> (u32, u32);
 
-    /// Returns the names of the people who wrote messages, where roles are names.
+    /// Returns the names of the people who wrote messages, if roles are names.
     fn authors(&self) -> Vec<&str>;
 
     /// Returns the statistics of some terms.
     fn statistics(&self, terms: &[String]) -> Result<Statistics, Error>;
 
-    /// Looks up some terms together, where each alone would be a request.
+    /// Looks up several terms in one request, for stores that would need a request per term.
     fn look_up(&self, _: &[String]) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Returns whether a message of the source has a term, in the scope or not.
+    /// Returns whether a message of the source contains a term. The message may be outside the scope.
     fn has_term(&self, term: &str) -> Result<bool, Error>;
 
-    /// Adds the terms that a term can be a slip of, with the numbers of messages that have them.
+    /// Adds the terms of which `term` may be a misspelling, with the numbers of messages that contain them.
     fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<(), Error>;
 
-    /// Opens a concept: finds out which messages its quoted and excluded phrases leave.
+    /// Opens a concept, and applies its quoted and excluded phrases.
     fn open<'a>(
         &'a self,
         concept: &'a Concept,
@@ -123,7 +123,7 @@ pub trait Scorer: Send + Sync {
     /// Returns the number of a message's conversation.
     fn conversation(&self, doc_id: u32) -> Option<u32>;
 
-    /// Returns what is known of a conversation.
+    /// Returns the description of a conversation.
     fn about(&self, conversation: u32) -> About;
 
     /// Returns a message.
@@ -132,7 +132,7 @@ pub trait Scorer: Send + Sync {
     /// Returns the text of a message.
     fn content(&self, doc_id: u32) -> Cow<'_, str>;
 
-    /// Returns the bytes of a message's text, without reading it.
+    /// Returns the length of a message's text in bytes, without reading the text.
     fn content_length(&self, doc_id: u32) -> usize;
 
     /// Returns the role of a message.
@@ -142,9 +142,9 @@ pub trait Scorer: Send + Sync {
     fn turn(&self, doc_id: u32) -> Option<u32>;
 }
 
-/// Ranks the messages of one source by one concept.
+/// A scorer of the messages of one source for one concept.
 pub trait ConceptScorer {
-    /// Returns the best messages, at most `depth` by each measure.
+    /// Returns the best messages, at most `depth` by terms and at most `depth` by vectors.
     fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates, Error>;
 
     /// Returns the scores, above 0, of some candidates and of their neighbouring messages.
@@ -163,19 +163,19 @@ pub struct TitleQuery<'a> {
     pub terms: Vec<(u32, f32)>,
     /// The query's vector.
     pub vector: Option<&'a [f32]>,
-    /// The share of the query that the model knows.
+    /// Degree to which the model knows the query, from 0 to 1.
     pub known: f32,
 }
 
-/// How the conversations in a scope compare with each query by their titles and summaries.
+/// Scores of the titles and summaries of conversations for each query.
 #[derive(Debug, Default)]
 pub struct TitleScores {
-    /// The conversations' numbers.
+    /// The numbers of the conversations.
     pub conversations: Vec<u32>,
-    /// By query, then by conversation: the weight of the terms that its title and summary have.
+    /// By query, then by conversation: the weight of the query's terms that the title and summary contain.
     pub terms: Vec<Vec<f32>>,
-    /// By query, then by conversation: the cosine of its vector; minus infinity without vectors.
+    /// By query, then by conversation: the cosine of the vectors; minus infinity without a vector.
     pub cosines: Vec<Vec<f32>>,
-    /// How many conversations of the source have no summary yet.
+    /// The number of conversations of the source without a summary.
     pub missing: usize,
 }

@@ -8,7 +8,7 @@ use crate::{
     index::{Snapshot, TermIndex, Vectors},
 };
 
-/// Roles that name no person.
+/// Roles that are not names of people.
 const PLAIN_ROLES: [&str; 6] = ["", "user", "assistant", "tool", "system", "unknown"];
 
 /// Returns whether a role is the name of a person.
@@ -52,7 +52,7 @@ impl Searcher {
         self.catalogue.snapshot()
     }
 
-    /// Returns how many messages have no term index, and how many have no vector.
+    /// Returns the number of messages without a term index, and the number without a vector.
     pub(crate) fn missing(&self) -> (u32, u32) {
         let count = |lacks: &dyn Fn(&SegmentSearcher) -> bool| {
             let segments = self.segments.iter().filter(|segment| lacks(segment));
@@ -61,7 +61,7 @@ impl Searcher {
         (count(&|segment| segment.terms.is_none()), count(&|segment| segment.vectors.is_none()))
     }
 
-    /// Returns the term index of each segment that has one, with its doc ids.
+    /// Returns the existing term indexes of segments, with the doc ids of these segments.
     pub(super) fn terms(&self) -> Vec<(Range<u32>, &TermIndex)> {
         let of = |segment: &'_ SegmentSearcher| segment.doc_ids.clone();
         let segments = self.segments.iter();
@@ -74,7 +74,7 @@ impl Searcher {
         Some(segment.terms.as_ref()?.length(doc_id - segment.doc_ids.start))
     }
 
-    /// Returns the authors of some messages, or of all for `None`.
+    /// Returns the authors of the given messages, or of all messages if `doc_ids` is `None`.
     pub(super) fn authors_of(&self, doc_ids: Option<&[u32]>) -> Vec<&str> {
         let Some(doc_ids) = doc_ids else {
             return self.authors.iter().map(String::as_str).collect();
@@ -94,7 +94,7 @@ fn authors(snapshot: &Snapshot) -> Vec<String> {
     let mut before = "";
     for doc_id in 0..snapshot.max_doc() {
         let role = snapshot.role(doc_id);
-        // Most messages have one of a few roles: comparing is cheaper than hashing.
+        // Consecutive messages often have the same role, and comparing is cheaper than hashing.
         if role != before {
             roles.insert(role);
             before = role;

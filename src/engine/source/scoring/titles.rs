@@ -44,7 +44,7 @@ pub(super) fn scores(
     Ok(TitleScores { conversations, terms, cosines, missing: features.missing })
 }
 
-/// Returns the weight of the terms that a conversation's title and summary have.
+/// Returns the weight of the query's terms that a conversation's title and summary contain.
 fn weight_in(query: &TitleQuery<'_>, features: &SummaryFeatures, at: usize) -> f32 {
     let [of_title, of_summary] = features.terms(at);
     let weight = |(term, weight): &(u32, f32)| match () {

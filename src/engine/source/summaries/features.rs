@@ -6,31 +6,31 @@ use crate::index::VectorTable;
 /// The summary of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
-    /// A title, if the conversation has none of its own; else empty.
+    /// A generated title; empty if the conversation has its own title.
     pub(crate) title: String,
-    /// One or two of the conversation's own sentences; empty if none is worth showing.
+    /// One or two sentences from the conversation; empty if none is worth showing.
     pub(crate) text: String,
 }
 
-/// The features of every conversation of a catalogue, in its order: some 400 bytes each.
+/// The features of all conversations in a catalogue, in the same order. They take about 400 bytes each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SummaryFeatures {
-    /// Hashes of terms: for each conversation the terms of its title, then the terms of its summary.
+    /// Hashes of terms. For each conversation, the terms of the title are before those of the summary.
     terms: Vec<u32>,
-    /// For each conversation, where the terms of the title end, and where the terms of the summary end.
+    /// The end of the title's terms and the end of the summary's terms, for each conversation.
     ends: Vec<[u32; 2]>,
     vectors: VectorTable,
-    /// How many conversations have no summary yet, or lack their vector.
+    /// The number of conversations without a summary, or without its vector.
     pub(crate) missing: usize,
 }
 
 impl SummaryFeatures {
-    /// Returns the features of no conversations; `dimensions` is the length of the vectors.
+    /// Returns an empty list of features. `dimensions` is the number of dimensions of vectors.
     pub(crate) fn new(dimensions: usize) -> SummaryFeatures {
         SummaryFeatures { vectors: VectorTable::new(dimensions), ..SummaryFeatures::default() }
     }
 
-    /// Adds the next conversation's terms and, by `vector`, its vector.
+    /// Adds the terms of the next conversation, and calls `vector` to add its vector.
     pub(crate) fn push(
         &mut self,
         title: &[u32],
@@ -44,12 +44,12 @@ impl SummaryFeatures {
         vector(&mut self.vectors);
     }
 
-    /// Gives a conversation another vector.
+    /// Replaces the vector of a conversation.
     pub(crate) fn set(&mut self, at: usize, vector: &[f32]) {
         self.vectors.set(at, vector);
     }
 
-    /// The hashes of the terms of a conversation's title, and of its summary.
+    /// Returns the hashes of the terms in a conversation's title, and of those in its summary.
     pub(crate) fn terms(&self, at: usize) -> [&[u32]; 2] {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before][1]) as usize;
         let [of_title, of_summary] = self.ends[at].map(|end| end as usize);

@@ -1,18 +1,18 @@
-//! The cache file of the summaries, with the features that they are ranked by.
+//! The cache file of the summaries, with the features by which they are ranked.
 //!
 //! ```text
 //! INDEX/summaries   "VBSU" | u32 format | u32 dimensions | u32 bytes of the model's name | the name
-//!                   | u32 number of terms | u32 the hash of each term, the most frequent first
-//!                   | u32 bytes of all texts | u32 their bytes in LZ4 | these
+//!                   | u32 number of terms | u32 hash of each term, the most frequent first
+//!                   | u32 bytes of all texts | u32 their bytes in LZ4 | the texts in LZ4
 //!                   | records | u32 CRC-32 of everything before it
 //! record            u64 fingerprint of the place | u64 fingerprint of the text | f32 scale
 //!                   | four bits for each dimension
-//!                   | numbers: bytes of the title and of the summary, which come next in the texts;
-//!                     terms of the title, terms of the summary, and which terms
+//!                   | bytes of the title and of the summary, which are the next two texts
+//!                   | number of terms in the title and in the summary | numbers of these terms
 //! ```
 //!
-//! The numbers of a record take seven bits per byte. Other numbers are little-endian. Without
-//! vectors there are no dimensions.
+//! Lengths and term numbers in a record have seven bits per byte. Other numbers are little-endian.
+//! Without vectors there are no dimensions.
 //!
 //! Invariant: a file that is damaged or of another format counts as missing.
 
@@ -29,13 +29,13 @@ use crate::index::varint::{push_varint, take_varint};
 
 const MAGIC: &[u8; 4] = b"VBSU";
 
-/// The version of the file, and of how summaries, terms and fingerprints are made.
+/// The version of the file format, and of the code that makes summaries, terms and fingerprints.
 const FORMAT: u32 = 6;
 
-/// Bytes of the fingerprints and of the scale.
+/// Length in bytes of the fingerprints and the scale in a record.
 const HEAD: usize = 20;
 
-/// The most bytes that a byte of LZ4 stands for.
+/// Maximum number of bytes that one byte of LZ4 can unpack to.
 const MOST_PER_BYTE: usize = 255;
 
 /// The records of the file, by fingerprint.
@@ -48,18 +48,18 @@ pub(crate) struct SummaryCache {
     by_place: HashMap<u64, Place>,
     by_text: HashMap<u64, Place>,
     dimensions: usize,
-    /// The bytes of a vector, also of another model.
+    /// The length of a stored vector in bytes. The vector may be from another model.
     row: usize,
 }
 
-/// Where a record begins, and where its texts begin.
+/// The offset of a record, and the offset of its texts.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     record: usize,
     text: usize,
 }
 
-/// The fingerprints of a conversation's opening: of its place, and of its text.
+/// Fingerprints of the first messages of a conversation: one of their places, and one of their texts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fingerprints {
     pub(crate) place: u64,
@@ -77,7 +77,7 @@ pub(crate) struct SummaryRecord {
 }
 
 impl SummaryCache {
-    /// Reads what is there; of vectors those by this model alone.
+    /// Reads the cache file if it exists. Uses its vectors only if they are from this model.
     pub(crate) fn load(path: &Path, model: &str) -> SummaryCache {
         let bytes = fs::read(path).unwrap_or_default();
         SummaryCache::read(bytes, model).unwrap_or_default()
@@ -130,17 +130,17 @@ impl SummaryCache {
         self.by_place.len()
     }
 
-    /// The number of dimensions of the vectors; 0 if the file has no vectors of the model.
+    /// Returns the number of dimensions; 0 if the file has no vectors from this model.
     pub(crate) fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// Returns the record of the conversation whose opening is at a place.
+    /// Returns the record of the conversation whose first messages are at the same place.
     pub(crate) fn at_place(&self, fingerprint: u64) -> Option<SummaryRecord> {
         self.record(*self.by_place.get(&fingerprint)?)
     }
 
-    /// Returns the record of a conversation whose opening has the same text.
+    /// Returns the record of a conversation whose first messages have the same text.
     pub(crate) fn of_text(&self, fingerprint: u64) -> Option<SummaryRecord> {
         self.record(*self.by_text.get(&fingerprint)?)
     }
@@ -168,18 +168,18 @@ impl SummaryCache {
     }
 }
 
-/// Takes the lengths of a record: bytes of the title and the summary, terms of the title and the summary.
+/// Reads the lengths in a record: bytes of title and summary, number of terms of title and summary.
 fn lengths(rest: &mut &[u8]) -> [usize; 4] {
     std::array::from_fn(|_| take_varint(rest) as usize)
 }
 
-/// Rounds int8 to their upper four bits. To round again what [`unpack`] returns changes nothing.
+/// Rounds int8 numbers to their upper four bits. Packing the result of [`unpack`] gives the same bytes.
 fn pack(row: &[u8]) -> Vec<u8> {
     let pack = |two: &[u8]| two[0] >> 4 | two.get(1).unwrap_or(&0) & 0xF0;
     row.chunks(2).map(pack).collect()
 }
 
-/// Returns int8 in the middle of what was rounded to the same four bits.
+/// Returns, for each four bits, the int8 number in the middle of the range that was rounded to them.
 fn unpack(packed: &[u8], dimensions: usize) -> Vec<u8> {
     let numbers = packed.iter().flat_map(|byte| [byte << 4 | 8, byte & 0xF0 | 8]);
     numbers.take(dimensions).collect()
@@ -195,7 +195,7 @@ fn take_number(rest: &mut &[u8]) -> Option<u32> {
     number(take(rest, 4)?, 0)
 }
 
-/// Takes a length and so many bytes.
+/// Reads a length and as many bytes.
 fn take_sized<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = take_number(rest)?;
     take(rest, length as usize)
@@ -209,7 +209,7 @@ fn fingerprint(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Writes summaries in one step, each with its number among the features and its fingerprints.
+/// Writes the cache file atomically. Each summary has its position in the features and its fingerprints.
 pub(crate) fn store(
     path: &Path,
     model: &str,
@@ -264,7 +264,7 @@ pub(crate) fn store(
     Ok(())
 }
 
-/// The terms of summaries, the most frequent first, and the number of each.
+/// The terms of summaries, the most frequent first, and the position of each term in this list.
 struct TermNumbers {
     terms: Vec<u32>,
     of: HashMap<u32, u32>,
@@ -289,7 +289,7 @@ impl TermNumbers {
     }
 }
 
-/// Computes the checksum of everything that is written.
+/// A writer that computes the checksum of everything written.
 struct Checksummed<W> {
     writer: W,
     crc: crc32fast::Hasher,

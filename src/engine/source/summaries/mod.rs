@@ -1,11 +1,11 @@
-//! What each conversation is about: its summary, and a title if it has none.
+//! The summaries of conversations, and generated titles for conversations without a title.
 //!
-//! A summary is made from the messages that open a conversation, and cached in a file. It is found
-//! again by a fingerprint of where these messages are, because the messages of a segment never
-//! change; after a merge, by a fingerprint of what they say. So only conversations whose opening is
-//! new are summarised.
+//! A summary is made from the first messages of a conversation and cached in a file. The cache is
+//! looked up by a fingerprint of the places of these messages, because the messages of a segment never
+//! change. After a merge it is looked up by a fingerprint of their texts. So only conversations with new
+//! first messages are summarised.
 //!
-//! Invariant: the file holds nothing that the texts cannot make again; a missing summary is made on
+//! Invariant: the file holds only what can be made again from the texts. A missing summary is made at
 //! the first request.
 
 pub(super) mod features;
@@ -48,36 +48,36 @@ pub(crate) use features::{Summary, SummaryFeatures};
 /// The name of the cache in the index directory.
 const FILE: &str = "summaries";
 
-/// Summaries that a question waits for: some tenths of a second.
+/// Number of summaries that a question may wait for, which takes some tenths of a second.
 const MAX_IN_A_QUESTION: usize = 500;
 
-/// The number of summaries from which reading the cache is faster than making them.
+/// Number of summaries above which reading the whole cache is faster than making the summaries.
 const MANY: usize = 200;
 
-/// Texts that are sent to a provider in one request.
+/// Number of texts that are sent to a provider in one request.
 const BATCH_SUMMARIES: usize = 64;
 
-/// How often summaries are stored while a provider is making their vectors.
+/// Time between two writes of the cache file while a provider is making vectors.
 const STORE_EVERY: Duration = Duration::from_secs(30);
 
 /// The role of a thread's first message if this message is the summary that a client saved.
 pub const SAVED: &str = "system";
 
-/// The bytes of a message that make its fingerprint.
+/// Number of bytes of a message that its fingerprint covers.
 const MAX_FINGERPRINTED: usize = 64 << 10;
 
-/// The most characters that a client's own summary has.
+/// Maximum number of characters of a summary that a client saved.
 const MAX_SAVED: usize = 10_000;
 
 impl Catalogue {
-    /// Returns the summary of a conversation; made from its messages on the first request.
+    /// Returns the summary of a conversation. Makes it from the messages at the first request.
     pub(crate) fn summary(&self, conversation: u32) -> &Summary {
         let listed = &self.conversations()[conversation as usize];
         listed.summary.get_or_init(|| self.summarise(conversation))
     }
 
-    /// Takes the summaries of conversations from the cache, where they are many. Those that it lacks
-    /// are made on the first request.
+    /// Takes the summaries of conversations from the cache, if there are many. Missing summaries are made
+    /// at the first request.
     pub(super) fn take_stored_summaries(&self, conversations: &[u32]) {
         let listed = |number: u32| &self.conversations()[number as usize];
         let wanted = conversations.iter().filter(|it| listed(**it).summary.get().is_none());
@@ -86,7 +86,7 @@ impl Catalogue {
             return;
         }
         let Some((path, segments)) = self.cache_place() else { return };
-        // The vectors, which depend on the model, are not needed.
+        // Vectors are not needed here, so no model is named.
         let cache = SummaryCache::load(&path, "");
         if cache.len() == 0 {
             return;
@@ -101,13 +101,13 @@ impl Catalogue {
         }
     }
 
-    /// Returns everything that is known of a conversation.
+    /// Returns the full description of a conversation.
     pub(super) fn about(&self, conversation: u32, origins: Option<&Origins>) -> About {
         let summary = self.summary(conversation);
         About { summary: summary.text.clone(), ..self.brief(conversation, origins) }
     }
 
-    /// Returns what is known of a conversation without its summary, which takes time to make.
+    /// Returns the description of a conversation without its summary, because making a summary is slow.
     pub(super) fn brief(&self, conversation: u32, origins: Option<&Origins>) -> About {
         let listed = &self.conversations()[conversation as usize];
         let made = match listed.title.trim() {
@@ -135,7 +135,7 @@ impl Catalogue {
     fn summarise(&self, conversation: u32) -> Summary {
         let snapshot = self.snapshot();
         let mut doc_ids = self.opening(conversation);
-        // In reading order.
+        // The summary needs the messages in reading order.
         doc_ids.sort_by_key(|doc_id| (snapshot.position(*doc_id), snapshot.time(*doc_id)));
         let is_untitled = self.conversations()[conversation as usize].title.trim().is_empty();
         let turns: Vec<(&str, Cow<'_, str>)> = doc_ids
@@ -148,7 +148,7 @@ impl Catalogue {
         Summary { title, text }
     }
 
-    /// Returns the messages that open a conversation, the earliest first.
+    /// Returns the first messages of a conversation, the earliest first.
     fn opening(&self, conversation: u32) -> Vec<u32> {
         let mut doc_ids = self.doc_ids(conversation).to_vec();
         doc_ids.sort_unstable_by_key(|doc_id| (self.snapshot().time(*doc_id), Reverse(*doc_id)));
@@ -169,8 +169,8 @@ impl Catalogue {
         })
     }
 
-    /// Returns a fingerprint of where the opening of a conversation is; `segments` are the names of
-    /// the segments by their first doc ids.
+    /// Returns a fingerprint of the places of a conversation's first messages. `segments` has the first
+    /// doc id and the name of each segment.
     fn place_fingerprint(&self, conversation: u32, segments: &[(u32, String)]) -> u64 {
         let mut hash = Fnv1a::default();
         for doc_id in self.opening(conversation) {
@@ -182,7 +182,7 @@ impl Catalogue {
         hash.finish()
     }
 
-    /// Returns a fingerprint of the title and the opening of a conversation, wherever they are.
+    /// Returns a fingerprint of a conversation's title and the texts of its first messages.
     fn text_fingerprint(&self, conversation: u32) -> u64 {
         let mut hash = Fnv1a::default();
         hash.write_text(&self.conversations()[conversation as usize].title);
@@ -194,7 +194,7 @@ impl Catalogue {
         hash.finish()
     }
 
-    /// Returns the path of the cache, and the names of the segments by their first doc ids.
+    /// Returns the path of the cache, and the first doc id and the name of each segment.
     fn cache_place(&self) -> Option<(PathBuf, Vec<(u32, String)>)> {
         let segments = self.snapshot().segments();
         let index_dir = segments.first()?.folder.parent()?;
@@ -205,7 +205,7 @@ impl Catalogue {
     }
 }
 
-/// Removes the summaries of an index, which hold texts of conversations.
+/// Removes the cache file of an index, because it contains texts of conversations.
 pub(crate) fn remove(index_dir: &Path) -> io::Result<()> {
     match fs::remove_file(index_dir.join(FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -213,8 +213,8 @@ pub(crate) fn remove(index_dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the summaries that the conversations of a catalogue lack, with their vectors, and stores
-/// them. `progress` is called after each step; `stop` ends the work, and what was made is kept.
+/// Makes and stores the summaries that the conversations of a catalogue lack, with their vectors. Calls
+/// `progress` after each step. If `stop` ends the work, finished summaries are kept.
 pub(crate) fn build(
     catalogue: &Catalogue,
     model: &Model,
@@ -227,7 +227,7 @@ pub(crate) fn build(
         progress();
         work.store_now_and_then()
     });
-    // The summaries are stored after a failure too, so that none is sent to a provider twice.
+    // After a failure the summaries are stored too, so that no text is sent to a provider twice.
     if work.is_changed {
         work.store()?;
     }
@@ -236,8 +236,8 @@ pub(crate) fn build(
     work.failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Returns the features of the summaries of a catalogue. If many summaries are missing, only some
-/// are made, and the features say how many are missing.
+/// Returns the features of the summaries in a catalogue. If many summaries are missing, makes only some
+/// of them; the features then say how many are missing.
 pub(crate) fn features(
     catalogue: &Catalogue,
     model: &Model,
@@ -262,22 +262,22 @@ pub(crate) fn features(
     Ok(Arc::clone(held.insert(Arc::new(features))))
 }
 
-/// The summaries of a catalogue: some from the cache, some just made.
+/// The summaries of a catalogue, partly from the cache and partly new.
 struct SummaryWork<'a> {
     catalogue: &'a Catalogue,
     model: &'a Model,
     path: PathBuf,
-    /// The names of the segments by their first doc ids.
+    /// The first doc id and the name of each segment.
     segments: Vec<(u32, String)>,
     cache: SummaryCache,
     dimensions: usize,
     features: SummaryFeatures,
     fingerprints: Vec<Fingerprints>,
-    /// Conversations whose texts have to be encoded, with the texts.
+    /// Conversations whose summaries must be encoded, with the texts to encode.
     to_encode: Vec<(usize, String)>,
-    /// Conversations without a vector. They are not stored: a stored summary counts as complete.
+    /// Conversations without a vector. Their summaries are not stored, as a stored one counts as complete.
     without_vector: HashSet<usize>,
-    /// Whether the cache file has to be written again.
+    /// Whether the cache file must be written.
     is_changed: bool,
     stored: Instant,
     /// The reason why the model made no vectors.
@@ -318,7 +318,7 @@ impl<'a> SummaryWork<'a> {
         }))
     }
 
-    /// Takes every summary from the cache, and makes at most `max` that are not there.
+    /// Takes all known summaries from the cache, and makes at most `max` of the missing summaries.
     fn collect(
         &mut self,
         max: usize,
@@ -347,12 +347,12 @@ impl<'a> SummaryWork<'a> {
         Ok(())
     }
 
-    /// Takes a summary from the cache; returns whether it was there with its vector. A text is read
-    /// only if `may_read`.
+    /// Takes a summary from the cache. Returns whether the cache had it with its vector. Reads messages
+    /// only if `may_read` is set.
     fn take_from_cache(&mut self, conversation: u32, may_read: bool) -> bool {
         let place = self.catalogue.place_fingerprint(conversation, &self.segments);
         let by_place = self.cache.at_place(place);
-        // A merge moves messages, so their place is new while their text is known.
+        // A merge moves messages, so their place is new, but the text is known.
         let text = match &by_place {
             Some(record) => record.text,
             None if may_read => self.catalogue.text_fingerprint(conversation),
@@ -373,7 +373,7 @@ impl<'a> SummaryWork<'a> {
         true
     }
 
-    /// Makes the summary of a conversation; its vector is made later.
+    /// Makes the summary of a conversation. Its vector is made later.
     fn make(&mut self, conversation: u32) {
         let listed = &self.catalogue.conversations()[conversation as usize];
         let summary = self.catalogue.summary(conversation);
@@ -387,7 +387,7 @@ impl<'a> SummaryWork<'a> {
         }
     }
 
-    /// Makes the vectors of the summaries that were made; `after` is called after each batch.
+    /// Makes the vectors of the new summaries. Calls `after` after each batch.
     fn encode(
         &mut self,
         stop: &Stop,
@@ -424,7 +424,7 @@ impl<'a> SummaryWork<'a> {
         if self.stored.elapsed() < STORE_EVERY { Ok(()) } else { self.store() }
     }
 
-    /// Writes the cache file with every summary that has a vector.
+    /// Writes the cache file with all summaries that have a vector.
     fn store(&mut self) -> Result<(), Error> {
         let known = self.fingerprints.iter().copied().enumerate();
         let complete: Vec<_> = known

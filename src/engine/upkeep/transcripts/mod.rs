@@ -1,12 +1,12 @@
 //! Synchronises the transcript store with the transcripts of coding agents.
 //!
-//! Each file is read once; later only the appended text is read. A file that changed in another way is
-//! read again: it is shorter, another file, or different where reading ended. The messages of a deleted
-//! file are kept, and the file is marked as deleted; files that continue it still leave out the
-//! messages that they repeat. A file that was moved is the same file.
+//! Each file is read once, and later only the appended text. A file is read again if it became shorter,
+//! was replaced, or differs at the place where reading ended. The messages of a deleted file are kept, and
+//! files that continue it still leave out the messages that they repeat. The deleted file is marked. A
+//! file that was moved is recognised as the same file.
 //!
 //! Invariant: the messages of a file do not depend on how often it was read while it grew.
-//! Invariant: nothing outside the archives is read, wherever links lead.
+//! Invariant: no file outside the archives is read, even if links lead there.
 
 mod partly;
 mod pass;

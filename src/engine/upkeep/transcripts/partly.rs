@@ -1,4 +1,4 @@
-//! Tells what could not be read of the transcripts.
+//! Reports which parts of the transcripts could not be read.
 
 use std::{collections::BTreeMap, fs::File, io, path::Path};
 
@@ -11,26 +11,26 @@ use crate::{
     text::amount::counted,
 };
 
-/// Files of which something could not be read.
+/// Files of which some part could not be read.
 #[derive(Default)]
 struct Partly {
     files: u64,
-    /// The path of the first of them.
+    /// The path of the first of these files.
     first: String,
 }
 
 impl Partly {
     fn add(&mut self, path: &str) {
         if self.files == 0 {
-            // A name may have a line break.
+            // File names may contain line breaks.
             self.first = path.replace(['\n', '\r'], " ");
         }
         self.files += 1;
     }
 }
 
-/// Returns what could not be read of the transcripts that a configuration follows, a sentence each: lines,
-/// content of types that we do not know, files and folders.
+/// Returns the parts of a configuration's transcripts that could not be read, one sentence each: lines,
+/// content of unknown types, files and folders.
 pub(crate) fn partly_read(config: &Config, stop: &Stop) -> Result<Vec<String>, Error> {
     let database = config.archive_database();
     let roots = config.archive_roots();

@@ -1,4 +1,4 @@
-//! Reads what is new in the transcripts into the store.
+//! Reads new text in transcripts into the transcript store.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -21,20 +21,20 @@ use crate::{
     text::hash::fnv1a,
 };
 
-/// Bytes read before a commit.
+/// Number of bytes that are read between two commits.
 const BATCH_BYTES: u64 = 16 << 20;
 
-/// Bytes at either end of what was read that are compared to see whether a file has only grown.
+/// Number of bytes at either end of the read text whose hashes show later whether the file has only grown.
 const ENDS: usize = 4 << 10;
 
 /// The stamp of a file that was not read to its end.
 const UNFINISHED: &str = "unfinished";
 
-/// Why a file with the name of a transcript is not read.
+/// The reason why a file with the name of a transcript is not read.
 pub(super) const FOREIGN: &str =
     "begins with many records that are of no agent we know; it is not read";
 
-/// One pass over the files that changed.
+/// A pass over the changed files.
 pub(super) struct Pass<'a> {
     store: &'a TranscriptStore,
     withheld: &'a Withheld,
@@ -48,7 +48,7 @@ pub(super) struct Pass<'a> {
     again: BTreeSet<String>,
     /// The number of bytes that the whole pass reads.
     total: u64,
-    /// Bytes read since the last commit.
+    /// Number of bytes read since the last commit.
     uncommitted: u64,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Pass<'a> {
         Pass { progress, ..self }
     }
 
-    /// Brings the store up to date with the files that a walk found.
+    /// Updates the store from the files that a walk found.
     pub(super) fn run(mut self, walk: &Walk) -> Result<(), SyncError> {
         let mut known = self.store.files()?;
         self.report.files = walk.found.len() as u64;
@@ -128,11 +128,11 @@ impl<'a> Pass<'a> {
         self.files.close().map_err(|error| SyncError::Files(Box::new(error)))
     }
 
-    /// Recognises new files that are known ones under another name, and renames those in `known`.
+    /// Recognises new files that are known files under another name, and renames them in `known`.
     /// Returns the known files that are gone.
     ///
-    /// A new file is one that is gone if it has the name, or is the same file to the system, and begins
-    /// with all that was read of it. If the agent has compressed it or unpacked it, the name decides.
+    /// A file has moved if the new file has its name or its file identity, and begins with all the text
+    /// that was read. If an agent has compressed or unpacked the file, the name decides.
     fn follow_moved(
         &mut self,
         walk: &Walk,
@@ -163,7 +163,7 @@ impl<'a> Pass<'a> {
         Ok(gone)
     }
 
-    /// Gives a known file the path of a file that was found.
+    /// Gives a known file the path under which it was found.
     fn rename(
         &mut self,
         id: i64,
@@ -183,7 +183,7 @@ impl<'a> Pass<'a> {
         Ok(Some(file))
     }
 
-    /// Removes a file from the store, with the files that left out messages of it; those are read again.
+    /// Removes a file from the store. Files that left out its messages are removed too and read again.
     fn forget(&mut self, file: i64) -> Result<(), SyncError> {
         let removed = self.store.forget(file)?;
         self.again.extend(removed.again);
@@ -193,12 +193,12 @@ impl<'a> Pass<'a> {
         self.forget_files(&removed.conversations)
     }
 
-    /// Removes the files of the messages of conversations.
+    /// Removes the attached files of conversations.
     fn forget_files(&mut self, conversations: &[String]) -> Result<(), SyncError> {
         self.files.forget(conversations).map_err(|error| SyncError::Files(Box::new(error)))
     }
 
-    /// Notes that files are gone. What they held is kept, unless it is to be forgotten.
+    /// Marks files as gone. Their messages stay in the store, unless deleted transcripts are forgotten.
     fn keep_or_forget(&mut self, gone: Vec<TranscriptFile>) -> Result<(), SyncError> {
         for file in gone {
             if self.forgets_deleted {
@@ -215,13 +215,12 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Removes conversations that are withheld now, and lets files be read again that are no longer
-    /// withheld.
+    /// Removes conversations that are withheld now. Files that are no longer withheld will be read again.
     pub(super) fn withhold(&mut self) -> Result<(), SyncError> {
         if !self.withheld.is_empty() {
             let mut gone = Vec::new();
             for (file, id, service, origin) in self.store.stored()? {
-                // Of a deleted file, the store has the only copy: it stays, and answers leave it out.
+                // The store has the only copy of a deleted file, so the copy stays, and answers leave it out.
                 let is_kept = origin.gone.is_some() && !self.withheld.is_forgotten(&id, &service);
                 if !is_kept && self.withheld.withholds(&id, &service, &origin) {
                     self.store.begin()?;
@@ -248,8 +247,8 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Removes the conversation of a file. What else is known of the file stays, so that it is not
-    /// read again, and other files still leave out the messages that it has.
+    /// Removes the conversation of a file. The reading state of the file stays, so that it is not read
+    /// again, and other files still leave out the messages that they repeat from it.
     fn withhold_file(&self, file: i64, id: &str) -> Result<(), SyncError> {
         self.store.remove_conversation(id)?;
         if let Some(mut file) = self.store.file(file)?
@@ -262,12 +261,12 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Reads what was appended to a known file. A file that changed in another way is read again with
-    /// the new files, and so are the files that repeat it.
+    /// Reads the text that was appended to a known file. If the file changed in another way, it is read
+    /// again later, together with the files that repeat it.
     fn read_known(&mut self, found: &TranscriptPath, id: i64) -> Result<(), SyncError> {
         let Some(mut input) = self.open(found) else { return Ok(()) };
         self.store.begin()?;
-        // A file that repeats messages of a removed file is removed as well.
+        // If an earlier file was removed, a file that repeats its messages was removed too.
         let Some(file) = self.store.file(id)? else { return Ok(()) };
         if file.stamp == found.stamp {
             return Ok(());
@@ -287,7 +286,7 @@ impl<'a> Pass<'a> {
         let Some(input) = self.open(found) else { return Ok(()) };
         self.store.begin()?;
         let mut file = TranscriptFile { path: found.name.clone(), ..TranscriptFile::default() };
-        // The number is needed while the file is read.
+        // Saving gives the file its number, which is needed for reading.
         self.store.save(&mut file)?;
         self.read(found, input, file, TranscriptReader::new(&found.path))
     }
@@ -304,7 +303,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Reads a file from the position of `reader` on, batch by batch.
+    /// Reads a file in batches, beginning at the position of `reader`.
     fn read(
         &mut self,
         found: &TranscriptPath,
@@ -325,7 +324,7 @@ impl<'a> Pass<'a> {
             let done = self.report.bytes.min(self.total);
             (self.progress)(ArchiveProgress { done, total: self.total });
             file.taken += batch.taken;
-            // The stamp is from before reading: if the file is written meanwhile, the stamps differ.
+            // The stamp was taken before reading. So it differs if the file is written to meanwhile.
             file.stamp = if batch.is_end { found.stamp.clone() } else { UNFINISHED.to_owned() };
             self.save(&mut file, &mut reader, &mut input, batch.last)?;
             if batch.is_end || self.stop.requested() {
@@ -364,7 +363,7 @@ impl<'a> Pass<'a> {
         let is_compressed = compressed::plain(&found.path).is_some();
         let mut sink = StoreSink::new(self.store, self.withheld, &mut self.files, file, reader);
         let mut add = |reader: &TranscriptReader, event| sink.add(reader, event);
-        // Nothing is appended to a compressed file, so it is read whole.
+        // Nothing is appended to a compressed file, so all of it is read.
         let (result, is_end) = if is_compressed {
             let mut lines = compressed::unpacked(input);
             (reader.read::<SyncError>(&mut lines, &mut add).map(|_| found.size), true)
@@ -386,7 +385,7 @@ impl<'a> Pass<'a> {
                 if !is_compressed {
                     return Ok(None);
                 }
-                // A damaged compressed file is read again only if another file takes its place.
+                // A damaged compressed file is read again only if the file is replaced.
                 found.size
             }
             Err(error) => return Err(error),
@@ -396,7 +395,7 @@ impl<'a> Pass<'a> {
 
     fn commit(&mut self) -> Result<(), SyncError> {
         self.uncommitted = 0;
-        // What is committed is not read again, so the lists come first.
+        // Committed messages are not read again, so the lists of their files are written first.
         self.files.write().map_err(|error| SyncError::Files(Box::new(error)))?;
         Ok(self.store.commit()?)
     }
@@ -428,15 +427,15 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// One batch of a file that was read.
+/// The result of reading one batch of a file.
 struct Batch {
     taken: u64,
     is_end: bool,
-    /// The time of the last message that has one.
+    /// The time of the last message that has a time.
     last: Option<model::Instant>,
 }
 
-/// Returns the place of a file in the order of reading.
+/// Returns the sort key of a file in the order of reading.
 fn order(found: &TranscriptPath) -> ReadingOrder {
     let content = File::open(&found.path).ok().map(|file| -> Box<dyn Read> {
         match compressed::plain(&found.path) {
@@ -447,8 +446,8 @@ fn order(found: &TranscriptPath) -> ReadingOrder {
     ReadingOrder::of(&found.path, found.size, content)
 }
 
-/// Returns whether text was appended to a file and nothing else changed. A changed file that is not
-/// longer than before was rewritten; so was a compressed file.
+/// Returns whether text was appended to a file and nothing else changed. If the file is not longer than
+/// before, or if it is compressed, it was rewritten.
 fn has_only_grown(input: &mut File, file: &TranscriptFile, found: &TranscriptPath) -> bool {
     compressed::plain(&found.path).is_none()
         && found.size > file.taken
@@ -456,7 +455,7 @@ fn has_only_grown(input: &mut File, file: &TranscriptFile, found: &TranscriptPat
         && ends(input, file.taken).is_ok_and(|ends| ends == file.ends)
 }
 
-/// Returns whether a new file is one that is gone, under another name.
+/// Returns whether a new file is a known file that was moved.
 fn is_moved(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
     let is_candidate =
         identity(&gone.stamp) == identity(&found.stamp) || is_named_alike(gone, found);
@@ -474,9 +473,9 @@ fn is_moved(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
             .is_ok_and(|ends| ends == gone.ends)
 }
 
-/// Returns whether a new file is one that is gone, and was compressed or unpacked. A compressed file
-/// must begin with what was read. Of a file that was unpacked only the place tells: the hashes that
-/// are known are of the compressed bytes.
+/// Returns whether a new file is a known file that was compressed or unpacked. A compressed file must
+/// begin with the text that was read. An unpacked file only needs the same name and folder, because the
+/// known hashes are of the compressed bytes.
 fn is_repacked(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
     let is_packed = |path: &Path| compressed::plain(path).is_some();
     let old = Path::new(&gone.path);
@@ -507,7 +506,7 @@ fn now() -> model::Instant {
     model::Instant { seconds: since.as_secs() as i64, nanos: 0 }
 }
 
-/// Returns hashes of the first and of the last of the bytes before a place.
+/// Returns the hashes of the first and of the last bytes before an offset.
 fn ends(input: &mut File, taken: u64) -> io::Result<String> {
     let mut hashes = Vec::new();
     for start in [0, taken.saturating_sub(ENDS as u64)] {
@@ -520,12 +519,12 @@ fn ends(input: &mut File, taken: u64) -> io::Result<String> {
     Ok(hashes.join(" "))
 }
 
-/// Does as [`ends`] does, of a stream.
+/// Does the same as [`ends`] for a stream.
 fn ends_of_stream(mut input: impl Read, taken: u64) -> io::Result<String> {
     let length = taken.min(ENDS as u64);
     let mut first = Vec::with_capacity(ENDS);
     input.by_ref().take(length).read_to_end(&mut first)?;
-    // The two ends overlap where less than twice their length was read.
+    // The two ends overlap if the text is shorter than both together.
     let start = taken - length;
     io::copy(&mut input.by_ref().take(start.saturating_sub(length)), &mut io::sink())?;
     let mut last = first.get(start.min(length) as usize..).unwrap_or_default().to_vec();

@@ -1,45 +1,45 @@
-//! Progress, outcome and errors of synchronising the transcripts.
+//! The progress, the report and the errors of synchronising the transcripts.
 
 use std::{fmt, io, path::Path, time::Duration};
 
 use crate::{db::transcripts, engine::error::Error};
 
-/// How many failures are described.
+/// Maximum number of failures that a report describes.
 const MOST_FAILURES: usize = 20;
 
-/// The outcome of synchronising the transcripts.
+/// The report on a synchronisation of the transcripts.
 #[derive(Clone, Debug, Default)]
 pub struct ArchiveReport {
-    /// Transcripts found.
+    /// Number of transcripts that were found.
     pub files: u64,
-    /// Transcripts that were read, from the start or further on.
+    /// Number of transcripts that were read, from the start or from an earlier position.
     pub read: u64,
-    /// Transcripts that were found to be gone.
+    /// Number of transcripts whose files are gone.
     pub removed: u64,
-    /// How many of the removed transcripts are kept in the store.
+    /// Number of transcripts whose files are gone but whose messages stay in the store.
     pub kept: u64,
-    /// Bytes read.
+    /// Number of bytes read.
     pub bytes: u64,
-    /// Messages added.
+    /// Number of messages added.
     pub messages: u64,
-    /// Lines that could not be read, in the bytes read.
+    /// Number of lines among the bytes read that could not be parsed.
     pub malformed: u64,
     /// The first failures, a sentence each.
     pub failures: Vec<String>,
-    /// How many files and folders could not be read.
+    /// Number of files and folders that could not be read.
     pub failed: u64,
-    /// Whether another process is synchronising, so that nothing was done here.
+    /// Whether nothing was done, because another process is synchronising the transcripts.
     pub elsewhere: bool,
     /// The duration of the synchronisation.
     pub took: Duration,
 }
 
-/// The progress of synchronising.
+/// The progress of a synchronisation.
 #[derive(Clone, Copy, Debug)]
 pub struct ArchiveProgress {
-    /// Bytes read.
+    /// Number of bytes read so far.
     pub done: u64,
-    /// Bytes to read in all.
+    /// Number of bytes to read.
     pub total: u64,
 }
 
@@ -49,13 +49,13 @@ pub(crate) enum SyncError {
     /// The store cannot be written.
     #[error(transparent)]
     Store(#[from] transcripts::Error),
-    /// The files of messages cannot be written or removed.
+    /// The attached files cannot be written or removed.
     #[error(transparent)]
     Files(Box<Error>),
     /// The list of withheld conversations cannot be read.
     #[error(transparent)]
     Withheld(Box<Error>),
-    /// The [`Stop`](crate::model::Stop) was requested.
+    /// The work was stopped by the [`Stop`](crate::model::Stop).
     #[error("stopped")]
     Stopped,
     /// A transcript cannot be read to its end.
@@ -68,7 +68,7 @@ impl ArchiveReport {
     pub(super) fn fail(&mut self, path: &Path, reason: &dyn fmt::Display) {
         self.failed += 1;
         if self.failures.len() < MOST_FAILURES {
-            // A name may have a line break.
+            // File names may contain line breaks.
             let path = path.display().to_string().replace(['\n', '\r'], " ");
             self.failures.push(format!("{path}: {reason}"));
         }

@@ -14,18 +14,18 @@ use crate::{
     model::{self, Message},
 };
 
-/// Adds the messages of one transcript to the store.
+/// The receiver of one transcript's messages, which adds them to the store.
 pub(super) struct StoreSink<'a, 's> {
     store: &'a TranscriptStore,
     withheld: &'a Withheld,
-    /// Whether the conversation of the file is not stored.
+    /// Whether the transcript's conversation is withheld from the store.
     is_withheld: bool,
     files: &'a mut TranscriptFiles<'s>,
     file: &'a mut TranscriptFile,
     pub(super) messages: u64,
-    /// Why files of messages are not kept, a sentence each.
+    /// The reasons why attached files are not kept, one sentence each.
     pub(super) not_kept: Vec<String>,
-    /// The time of the last message that has one.
+    /// The time of the last message that has a time.
     pub(super) last: Option<model::Instant>,
 }
 
@@ -45,7 +45,7 @@ impl<'a, 's> StoreSink<'a, 's> {
         StoreSink { store, withheld, is_withheld, files, file, messages, not_kept, last }
     }
 
-    /// Adds an event; returns false if the event is left out.
+    /// Adds an event. Returns false if the event is left out.
     pub(super) fn add(
         &mut self,
         reader: &TranscriptReader,
@@ -84,7 +84,7 @@ impl<'a, 's> StoreSink<'a, 's> {
         Ok(true)
     }
 
-    /// Returns the id of the transcript's conversation, which is added with its first message.
+    /// Returns the id of the transcript's conversation. Adds the conversation before its first message.
     fn conversation(
         &mut self,
         reader: &TranscriptReader,

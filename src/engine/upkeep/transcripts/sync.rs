@@ -1,4 +1,4 @@
-//! Brings the transcript store up to date, one process at a time.
+//! Updates the transcript store. Only one process does so at a time.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -23,10 +23,10 @@ use crate::{
     private,
 };
 
-/// Brings the transcript store of a configuration up to date with the transcripts in its folders, but
-/// for those that are withheld.
+/// Updates the transcript store of a configuration from the transcripts in its folders, without those
+/// that are withheld.
 ///
-/// If another process does this already, the report says so.
+/// If another process is updating the store, does nothing, and the report says so.
 pub(crate) fn sync(
     config: &Config,
     stop: &Stop,
@@ -39,7 +39,7 @@ pub(crate) fn sync(
     }
     let database = config.archive_database();
     let walk = walk(config, &mut report);
-    // Without transcripts and without a store there is nothing to do: no file is made.
+    // If there are neither transcripts nor a store, no file is created.
     if walk.found.is_empty() && !database.is_file() {
         return Ok(report);
     }
@@ -47,8 +47,8 @@ pub(crate) fn sync(
         report.elsewhere = true;
         return Ok(report);
     };
-    // The list is read while the lock is held: a process that forgets something changes the list first,
-    // and then waits for the lock.
+    // The list is read under the lock, because a process that forgets a conversation first changes the
+    // list and then waits for the lock.
     let withheld = &withheld_by(config)?;
     if !database.is_file() {
         remove_old(&config.index_folder());
@@ -64,7 +64,7 @@ pub(crate) fn sync(
         let pass = Pass::new(&store, withheld, files, forgets, stop, &mut report);
         match pass.telling(progress).run(&walk).and_then(|()| Ok(store.close()?)) {
             Ok(()) => break,
-            // The damaged store is read again from the files once.
+            // A damaged store was set aside, so the files are read once more into a new store.
             Err(SyncError::Store(error)) if error.is_damage() && !is_last => {
                 set_aside.extend(TranscriptStore::set_aside(&database)?);
             }
@@ -80,12 +80,12 @@ pub(crate) fn sync(
     Ok(report)
 }
 
-/// Removes what is withheld from the store at `database`, so that no byte of it is left in its files.
-/// While another process synchronises it, calls `wait` again and again, until that returns false: then
-/// the removal is called off. `None` if the store never had one of these conversations, and nothing was
-/// written; `always` cleans the files all the same. A store of an earlier version is removed.
+/// Removes withheld conversations from the store at `database`, so that its files have none of their text.
+/// While another process synchronises the store, calls `wait` repeatedly. Stops if `wait` returns false.
+/// Returns `None`, and writes nothing, if the store never had one of the conversations. If `always` is set,
+/// cleans the files in any case. A store of an earlier version is removed.
 ///
-/// Otherwise returns whether the log is clean too: somebody may still read an older state.
+/// Otherwise returns whether the log is clean too, because another program may read an older state.
 pub(crate) fn withhold(
     database: &Path,
     config: &Config,
@@ -109,7 +109,7 @@ pub(crate) fn withhold(
             return Ok(None);
         }
         Err(error) if !error.is_damage() => return Err(error.into()),
-        // A store that was set aside may still hold the text; the command that forgets it says so.
+        // A store that was set aside may still contain the text. The command that forgets the text says so.
         Ok(None) | Err(_) => {
             TranscriptStore::set_aside(database)?;
             return Ok(None);
@@ -136,8 +136,8 @@ fn withheld_by(config: &Config) -> Result<Withheld, SyncError> {
     Withheld::of(config).map_err(|error| SyncError::Withheld(Box::new(error)))
 }
 
-/// Removes the stores of earlier versions, which had one in the index folder for each set of folders,
-/// and their indexes. What cannot be removed stays; nothing reads it.
+/// Removes the stores of earlier versions from the index folder, and their indexes. There was one store
+/// for each set of folders. Files that cannot be removed stay, but nothing reads them.
 fn remove_old(folder: &Path) {
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -151,25 +151,25 @@ fn remove_old(folder: &Path) {
     }
 }
 
-/// Removes the index of a store that nothing reads.
+/// Removes the index of a store that is no longer read.
 fn remove_index_of(store: &Path, folder: &Path) {
     if let Ok(real) = store.canonicalize() {
         drop(fs::remove_dir_all(IndexDir::of(folder, &real).folder()));
     }
 }
 
-/// The lock of the store's only writer.
+/// The lock that makes a process the only writer of the store.
 struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing is not enough: a child process that was just forked shares the lock until it runs
-        // its program.
+        // Closing the file is not enough to release the lock, because a child process that was just forked
+        // shares it until it runs its program.
         let _ = self.0.unlock();
     }
 }
 
-/// Takes the lock of the store's only writer; `None` if another process holds it.
+/// Locks the store for writing; `None` if another process holds the lock.
 fn lock(database: &Path) -> Result<Option<Lock>, SyncError> {
     let path = database.with_extension("lock");
     let failed = |source| SyncError::Store(transcripts::Error::Io { path: path.clone(), source });
@@ -193,7 +193,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("a.db");
         let held = lock(&database).unwrap().unwrap();
-        // As a child process has it before it runs its program.
+        // A forked child process holds the lock file like this before it runs its program.
         let _shared = held.0.try_clone().unwrap();
         assert!(lock(&database).unwrap().is_none());
         drop(held);

@@ -13,16 +13,16 @@ use crate::{
     import::compressed::{self, is_named_as_transcript},
 };
 
-/// How many levels of folders are walked.
+/// Maximum depth of folders in an archive.
 const MAX_FOLDER_DEPTH: usize = 12;
 
-/// A transcript found by a walk.
+/// A transcript that a walk found.
 #[derive(Clone, Debug)]
 pub(super) struct TranscriptPath {
     pub(super) path: PathBuf,
-    /// The path as text, as the store knows it.
+    /// The path as text, in the form that the store has.
     pub(super) name: String,
-    /// Identity, size and times of the file.
+    /// The identity, the size and the time of the last change of the file.
     pub(super) stamp: String,
     pub(super) size: u64,
 }
@@ -31,20 +31,20 @@ pub(super) struct TranscriptPath {
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     pub(super) found: Vec<TranscriptPath>,
-    /// The folders of the archives. Nothing is known of files elsewhere.
+    /// The folders of the archives. A walk finds out nothing about files outside them.
     roots: Vec<PathBuf>,
-    /// Folders that could not be read: the known files below them stay.
+    /// Folders that could not be read. Known files below them do not count as gone.
     unread: Vec<PathBuf>,
 }
 
-/// Walks the archives; failures go into the report.
+/// Walks the archives. Adds failures to the report.
 pub(super) fn walk(config: &Config, report: &mut ArchiveReport) -> Walk {
     let mut walk = Walk { roots: config.archive_roots(), ..Walk::default() };
     let mut roots: Vec<PathBuf> = Vec::new();
     for archive in &config.archives {
         match archive.canonicalize() {
             Ok(root) => roots.push(root),
-            // If an archive's folder is gone, its files are gone.
+            // If the folder of an archive is gone, its transcripts are gone too.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 report.fail(archive, &"there is no such folder to look for transcripts in");
             }
@@ -56,7 +56,7 @@ pub(super) fn walk(config: &Config, report: &mut ArchiveReport) -> Walk {
     }
     roots.sort();
     roots.dedup();
-    // An archive inside another one is walked with it.
+    // An archive inside another archive is walked only once.
     let outer = roots.clone();
     roots.retain(|root| !outer.iter().any(|it| it != root && root.starts_with(it)));
     for root in roots {
@@ -66,14 +66,14 @@ pub(super) fn walk(config: &Config, report: &mut ArchiveReport) -> Walk {
 }
 
 impl Walk {
-    /// Adds the transcripts at or below a path.
+    /// Adds the transcript at a path, or the transcripts below it.
     fn look(&mut self, path: &Path, depth: usize, report: &mut ArchiveReport) {
         let metadata = match fs::symlink_metadata(path) {
             Ok(metadata) => metadata,
             Err(error) => return self.fail(path, &error, report),
         };
         if metadata.is_file() && is_named_as_transcript(path) {
-            // While a file is being compressed, both are there, and the plain one is complete.
+            // While a file is being compressed, both files exist, and only the plain file is complete.
             if compressed::plain(path).is_some_and(|plain| plain.exists()) {
                 return;
             }
@@ -102,7 +102,7 @@ impl Walk {
         }
     }
 
-    /// Notes that a path cannot be read, unless it is gone.
+    /// Reports that a path cannot be read, unless the path no longer exists.
     fn fail(&mut self, path: &Path, error: &io::Error, report: &mut ArchiveReport) {
         if error.kind() != io::ErrorKind::NotFound {
             report.fail(path, error);
@@ -110,8 +110,8 @@ impl Walk {
         }
     }
 
-    /// Returns whether a known file that was not found is gone: the system says that there is no such
-    /// file, or another one has taken its place.
+    /// Returns whether a known file that was not found is gone. It is gone if it does not exist, or if it
+    /// is compressed and the plain file exists.
     pub(super) fn is_gone(&self, name: &str) -> bool {
         let path = Path::new(name);
         let is_below = |folder: &PathBuf| path.starts_with(folder);
@@ -136,7 +136,7 @@ impl TranscriptPath {
         TranscriptPath {
             path: path.to_owned(),
             name: name.to_owned(),
-            // What it begins with stays when the file is renamed.
+            // The identity comes first, because it stays when the file is renamed.
             stamp: format!("{device:x}.{number:x} {} {modified}", stamp.size),
             size: stamp.size,
         }
