@@ -414,7 +414,7 @@ impl PairGroups {
     const FREE: u32 = u32::MAX;
 
     /// The first size of the table.
-    const BITS: u32 = 12;
+    const BITS: u32 = 8;
 
     fn new() -> PairGroups {
         PairGroups {
@@ -469,6 +469,9 @@ impl PairGroups {
     /// writes the bytes that differ from the gram before, the number of its documents, and the distances
     /// between them.
     fn encode(&mut self, pairs: &mut Vec<(u64, u32)>, out: &mut Vec<u8>) {
+        if pairs.is_empty() {
+            return;
+        }
         self.groups.clear();
         self.group_of.clear();
         self.fill_table();

@@ -286,9 +286,9 @@ impl Ask {
             }
         }
         let text: String = pattern.into_iter().collect();
-        // A blank text is no filter; white space at the ends of another one counts.
-        let is_blank = verbatim_search::text::snippet::trim(&text).is_empty();
-        let text = if is_blank { String::new() } else { text };
-        Request { text, ..self.rest.clone() }
+        Request {
+            text: verbatim_search::text::snippet::trim(&text).to_owned(),
+            ..self.rest.clone()
+        }
     }
 }

@@ -295,7 +295,7 @@ proptest! {
                 Instant { seconds, nanos }
             };
             let request = Request {
-                text: stripped(&query.text).to_owned(),
+                text: query.text.clone(),
                 roles: query.roles.iter().map(|role| (*role).to_owned()).collect(),
                 since: query.since.map(instant),
                 until: query.until.map(instant),

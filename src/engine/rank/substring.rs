@@ -17,7 +17,7 @@ use crate::{
         error::Error,
         source::{
             Note, Scope, Sketch, Source, SourceKind,
-            request::{checked, trimmed},
+            request::{checked, trimmed, untrimmed},
             sink::Rendered,
         },
     },
@@ -191,8 +191,13 @@ impl Ranker<'_> {
     fn request(&self, concept: &str) -> Request {
         let matching = self.question.matching.unwrap_or(Matching::Literal);
         // In an exact search, white space at the ends belongs to the text.
-        let is_exact = self.question.mode == Mode::Exact && matching != Matching::Word;
-        let text = if is_exact { concept } else { trimmed(concept) }.to_owned();
+        let text = match matching {
+            Matching::Like if self.question.mode == Mode::Exact => untrimmed(concept).into_owned(),
+            Matching::Literal | Matching::Regex if self.question.mode == Mode::Exact => {
+                concept.to_owned()
+            }
+            _ => trimmed(concept).to_owned(),
+        };
         let ignore_accents = self.question.ignore_accents;
         Request { text, matching, ignore_accents, ..Request::default() }
     }

@@ -13,11 +13,22 @@ pub fn trimmed(text: &str) -> &str {
     snippet::trim(text)
 }
 
+/// Returns a pattern of `LIKE` that keeps the white space at the ends of `text`, which [`checked`] removes.
+/// Between two `%` the text is not at the ends, and the pattern matches the same.
+pub fn untrimmed(text: &str) -> Cow<'_, str> {
+    match trimmed(text).len() {
+        0 => Cow::Borrowed(""),
+        kept if kept == text.len() => Cow::Borrowed(text),
+        _ => Cow::Owned(format!("%{text}%")),
+    }
+}
+
 /// Maximum number of texts that one request searches for.
 const MOST_TEXTS: usize = 64;
 
 /// Returns the request with its texts checked; a blank text is no filter. White space at the ends of
-/// words is removed, because it is no part of a word; other texts keep it.
+/// words and of patterns of `LIKE` is removed, as the contract of `conversation_search` asks. Literal
+/// texts and regular expressions keep it.
 pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
     let others = [&request.or, &request.and, &request.not];
     let count = 1 + others.iter().map(|texts| texts.len()).sum::<usize>();
@@ -47,9 +58,9 @@ pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
 /// Checks a text of a request, and trims it if its kind of matching allows this.
 fn checked_text<'t>(text: &'t str, request: &Request) -> Result<&'t str, Error> {
     let text = match request.matching {
-        Matching::Word => trimmed(text),
-        Matching::Like | Matching::Literal if trimmed(text).is_empty() => "",
-        Matching::Like | Matching::Literal | Matching::Regex => text,
+        Matching::Like | Matching::Word => trimmed(text),
+        Matching::Literal if trimmed(text).is_empty() => "",
+        Matching::Literal | Matching::Regex => text,
     };
     if text.contains('\0') {
         return Err(Error::NulInQuery);
@@ -86,10 +97,9 @@ mod tests {
             ("", ""),
             ("%", "%"),
         ] {
-            assert_eq!(trimmed(query), expected, "{query:?}");
+            assert_eq!(text(query).as_deref(), Ok(expected), "{query:?}");
         }
-        assert_eq!(text(" a% ").as_deref(), Ok(" a% "), "a space is a part of a pattern");
-        assert_eq!(text(" \t ").as_deref(), Ok(""));
+        assert_eq!(["a b", " \t ", "a "].map(untrimmed), ["a b", "", "%a %"]);
     }
 
     #[test]
