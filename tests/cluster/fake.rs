@@ -314,7 +314,7 @@ fn the_status_says_how_many_conversations_of_a_cluster_are_excluded() {
     assert!(text.contains("in no answer: 1 conversation of the export"), "{text}");
     let done = place.command(&["doctor", "--no-archive"]).output().expect("the program starts");
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert!(text.contains("1 messages in 1 conversations"), "{text}");
+    assert!(text.contains("1 message in 1 conversation"), "{text}");
     assert!(!text.contains("not found"), "{text}");
 }
 
