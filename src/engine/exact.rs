@@ -251,6 +251,13 @@ mod tests {
             let users = Request { roles: texts(&["user"]), ..Request::default() };
             assert_eq!(found(&users, &scopes[2].1), 0);
             assert_eq!(found(&Request { until: at(1_700_000_002), ..users }, &scopes[3].1), 1);
+            // The newest message is of the assistant: it may not use the limit up.
+            let one = Request {
+                roles: texts(&["assistant", "user"]),
+                limit: Some(1),
+                ..Request::default()
+            };
+            assert!(found(&one, &Scope { roles: texts(&["user"]), ..all() }) > 0);
             export.reindex();
         }
     }

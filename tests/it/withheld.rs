@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{self, ErrorKind, Write},
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -89,12 +89,21 @@ impl User {
     }
 }
 
+/// Returns what was read; `None` if a server that tidies up meanwhile has removed it.
+fn unless_gone<T>(read: io::Result<T>) -> Option<T> {
+    match read {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        read => Some(read.unwrap()),
+    }
+}
+
 fn files_with(folder: &Path, text: &str, found: &mut Vec<PathBuf>) {
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    for path in unless_gone(fs::read_dir(folder)).into_iter().flatten() {
+        let path = path.unwrap().path();
         if path.is_dir() {
             files_with(&path, text, found);
-        } else {
-            let bytes = fs::read(&path).unwrap().to_ascii_lowercase();
+        } else if let Some(bytes) = unless_gone(fs::read(&path)) {
+            let bytes = bytes.to_ascii_lowercase();
             if bytes.windows(text.len()).any(|window| window == text.as_bytes()) {
                 found.push(path);
             }

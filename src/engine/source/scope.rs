@@ -77,7 +77,10 @@ impl Scope {
             since: request.since.max(self.since),
             until: [request.until, self.until].into_iter().flatten().min(),
             // A source may stop at the limit only if the scope has all its hits.
-            limit: request.limit.filter(|_| self.conversation.is_none() && !self.has_names()),
+            limit: request.limit.filter(|_| {
+                let has_all_roles = request.roles.is_empty() || self.roles.is_empty();
+                has_all_roles && self.conversation.is_none() && !self.has_names()
+            }),
             ..request.clone()
         }
     }
