@@ -66,19 +66,13 @@ impl Patterns {
         };
         let (text, or) = match self.regexp.split_first() {
             Some((first, others)) => (first.clone(), others),
-            None if self.like => (self.text(), &[][..]),
             None => (trimmed(&self.text()), &[][..]),
         };
-        // A space at the end of a pattern of LIKE is a part of the pattern.
-        let kept = |text: &String| match self.like {
-            true => engine::untrimmed(text).into_owned(),
-            false => text.clone(),
-        };
         let request = Request {
-            or: or.iter().chain(&self.or).map(kept).collect(),
-            and: self.and.iter().map(kept).collect(),
-            not: self.not.iter().map(kept).collect(),
-            text: kept(&text),
+            text,
+            or: or.iter().chain(&self.or).cloned().collect(),
+            and: self.and.clone(),
+            not: self.not.clone(),
             matching,
             ignore_accents: self.fold,
             ..Request::default()

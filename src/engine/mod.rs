@@ -65,7 +65,7 @@ pub use source::LiveReader;
 pub use source::{
     About, Counts, FallbackReason, ListedPage, Listing, Messages, Reader, Scope, SearchPlan,
     Session, Source, SourceKind,
-    request::{trimmed, untrimmed},
+    request::trimmed,
     scoring,
     sink::{Rendered, Sink},
     summaries::SAVED,

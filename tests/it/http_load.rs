@@ -222,24 +222,27 @@ fn every_answer_to_many_clients_is_that_of_sqlite_and_memory_is_flat() {
     let mut samples = vec![(0, memory(&server))];
     let begun = Instant::now();
     thread::scope(|scope| {
-        for number in 0..CLIENTS {
-            let (server, questions, done) = (&server, &questions, &done);
-            scope.spawn(move || {
-                let stream = BufReader::new(server.connect());
-                let mut client = Client { server, stream };
-                for turn in 0..calls {
-                    let Asked { text, expected } =
-                        &questions[(number * 7 + turn) % questions.len()];
-                    let found = match (number + turn) % 3 {
-                        0 => client.by_search(text),
-                        _ => client.by_tool(text),
-                    };
-                    assert_eq!(&found, expected, "{text:?}");
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-        while done.load(Ordering::Relaxed) < total && begun.elapsed() < Duration::from_secs(3600) {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|number| {
+                let (server, questions, done) = (&server, &questions, &done);
+                scope.spawn(move || {
+                    let stream = BufReader::new(server.connect());
+                    let mut client = Client { server, stream };
+                    for turn in 0..calls {
+                        let Asked { text, expected } =
+                            &questions[(number * 7 + turn) % questions.len()];
+                        let found = match (number + turn) % 3 {
+                            0 => client.by_search(text),
+                            _ => client.by_tool(text),
+                        };
+                        assert_eq!(&found, expected, "{text:?}");
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+            })
+            .collect();
+        // A client that fails ends early, and the others go on to their end.
+        while !clients.iter().all(|client| client.is_finished()) {
             thread::sleep(Duration::from_millis(20));
             let now = done.load(Ordering::Relaxed);
             if now >= samples.len() * total / 12 {

@@ -15,7 +15,7 @@ pub fn trimmed(text: &str) -> &str {
 
 /// Returns a pattern of `LIKE` that keeps the white space at the ends of `text`, which [`checked`] removes.
 /// Between two `%` the text is not at the ends, and the pattern matches the same.
-pub fn untrimmed(text: &str) -> Cow<'_, str> {
+pub(crate) fn untrimmed(text: &str) -> Cow<'_, str> {
     match trimmed(text).len() {
         0 => Cow::Borrowed(""),
         kept if kept == text.len() => Cow::Borrowed(text),
