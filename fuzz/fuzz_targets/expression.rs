@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 use verbatim_search::{
     model::Stop,
-    workspace::{self, Folder, Question},
+    workspace::{self, Folder, WorkspaceQuestion},
 };
 
 /// The most characters of a line, and the dots at its ends.
@@ -37,7 +37,8 @@ fuzz_target!(|data: &[u8]| {
     WORKSPACE.with(|(_, folders, file)| {
         fs::write(file, text).expect("a file");
         let pattern = pattern.to_owned();
-        let question = Question { pattern, limit: usize::MAX, ..Question::default() };
+        let question =
+            WorkspaceQuestion { pattern, limit: usize::MAX, ..WorkspaceQuestion::default() };
         let found = workspace::search(folders, &question, &Stop::after(Duration::from_secs(20)));
         let Ok(found) = found else { return };
         let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
