@@ -149,9 +149,6 @@ pub(super) fn columns(months: &[(String, u64)]) -> Markup {
             @for line in &lines {
                 @let y = format!("{:.1}", FOOT - height(*line));
                 line.axis x1="0" x2="100%" y1=(y) y2=(y) {}
-                @if *line > 0 {
-                    text y=(format!("{:.1}", FOOT - height(*line) - 4.0)) { (grouped(*line as usize)) }
-                }
             }
             @for (at, (name, count)) in months.iter().enumerate() {
                 @if *count > 0 {
@@ -160,6 +157,10 @@ pub(super) fn columns(months: &[(String, u64)]) -> Markup {
                         title { (month_name(name)) ": " (grouped(*count as usize)) }
                     }
                 }
+            }
+            // The numbers are over the columns, which may reach to the left edge.
+            @for line in lines.iter().filter(|line| **line > 0) {
+                text.over y=(format!("{:.1}", FOOT - height(*line) - 4.0)) { (grouped(*line as usize)) }
             }
             @for (at, year) in years(&named) {
                 text x=(percent(at as f64, all)) y="217" { (year) }
