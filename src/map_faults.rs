@@ -19,6 +19,7 @@ use std::{
         Mutex, Once, PoisonError,
         atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
     },
+    thread,
 };
 
 use memmap2::Mmap;
@@ -58,6 +59,21 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let done = catch_unwind(AssertUnwindSafe(work));
     IS_CAUGHT.set(outer);
     done.map_err(|panic| format!("{} ({})", message(&*panic), PLACE.take()))
+}
+
+/// Runs `work` on several threads and returns the results in no order.
+///
+/// Panics if `work` does: the caller expects panics, because files may change while they are read.
+pub fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| caught(&work))).collect();
+        let done = workers.into_iter().map(|worker| match worker.join() {
+            Ok(Ok(done)) => done,
+            Ok(Err(panic)) => panic!("{panic}"),
+            Err(panic) => panic::resume_unwind(panic),
+        });
+        done.collect()
+    })
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {

@@ -530,7 +530,7 @@ impl TranscriptStore {
         self.done(canonical::append_to_message(&self.connection, conversation, &id, text))
     }
 
-    /// Records by its fingerprint that a file has a message with an id. Returns whether the message is new.
+    /// Records the fingerprint of a message that a file has. Returns whether the message is new.
     /// If another file already has the message, records that `file` leaves it out.
     pub fn record(&self, file: i64, fingerprint: u64) -> Result<bool, Error> {
         let fingerprint = fingerprint as i64;

@@ -365,7 +365,7 @@ impl Lookup<'_> {
     }
 }
 
-/// The conversations that fit a word.
+/// The conversations that the user may mean by a word.
 #[derive(Default)]
 struct Meant {
     /// The conversations that an error message lists: from each source, the first ones in the order of

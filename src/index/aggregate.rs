@@ -179,16 +179,6 @@ impl<T: Send> SegmentAggregation<'_, T> {
                 }
             }
         };
-        thread::scope(|scope| {
-            let workers: Vec<_> =
-                (0..threads).map(|_| scope.spawn(|| map_faults::caught(work))).collect();
-            let done = workers.into_iter().map(|worker| match worker.join() {
-                Ok(Ok(done)) => done,
-                // The caller expects panics, because files may change while they are read.
-                Ok(Err(panic)) => panic!("{panic}"),
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            done.collect()
-        })
+        map_faults::on_threads(threads, work).into_iter().collect()
     }
 }

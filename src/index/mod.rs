@@ -16,6 +16,7 @@ mod directory;
 mod documents;
 mod invert;
 mod lists;
+mod pairs;
 mod plan;
 mod postings;
 mod role;

@@ -89,17 +89,7 @@ impl<'a> Scan<'a> {
         };
         let done: Vec<(Vec<u32>, u64)> = match threads {
             1 => vec![work()],
-            _ => thread::scope(|scope| {
-                let workers: Vec<_> =
-                    (0..threads).map(|_| scope.spawn(|| map_faults::caught(work))).collect();
-                let done = workers.into_iter().map(|worker| match worker.join() {
-                    Ok(Ok(done)) => done,
-                    // The caller expects panics, because files may change while they are read.
-                    Ok(Err(panic)) => panic!("{panic}"),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                });
-                done.collect()
-            }),
+            _ => map_faults::on_threads(threads, work),
         };
         let mut found = Vec::new();
         for (these, bytes_read) in done {

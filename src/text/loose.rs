@@ -261,7 +261,7 @@ impl LoosePattern {
         let mut matched = 0;
         // The last characters, as many as a match has, and the character before them.
         let mut last: VecDeque<LooseChar> = VecDeque::with_capacity(length + 2);
-        // Whether a match waits for the next character, which shows if the match ends at a whole one.
+        // Whether the next character has to show that the match does not end within a character.
         let mut is_pending = false;
         let mut report = |last: &VecDeque<LooseChar>, next: Option<&LooseChar>| {
             let first = last.len() - length;
