@@ -168,6 +168,8 @@
 //!   `log`: the lines of a server on standard error
 
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
+// Documentation is required of what a program can use; `internals` makes everything public.
+#![cfg_attr(feature = "internals", allow(missing_docs))]
 #![cfg_attr(not(feature = "internals"), warn(unnameable_types))]
 
 // Left out of doctests, because the indented examples in the help texts of `cli` are command lines.

@@ -105,7 +105,6 @@ pub(crate) enum AttachedContent {
     Id(String),
     /// In the message itself, as the text of the file.
     Text(String),
-    /// In a transcript, as base64.
     Base64(Base64Text),
 }
 
@@ -132,7 +131,6 @@ impl PartialEq for Base64Text {
 impl Eq for Base64Text {}
 
 impl Base64Text {
-    /// Returns a reader of the text.
     pub(crate) fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
         match self {
             Base64Text::Memory(text) => Ok(Box::new(text.as_bytes())),
@@ -201,7 +199,6 @@ pub(crate) struct StoredMessage {
     pub(crate) content: Option<Vec<u8>>,
     /// The text inside the content's JSON parts, if the content is stored as JSON parts.
     pub(crate) decoded: Option<String>,
-    /// The model that wrote the message.
     pub(crate) model: Option<String>,
 }
 

@@ -23,7 +23,6 @@ use tempfile::TempDir;
 #[cfg(unix)]
 const FOLDER_MODE: u32 = 0o700;
 
-/// The mode of files.
 #[cfg(unix)]
 const FILE_MODE: u32 = 0o600;
 
@@ -31,7 +30,6 @@ const FILE_MODE: u32 = 0o600;
 #[cfg(unix)]
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Makes a folder.
 pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
     builder().create(path)
 }

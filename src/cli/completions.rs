@@ -25,7 +25,6 @@ static SHELL: OnceLock<OsString> = OnceLock::new();
 /// The name of the program in completion scripts.
 const PROGRAM: &str = "verbatim";
 
-/// The maximum number of candidates.
 const MAX_CANDIDATES: usize = 100;
 
 /// The time limit of a search for conversations.

@@ -113,39 +113,28 @@ enum Outcome {
 /// An error of changing a client's configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The client has no configuration folder on this system.
     #[error("{0}: this machine has no folder for its configuration (is HOME set?)")]
     NoFolder(String),
-    /// The configuration cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// The path of the configuration.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
-    /// The client cannot parse its configuration.
     #[error(
         "{}: the client cannot read this file: {reason}; {remedy} (nothing was changed)",
         path.display()
     )]
     Syntax {
-        /// The path of the configuration.
         path: PathBuf,
-        /// The reason why the client cannot read the file.
         reason: String,
-        /// How to correct the file.
         remedy: &'static str,
     },
-    /// The client does not support servers over HTTP.
     #[error("{0} has no servers over HTTP in its configuration; leave out --http")]
     NoHttp(&'static str),
-    /// The address is not an HTTP address.
     #[error(
         "{0:?} is no address of a server; it begins with http:// or https:// and ends with /mcp"
     )]
     NoUrl(String),
-    /// A path is no text, and a configuration is one.
     #[error(
         "{path:?} is not UTF-8, so no configuration can name it; rename it, or use another one"
     )]
@@ -153,19 +142,15 @@ pub enum Error {
         /// The path of the program, or of a place of the server.
         path: PathBuf,
     },
-    /// The server is on another computer, and its token is not known.
     #[error(
         "{0} is not on this computer, so it does not get the token of this computer's home; give its \
          own token with --token-file FILE, or in {TOKEN_VARIABLE}"
     )]
     ForeignServer(String),
-    /// The token cannot be read.
     #[error(transparent)]
     Token(#[from] crate::http::Error),
-    /// There is no terminal in which the user could confirm the change.
     #[error("nothing was changed, because there is no terminal to ask; --yes makes the change")]
     NoTerminal,
-    /// The output could not be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
 }
@@ -254,7 +239,6 @@ pub(super) fn connect(
     Ok(FOUND)
 }
 
-/// Disconnects a client.
 pub(super) fn disconnect(
     args: &DisconnectArgs,
     environment: &Environment,

@@ -18,57 +18,38 @@ pub(super) const COMPLETED_SHELL: &str = "VERBATIM_COMPLETE";
 /// The variables, the folders and the terminal of the program's process.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
-    /// The environment variable `CONVERSATION_DB`.
     pub conversation_db: Option<OsString>,
-    /// The environment variable `ORIGIN_CONVERSATION_DB`.
     pub origin_conversation_db: Option<OsString>,
-    /// The environment variable `VERBATIM_DB`.
     pub verbatim_db: Option<OsString>,
     /// The environment variable `VERBATIM_CLUSTER_LOGIN`, which is never printed.
     pub verbatim_cluster_login: Option<Secret>,
-    /// The environment variable `VERBATIM_CLUSTER_LOGIN_FILE`.
     pub verbatim_cluster_login_file: Option<OsString>,
-    /// The environment variable `VERBATIM_CLUSTER_CA`.
     pub verbatim_cluster_ca: Option<OsString>,
-    /// The environment variable `VERBATIM_HOME`.
     pub verbatim_home: Option<OsString>,
-    /// The environment variable `VERBATIM_INDEX`.
     pub verbatim_index: Option<OsString>,
-    /// The environment variable `VERBATIM_TOOLS`.
     pub verbatim_tools: Option<OsString>,
-    /// The environment variable `COMPACT_RESPONSES`.
     pub compact_responses: Option<OsString>,
-    /// The environment variable `ENABLE_CONVERSATIONS`.
     pub enable_conversations: Option<OsString>,
-    /// The environment variable `VERBATIM_TOKEN`.
     pub verbatim_token: Option<Secret>,
-    /// The environment variable `VERBATIM_EMBEDDINGS`.
     pub verbatim_embeddings: Option<OsString>,
     /// The environment variable `VERBATIM_EMBEDDINGS_KEY`, which is never printed.
     pub verbatim_embeddings_key: Option<Secret>,
     /// The environment variable `OPENAI_API_KEY`, which is never printed.
     pub openai_api_key: Option<Secret>,
-    /// The environment variable `VERBATIM_WORKSPACE`.
     pub verbatim_workspace: Option<OsString>,
-    /// The environment variable `VERBATIM_ARCHIVE`.
     pub verbatim_archive: Option<OsString>,
-    /// The environment variable `VERBATIM_CONFIG`.
     pub verbatim_config: Option<OsString>,
     /// The platform's folder for a user's configuration; `None` if the process does not know the user.
     pub settings_folder: Option<PathBuf>,
     /// The content of the configuration file; empty until a command reads the file.
     pub settings: SettingsFile,
-    /// The environment variable `VERBATIM_FORGET_DELETED`.
     pub verbatim_forget_deleted: Option<OsString>,
-    /// The environment variable `CLAUDE_CONFIG_DIR`.
     pub claude_config_dir: Option<OsString>,
-    /// The environment variable `CODEX_HOME`.
     pub codex_home: Option<OsString>,
     /// The home folder of the user, in which coding agents have their folders.
     pub user_folder: Option<PathBuf>,
     /// The path of this program, for the configurations of clients that start it.
     pub program: PathBuf,
-    /// The working folder of the process.
     pub working_folder: PathBuf,
     /// The platform's folder for user data that is not copied to other machines.
     pub data_folder: Option<PathBuf>,
@@ -79,7 +60,6 @@ pub struct Environment {
     pub download_folder: Option<PathBuf>,
     /// The platform's folder for a user's configuration.
     pub config_folder: Option<PathBuf>,
-    /// The environment variable `PATH`.
     pub path: Option<OsString>,
     /// Whether questions can be asked: standard input and standard error are a terminal.
     pub can_ask: bool,
@@ -95,7 +75,6 @@ pub struct Environment {
     pub shows_links: bool,
     /// The environment variable `VERBATIM_PAGER`, or else `PAGER`.
     pub pager: Option<OsString>,
-    /// The environment variable `LESS`.
     pub less: Option<OsString>,
     /// The environment variable `VERBATIM_COMPLETE`, which names the shell that requests completions.
     pub completed_shell: Option<OsString>,
@@ -106,7 +85,6 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Reads the environment of this process.
     pub fn of_process() -> io::Result<Environment> {
         let stdout = io::stdout();
         let working_folder = env::current_dir()

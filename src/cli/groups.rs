@@ -220,7 +220,6 @@ impl Group {
         Ok(())
     }
 
-    /// Writes the lines with their context.
     fn write_with_context(
         &self,
         page: &Page<'_>,

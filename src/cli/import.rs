@@ -105,13 +105,11 @@ pub(super) enum BranchesArg {
 /// An error of an import.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing was imported.
     #[error(transparent)]
     Import(#[from] import::Error),
     /// The user named standard input, but an import must read its input twice.
     #[error("-: exports are read from files, not from standard input; save it, and name the file")]
     Stdin,
-    /// Another program made the database that is searched, so the import does not write to it.
     #[error(
         "{}: not written to, because another program made it; leave out {named}, or write into it \
          with --out {}",
@@ -119,23 +117,17 @@ pub enum Error {
         quoted(&path.to_string_lossy())
     )]
     Foreign {
-        /// The path of the database.
         path: PathBuf,
         /// The flag or variable that names the database.
         named: &'static str,
     },
-    /// The database that is searched cannot be read.
     #[error(transparent)]
     Database(#[from] engine::Error),
-    /// The sample of the demo could not be written.
     #[error("{}: cannot write the sample: {source}; name another folder with --home", path.display())]
     Sample {
-        /// The path of the file or folder that cannot be written.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
-    /// The report could not be written.
     #[error("cannot write the report: {0}")]
     Output(#[from] io::Error),
 }
@@ -346,7 +338,6 @@ fn is_all_new(report: &Report) -> bool {
     report.changes.updated_conversations + report.changes.unchanged_conversations == 0
 }
 
-/// Writes the report of an import.
 pub(super) fn write_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     write_changes(report, false, out)?;
     write_left_out(report, out)

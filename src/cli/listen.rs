@@ -22,7 +22,6 @@ use crate::{
     },
 };
 
-/// The default port.
 pub(super) const PORT: u16 = 8377;
 
 /// The default address, as clap shows it.
@@ -47,7 +46,6 @@ pub(super) struct Admission {
 pub(super) struct ListenAt<'a> {
     /// The address from the command line, or [`ADDRESS`].
     pub(super) address: Option<&'a str>,
-    /// The path of a Unix socket.
     pub(super) socket: Option<&'a Path>,
     /// Whether the server may use another port if the default port is taken.
     pub(super) may_move: bool,

@@ -156,7 +156,6 @@ pub(super) fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
 }
 
-/// Returns the width of pieces.
 pub(super) fn width(pieces: &[Piece]) -> usize {
     pieces.iter().map(|piece| piece.text.width()).sum()
 }

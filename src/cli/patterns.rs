@@ -45,7 +45,6 @@ pub(super) struct Patterns {
 }
 
 impl Patterns {
-    /// Returns the words as one text.
     pub(super) fn text(&self) -> String {
         self.words.join(" ")
     }
@@ -55,7 +54,6 @@ impl Patterns {
         self.case_sensitive |= !self.ignore_case;
     }
 
-    /// Returns a request for the texts.
     pub(super) fn request(&self) -> Request {
         let trimmed = |text: &String| engine::trimmed(text).to_owned();
         let matching = match () {

@@ -176,17 +176,13 @@ pub(super) fn embeddings(environment: &Environment) -> Result<Provider, WrongPro
 /// An error of the cluster's login. The error text does not show the password.
 #[derive(Debug, thiserror::Error)]
 pub enum WrongLogin {
-    /// The file cannot be read.
     #[error("{by}: cannot read the password of the cluster from {}: {source}", path.display())]
     Unreadable {
         /// The variable or key that names the file.
         by: String,
-        /// The path of the file.
         path: PathBuf,
-        /// The system's error.
         source: std::io::Error,
     },
-    /// The login is empty or has control characters.
     #[error("{0}: the login of the cluster must be one line, user:password or ApiKey KEY")]
     Form(String),
 }

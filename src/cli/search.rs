@@ -113,7 +113,6 @@ impl Args {
         self.filters.takes_transcripts()
     }
 
-    /// Returns whether messages are ranked.
     pub(super) fn ranks(&self) -> bool {
         self.mode != SearchMode::Exact
     }

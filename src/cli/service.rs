@@ -170,7 +170,6 @@ fn manager(environment: &Environment) -> Result<Manager, connect::Error> {
     Ok(Manager { path, start: vec![systemctl("daemon-reload"), enable], stop: vec![disable] })
 }
 
-/// Returns whether the user agrees.
 fn agreed(
     yes: bool,
     question: &str,

@@ -28,7 +28,6 @@ const MAX_THREADS: u16 = 256;
 pub(super) struct Setting {
     /// The key in the configuration file.
     pub(super) key: &'static str,
-    /// The flag of the setting.
     pub(super) flag: Option<&'static str>,
     /// The variables of the setting; the first variable that is set is used.
     pub(super) variables: &'static [&'static str],
@@ -58,7 +57,6 @@ macro_rules! settings {
             kind: SettingKind::$kind,
         };)*
 
-        /// Every setting.
         pub(super) static ALL: &[&Setting] = &[$(&$name),*];
     };
 }
@@ -109,24 +107,17 @@ impl fmt::Debug for SettingEntry {
 /// An error of the configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be read.
     #[error("{}: cannot read the configuration file: {source}{}", path.display(), hint(*is_named))]
     Unreadable {
-        /// The path of the file.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
         /// Whether the variable names the file.
         is_named: bool,
     },
-    /// The file has a wrong key or value.
     #[error("{}:{line}: {reason}", path.display())]
     Wrong {
-        /// The path of the file.
         path: PathBuf,
-        /// The number of the line.
         line: usize,
-        /// The problem of the line.
         reason: String,
     },
 }
@@ -329,7 +320,6 @@ impl Setting {
         self.kind == SettingKind::Secret
     }
 
-    /// Returns whether the setting is a list.
     pub(super) fn is_list(&self) -> bool {
         matches!(self.kind, SettingKind::Folders | SettingKind::Patterns)
     }

@@ -177,7 +177,6 @@ struct ShownMessage<'a> {
     attachments: Vec<serde_json::Value>,
 }
 
-/// Returns the attachments of a message.
 fn of_message<'a>(
     attachments: &'a [Attachment],
     message: &Hit<'_>,

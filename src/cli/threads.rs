@@ -334,7 +334,6 @@ fn one(engine: &Engine, word: &str) -> Result<Thread, Error> {
     }
 }
 
-/// Returns a thread as JSON.
 fn as_json(thread: &Thread) -> Value {
     json!({
         "id": thread.id,

@@ -7,7 +7,6 @@ use super::error::Error;
 /// The schemes of addresses. OpenSearch and Elasticsearch take the same requests.
 const PREFIXES: [&str; 2] = ["opensearch+", "elasticsearch+"];
 
-/// The default port of a host.
 const DEFAULT_PORT: &str = ":9200";
 
 /// The maximum length of an index name. The names of the real indexes behind the alias are a bit longer.

@@ -26,13 +26,10 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use super::{address::Address, error::Error};
 use crate::model::Stop;
 
-/// The timeout of a request for a question.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The timeout of a request of an import.
 const IMPORT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The timeout of connecting to a host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time for which a failing request for a question is repeated.
@@ -44,7 +41,6 @@ const IMPORT_PATIENCE: Duration = Duration::from_secs(90);
 /// The pause before the first repetition of a request. The pause doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The maximum pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The time between two checks for a stop request.
@@ -53,7 +49,6 @@ const POLL: Duration = Duration::from_millis(20);
 /// The number of idle connections kept per host: one for each concurrent question.
 const MOST_CONNECTIONS: usize = 64;
 
-/// The maximum bytes of an answer.
 const MOST_BYTES: u64 = 2 << 30;
 
 /// The maximum number of characters of an error's text that are shown.
@@ -91,12 +86,10 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Returns a GET request.
     pub(super) fn get(what: &'static str, path: String) -> Call {
         Call { what, method: "GET", path, body: None, is_import: false }
     }
 
-    /// Returns a request of an import.
     pub(super) fn import(what: &'static str, method: &'static str, path: String) -> Call {
         Call { what, method, path, body: None, is_import: true }
     }
@@ -179,7 +172,6 @@ impl Client {
         })
     }
 
-    /// Returns the address of the index.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }

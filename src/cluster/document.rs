@@ -105,7 +105,6 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl MessageDocument {
-    /// Returns the document of a message.
     pub(super) fn of(
         conversation: &str,
         message: &StoredMessage,
@@ -160,7 +159,6 @@ impl MessageDocument {
         (self.s, self.n, self.p, self.r, self.k)
     }
 
-    /// Returns the message of the document.
     pub(super) fn into_message(self) -> StoredMessage {
         let bytes = self.b.and_then(|text| STANDARD.decode(text).ok());
         StoredMessage {
@@ -294,7 +292,6 @@ impl MessageTally {
 }
 
 impl ConversationDocument {
-    /// Returns the document of a conversation.
     pub(super) fn of(
         conversation: &StoredConversation,
         digest: String,

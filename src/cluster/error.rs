@@ -5,31 +5,25 @@ use crate::text::expression::ExpressionError;
 /// An error of a cluster. Its texts never contain a password or a key.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The address does not have the right form.
     #[error("{given:?} is no address of an index: {reason}")]
     Address { given: String, reason: String },
-    /// A request failed.
     #[error("{address}: cannot {what}: {why}")]
     Failed { address: String, what: &'static str, why: String },
     /// The index belongs to another program or to a later version.
     #[error("{address}: {reason}")]
     Foreign { address: String, reason: String },
-    /// An earlier version of the program wrote the index.
     #[error(
         "{address}: an earlier version of verbatim wrote this index (format {format}); reindexing \
          writes it anew"
     )]
     Older { address: String, format: u64 },
-    /// There is no index at the address.
     #[error("{address}: the cluster has no such index yet; nothing was imported into it")]
     Empty { address: String },
-    /// The index was deleted while it was read.
     #[error("{address}: later imports replaced what was being read; ask again")]
     Replaced { address: String },
     /// Conversations of an import cannot be stored in an index.
     #[error("{address}: not imported: {reason}")]
     Refused { address: String, reason: String },
-    /// A regular expression of the request is wrong or too large.
     #[error(transparent)]
     Expression(#[from] ExpressionError),
     /// The [`Stop`](crate::model::Stop) was requested.

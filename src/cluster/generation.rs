@@ -19,7 +19,6 @@ const DIGITS: usize = 6;
 /// An index that an import made or is making.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Generation {
-    /// The name of the index.
     pub(super) name: String,
     /// The hash that identifies the import.
     pub(super) import: String,

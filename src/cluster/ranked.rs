@@ -63,7 +63,6 @@ pub(crate) struct RankFilter {
 /// The statistics of all messages of an index.
 #[derive(Clone, Debug)]
 pub(crate) struct RankedSize {
-    /// The name of the index.
     pub(super) index: String,
     pub(crate) messages: u64,
     /// The sum of the messages' lengths, in terms.

@@ -31,7 +31,6 @@ const MOST_OF_PAGE: usize = 500;
 /// The minimum number of messages in a page.
 const FEWEST_OF_PAGE: usize = 20;
 
-/// The number of conversations in a page.
 const CONVERSATIONS_OF_PAGE: usize = 1_000;
 
 /// The maximum number of documents that are fetched by name at once.
@@ -82,7 +81,6 @@ pub(crate) struct SearchCost {
     pub(crate) candidates: u64,
     /// The number of candidates that match.
     pub(crate) verified: u64,
-    /// The duration of the search.
     pub(crate) took: Duration,
 }
 
@@ -172,7 +170,6 @@ impl Pages<'_> {
 }
 
 impl View {
-    /// Reads the conversations of an index.
     pub(super) fn open(client: &Client, index: String, stop: &Stop) -> Result<View, Error> {
         let (mut conversations, mut messages) = (Vec::new(), 0);
         each_conversation(client, &index, false, stop, &mut |mut it| {
@@ -218,7 +215,6 @@ impl View {
         })
     }
 
-    /// Returns the name of the index.
     pub(crate) fn index(&self) -> &str {
         &self.index
     }
@@ -233,7 +229,6 @@ impl View {
         self.places.get(&hash).copied()
     }
 
-    /// Returns the conversation with an id.
     pub(crate) fn find(&self, id: &str) -> Option<&ClusterConversation> {
         let place = *self.places.get(&document::hash(id))?;
         Some(&self.conversations[place]).filter(|it| it.stored.id == id)
@@ -584,7 +579,6 @@ fn has(matcher: &Matcher, text: Option<&[u8]>) -> bool {
     if is_regular(text) { matcher.matches(text) } else { matcher.matches_irregular(text) }
 }
 
-/// Returns a message as a hit.
 pub(super) fn hit(
     conversation: &ClusterConversation,
     message: StoredMessage,

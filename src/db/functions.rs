@@ -39,7 +39,6 @@ pub(super) fn add(connection: &Connection) -> rusqlite::Result<()> {
     })
 }
 
-/// Makes `verbatim_instant` count its calls in `calls`.
 pub(super) fn count_instants(
     connection: &Connection,
     calls: &Arc<AtomicU64>,

@@ -123,7 +123,6 @@ impl SharedFile {
         Ok(filled)
     }
 
-    /// Returns the current stamp of the file.
     pub(crate) fn stamp(&self) -> io::Result<Stamp> {
         Ok(Stamp::of(&self.file.metadata()?))
     }

@@ -35,7 +35,6 @@ pub struct LongContent<'d> {
 /// The texts of a content that is too long for memory, in mapped files.
 #[derive(Debug)]
 pub(crate) struct LongTexts {
-    /// The content as stored.
     pub(crate) stored: LongText,
     /// The text of JSON parts, if the content is in that form.
     pub(crate) decoded: Option<LongText>,
@@ -84,7 +83,6 @@ impl<'d> LongContent<'d> {
         (length > LONGEST_WHOLE as u64).then_some(LongContent { database, key, length })
     }
 
-    /// Returns the length in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }

@@ -141,7 +141,6 @@ fn read_in<T>(
 }
 
 impl Database {
-    /// Returns the layout of the database.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }

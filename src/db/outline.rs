@@ -13,7 +13,6 @@ const MAX_NAMED: usize = 500;
 /// A conversation with messages, as an entry of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// The id of the conversation.
     pub id: String,
     /// The title of the conversation; empty for NULL.
     pub title: String,

@@ -17,7 +17,6 @@ use crate::{
 /// A row of `conversations`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationEntry {
-    /// The key of the row.
     pub key: i64,
     /// The id, as text.
     pub id: String,
@@ -30,7 +29,6 @@ pub struct ConversationEntry {
 /// A row of `messages`; empty strings for NULL.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// The key of the row.
     pub key: i64,
     /// The id, as text.
     pub id: &'a str,
@@ -55,7 +53,6 @@ pub struct Row<'a> {
 /// A row of `messages`, as [`RowReader::scan`] reads it.
 #[derive(Clone, Debug)]
 pub struct Scanned<'a> {
-    /// The key of the row.
     pub key: i64,
     /// The id, as text.
     pub id: Cow<'a, str>,

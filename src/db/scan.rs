@@ -29,9 +29,7 @@ pub struct ScannedMessage<'a> {
     pub place: ScanPlace,
     /// The id of the message's conversation.
     pub conversation: &'a str,
-    /// The time of the message.
     pub time: Option<Instant>,
-    /// The text of the message.
     pub text: &'a [u8],
 }
 

@@ -71,7 +71,6 @@ impl Probe {
         find().map_err(|source| explain(path, source))
     }
 
-    /// Returns the path of the database.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -14,7 +14,6 @@ pub struct MessageFacts<'a> {
     pub conversation: &'a str,
     /// The role of the message; empty for NULL.
     pub role: &'a str,
-    /// The time of the message, if it has one.
     pub time: Option<Instant>,
 }
 

@@ -122,7 +122,6 @@ fn hint(error: &rusqlite::Error) -> &'static str {
 pub struct TranscriptFile {
     /// The number of the file; 0 for a file that is not saved yet.
     pub id: i64,
-    /// The path of the file.
     pub path: String,
     /// Identity, size and times of the file.
     pub stamp: String,
@@ -145,7 +144,6 @@ pub struct TranscriptFile {
 /// The conversations and files that [`TranscriptStore::forget`] removed.
 #[derive(Debug, Default)]
 pub struct RemovedFiles {
-    /// The ids of the conversations.
     pub conversations: Vec<String>,
     /// The paths of the other removed files that still exist. They must be read again.
     pub again: Vec<String>,
@@ -178,13 +176,11 @@ pub struct TranscriptStore {
 pub struct ConversationData<'a> {
     /// The name of the format: `claude_code` or `codex`.
     pub source: &'a str,
-    /// The title of the conversation.
     pub title: Option<&'a str>,
     /// The model that answered.
     pub model: Option<&'a str>,
     /// The time of the first message for a new conversation, otherwise of the last message.
     pub time: Option<Instant>,
-    /// The origin of the conversation.
     pub origin: &'a Origin,
 }
 
@@ -482,7 +478,6 @@ impl TranscriptStore {
         Ok(self.done(self.first(sql, [id], |_| Ok(())))?.is_some())
     }
 
-    /// Returns whether there is a conversation with this id.
     pub fn has_conversation(&self, id: &str) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM conversations WHERE id = ?1";
         Ok(self.done(self.first(sql, [id], |_| Ok(())))?.is_some())

@@ -135,7 +135,6 @@ pub struct Writer {
 /// Counts of the conversations and messages that were read from one export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceCounts {
-    /// The number of conversations that were read.
     pub conversations: u64,
     /// The number of messages in these conversations.
     pub messages: u64,

@@ -71,7 +71,6 @@ impl Model {
 }
 
 impl Encoder<'_> {
-    /// Returns the number of dimensions.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }

@@ -4,7 +4,6 @@ use std::{borrow::Cow, fmt};
 
 /// Numbered texts.
 pub struct Texts<'t> {
-    /// The number of texts.
     pub count: u32,
     /// Function that returns the text with a number; empty if the text gets no vector.
     pub text: &'t (dyn Fn(u32) -> Cow<'t, str> + Sync),

@@ -37,7 +37,6 @@ impl CurrentExclusions {
         let _ = self.excluding.set(excluding);
     }
 
-    /// Returns the current configuration and its exclusions.
     pub(crate) fn now(&self) -> (Arc<Config>, Arc<Exclusions>) {
         if let Some(exclude) = self.excluding.get().and_then(|excluding| excluding()) {
             let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);

@@ -52,7 +52,6 @@ pub(crate) struct Facets {
     pub(crate) notes: Vec<Note>,
 }
 
-/// Seconds in a day.
 const DAY: i64 = 24 * 60 * 60;
 
 /// Function that returns the name of the month of a time.

@@ -52,7 +52,6 @@ struct FlagLine {
 }
 
 impl Flags {
-    /// Reads the flags of a home.
     pub(crate) fn of(config: &Config) -> Result<Flags, Error> {
         let mut flags: [ConversationIds; 2] = Default::default();
         for line in lines(config)? {
@@ -75,7 +74,6 @@ impl Flags {
         }
     }
 
-    /// Returns whether a conversation has a flag.
     pub(crate) fn has(&self, flag: Flag, kind: SourceKind, id: &str) -> bool {
         self.with(flag).get(&kind).is_some_and(|ids| ids.contains(id))
     }
@@ -142,7 +140,6 @@ fn change(config: &Config, change: impl FnOnce(&mut Vec<FlagLine>)) -> Result<()
     db::write_whole(&path, &text).map_err(failed)
 }
 
-/// Returns the number of conversations.
 pub(crate) fn count(ids: &ConversationIds) -> usize {
     ids.values().map(HashSet::len).sum()
 }

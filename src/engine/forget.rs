@@ -293,7 +293,6 @@ impl Forgetter<'_> {
         Ok(new.collect())
     }
 
-    /// Returns the forgotten conversations.
     pub(crate) fn list(&self) -> Result<Vec<ForgottenId>, Error> {
         Ok(Forgotten::of(self.sources.config())?.0)
     }

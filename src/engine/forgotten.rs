@@ -21,7 +21,6 @@ const LOCK: &str = "forgotten.lock";
 /// A conversation that was forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ForgottenId {
-    /// The id of the conversation.
     pub(crate) id: String,
     /// The service or agent of the conversation, if it is known.
     pub(crate) service: Option<String>,
@@ -96,7 +95,6 @@ impl Forgotten {
         }
     }
 
-    /// Returns whether a conversation was forgotten.
     pub(crate) fn has(&self, id: &str, service: &str) -> bool {
         self.0.iter().any(|forgotten| forgotten.is(id, service))
     }

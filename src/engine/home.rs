@@ -87,7 +87,6 @@ impl OldHome {
         Some(OldHome { folder: folder.to_owned(), databases })
     }
 
-    /// Returns the folder of the home.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }

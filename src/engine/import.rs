@@ -526,7 +526,6 @@ pub(crate) fn may_write(target: &Path) -> Result<bool, EngineError> {
 /// imported into the database and has not changed since.
 type FoundExports = (Vec<(FoundExport, bool)>, Vec<import::Error>);
 
-/// Returns the exports in a folder.
 pub(crate) fn found_in(folder: &Path, target: &StoreAddress) -> io::Result<FoundExports> {
     let imports = |path| db::read(path, &Stop::never(), db::imports).ok();
     let imports = target.path().and_then(imports).unwrap_or_default();

@@ -36,7 +36,6 @@ const DIGITS: usize = 8;
 /// A conversation's entry in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationHeading {
-    /// The conversation's id, from `conversations.id`.
     pub id: String,
     /// `conversations.title`; empty where it is NULL.
     pub title: String,
@@ -441,7 +440,6 @@ const ADDRESS: &str = "verbatim://conversation/";
 /// The characters of an id that an address encodes: all but letters, digits and `-._~`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Returns the address of the conversation with an id.
 pub(crate) fn address_of(id: &str) -> String {
     format!("{ADDRESS}{}", utf8_percent_encode(id, ENCODED))
 }

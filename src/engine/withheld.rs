@@ -17,7 +17,6 @@ impl Withheld {
         Ok(Withheld { exclusions, forgotten: Forgotten::of(config)? })
     }
 
-    /// Returns whether nothing is withheld.
     pub(crate) fn is_empty(&self) -> bool {
         self.exclusions.is_empty() && self.forgotten.0.is_empty()
     }
@@ -27,7 +26,6 @@ impl Withheld {
         self.is_forgotten(id, service) || self.is_excluded(origin)
     }
 
-    /// Returns whether a conversation of a service was forgotten.
     pub(crate) fn is_forgotten(&self, id: &str, service: &str) -> bool {
         self.forgotten.has(id, service)
     }

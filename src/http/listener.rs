@@ -175,7 +175,6 @@ impl Acceptor {
         while connections.join_next().await.is_some() {}
     }
 
-    /// Returns a slot for a connection.
     async fn slot(&self) -> io::Result<OwnedSemaphorePermit> {
         loop {
             if let Ok(slot) = self.slots.clone().try_acquire_owned() {

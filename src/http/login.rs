@@ -54,7 +54,6 @@ button { font: inherit; margin-top: .75rem; padding: .5rem 1.25rem; }
 pub(super) struct LoginCode(Mutex<Option<(String, Instant)>>);
 
 impl LoginCode {
-    /// Makes a new login code.
     pub(super) fn make(&self) -> Result<String, token::Error> {
         let code = token::random()?;
         *self.locked() = Some((code.clone(), Instant::now() + CODE_LIFE));

@@ -76,24 +76,19 @@ const HEADERS: [(&str, &str); 7] = [
 /// An error of the HTTP server.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The server cannot listen on the address.
     #[error("cannot listen on {address}: {source}")]
     Bind {
         /// The address, or the path of the socket.
         address: String,
-        /// The system's error.
         source: io::Error,
     },
-    /// There is no token, and other machines could reach the server.
     #[error(
         "{0} can be reached from other machines, so it needs a token; leave out --no-token, or listen \
          on 127.0.0.1"
     )]
     Open(SocketAddr),
-    /// The server could not be started.
     #[error("cannot start the server: {0}")]
     Start(#[source] io::Error),
-    /// The token cannot be read or made.
     #[error(transparent)]
     Token(#[from] token::Error),
 }
@@ -101,9 +96,7 @@ pub enum Error {
 /// The sockets that a server listens on.
 #[derive(Debug, Default)]
 pub struct Sockets {
-    /// The TCP socket.
     pub tcp: Option<TcpListener>,
-    /// The Unix socket.
     #[cfg(unix)]
     pub unix: Option<std::os::unix::net::UnixListener>,
 }
@@ -128,7 +121,6 @@ pub struct HttpServer {
     gate: Gate,
     page: Option<Router>,
     code: Arc<LoginCode>,
-    /// The limits of connections.
     pub limits: ConnectionLimits,
     /// Whether each request is logged.
     pub logs: bool,

@@ -51,7 +51,6 @@ const AHEAD: usize = 4;
 pub(crate) enum SearchFailure {
     /// The parameters are wrong; the text is the reason.
     Asked(String),
-    /// The search failed.
     Failed(String),
 }
 

@@ -23,25 +23,19 @@ const COOKIE_PURPOSE: &[u8] = b"verbatim page cookie\0";
 /// An error of reading or making a token.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file with the token cannot be read or made.
     #[error("{}: the token cannot be read or made: {source}", path.display())]
     File {
-        /// The path of the file.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
-    /// Other users can read the file with the token.
     #[error(
         "{}: other users may read or write this file, and a token is a secret; make it readable for \
          you only (chmod 600)",
         path.display()
     )]
     Exposed {
-        /// The path of the file.
         path: PathBuf,
     },
-    /// The token is too short, or has characters that are not allowed in a header.
     #[error(
         "{place}: a token has at least {SHORTEST} characters, all of them letters, digits or \
          punctuation of ASCII, without spaces"
@@ -50,7 +44,6 @@ pub enum Error {
         /// The file or the variable that holds the token.
         place: String,
     },
-    /// The system cannot make random numbers.
     #[error("the system gives no random numbers for a token: {0}")]
     NoRandomness(String),
 }

@@ -260,7 +260,6 @@ impl<'a> Tree<'a> {
         if is_there { Some(guess) } else { self.by_id.get(id).copied() }
     }
 
-    /// Returns the children of each node.
     fn children(&self) -> Vec<Vec<usize>> {
         let mut children = vec![Vec::new(); self.nodes.len()];
         for [parent, child] in &self.links {

@@ -98,7 +98,6 @@ pub(super) struct Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// Returns the value in `bytes`.
     pub(super) fn new(bytes: &'a [u8]) -> Raw<'a> {
         Raw { bytes: bytes.trim_ascii(), pairs: &[], origin: 0 }
     }
@@ -217,7 +216,6 @@ impl<'a> Raw<'a> {
         if self.bytes.first() == Some(&b'"') { self.text() } else { None }
     }
 
-    /// Returns whether this is `true`.
     pub(super) fn is_true(self) -> bool {
         self.bytes == b"true"
     }
@@ -289,9 +287,7 @@ pub(super) enum Value {
     Null,
     /// A number or boolean, as its source text.
     Scalar(String),
-    /// A string.
     String(String),
-    /// An array.
     Array(Vec<Value>),
     /// An object, with its fields in their order in the text.
     Object(Vec<(String, Value)>),

@@ -27,7 +27,6 @@ const MAX_INNER_ZIPS: usize = 16;
 /// The minimum length of an id to search in file names. Shorter ids would match by chance.
 const MIN_ID: usize = 8;
 
-/// The maximum depth of folders that are read.
 const MAX_FOLDER_DEPTH: usize = 12;
 
 /// The message for a file without conversations.
@@ -532,7 +531,6 @@ fn is_part_of_export(name: &str) -> bool {
     is_one && !is_beside
 }
 
-/// Returns whether a file has the name of a JSON file.
 pub(super) fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }

@@ -52,7 +52,6 @@ pub trait History {
         fingerprint: u64,
     ) -> Result<bool, Self::Error>;
 
-    /// Returns whether there is a conversation with this id.
     fn has_conversation(&self, id: &str) -> Result<bool, Self::Error>;
 }
 

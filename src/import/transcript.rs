@@ -59,7 +59,6 @@ struct Position {
 enum TranscriptKind {
     /// No record was recognised so far.
     Unknown,
-    /// A transcript of a format.
     Known(&'static Format, Box<dyn RecordReader>),
     /// The first lines are not records of a transcript.
     Foreign,
@@ -74,7 +73,6 @@ struct SavedReader {
 }
 
 impl TranscriptReader {
-    /// Returns a reader for the transcript in a file with this path.
     pub fn new(file: &Path) -> TranscriptReader {
         let position = Position {
             stem: compressed::stem(file),

@@ -27,7 +27,6 @@ use crate::{
 /// The minimum number of messages per thread. A thread for fewer would not pay off.
 const THREAD_MESSAGES: u32 = if cfg!(test) { 1 << 5 } else { 1 << 16 };
 
-/// The most threads.
 const MAX_THREADS: usize = 16;
 
 /// Parts of a segment per thread. Several parts balance the load, because parts take different times.
@@ -46,7 +45,6 @@ impl<'a> TextMatch<'a> {
         self.store.conversation(self.doc) as usize
     }
 
-    /// Returns the id of the conversation.
     pub fn conversation_id(&self) -> Cow<'a, str> {
         lossy(self.store.conversation_id(self.store.conversation(self.doc)))
     }

@@ -464,7 +464,6 @@ fn stamp(metadata: &fs::Metadata) -> [i64; 5] {
     }
 }
 
-/// Returns the checksum of a file, or of a part of it.
 pub(super) fn checksum(mut file: impl Read, stop: &Stop) -> io::Result<u32> {
     let mut hasher = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 16];

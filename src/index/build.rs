@@ -31,7 +31,6 @@ pub struct BuildPlan<'a> {
     pub sample: &'a [String],
     /// The snapshot that the segment is added to. The segment uses the snapshot's common grams.
     pub beside: Option<&'a Snapshot>,
-    /// The number of messages.
     pub messages: u32,
     /// The approximate total length of the texts in bytes.
     pub text_bytes: u64,

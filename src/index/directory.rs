@@ -102,7 +102,6 @@ impl IndexDir {
         is_hash && folder.join(LOCK).is_file()
     }
 
-    /// Returns the path of the index directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -123,7 +122,6 @@ impl IndexDir {
         CommitStamp(metadata.as_ref().map(artifact::identity))
     }
 
-    /// Opens a snapshot for searching.
     pub fn open(&self, current: &CommitId) -> Result<Arc<Snapshot>, Error> {
         self.trusted()?;
         let folder = self.folder.join(&current.name);

@@ -91,7 +91,6 @@ impl Snapshot {
         reader.data.store.order(doc, &other.data.store, other_doc)
     }
 
-    /// Returns a message as a hit.
     pub fn hit(&self, doc_id: u32, raw_content: bool) -> Hit<'_> {
         let (store, doc) = self.store(doc_id);
         store.hit(doc, raw_content)
@@ -173,7 +172,6 @@ impl Snapshot {
         store.document(doc, buffer)
     }
 
-    /// Returns the number of conversations in a segment.
     pub fn conversations_in(&self, segment: usize) -> u32 {
         self.segments[segment].data.store.conversations()
     }

@@ -24,7 +24,6 @@ impl RecentPairs {
     }
 }
 
-/// Returns a hash of some bits.
 #[inline]
 fn hash(gram: u64, bits: u32) -> usize {
     (gram.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - bits)) as usize
@@ -88,7 +87,6 @@ impl PairGroups {
         }
     }
 
-    /// Returns the number of a gram's group.
     #[inline]
     fn number(&mut self, gram: u64) -> u32 {
         let slot = self.slot(gram);

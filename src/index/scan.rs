@@ -27,7 +27,6 @@ const GROWTH: usize = 4;
 /// The number of messages that a thread takes at once.
 const PIECE: usize = 128;
 
-/// The maximum number of threads.
 const MAX_THREADS: usize = 16;
 
 /// A scan of one segment.

@@ -6,7 +6,6 @@ use std::cmp::Ordering;
 /// is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScoredDoc {
-    /// The doc id.
     pub doc_id: u32,
     /// The score. Vectors give the cosine, from -1 to 1, with the rounding errors of int8.
     pub score: f32,

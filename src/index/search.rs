@@ -31,7 +31,6 @@ impl Found<'_, '_> {
         lossy(store.conversation_id(store.conversation(self.doc)))
     }
 
-    /// Returns the message.
     pub fn hit(&self) -> Hit<'_> {
         self.cursor.hit(self.doc, self.request.raw_content)
     }

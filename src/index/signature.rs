@@ -169,7 +169,6 @@ impl Signatures {
         Some(Signatures { file, entries_at, docs, has })
     }
 
-    /// Returns the signature of a message, if it has one.
     #[inline]
     pub(super) fn of(&self, doc: u32) -> Option<Signature<'_>> {
         let has_one = self.has[doc as usize / 64] >> (doc % 64) & 1 == 1;

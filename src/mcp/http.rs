@@ -91,7 +91,6 @@ pub(crate) fn router(
     any(answer).with_state(services)
 }
 
-/// Answers a request.
 async fn answer(State(services): State<McpServices>, request: Request) -> Response {
     let agent = request.headers().get(header::USER_AGENT).map(|agent| agent.as_bytes());
     let service = match agent.is_some_and(|agent| agent.starts_with(CHATGPT_CLIENT.as_bytes())) {

@@ -47,10 +47,8 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(300);
 /// An error of serving MCP.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The threads could not be started.
     #[error("cannot start the server: {0}")]
     Start(#[source] io::Error),
-    /// The first message of the client cannot begin a session.
     #[error("the client began no session: {0}")]
     ClientSession(String),
 }

@@ -16,7 +16,6 @@ use crate::{
     tools::{Options, hint::Explained, transcript},
 };
 
-/// The template of resource addresses.
 pub(super) const TEMPLATE: &str = "verbatim://conversation/{id}";
 
 /// The number of conversations on a page of the list.

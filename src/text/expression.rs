@@ -15,7 +15,6 @@ use regex_syntax::{
 
 use super::{run_query::RunQuery, snippet};
 
-/// The maximum length of an expression in bytes.
 pub const MAX_PATTERN_BYTES: usize = 10_000;
 
 /// The maximum size of a compiled expression in bytes. `\w{100}` takes 6 MB, a thousand names take 1 MB.
@@ -41,29 +40,22 @@ pub enum ExpressionError {
     /// The expression cannot be parsed. The text shows where.
     #[error("not a regular expression: {0}")]
     Syntax(String),
-    /// The expression is too long.
     #[error("the regular expression is too long: {bytes} bytes, and at most {most} are read")]
     Long {
-        /// The length of the expression.
         bytes: usize,
-        /// The maximum length that is accepted.
         most: usize,
     },
     /// The expression has too many classes (`[a-z]`, `\w`).
     #[error("the regular expression has too many classes: {classes}, and at most {most} are read")]
     Classes {
-        /// The number of classes in the expression.
         classes: usize,
-        /// The maximum number of classes that is accepted.
         most: usize,
     },
-    /// The expression takes too much memory.
     #[error(
         "the regular expression is too large: it would take more than {most} bytes of memory; \
          repeat less in it ({{…}})"
     )]
     Large {
-        /// The maximum size of a compiled expression in bytes.
         most: usize,
     },
 }

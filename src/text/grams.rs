@@ -74,7 +74,6 @@ impl Gram {
         }
     }
 
-    /// Returns whether it is the gram of a whole word.
     pub(crate) fn is_of_word(self) -> bool {
         matches!(self.0 >> 42, 0..=0x3FFF | 0x20_0000)
     }

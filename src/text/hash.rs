@@ -21,7 +21,6 @@ impl Default for Fnv1a {
 }
 
 impl Fnv1a {
-    /// Adds bytes to the hash.
     pub fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

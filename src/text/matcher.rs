@@ -137,7 +137,6 @@ impl Matchers {
         Ok(Matchers { any: prepared(any)?, all: prepared(all)?, none: prepared(none)? })
     }
 
-    /// Returns whether there are no matchers.
     pub fn is_empty(&self) -> bool {
         self.any.is_empty() && self.all.is_empty() && self.none.is_empty()
     }

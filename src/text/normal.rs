@@ -32,7 +32,6 @@ pub(super) fn normal(word: &str) -> Cow<'_, str> {
     Cow::Owned(normal)
 }
 
-/// Returns whether a word in its normal form is a stop word.
 pub(super) fn is_stop_word(word: &str) -> bool {
     STOPS.contains(word)
 }

@@ -18,7 +18,6 @@ pub struct PatternPart<'t> {
 }
 
 impl Pattern<'_> {
-    /// Parses the text of a query.
     pub fn parse(text: &str) -> Pattern<'_> {
         let segments = text
             .split('%')

@@ -61,12 +61,10 @@ impl RunQuery {
         if query.size() > MAX_RUNS { RunQuery::Anything } else { query }
     }
 
-    /// Returns the query for whole words.
     pub fn of_word(word: &str) -> RunQuery {
         RunQuery::Word(folded(word))
     }
 
-    /// Returns the runs of a pattern.
     pub fn of_pattern(pattern: &Pattern<'_>) -> RunQuery {
         RunQuery::all(pattern.runs().map(|run| RunQuery::Run(folded(run))).collect())
     }

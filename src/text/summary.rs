@@ -30,7 +30,6 @@ struct Joining {
     up_to: usize,
 }
 
-/// The rule for summaries.
 const PASSAGES: Joining = Joining { below: 80, up_to: 149 };
 
 /// The rule for titles: no joining.
@@ -71,7 +70,6 @@ static GREETINGS: LazyLock<HashSet<&str>> =
 pub struct SummaryTurn<'a> {
     /// Whether the user wrote the turn.
     pub by_user: bool,
-    /// The text of the turn.
     pub text: &'a str,
 }
 

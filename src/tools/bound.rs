@@ -96,7 +96,6 @@ pub(super) fn quoted_start(text: &str, most: usize) -> (&str, usize) {
     (text, sevenths.div_ceil(7))
 }
 
-/// Returns a text with a space for each line break.
 pub(super) fn line_breaks_as_spaces(text: &str) -> String {
     text.replace(is_break, " ")
 }

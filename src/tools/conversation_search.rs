@@ -35,7 +35,6 @@ const ROLES: [&str; 3] = ["user", "assistant", "tool"];
 
 const ARGUMENTS: [&str; 5] = ["query", "roles", "start_date", "end_date", "limit"];
 
-/// The tool `conversation_search`.
 pub const TOOL: Tool = Tool {
     name: "conversation_search",
     title: "Search conversations",

@@ -16,7 +16,6 @@ use crate::{
 
 const ARGUMENTS: [&str; 3] = ["sessionId", "sessionKey", "confirm"];
 
-/// The tool `delete_conversation`.
 pub const TOOL: Tool = Tool {
     name: "delete_conversation",
     title: "Delete conversation",

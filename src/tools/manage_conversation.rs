@@ -26,7 +26,6 @@ const MATCH_FRAME: usize = 100;
 /// The maximum number of characters of a topic, a user name or a platform name.
 const LONGEST_NAME: usize = 500;
 
-/// The maximum size of a turn in bytes.
 const LONGEST_TURN_BYTES: usize = 1 << 20;
 
 const DEFAULT_USER: &str = "default";
@@ -47,7 +46,6 @@ const ARGUMENTS: [&str; 10] = [
     "limit",
 ];
 
-/// The tool `manage_conversation`.
 pub const TOOL: Tool = Tool {
     name: "manage_conversation",
     title: "Manage conversation threads",

@@ -66,7 +66,6 @@ const EVERY: &str = "all";
 /// An error of a list of tools.
 #[derive(Debug, thiserror::Error)]
 pub enum OfferError {
-    /// No tool or profile has this name.
     #[error(
         "there is no tool {:?}; the tools are {}; agent, letta, chatgpt and all stand for several",
         snippet::echo(name), names().join(", ")

@@ -23,7 +23,6 @@ const ARGUMENTS: [&str; 4] = ["path", "startLine", "endLine", "offset"];
 
 const TAKES_LINE: &str = "a line number from 1 on";
 
-/// The tool `read`.
 pub const TOOL: Tool = Tool {
     name: "read",
     title: "Read a conversation",

@@ -28,7 +28,6 @@ const TURN_ROLES: [&str; 3] = ["user", "assistant", "system"];
 
 const ARGUMENTS: [&str; 5] = ["summary", "sessionKey", "title", "recentTurns", "embedTurns"];
 
-/// The tool `save_conversation_context`.
 pub const TOOL: Tool = Tool {
     name: "save_conversation_context",
     title: "Save conversation",

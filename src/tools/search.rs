@@ -73,7 +73,6 @@ const MATCHES: [(&str, (Matching, bool)); 5] = [
     ("like", (Matching::Like, false)),
 ];
 
-/// The tool `search`.
 pub const TOOL: Tool = Tool {
     name: "search",
     title: "Search past conversations",

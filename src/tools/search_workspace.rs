@@ -35,7 +35,6 @@ const EVERY_TYPE: &str = "all";
 
 const ARGUMENTS: [&str; 5] = ["query", "type", "date_range", "limit", "workspace_path"];
 
-/// The tool `search_workspace`.
 pub const TOOL: Tool = Tool {
     name: "search_workspace",
     title: "Search the workspace",

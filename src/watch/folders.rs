@@ -19,7 +19,6 @@ const UNFINISHED_SUFFIXES: &[&str] =
 /// A watcher that reports that something in its folders changed.
 pub(super) struct FolderWatcher {
     watcher: Option<RecommendedWatcher>,
-    /// The folders that are watched, each with its identity.
     watched: BTreeMap<PathBuf, FolderIdentity>,
     /// Whether a folder cannot be watched.
     is_blind: bool,

@@ -123,7 +123,6 @@ impl Ask {
             || self.hidden
     }
 
-    /// Returns the query string of the request.
     pub(super) fn query(&self) -> String {
         let mut fields = Vec::new();
         let mut add = |name: &str, value: &str| {
@@ -149,7 +148,6 @@ impl Ask {
         fields.join("&")
     }
 
-    /// Returns the address of the search.
     pub(super) fn address(&self) -> String {
         let search = Ask { find: String::new(), is_focused: false, ..self.clone() };
         match search.query() {

@@ -15,7 +15,6 @@ const FEWEST: usize = 24;
 /// Pixels of the highest column.
 const HEIGHT: u64 = 48;
 
-/// Names of the months.
 const NAMES: [&str; 12] = [
     "January",
     "February",
@@ -208,10 +207,8 @@ fn round_step(most: u64) -> u64 {
     step
 }
 
-/// The days of a week.
 pub(super) const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
-/// The hours of a day.
 pub(super) const HOURS: usize = 24;
 
 /// Returns the count of an hour of a week.

@@ -25,7 +25,6 @@ pub(super) fn change(text: &str) -> Option<FileChange<'_>> {
 }
 
 impl FileChange<'_> {
-    /// Returns the lines as HTML.
     pub(super) fn html(&self) -> String {
         let mut html = String::new();
         for (kind, line) in &self.lines {

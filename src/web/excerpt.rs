@@ -32,7 +32,6 @@ pub(super) enum Marker {
 }
 
 impl Marker {
-    /// Returns whether a text has a match.
     pub(super) fn is_in(&self, text: &str) -> bool {
         match self {
             Marker::Nothing => false,
@@ -59,7 +58,6 @@ impl Marker {
         }
     }
 
-    /// Returns the first `most` matches.
     pub(super) fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         match self {
             Marker::Nothing => Vec::new(),
@@ -80,7 +78,6 @@ pub(super) struct TextPiece {
     is_match: bool,
 }
 
-/// Returns pieces as HTML.
 pub(super) fn marked(pieces: &[TextPiece]) -> Markup {
     html! {
         @for piece in pieces {

@@ -12,7 +12,6 @@ use crate::engine::{Flag, Flags, count_of};
 pub(super) const STAR: &str = "star";
 pub(super) const HIDE: &str = "hide";
 
-/// Returns the buttons that set the flags of a conversation.
 pub(super) fn buttons(flags: &Flags, card: &Card, ask: &Ask) -> Markup {
     let button = |flag, name, off: &str, on: &str| {
         let is_set = flags.has(flag, card.kind, &card.id);
@@ -33,7 +32,6 @@ pub(super) fn buttons(flags: &Flags, card: &Card, ask: &Ask) -> Markup {
     }
 }
 
-/// Returns the star of a conversation, if it has one.
 pub(super) fn star(flags: &Flags, card: &Card) -> Markup {
     html! {
         @if flags.has(Flag::Starred, card.kind, &card.id) {

@@ -21,7 +21,6 @@ pub(super) enum Stage {
     Receiving(u64, Option<u64>),
     /// The file is being read.
     Reading(ReadSoFar),
-    /// The file was imported.
     Done(Outcome),
     /// The import failed; the text is the reason.
     Failed(String),
@@ -66,7 +65,6 @@ impl Imports {
         true
     }
 
-    /// Sets the progress of the import.
     pub(super) fn set(&self, stage: Stage) {
         if let Some(upload) = &mut *self.locked() {
             upload.stage = stage;

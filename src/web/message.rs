@@ -40,7 +40,6 @@ pub(super) struct ShownMessage<'a> {
     pub(super) role: &'a str,
     pub(super) time: Option<Instant>,
     pub(super) content: &'a str,
-    /// The address of the message.
     pub(super) address: String,
     /// Whether the reader chose this message.
     pub(super) is_current: bool,
@@ -50,7 +49,6 @@ pub(super) struct ShownMessage<'a> {
     pub(super) is_open: bool,
     /// The other versions of the message, if it was edited or regenerated.
     pub(super) versions: Option<Versions>,
-    /// The pictures and files of the message.
     pub(super) files: Markup,
 }
 

@@ -23,7 +23,6 @@ use crate::{
 /// The number of messages of a conversation that are visible; the others are in a collapsed list.
 const OPEN_LINES: usize = 3;
 
-/// Returns the whole page.
 pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let results = match find(site, ask, stop) {

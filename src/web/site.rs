@@ -164,7 +164,6 @@ pub(super) enum Problem {
     Missing(String),
     /// The request cannot be understood.
     Wrong(String),
-    /// The request is refused.
     Refused(String),
     /// The engine cannot answer.
     Engine(engine::Error),

@@ -23,7 +23,6 @@ const MOST_ROWS: usize = 12;
 /// The number of conversations in the list of the longest conversations.
 const LONGEST: usize = 10;
 
-/// Returns the whole page.
 pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let clock = site.clock();

@@ -15,7 +15,6 @@ use crate::{
     tools::{hint::because, notes::grouped},
 };
 
-/// Returns the whole page.
 pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let status = site.engine.reports().status(stop);

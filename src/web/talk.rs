@@ -80,7 +80,6 @@ struct Talk {
     is_whole: bool,
 }
 
-/// Returns the whole page.
 pub(super) fn page(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let marker = marked_in(&view.ask);

@@ -47,7 +47,6 @@ impl Wanted {
     }
 }
 
-/// Returns the whole page.
 pub(super) fn page(site: &Site, query: &str, stop: &Stop) -> Result<Markup, Problem> {
     let wanted = Wanted::parse(query);
     let (ask, stamp) = (Ask::default(), site.stamp());

@@ -8,7 +8,6 @@ const MAX_SHOWN: usize = 1000;
 /// The number of characters shown before the match.
 const SHOWN_BEFORE: usize = 200;
 
-/// The most bytes of a character.
 const MAX_CHARACTER_BYTES: usize = 4;
 
 /// Returns a line without white space at its ends, cut around the match that begins at `at`.

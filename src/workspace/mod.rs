@@ -118,7 +118,6 @@ pub struct Line {
     pub conversation: String,
     /// The month or day of the conversation's folder.
     pub date: String,
-    /// The path of the line's file.
     pub path: PathBuf,
     /// The number of the line in the file, from 1.
     pub number: u64,
@@ -129,7 +128,6 @@ pub struct Line {
 /// The matching lines: newest conversation first, then by path, then by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundLines {
-    /// The matching lines.
     pub lines: Vec<Line>,
     /// Files and folders that could not be read completely, with the reason.
     pub unread: Vec<String>,

@@ -109,7 +109,6 @@ impl ConfigFile {
         self.edited(&edit)
     }
 
-    /// Returns the text without a server.
     pub fn without_server(&self, key: &str, name: &str) -> Result<String, String> {
         self.edited(&Edit { key, name, entry: None })
     }

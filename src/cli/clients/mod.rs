@@ -36,7 +36,6 @@ pub enum Syntax {
     StrictJson,
     /// JSON with comments and trailing commas.
     Json,
-    /// TOML.
     Toml,
 }
 
@@ -60,7 +59,6 @@ pub(super) struct AiClient {
     pub(super) id: &'static str,
     /// The name of the client for people.
     pub(super) name: &'static str,
-    /// The path of the configuration file.
     pub(super) path: PathBuf,
     /// A file or folder that exists if the client is installed.
     marker: PathBuf,
@@ -184,7 +182,6 @@ fn of_project(environment: &Environment) -> Vec<AiClient> {
 pub(super) struct Server<'a> {
     /// The key of the list of servers in the configuration.
     pub(super) key: &'a str,
-    /// The server's name.
     pub(super) name: &'a str,
     pub(super) entry: &'a Map<String, Value>,
 }
@@ -218,7 +215,6 @@ impl<'a> Server<'a> {
     }
 }
 
-/// Returns whether a command has the name of this program.
 fn is_named_verbatim(command: &str) -> bool {
     Path::new(command).file_stem().is_some_and(|stem| stem == SERVER)
 }

@@ -200,7 +200,6 @@ impl Conversation {
 
 /// The reason why the connection ended early.
 enum Failure {
-    /// The server ended.
     Ended,
     /// The server reported an error. The text completes a sentence that begins with "it".
     Said(String),

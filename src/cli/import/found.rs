@@ -26,7 +26,6 @@ use crate::{
 /// The exit code if exports were found, but there is no terminal to ask the user.
 const UNANSWERED: u8 = 2;
 
-/// How to get an export.
 const HOW_TO_EXPORT: &str = "To get one:
   ChatGPT: Settings > Data controls > Export data
   Claude:  Settings > Privacy > Export data

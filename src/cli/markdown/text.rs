@@ -115,7 +115,6 @@ impl StyledText {
     }
 }
 
-/// Returns the width of a text.
 pub(super) fn plain_width(text: &str) -> usize {
     text.width()
 }

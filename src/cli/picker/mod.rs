@@ -44,7 +44,6 @@ const MOST_COPIED: usize = 72 << 10;
 #[derive(Debug)]
 pub(super) enum Picked {
     Nothing,
-    /// There are no chats to search.
     NoChats,
     /// The user chose a conversation. `word` names the conversation and maybe a message, and `text`
     /// is marked there.

@@ -98,7 +98,6 @@ pub(super) struct PickerTarget {
     pub(super) source: SourceKind,
     pub(super) id: String,
     pub(super) message: Option<Hit<'static>>,
-    /// The search text.
     pub(super) text: String,
 }
 
@@ -331,7 +330,6 @@ impl MarkedText {
     }
 }
 
-/// Returns the title of a conversation.
 fn title(title: &str, pattern: Option<&LiteralPattern>) -> MarkedText {
     let title = match snippet::trim(title) {
         "" => "Untitled",
@@ -429,7 +427,6 @@ impl<Q: Send + 'static> Worker<Q> {
         let _ = self.questions.send((self.asked, question, self.stop.clone()));
     }
 
-    /// Returns whether a number is the number of the newest question.
     pub(super) fn is_newest(&self, number: u64) -> bool {
         self.asked == number
     }

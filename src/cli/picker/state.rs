@@ -17,7 +17,6 @@ pub(super) struct Picker {
     pub(super) input: Input,
     pub(super) focus: Focus,
     pub(super) results: Results,
-    /// The lines of the list.
     pub(super) rows: Vec<ListRow>,
     /// The rows that can be chosen, and the place of the chosen row among them.
     choices: Vec<usize>,
@@ -235,7 +234,6 @@ impl Picker {
         self.scroll = None;
     }
 
-    /// Returns the number of the chosen row.
     pub(super) fn chosen_row(&self) -> Option<usize> {
         self.choices.get(self.chosen).copied()
     }

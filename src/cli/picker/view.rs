@@ -31,7 +31,6 @@ const WIDE: u16 = 100;
 /// The minimum width of a list that shows roles and sources.
 const ROOMY: usize = 50;
 
-/// The width of a role in the list.
 const ROLE_WIDTH: usize = 10;
 
 /// The number of lines above the match in the preview.

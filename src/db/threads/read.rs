@@ -31,7 +31,6 @@ pub struct Turn {
 /// Usage statistics of the threads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Analytics {
-    /// The number of threads.
     pub threads: u64,
     /// The number of messages in the recorded threads.
     pub messages: u64,

@@ -25,7 +25,6 @@ pub struct Thread {
     pub topic: String,
     /// The user whom the thread belongs to.
     pub user: String,
-    /// The platform of the thread.
     pub platform: Option<String>,
     /// The key under which the thread was saved.
     pub key: Option<String>,
@@ -44,11 +43,9 @@ pub(super) const IS_TURN: &str = "NOT (position = 1 AND role = 'system')";
 /// The data of a new thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
-    /// The topic of the thread.
     pub topic: &'a str,
     /// The user whom the thread belongs to.
     pub user: &'a str,
-    /// The platform of the thread.
     pub platform: Option<&'a str>,
 }
 
@@ -64,7 +61,6 @@ pub(super) fn select(rest: &str) -> String {
 }
 
 impl Threads {
-    /// Starts a thread.
     pub fn start(&mut self, start: &Start<'_>, now: Instant) -> Result<Thread, Error> {
         self.write(|connection| {
             let id = insert(connection, start, None, now)?;
@@ -73,7 +69,6 @@ impl Threads {
         .ok_or_else(|| Error::NoThread { id: String::new() })
     }
 
-    /// Returns the thread with an id.
     pub fn thread(&self, id: &str) -> Result<Option<Thread>, Error> {
         thread(&self.connection, id).map_err(|error| self.error(error))
     }

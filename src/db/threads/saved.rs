@@ -30,7 +30,6 @@ pub struct Save<'a> {
 /// The result of saving a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
-    /// The saved conversation.
     pub thread: Thread,
     /// The number of new turns.
     pub turns: usize,

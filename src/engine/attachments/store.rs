@@ -57,7 +57,6 @@ impl AttachmentStore {
         database.starts_with(config.db_folder()).then(|| AttachmentStore::of(config))
     }
 
-    /// Returns the files of a conversation.
     pub(crate) fn list(&self, conversation: &str) -> Result<Vec<Attachment>, Error> {
         let path = self.list_path(conversation);
         match read_list(&path).map_err(|error| (error.kind(), error)) {

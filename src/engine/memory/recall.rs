@@ -58,7 +58,6 @@ const IN_TOPIC: f64 = 0.3;
 /// A passage that is relevant to a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recalled {
-    /// The source of the passage.
     pub source: SourceKind,
     /// The id of the passage's conversation.
     pub conversation: String,
@@ -66,7 +65,6 @@ pub struct Recalled {
     pub title: String,
     /// The author of the passage.
     pub role: String,
-    /// The time of the passage.
     pub time: Option<Instant>,
     /// The text of the passage, on one line.
     pub passage: String,

@@ -27,7 +27,6 @@ pub struct Recorded {
 }
 
 impl Memory {
-    /// Begins a thread.
     pub fn start_thread(&self, start: &Start<'_>) -> Result<Thread, Error> {
         self.writing(|threads| threads.start(start, now()))
     }
@@ -59,7 +58,6 @@ impl Memory {
         Ok(Recorded { thread, memory, trouble })
     }
 
-    /// Returns a thread.
     pub fn thread(&self, id: &str) -> Result<Thread, Error> {
         let found = self.reading(|threads| threads.thread(id))?.flatten();
         found.ok_or_else(|| ThreadsError::NoThread { id: id.to_owned() }.into())

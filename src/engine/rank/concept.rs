@@ -33,7 +33,6 @@ const CHARACTER_WEIGHT: f32 = 0.5;
 const NAME_PART_WEIGHT: f32 = 0.3;
 
 impl Ranker<'_> {
-    /// Parses a concept.
     pub(super) fn parse_concept(
         &mut self,
         text: &str,

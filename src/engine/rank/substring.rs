@@ -129,7 +129,6 @@ impl Ranker<'_> {
         Ok(Ranking { items, total, is_total_exact, notes: std::mem::take(&mut self.notes) })
     }
 
-    /// Returns the first message of a conversation.
     fn first_of_conversation(
         &self,
         (kind, id): &(SourceKind, String),
@@ -187,7 +186,6 @@ impl Ranker<'_> {
         Ok((found, is_whole))
     }
 
-    /// Returns the search request for a concept.
     fn request(&self, concept: &str) -> Request {
         let matching = self.question.matching.unwrap_or(Matching::Literal);
         // In an exact search, white space at the ends belongs to the text.
@@ -202,7 +200,6 @@ impl Ranker<'_> {
         Request { text, matching, ignore_accents, ..Request::default() }
     }
 
-    /// Returns the matchers of the concepts.
     fn matchers(&self) -> Result<Vec<Matchers>, Error> {
         let concepts = self.question.concepts.iter();
         let concepts = concepts.filter(|concept| !trimmed(concept).is_empty());

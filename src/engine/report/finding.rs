@@ -17,11 +17,9 @@ pub enum Verdict {
 /// A finding of the doctor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The verdict.
     pub verdict: Verdict,
     /// The thing that was checked, as a word or a path.
     pub about: String,
-    /// The finding, as a sentence.
     pub what: String,
     /// Instructions for the repair, usually a command.
     pub mend: Option<String>,

@@ -29,9 +29,7 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 /// The status of the home folder and all sources.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Status {
-    /// The home folder.
     pub home: PathBuf,
-    /// The index folder.
     pub index: PathBuf,
     /// The sources whose databases exist.
     pub sources: Vec<SourceStatus>,
@@ -86,7 +84,6 @@ pub struct SourceStatus {
     pub by_like: Option<FallbackReason>,
     /// The process that is refreshing the index now.
     pub at_work: Option<Activity>,
-    /// The last refresh of the index.
     pub refreshed: Option<Last>,
 }
 
@@ -110,7 +107,6 @@ fn as_number<S: Serializer>(
 pub struct SnapshotStatus {
     /// The name of the index's folder.
     pub name: String,
-    /// The folder of all snapshots.
     pub folder: PathBuf,
     /// Whether the index holds the present state of the database.
     pub current: bool,

@@ -103,7 +103,6 @@ impl Listed {
 }
 
 impl Catalogue {
-    /// Builds the catalogue of a snapshot.
     pub(crate) fn of(kind: SourceKind, snapshot: Arc<Snapshot>) -> Catalogue {
         let (unsorted, mut conversation_of) = collect(&snapshot);
         let (mut conversations, place_of) = sort_by_activity(unsorted);

@@ -7,7 +7,6 @@ use super::{
 };
 use crate::cluster::{ClusterConversation, View};
 
-/// The kind of a source in a cluster.
 pub(super) const KIND: SourceKind = SourceKind::Export;
 
 /// Returns the places of the conversations that are in a scope, latest activity first.

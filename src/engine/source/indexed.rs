@@ -44,7 +44,6 @@ enum Outcome {
 }
 
 impl IndexedReader {
-    /// Returns a reader of a snapshot of a source's index.
     pub(super) fn new(source: Source, snapshot: Arc<Snapshot>) -> IndexedReader {
         IndexedReader { source, snapshot, catalogue: OnceLock::new() }
     }

@@ -52,7 +52,6 @@ pub(crate) struct Undescribed {
 }
 
 impl Undescribed {
-    /// Returns the ids of the conversations.
     pub(crate) fn ids(&self) -> Vec<&str> {
         self.page.iter().map(|(number, place)| self.listings[*number].heading(*place).0).collect()
     }

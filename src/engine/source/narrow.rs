@@ -28,7 +28,6 @@ pub(crate) struct Narrowing {
     pub(crate) services: Vec<String>,
     /// A part of the name of the project.
     pub(crate) project: Option<String>,
-    /// The name of the branch.
     pub(crate) branch: Option<String>,
     /// A part of the path of the working folder.
     pub(crate) folder: Option<String>,

@@ -22,7 +22,6 @@ pub(crate) enum Note {
     },
     /// The index of a source, or its terms and vectors, are being built.
     Building {
-        /// The source.
         source: SourceKind,
         /// The finished percentage, if it is known.
         percent: Option<u8>,
@@ -40,7 +39,6 @@ pub(crate) enum Note {
     },
     /// The index of a source is older than its database.
     OlderIndex {
-        /// The source.
         source: SourceKind,
     },
     /// Some messages or conversations lack the terms, vectors or summaries for ranking.
@@ -54,14 +52,12 @@ pub(crate) enum Note {
     },
     /// A source cannot be read.
     Unreadable {
-        /// The source.
         source: SourceKind,
         /// The error, which names the path.
         reason: String,
     },
     /// A source does not say which models answered, so a filter by model accepts none of its messages.
     NoModels {
-        /// The source.
         source: SourceKind,
     },
     /// A filter names something that no conversation has.
@@ -75,14 +71,11 @@ pub(crate) enum Note {
     },
     /// The beginning of an id fits several conversations.
     Ambiguous {
-        /// The beginning that was given.
         given: String,
-        /// The ids that begin with it.
         ids: Vec<String>,
     },
     /// A word that occurs in no message was replaced by a similar word.
     Slip {
-        /// The word of the question.
         word: String,
         /// The similar word that replaced it.
         meant: String,
@@ -94,7 +87,6 @@ pub(crate) enum Note {
     },
     /// The question could not be encoded as a vector, so messages were ranked by words only.
     ProviderAway {
-        /// The error.
         reason: String,
     },
 }

@@ -147,7 +147,6 @@ impl Sources {
         self.exclusions.now().0
     }
 
-    /// Returns the current exclusions.
     pub(crate) fn exclusions(&self) -> &CurrentExclusions {
         &self.exclusions
     }

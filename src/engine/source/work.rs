@@ -69,7 +69,6 @@ impl Tended {
         self.maintainers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Returns whether a maintainer is at work.
     pub(crate) fn is_tended(&self) -> bool {
         self.maintainers.load(Ordering::Relaxed) > 0
     }
@@ -79,7 +78,6 @@ impl Tended {
         self.has_transcripts.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the transcripts were read once.
     pub(crate) fn are_transcripts_read(&self) -> bool {
         self.has_transcripts.load(Ordering::Relaxed)
     }

@@ -44,7 +44,6 @@ pub(crate) struct Difference {
 /// The result of a comparison.
 #[derive(Debug)]
 pub(crate) enum Compared {
-    /// The difference.
     By(Difference),
     /// The database changed so much, or in such a way, that a full build is better.
     TooMuch,

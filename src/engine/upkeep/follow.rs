@@ -19,7 +19,6 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(800);
 /// Maximum number of watched folders. The last changed ones are taken, and others are noticed later.
 const MOST_WATCHED: usize = 2_000;
 
-/// Maximum depth of watched folders.
 const MAX_FOLDER_DEPTH: usize = 12;
 
 /// The state of following transcripts, kept between polls.

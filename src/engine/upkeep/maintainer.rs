@@ -495,7 +495,6 @@ fn is_hopeless(error: &Error) -> bool {
     )
 }
 
-/// Returns whether a file has the name of a downloaded export.
 fn is_named_as_export(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.ends_with(".zip") || name.starts_with("conversations") && name.ends_with(".json")

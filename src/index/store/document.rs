@@ -15,7 +15,6 @@ pub struct Document<'a> {
     pub role: &'a str,
     /// Whether the role is stored as a text, or is NULL. A role of another type never equals a text.
     pub is_text_role: bool,
-    /// The time of the message.
     pub time: Option<Instant>,
     /// The message's position, from `messages.position`.
     pub position: Option<i64>,

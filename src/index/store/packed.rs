@@ -341,7 +341,6 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns the text.
     pub(in crate::index) fn whole(&self) -> Cow<'a, [u8]> {
         self.until(self.len())
     }

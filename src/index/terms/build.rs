@@ -307,7 +307,6 @@ struct Runs {
     resources: Resources,
 }
 
-/// Writes the lists of all runs.
 fn write_lists(folder: &Path, runs: Runs, stop: &Stop) -> tantivy::Result<()> {
     private::create_dir(folder)?;
     lists::create(folder, schema(), |serializer| {

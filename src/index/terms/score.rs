@@ -99,9 +99,7 @@ impl TopScores {
 pub struct Bm25<'a> {
     /// The segments' doc ids and term indexes.
     pub segments: &'a [(Range<u32>, &'a TermIndex)],
-    /// The terms of the query.
     pub terms: &'a [WeightedTerm],
-    /// The parameters of BM25.
     pub norms: Norms,
 }
 

@@ -73,7 +73,6 @@ impl Vectors {
         self.shape.count
     }
 
-    /// Returns the number of dimensions.
     pub fn dimensions(&self) -> usize {
         self.shape.dimensions
     }

@@ -6,7 +6,6 @@ use crate::int8::quantise;
 pub(super) struct QueryVector {
     pub(super) numbers: Vec<i8>,
     pub(super) scale: f32,
-    /// The sum of the numbers.
     pub(super) sum: i32,
     /// The product of the query with the mean, if the vectors are stored as differences from the mean.
     pub(super) of_mean: f32,

@@ -13,12 +13,10 @@ pub struct VectorTable {
 }
 
 impl VectorTable {
-    /// Returns an empty table for vectors with `dimensions` dimensions.
     pub fn new(dimensions: usize) -> VectorTable {
         VectorTable { dimensions, ..VectorTable::default() }
     }
 
-    /// Returns the number of dimensions.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }

@@ -46,19 +46,15 @@ pub struct ArchiveProgress {
 /// An error that ends the synchronisation of transcripts.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SyncError {
-    /// The store cannot be written.
     #[error(transparent)]
     Store(#[from] transcripts::Error),
-    /// The attached files cannot be written or removed.
     #[error(transparent)]
     Files(Box<Error>),
-    /// The list of withheld conversations cannot be read.
     #[error(transparent)]
     Withheld(Box<Error>),
     /// The work was stopped by the [`Stop`](crate::model::Stop).
     #[error("stopped")]
     Stopped,
-    /// A transcript cannot be read to its end.
     #[error("the transcript cannot be read: {0}")]
     Read(#[from] io::Error),
 }

@@ -13,7 +13,6 @@ use crate::{
     import::compressed::{self, is_named_as_transcript},
 };
 
-/// Maximum depth of folders in an archive.
 const MAX_FOLDER_DEPTH: usize = 12;
 
 /// A transcript that a walk found.
