@@ -22,7 +22,6 @@ use crate::{engine::Engine, model::Stop, text::shell::quoted};
 /// The shell that requests completions. Its name is kept, because the variable is removed early.
 static SHELL: OnceLock<OsString> = OnceLock::new();
 
-/// The name of the program in completion scripts.
 const PROGRAM: &str = "verbatim";
 
 const MAX_CANDIDATES: usize = 100;

@@ -36,7 +36,6 @@ const IDS: [&str; 12] = [
     "opencode",
 ];
 
-/// The default address of MCP over HTTP.
 const DEFAULT_URL: &str = "http://127.0.0.1:8377/mcp";
 
 /// The number of unchanged lines shown before and after a change.
@@ -116,19 +115,12 @@ pub enum Error {
     #[error("{0}: this machine has no folder for its configuration (is HOME set?)")]
     NoFolder(String),
     #[error("{}: {source}", path.display())]
-    File {
-        path: PathBuf,
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     #[error(
         "{}: the client cannot read this file: {reason}; {remedy} (nothing was changed)",
         path.display()
     )]
-    Syntax {
-        path: PathBuf,
-        reason: String,
-        remedy: &'static str,
-    },
+    Syntax { path: PathBuf, reason: String, remedy: &'static str },
     #[error("{0} has no servers over HTTP in its configuration; leave out --http")]
     NoHttp(&'static str),
     #[error(
@@ -402,7 +394,6 @@ fn present(client: &AiClient, file: &ConfigFile) -> Result<Option<(String, bool)
     Ok(ours.find(at_the_top).map(|server| (server.name.to_owned(), server.url().is_some())))
 }
 
-/// Returns whether a configuration holds the token of a server.
 fn holds_token(file: &ConfigFile) -> bool {
     let config = file.parse().unwrap_or_default();
     clients::servers(&config).iter().any(clients::Server::holds_token)

@@ -69,7 +69,6 @@ pub struct Environment {
     pub terminal: bool,
     /// Whether the whole screen can be used: standard input and output are a terminal that is not dumb.
     pub full_screen: bool,
-    /// The number of columns of the terminal.
     pub columns: Option<usize>,
     /// Whether the terminal is known to support links.
     pub shows_links: bool,

@@ -64,22 +64,13 @@ pub enum Error {
     #[error(transparent)]
     Login(#[from] WrongLogin),
     #[error("{}: cannot write the chart: {source}", path.display())]
-    Drawing {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Drawing { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Eval(#[from] eval::Error),
     #[error("{}: cannot be written: {source}", path.display())]
-    Export {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Export { path: PathBuf, source: io::Error },
     #[error("{}: cannot write the manual pages: {source}", folder.display())]
-    Pages {
-        folder: PathBuf,
-        source: io::Error,
-    },
+    Pages { folder: PathBuf, source: io::Error },
     #[error("the chats of an older version could not be moved: {0}")]
     Move(#[from] WriterError),
     #[error(transparent)]

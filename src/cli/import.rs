@@ -124,10 +124,7 @@ pub enum Error {
     #[error(transparent)]
     Database(#[from] engine::Error),
     #[error("{}: cannot write the sample: {source}; name another folder with --home", path.display())]
-    Sample {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Sample { path: PathBuf, source: io::Error },
     #[error("cannot write the report: {0}")]
     Output(#[from] io::Error),
 }

@@ -30,7 +30,6 @@ const SORTED: f64 = 0.2;
 const READ: f64 = 0.4;
 const WRITTEN: f64 = 0.45;
 
-/// The default memory limit of indexing.
 const MEMORY: usize = 1 << 30;
 
 /// What indexing may use.

@@ -125,7 +125,6 @@ fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[FoundHit]) -> Resul
 
 /// The result of writing JSON lines.
 pub(super) struct JsonAnswer {
-    /// The number of messages that were written.
     pub(super) count: usize,
     /// Whether there are more messages beyond the limit.
     pub(super) is_cut: bool,

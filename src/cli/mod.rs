@@ -480,7 +480,6 @@ fn parse_serve(arguments: &[&str]) -> Result<Option<PlaceArgs>, clap::Error> {
     Ok(matches!(cli.command, Some(Command::Serve(_))).then_some(cli.places))
 }
 
-/// Returns the description of the command line.
 pub fn command() -> clap::Command {
     Cli::command()
 }

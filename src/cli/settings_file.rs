@@ -20,7 +20,6 @@ pub(super) const FILE_VARIABLE: &str = "VERBATIM_CONFIG";
 /// The minimum similarity of an unknown key to a known key that the error suggests.
 const LIKENESS: f64 = 0.7;
 
-/// The maximum value of the setting for threads.
 const MAX_THREADS: u16 = 256;
 
 /// A setting: its key, flag and variables, and the kind of its values.
@@ -115,11 +114,7 @@ pub enum Error {
         is_named: bool,
     },
     #[error("{}:{line}: {reason}", path.display())]
-    Wrong {
-        path: PathBuf,
-        line: usize,
-        reason: String,
-    },
+    Wrong { path: PathBuf, line: usize, reason: String },
 }
 
 fn hint(is_named: bool) -> String {

@@ -52,7 +52,6 @@ impl Drop for Waiting {
     }
 }
 
-/// Changes the text of the waiting line.
 pub(super) fn say(text: impl Into<String>) {
     end();
     let bar = ProgressBar::new_spinner().with_message(text.into());
@@ -70,7 +69,6 @@ pub(super) fn say(text: impl Into<String>) {
     });
 }
 
-/// Removes the waiting line.
 pub(super) fn end() {
     if IS_WAITING.swap(false, Ordering::AcqRel) {
         let mut line = line();

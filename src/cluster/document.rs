@@ -84,7 +84,6 @@ pub(super) struct MessageDocument {
     /// The place in the reading order of the conversation, from 0.
     #[serde(default)]
     pub(super) i: u32,
-    /// The length in terms.
     #[serde(default)]
     pub(super) l: u32,
     /// The terms, the words of the vector (one character each), and the packed vector in Base64. Not in

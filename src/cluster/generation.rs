@@ -109,7 +109,6 @@ fn checked(client: &Client, found: Generation) -> Result<Generation, Error> {
     }
 }
 
-/// Returns the metadata of an index.
 pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Generation, Error> {
     let call = Call::get("look up the index", format!("/{name}/_mapping"));
     let found = client.find::<BTreeMap<String, Described>>(call, stop)?.unwrap_or_default();
@@ -282,7 +281,6 @@ pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Re
     wait_for(client, name, "green", stop)
 }
 
-/// Deletes an index, if it exists.
 pub(super) fn delete(client: &Client, name: &str, stop: &Stop) -> Result<(), Error> {
     let call = Call::import("delete an index", "DELETE", format!("/{name}"));
     client.find::<Value>(call, stop).map(drop)

@@ -60,7 +60,6 @@ pub(crate) struct Importer<'a> {
 }
 
 impl<'a> Importer<'a> {
-    /// Returns an importer into the index of a client.
     pub(crate) fn new(client: &'a Client, stop: &'a Stop) -> Result<Importer<'a>, Error> {
         let current = generation::current(client, stop)?;
         let known = match &current {

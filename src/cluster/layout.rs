@@ -19,7 +19,6 @@ const LONGEST_TERM: u32 = 1_000;
 const SATURATION: f32 = 1.0;
 const LENGTH_WEIGHT: f32 = 0.5;
 
-/// Returns the settings for a copy of an index.
 pub(super) fn copied_settings() -> Value {
     let mut settings = finished_settings();
     // A copy inherits the write block of the finished index, so the block is removed.
@@ -69,7 +68,6 @@ pub(super) fn new_index(meta: &Value) -> Value {
 /// is unique for each message.
 pub(super) const ORDER: [&str; 5] = ["s", "n", "p", "r", "k"];
 
-/// Returns the fields of an index.
 fn mapping(meta: &Value) -> Value {
     // Frequencies and positions are not indexed, because the client compares the texts itself.
     let grams = json!({

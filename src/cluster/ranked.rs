@@ -23,10 +23,8 @@ use crate::{
 /// The maximum number of values in one clause. A cluster accepts 65,536.
 const MOST_VALUES: usize = 60_000;
 
-/// The maximum number of counts in one request.
 const MOST_COUNTS: usize = 500;
 
-/// The maximum number of documents in one request.
 const MOST_DOCUMENTS: usize = 1_000;
 
 /// The number of candidates per wanted message whose packed vectors are compared.
@@ -171,7 +169,6 @@ impl<'a> Ranked<'a> {
         Ranked { client, view, stop }
     }
 
-    /// Returns the statistics of all messages.
     pub(super) fn size(&self) -> Result<RankedSize, Error> {
         let index = self.view.index().to_owned();
         let model = generation::described(self.client, &index, self.stop)?.model;

@@ -58,7 +58,6 @@ pub(crate) struct ClusterConversation {
     pub(crate) title: String,
     /// The time of the first message.
     pub(crate) begun: Option<Instant>,
-    /// The time of the last message.
     pub(crate) last: Option<Instant>,
     /// The roles and the models of the messages, without repeats.
     pub(crate) roles: Vec<String>,
@@ -66,7 +65,6 @@ pub(crate) struct ClusterConversation {
     /// The title made from the messages if the conversation has no title, and the summary.
     pub(crate) made: String,
     pub(crate) summary: String,
-    /// The number of messages.
     pub(crate) turns: usize,
     /// The data of the messages for counts, in no particular order; empty if the state has too many messages.
     messages: Vec<Tallied>,
@@ -390,7 +388,6 @@ fn next_page(left: usize, found: &SearchCost) -> usize {
 pub(crate) enum Taken<'a> {
     /// A hit, and the name of its document.
     Hit(Hit<'static>, &'a str),
-    /// The end of a page of candidates.
     End,
 }
 
@@ -538,7 +535,6 @@ pub(super) fn messages(
     }
 }
 
-/// Returns whether a message matches a request.
 fn matches(
     request: &Request,
     matchers: &Matchers,

@@ -54,7 +54,6 @@ impl Identity {
 }
 
 impl Stamp {
-    /// Returns the stamp of a file's metadata.
     pub(crate) fn of(metadata: &Metadata) -> Stamp {
         Stamp {
             identity: identity(metadata),

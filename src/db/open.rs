@@ -169,7 +169,6 @@ impl Database {
         })
     }
 
-    /// Returns whether a stop was requested.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.requested()
     }
@@ -179,7 +178,6 @@ impl Database {
         &self.connection
     }
 
-    /// Converts an error of SQLite to an `Error`.
     pub(super) fn error(&self, error: rusqlite::Error) -> Error {
         explain(&self.path, &self.stop, error)
     }
@@ -238,7 +236,6 @@ fn attempt(
     Ok(Database { connection, layout, path, files, access, stop, faults })
 }
 
-/// Opens a connection and begins its transaction.
 fn begin(
     path: &Path,
     stop: &Stop,

@@ -136,7 +136,6 @@ impl<'d> RowReader<'d> {
         search::keys(self.database, &Request::default(), self.keys)
     }
 
-    /// Returns every conversation, by key.
     pub fn conversations(&self) -> Result<Vec<ConversationEntry>, Error> {
         let key = self.keys.1;
         let sql = format!(

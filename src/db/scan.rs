@@ -27,7 +27,6 @@ pub struct ScanFilter<'a> {
 pub struct ScannedMessage<'a> {
     /// The place of the message, for [`fetch`].
     pub place: ScanPlace,
-    /// The id of the message's conversation.
     pub conversation: &'a str,
     pub time: Option<Instant>,
     pub text: &'a [u8],

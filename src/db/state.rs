@@ -139,7 +139,6 @@ impl Probe {
     }
 }
 
-/// Returns the current state of a database.
 pub fn state(path: &Path) -> Result<State, Error> {
     // Another file may replace the database between the two calls.
     loop {

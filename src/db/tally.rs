@@ -10,7 +10,6 @@ use crate::model::Instant;
 /// The data of a message that counts need.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageFacts<'a> {
-    /// The id of the message's conversation.
     pub conversation: &'a str,
     /// The role of the message; empty for NULL.
     pub role: &'a str,

@@ -333,7 +333,6 @@ impl TranscriptStore {
         })())
     }
 
-    /// Returns the reading state of a file.
     pub fn file(&self, id: i64) -> Result<Option<TranscriptFile>, Error> {
         let sql =
             "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed, gone

@@ -2,7 +2,6 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-/// The address of Ollama by default.
 const OLLAMA: &str = "http://localhost:11434";
 
 /// The source of vectors.

@@ -30,7 +30,6 @@ const MOST_CHARACTERS: usize = 6_000;
 /// A text of this length fits every model, so it is not shortened after a refusal.
 const FEWEST_CHARACTERS: usize = 200;
 
-/// Maximum size of an answer, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Number of attempts to send the texts of messages.

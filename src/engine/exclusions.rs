@@ -13,7 +13,6 @@ use unicode_normalization::UnicodeNormalization;
 use super::config::{Config, without_links};
 use crate::model::Origin;
 
-/// The special characters of a glob.
 const SPECIAL: [char; 4] = ['*', '?', '[', '{'];
 
 /// Function that returns the projects and folders that the user excludes; `None` if they have not changed
@@ -108,7 +107,6 @@ impl Exclusions {
         Exclusions::of(&patterns).unwrap_or_default()
     }
 
-    /// Returns whether nothing is excluded.
     pub(crate) fn is_empty(&self) -> bool {
         self.projects.is_empty() && self.folders.is_empty()
     }

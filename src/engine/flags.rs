@@ -78,7 +78,6 @@ impl Flags {
         self.with(flag).get(&kind).is_some_and(|ids| ids.contains(id))
     }
 
-    /// Sets or clears a flag of a conversation.
     pub(crate) fn set(
         config: &Config,
         flag: Flag,

@@ -57,7 +57,6 @@ impl ForgottenId {
 pub(crate) struct Forgotten(pub(crate) Vec<ForgottenId>);
 
 impl Forgotten {
-    /// Reads the list of a home.
     pub(crate) fn of(config: &Config) -> Result<Forgotten, Error> {
         let path = config.home.join(LIST);
         let failed = |source| Error::Forgotten { path: path.clone(), source };

@@ -18,7 +18,6 @@ use crate::{db, index::IndexDir, model::Stop, private};
 /// The folder in a home that is the home of the demo.
 const DEMO: &str = "demo";
 
-/// The folder of the demo's exports in the demo's home.
 const DEMO_EXPORTS: &str = "exports";
 
 /// The name of a database that imports create.
@@ -33,7 +32,6 @@ const FORGOTTEN: &str = "forgotten.";
 /// The file in the home folder with the access token of the HTTP server.
 pub(crate) const TOKEN_FILE: &str = "token";
 
-/// The suffixes of the files of an SQLite database.
 const DATABASE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// Makes Verbatim's own files in the folders of a configuration private. If `writes` is set, removes

@@ -271,7 +271,6 @@ struct Reading<'a> {
     branches: Branches,
     stop: &'a Stop,
     progress: &'a dyn Fn(ImportProgress),
-    /// The last reported progress.
     shown: Cell<ImportProgress>,
     writer: Writer,
     attachments: Option<AttachmentImport<'a>>,

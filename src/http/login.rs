@@ -118,7 +118,6 @@ fn is_path(text: &str) -> bool {
     is_local && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Returns the page that asks for the token.
 pub(super) fn page(status: StatusCode, problem: &str) -> Response {
     let script = html! { script src=(LOGIN_SCRIPT) defer {} };
     let main = html! {

@@ -37,9 +37,7 @@ struct RouteCounts {
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     routes: Mutex<BTreeMap<&'static str, RouteCounts>>,
-    /// The number of open connections.
     pub(super) connections: AtomicUsize,
-    /// Whether each request is logged.
     logs: bool,
 }
 

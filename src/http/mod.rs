@@ -77,11 +77,7 @@ const HEADERS: [(&str, &str); 7] = [
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot listen on {address}: {source}")]
-    Bind {
-        /// The address, or the path of the socket.
-        address: String,
-        source: io::Error,
-    },
+    Bind { address: String, source: io::Error },
     #[error(
         "{0} can be reached from other machines, so it needs a token; leave out --no-token, or listen \
          on 127.0.0.1"
@@ -122,7 +118,6 @@ pub struct HttpServer {
     page: Option<Router>,
     code: Arc<LoginCode>,
     pub limits: ConnectionLimits,
-    /// Whether each request is logged.
     pub logs: bool,
     search: Option<Arc<SearchRun>>,
 }

@@ -11,7 +11,6 @@ use subtle::ConstantTimeEq;
 
 use crate::{engine::TOKEN_FILE, private};
 
-/// The number of random bytes of a new token.
 const RANDOM_BYTES: usize = 32;
 
 /// The minimum length of a token: 128 bits in base64.
@@ -24,18 +23,13 @@ const COOKIE_PURPOSE: &[u8] = b"verbatim page cookie\0";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{}: the token cannot be read or made: {source}", path.display())]
-    File {
-        path: PathBuf,
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     #[error(
         "{}: other users may read or write this file, and a token is a secret; make it readable for \
          you only (chmod 600)",
         path.display()
     )]
-    Exposed {
-        path: PathBuf,
-    },
+    Exposed { path: PathBuf },
     #[error(
         "{place}: a token has at least {SHORTEST} characters, all of them letters, digits or \
          punctuation of ASCII, without spaces"

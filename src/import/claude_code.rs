@@ -24,7 +24,6 @@ use super::{
 };
 use crate::model::Message;
 
-/// The format of Claude Code's transcripts.
 pub(super) const SOURCE_FORMAT: Format = Format {
     name: "claude_code",
     label: "Claude Code",

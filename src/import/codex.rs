@@ -31,7 +31,6 @@ use super::{
 };
 use crate::model::Message;
 
-/// The format of Codex's transcripts.
 pub(super) const SOURCE_FORMAT: Format = Format {
     name: "codex",
     label: "Codex",

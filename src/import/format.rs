@@ -73,7 +73,6 @@ pub(super) trait RecordReader: fmt::Debug {
     /// Marks the message with this id as a repeat, so that later records add nothing to the message.
     fn skip(&mut self, _id: &str) {}
 
-    /// Returns the state as text.
     fn save(&self) -> String;
 }
 

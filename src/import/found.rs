@@ -25,7 +25,6 @@ pub struct FoundExport {
     pub service: &'static str,
     /// The size of the zip or the JSON, in bytes.
     pub bytes: u64,
-    /// The time of the last write.
     pub modified: Option<SystemTime>,
 }
 

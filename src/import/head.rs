@@ -26,16 +26,13 @@ pub enum TranscriptEvent {
     More {
         /// The id of the message.
         id: String,
-        /// The text to append to the message.
         text: String,
     },
-    /// A file of an earlier message.
     File {
         /// The id of the message.
         message: String,
         /// The name of the file in the transcript; may be empty.
         name: String,
-        /// The content of the file.
         base64: String,
     },
 }
@@ -117,14 +114,12 @@ impl Head {
         }
     }
 
-    /// Removes every title.
     pub(super) fn forget_titles(&mut self) {
         (self.given_title, self.made_title, self.last_resort) = Default::default();
         // Keeps an empty prompt, so that no later prompt becomes the title.
         self.prompt = self.prompt.take().map(|_| String::new());
     }
 
-    /// Returns the best available title.
     pub(super) fn title(&self) -> Option<&String> {
         let titles = [&self.given_title, &self.made_title, &self.prompt, &self.last_resort];
         titles.into_iter().find_map(Option::as_ref)

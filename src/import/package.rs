@@ -512,7 +512,6 @@ fn is_of_message(name: &str) -> bool {
     name.starts_with("file-") || name.starts_with("file_")
 }
 
-/// Returns whether a file has the suffix of a zip.
 pub(super) fn is_zip(name: &str) -> bool {
     let path = Path::new(name);
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"))

@@ -16,7 +16,6 @@ const FILES: [&str; 7] = [
     "*** Move to: ",
 ];
 
-/// Returns the names of the tools that a message calls.
 pub(crate) fn called(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(called_by)
 }

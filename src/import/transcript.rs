@@ -159,7 +159,6 @@ impl TranscriptReader {
         self.position.head.forget_titles();
     }
 
-    /// Returns the model that answered last.
     pub fn model(&self) -> Option<&str> {
         self.position.head.model.as_deref()
     }

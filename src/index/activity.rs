@@ -43,7 +43,6 @@ impl Activity {
         write(folder, ACTIVITY, &Activity { process: process::id(), since: now() });
     }
 
-    /// Removes the file that describes the activity.
     pub(super) fn end(folder: &Path) {
         drop(fs::remove_file(folder.join(ACTIVITY)));
     }
@@ -65,7 +64,6 @@ pub struct Last {
 }
 
 impl Last {
-    /// Reads the record of the last refresh.
     pub(super) fn read(folder: &Path) -> Option<Last> {
         read(&folder.join(LAST))
     }

@@ -382,7 +382,6 @@ impl Unfinished {
         Ok(Unfinished { lock, folder, target: parent.join(name) })
     }
 
-    /// Returns the folder that the files are written to.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }

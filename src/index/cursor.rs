@@ -89,7 +89,6 @@ impl<'a> Cursor<'a> {
         Ok(None)
     }
 
-    /// Returns a message that matches.
     pub(super) fn hit(&self, doc: u32, raw_content: bool) -> Hit<'_> {
         let store = &self.segment.data.store;
         match self.verifier.known_text(doc) {

@@ -188,7 +188,6 @@ impl Snapshot {
         store.conversation(doc)
     }
 
-    /// Returns the id of a message's conversation.
     pub fn conversation_id(&self, doc_id: u32) -> Cow<'_, str> {
         let (store, doc) = self.store(doc_id);
         lossy(store.conversation_id(store.conversation(doc)))

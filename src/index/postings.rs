@@ -356,12 +356,10 @@ impl<'a> Conjunction<'a> {
         Conjunction { lists, sets: Vec::new(), trees: Vec::new() }
     }
 
-    /// Adds a set to the intersection.
     pub(super) fn narrow(&mut self, set: DocBits) {
         self.sets.push(set);
     }
 
-    /// Adds a tree to the intersection.
     pub(super) fn narrow_by(&mut self, tree: DocTree<'a>) {
         self.trees.push(tree);
     }

@@ -25,7 +25,6 @@ pub struct Found<'f, 'a> {
 }
 
 impl Found<'_, '_> {
-    /// Returns the id of the message's conversation.
     pub fn conversation_id(&self) -> Cow<'_, str> {
         let store = &self.cursor.segment.data.store;
         lossy(store.conversation_id(store.conversation(self.doc)))

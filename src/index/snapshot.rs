@@ -77,7 +77,6 @@ struct SegmentToName {
 }
 
 impl SnapshotBuilder {
-    /// Begins a snapshot of a state of the database.
     pub fn new(state: &str, reading: Reading) -> SnapshotBuilder {
         SnapshotBuilder { state: state.to_owned(), reading, segments: Vec::new() }
     }
@@ -203,12 +202,10 @@ impl Snapshot {
         })
     }
 
-    /// Returns the state of the database that the snapshot holds.
     pub fn state(&self) -> &str {
         &self.state
     }
 
-    /// Returns the name of the snapshot's folder.
     pub fn name(&self) -> &str {
         &self.name
     }

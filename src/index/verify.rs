@@ -31,7 +31,6 @@ pub(super) struct Verifier<'a> {
     followed: Option<&'a DocBits>,
     /// A cache per matcher of whether titles match.
     titles: Vec<Titles>,
-    /// A buffer for unpacked texts.
     buffer: Vec<u8>,
     /// The message whose text is at the beginning of `buffer`, as a hit has it, and the text's length.
     known: Option<(u32, usize)>,

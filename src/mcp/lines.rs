@@ -285,7 +285,6 @@ impl Lines {
         }
     }
 
-    /// Returns whether the session may get the message.
     fn admits(&mut self, message: &ClientJsonRpcMessage) -> bool {
         if let JsonRpcMessage::Request(request) = message {
             self.has_begun |= begins(&request.request);

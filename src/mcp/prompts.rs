@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::{text::snippet, tools::Tool};
 
-/// The maximum number of characters of an argument.
 const LONGEST_ARGUMENT: usize = 1000;
 
 struct PromptEntry {

@@ -26,7 +26,6 @@ const MOST: usize = 200;
 
 const MARKDOWN: &str = "text/markdown";
 
-/// Lists the latest conversations.
 pub(super) fn list(
     engine: &Engine,
     cursor: Option<&str>,
@@ -64,7 +63,6 @@ fn offset_of(cursor: &str) -> Option<usize> {
     cursor.parse().ok().filter(|offset| *offset < MOST && *offset % PAGE == 0)
 }
 
-/// Returns the template for the address of any conversation.
 pub(super) fn templates() -> ListResourceTemplatesResult {
     let template = ResourceTemplate::new(TEMPLATE, "conversation")
         .with_title("A conversation")
@@ -73,7 +71,6 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![template])
 }
 
-/// Reads a whole conversation.
 pub(super) fn read(
     engine: &Engine,
     options: &Options,

@@ -69,7 +69,6 @@ impl ClientSession {
         }
     }
 
-    /// Stores the name of the client.
     pub(super) fn meet(&self, client: &str) {
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.to_owned());
     }

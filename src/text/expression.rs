@@ -41,23 +41,15 @@ pub enum ExpressionError {
     #[error("not a regular expression: {0}")]
     Syntax(String),
     #[error("the regular expression is too long: {bytes} bytes, and at most {most} are read")]
-    Long {
-        bytes: usize,
-        most: usize,
-    },
+    Long { bytes: usize, most: usize },
     /// The expression has too many classes (`[a-z]`, `\w`).
     #[error("the regular expression has too many classes: {classes}, and at most {most} are read")]
-    Classes {
-        classes: usize,
-        most: usize,
-    },
+    Classes { classes: usize, most: usize },
     #[error(
         "the regular expression is too large: it would take more than {most} bytes of memory; \
          repeat less in it ({{…}})"
     )]
-    Large {
-        most: usize,
-    },
+    Large { most: usize },
 }
 
 impl ExpressionError {

@@ -32,7 +32,6 @@ use super::{
     word_break::{self, Class},
 };
 
-/// The maximum length of a gram in characters.
 pub const LONGEST: usize = 8;
 
 /// A packed gram. Numeric order equals the byte order of the terms.

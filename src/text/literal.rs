@@ -44,7 +44,6 @@ enum QuickSearch {
 }
 
 impl LiteralPattern {
-    /// Prepares a search for a text.
     pub fn new(text: &str, case_sensitive: bool) -> LiteralPattern {
         if case_sensitive {
             let quick = QuickSearch::Plain(Literal::new(text, true));

@@ -46,7 +46,6 @@ impl Matcher {
         })
     }
 
-    /// Returns whether every text matches.
     pub fn matches_all(&self) -> bool {
         matches!(self, Matcher::Like(pattern) if pattern.matches_all())
     }

@@ -3,7 +3,6 @@
 /// The text of a query, split at its LIKE wildcards: `%` matches any characters, `_` exactly one character.
 #[derive(Clone, Debug)]
 pub struct Pattern<'t> {
-    /// The whole text of the query.
     pub text: &'t str,
     /// The parts between `%` that are not empty.
     pub segments: Vec<PatternPart<'t>>,

@@ -35,7 +35,6 @@ const PASSAGES: Joining = Joining { below: 80, up_to: 149 };
 /// The rule for titles: no joining.
 const SINGLE_SENTENCES: Joining = Joining { below: 0, up_to: 0 };
 
-/// The maximum length of a title in characters.
 const MAX_TITLE: usize = 70;
 
 /// The number of messages that are read, from the start of the conversation.

@@ -24,7 +24,6 @@ enum Inner {
 }
 
 impl WordPattern {
-    /// Prepares a search for a text.
     pub fn new(text: &str, case_sensitive: bool) -> WordPattern {
         WordPattern(Inner::Literal(LiteralPattern::new(text, case_sensitive)))
     }

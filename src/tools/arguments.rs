@@ -10,7 +10,6 @@ use crate::{
 
 /// The arguments of one call. Null and the empty string count as absent.
 pub(super) struct Arguments<'a> {
-    /// The name of the tool, for errors.
     pub(super) tool: &'static str,
     pub(super) values: &'a Map<String, Value>,
 }

@@ -64,7 +64,6 @@ fn fetch_schema() -> Map<String, Value> {
     one_text("id")
 }
 
-/// Returns the schema of one string argument.
 fn one_text(name: &str) -> Map<String, Value> {
     object(json!({
         "type": "object",

@@ -25,10 +25,8 @@ use crate::{
 /// The maximum number of characters shown of a message.
 const SHOWN_CONTENT: usize = 2000;
 
-/// The default number of messages.
 const DEFAULT_LIMIT: usize = 50;
 
-/// The maximum number of messages.
 const MAX_LIMIT: usize = 200;
 
 const ROLES: [&str; 3] = ["user", "assistant", "tool"];

@@ -9,19 +9,14 @@ use super::{
 };
 use crate::{engine::Save, text::snippet};
 
-/// The maximum number of characters of a summary.
 const LONGEST_SUMMARY: usize = 10_000;
 
-/// The maximum number of characters of a key.
 const LONGEST_KEY: usize = 200;
 
-/// The maximum number of characters of a title.
 const LONGEST_TITLE: usize = 500;
 
-/// The maximum number of turns in a call.
 const MOST_TURNS: usize = 50;
 
-/// The maximum number of characters of a turn.
 const LONGEST_TURN: usize = 50_000;
 
 const TURN_ROLES: [&str; 3] = ["user", "assistant", "system"];

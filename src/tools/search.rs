@@ -19,10 +19,8 @@ use crate::{
     },
 };
 
-/// The default number of conversations.
 const DEFAULT_LIMIT: usize = 10;
 
-/// The maximum number of conversations.
 const MAX_LIMIT: usize = 50;
 
 /// The minimum number of characters of a concept.

@@ -18,13 +18,10 @@ use crate::{
     text::snippet,
 };
 
-/// The default number of lines.
 const DEFAULT_LIMIT: usize = 10;
 
-/// The maximum number of lines.
 const MAX_LIMIT: usize = 1000;
 
-/// The maximum number of characters of a path.
 const LONGEST_PATH: usize = 1000;
 
 /// The maximum number of unread files that an answer names.

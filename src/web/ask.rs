@@ -68,7 +68,6 @@ pub(super) fn fields(query: &str) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// Returns a text, percent-encoded for an address.
 pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }

@@ -63,7 +63,6 @@ impl Path {
         versions.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns the number of branches of the conversation.
     pub(super) fn branches(&self) -> usize {
         let Some(tree) = &self.tree else { return 1 };
         (0..tree.before.len()).filter(|turn| !tree.after.contains_key(&Some(*turn))).count()

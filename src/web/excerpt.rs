@@ -40,7 +40,6 @@ impl Marker {
         }
     }
 
-    /// Returns the first matches in a text.
     pub(super) fn spans(&self, text: &str) -> Vec<Range<usize>> {
         self.first_spans(text, FIRST_SPANS)
     }

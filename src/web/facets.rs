@@ -86,7 +86,6 @@ fn count(
     Ok(Some(Arc::new(site.engine.all_sources().facets(&choice, &places, &month, &stop)?)))
 }
 
-/// Counts all messages in a scope.
 pub(super) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Facets, Error> {
     let clock = site.clock();
     let tally = site.engine.tally(scope, &|time| clock.day(time), stop)?;

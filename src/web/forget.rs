@@ -17,7 +17,6 @@ use crate::{
 /// A conversation, its title, and its stored parts, or the reason why it cannot be forgotten.
 type FoundToForget = (Card, String, Result<Forgettable, String>);
 
-/// Returns the page that asks whether to forget a conversation.
 pub(super) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem> {
     let (card, title, found) = match find(site, id, stop)? {
         (card, title, Ok(found)) => (card, title, found),

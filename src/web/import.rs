@@ -51,7 +51,6 @@ pub(super) fn drop_zone() -> Markup {
     }
 }
 
-/// Returns the progress of the import that was begun on the page.
 pub(super) fn progress(site: &Site) -> Markup {
     let Some(upload) = site.imports.last() else { return html! { div #progress {} } };
     let name = &upload.name;

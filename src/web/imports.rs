@@ -9,7 +9,6 @@ pub(super) struct Imports(Mutex<Option<Upload>>);
 /// A file that was dropped on the page.
 #[derive(Clone, Debug)]
 pub(super) struct Upload {
-    /// The name of the file in the browser.
     pub(super) name: String,
     pub(super) stage: Stage,
 }
@@ -19,7 +18,6 @@ pub(super) struct Upload {
 pub(super) enum Stage {
     /// The file is being received: the received bytes, and the total if the browser gave it.
     Receiving(u64, Option<u64>),
-    /// The file is being read.
     Reading(ReadSoFar),
     Done(Outcome),
     /// The import failed; the text is the reason.

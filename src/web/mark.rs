@@ -104,7 +104,6 @@ pub(super) fn mark_html(
     (out, spans.len())
 }
 
-/// Returns a text in which the special characters of HTML are escaped.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 16);
     for c in text.chars() {

@@ -47,7 +47,6 @@ pub(super) fn flagged(ask: &Ask, flags: &Flags) -> ChosenIds {
     ChosenIds { only, without }
 }
 
-/// Returns the scope that combines all filters.
 pub(super) fn scope(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Scope, Problem> {
     let Choice { services, projects, models, request, ids } = choice(site, ask, flags)?;
     let Request { roles, since, until, .. } = request;

@@ -87,7 +87,6 @@ impl Deref for Site {
 }
 
 impl Site {
-    /// Returns the state for a new answer.
     fn of(state: &Arc<SiteState>) -> Site {
         Site { state: Arc::clone(state), stamp: OnceLock::new() }
     }
@@ -165,7 +164,6 @@ pub(super) enum Problem {
     /// The request cannot be understood.
     Wrong(String),
     Refused(String),
-    /// The engine cannot answer.
     Engine(engine::Error),
     /// A defect of this program.
     Panicked(String),

@@ -156,7 +156,6 @@ pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
     })
 }
 
-/// Returns a whole conversation as Markdown.
 pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, Problem> {
     let (session, card) = find(site, id, stop)?;
     let clock = site.clock();

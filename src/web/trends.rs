@@ -18,7 +18,6 @@ use crate::{
     tools::notes::grouped,
 };
 
-/// The maximum number of texts to compare.
 const MOST_TEXTS: usize = 5;
 
 /// The number of messages to which a share refers: a share is a number per thousand messages.

@@ -22,7 +22,6 @@ impl Best {
         !self.is_full() || self.files.last_key_value().is_some_and(|(worst, _)| rank < worst)
     }
 
-    /// Returns whether the limit is reached.
     pub(super) fn is_full(&self) -> bool {
         self.lines >= self.limit
     }
@@ -38,7 +37,6 @@ impl Best {
         }
     }
 
-    /// Returns the lines in order of rank.
     pub(super) fn into_lines(self) -> Vec<Line> {
         self.files.into_values().flatten().take(self.limit).collect()
     }

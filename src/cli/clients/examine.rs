@@ -116,7 +116,6 @@ pub(crate) fn remedy_of(client: &AiClient, file: &ConfigFile, error: &str) -> &'
     }
 }
 
-/// Returns the finding about a server.
 fn finding(
     about: String,
     client: &AiClient,

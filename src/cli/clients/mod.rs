@@ -180,7 +180,6 @@ fn of_project(environment: &Environment) -> Vec<AiClient> {
 /// The entry of a server in a client's configuration.
 #[derive(Debug)]
 pub(super) struct Server<'a> {
-    /// The key of the list of servers in the configuration.
     pub(super) key: &'a str,
     pub(super) name: &'a str,
     pub(super) entry: &'a Map<String, Value>,
@@ -203,7 +202,6 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Returns the value of a variable in the entry.
     fn variable(&self, name: &str) -> Option<&'a str> {
         let variables = self.entry.get("env").or_else(|| self.entry.get("environment"))?;
         variables.get(name)?.as_str()

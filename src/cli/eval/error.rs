@@ -11,10 +11,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{}: {error}", path.display())]
-    Read {
-        path: PathBuf,
-        error: io::Error,
-    },
+    Read { path: PathBuf, error: io::Error },
     #[error("{}:{line}: {reason}", path.display())]
     Line {
         path: PathBuf,
@@ -24,10 +21,7 @@ pub enum Error {
     },
     /// A file has no messages or questions.
     #[error("{}: {what}", path.display())]
-    Empty {
-        path: PathBuf,
-        what: &'static str,
-    },
+    Empty { path: PathBuf, what: &'static str },
     #[error("cannot make a temporary folder: {0}")]
     Temporary(#[source] io::Error),
     #[error(transparent)]
@@ -38,10 +32,7 @@ pub enum Error {
         "{address}: has {messages} messages that are not those of the corpus; name an index that is \
          not there yet"
     )]
-    InUse {
-        address: StoreAddress,
-        messages: u64,
-    },
+    InUse { address: StoreAddress, messages: u64 },
     #[error("{}", Explained(.0))]
     Engine(#[from] engine::Error),
     #[error("cannot write the output: {0}")]

@@ -40,7 +40,6 @@ const TOOL: &str = "[tool: ";
 const QUOTE: &str = "│ ";
 const CODE: Style = AnsiColor::Cyan.on_default();
 
-/// Writes the Markdown of a message.
 pub(super) fn write(
     out: &mut dyn Write,
     message: &str,

@@ -32,7 +32,6 @@ impl StyledText {
         }
     }
 
-    /// Adds another text.
     pub(super) fn append(&mut self, other: &StyledText) {
         let at = self.plain.len();
         self.plain.push_str(&other.plain);

@@ -37,7 +37,6 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Switches to the full screen.
     pub(super) fn open() -> io::Result<Screen> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {

@@ -86,7 +86,6 @@ impl PickerView {
         PickerView { styles, wrapped: None }
     }
 
-    /// Draws the whole screen.
     pub(super) fn draw(&mut self, frame: &mut Frame<'_>, picker: &mut Picker) {
         let area = frame.area();
         if area.width < LEAST_WIDTH || area.height < LEAST_HEIGHT {
@@ -292,7 +291,6 @@ fn keys(focus: Focus, width: u16) -> &'static str {
     if all.width() <= width.into() { all } else { few }
 }
 
-/// Returns the number of results as text.
 fn count(picker: &Picker) -> String {
     let results = &picker.results;
     if picker.is_searching {

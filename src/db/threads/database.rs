@@ -167,12 +167,10 @@ impl Threads {
         run(&mut self.connection).map_err(|source| Error::Sqlite { path: path.clone(), source })
     }
 
-    /// Converts an error of SQLite to an `Error`.
     pub(super) fn error(&self, source: rusqlite::Error) -> Error {
         Error::Sqlite { path: self.path.clone(), source }
     }
 
-    /// Migrates the tables to this version.
     fn migrate(&mut self) -> Result<(), Error> {
         let path = self.path.clone();
         let failed = |source| explain(&path, source);

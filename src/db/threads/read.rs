@@ -113,7 +113,6 @@ impl Threads {
         Ok(found)
     }
 
-    /// Returns the usage statistics.
     pub fn analytics(&self) -> Result<Analytics, Error> {
         let read = || -> rusqlite::Result<Analytics> {
             // One transaction, so that all counts describe the same state.

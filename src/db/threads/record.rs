@@ -17,7 +17,6 @@ const NEXT: &str = "_turn";
 /// A thread in its current state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// The thread's id, from `conversations.id`.
     pub id: String,
     /// The id that continues the thread.
     pub continuation: String,
@@ -218,7 +217,6 @@ fn continued(
     }))
 }
 
-/// Returns 32 random digits as a UUID of version 4.
 fn uuid(digits: &str) -> String {
     let part = |range| digits.get::<std::ops::Range<usize>>(range).unwrap_or_default();
     format!("{}-{}-4{}-a{}-{}", part(0..8), part(8..12), part(13..16), part(17..20), part(20..32))

@@ -165,7 +165,6 @@ mod tests {
         model::{Conversation, Message},
     };
 
-    /// Returns the first column of a query.
     fn column(connection: &Connection, sql: &str) -> Vec<String> {
         let mut statement = connection.prepare(sql).unwrap();
         let rows = statement.query_map([], |row| row.get(0)).unwrap();

@@ -25,7 +25,6 @@ use crate::{
     model::{Base64Text, Stop},
 };
 
-/// Maximum size of one file, in bytes.
 pub(crate) const MAX_FILE: u64 = 100_000_000;
 
 /// Maximum size of all files together, in bytes.

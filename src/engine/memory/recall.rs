@@ -66,7 +66,6 @@ pub struct Recalled {
     /// The author of the passage.
     pub role: String,
     pub time: Option<Instant>,
-    /// The text of the passage, on one line.
     pub passage: String,
     /// How well the passage answers, from 0 to 1.
     pub score: f64,

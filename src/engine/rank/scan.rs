@@ -252,7 +252,6 @@ impl Ranker<'_> {
         Ok((items, total))
     }
 
-    /// Returns descriptions of conversations.
     pub(super) fn sketches(
         &self,
         keys: impl Iterator<Item = (SourceKind, String)>,

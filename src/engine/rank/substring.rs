@@ -290,12 +290,10 @@ fn is_in_text(matchers: &[Matchers], hit: &Hit<'_>) -> bool {
     matchers.iter().any(|concept| concept.accept_text(&hit.content))
 }
 
-/// Returns the range of the first occurrence of a concept in a text.
 fn span_of(text: &str, concept: &Matchers) -> Option<Range<usize>> {
     concept.first_spans(text, 1).into_iter().find(|span| !span.is_empty())
 }
 
-/// Returns the passage around the first concept that occurs in a text.
 fn passage_around(text: &str, concepts: &[Matchers]) -> String {
     let first = concepts.iter().find_map(|concept| span_of(text, concept));
     passage::around_span(text, first.unwrap_or(0..0))

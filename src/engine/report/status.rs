@@ -110,11 +110,9 @@ pub struct SnapshotStatus {
     pub folder: PathBuf,
     /// Whether the index holds the present state of the database.
     pub current: bool,
-    /// The number of messages in the index.
     pub messages: u32,
     /// For each segment, the number of its messages, and how many of them are deleted.
     pub parts: Vec<(u32, u32)>,
-    /// The size of the texts in the index, in bytes.
     pub text_bytes: u64,
     /// The size of the index's files, with terms and vectors, in bytes.
     pub bytes: u64,
@@ -291,7 +289,6 @@ pub(crate) fn size_of(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Returns the path with a suffix added to its file name.
 pub(crate) fn suffixed(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

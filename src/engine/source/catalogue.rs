@@ -51,7 +51,6 @@ pub(crate) struct Catalogue {
 /// A conversation of a [`Catalogue`].
 #[derive(Debug)]
 pub(crate) struct Listed {
-    /// The conversation's id, from `conversations.id`.
     pub(crate) id: String,
     /// `conversations.title`; empty for NULL.
     pub(crate) title: String,
@@ -63,7 +62,6 @@ pub(crate) struct Listed {
     first_doc: u32,
     turns: u32,
     reading: OnceLock<CatalogueReading>,
-    /// The cached summary of the conversation.
     pub(super) summary: OnceLock<Summary>,
 }
 
@@ -139,7 +137,6 @@ impl Catalogue {
         &self.conversations
     }
 
-    /// Returns the number of the conversation with an id.
     pub(crate) fn find(&self, id: &str) -> Option<u32> {
         self.sorted_ids().find(id, |number| &self.conversations[number as usize].id)
     }

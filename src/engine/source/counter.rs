@@ -41,7 +41,6 @@ impl<'a> Counter<'a> {
             && (!self.scope.has_origin() || self.scope.accepts_origin(self.kind, origin()))
     }
 
-    /// Counts a message if it is in the scope.
     pub(super) fn take(&mut self, message: MessageFacts<'_>) {
         if self.accepts(message) {
             self.add(message.role, message.time);

@@ -26,7 +26,6 @@ use crate::{
 pub(crate) struct Narrowing {
     /// Names of sources, services and agents.
     pub(crate) services: Vec<String>,
-    /// A part of the name of the project.
     pub(crate) project: Option<String>,
     pub(crate) branch: Option<String>,
     /// A part of the path of the working folder.
@@ -189,7 +188,6 @@ impl Sources {
         Ok((Scope { conversations: Some(Arc::new(ids)), ..scope }, notes))
     }
 
-    /// Returns the names of the tools that agents called.
     fn called_tools(&self, kinds: &[SourceKind], stop: &Stop) -> Result<Vec<String>, Error> {
         let mut names = BTreeSet::new();
         self.each(kinds, |source| {

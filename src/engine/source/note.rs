@@ -15,7 +15,6 @@ pub(crate) const MAX_KNOWN: usize = 10;
 pub(crate) enum Note {
     /// A source has no index, so its messages were ranked by a scan for the words of the question.
     NotIndexed {
-        /// The source without an index.
         source: SourceKind,
         /// Whether the source can have an index: views and tables without row ids cannot.
         can_be: bool,
@@ -34,7 +33,6 @@ pub(crate) enum Note {
     TranscriptsNotRead,
     /// A damaged transcript store was set aside and still exists.
     SetAside {
-        /// The path of the damaged store.
         path: PathBuf,
     },
     /// The index of a source is older than its database.
@@ -43,17 +41,14 @@ pub(crate) enum Note {
     },
     /// Some messages or conversations lack the terms, vectors or summaries for ranking.
     NotEmbedded {
-        /// The source of the messages or conversations.
         source: SourceKind,
         /// The number of messages or conversations that lack something.
         count: u64,
         /// The kind of the missing data: terms, vectors or summaries.
         what: Lacking,
     },
-    /// A source cannot be read.
     Unreadable {
         source: SourceKind,
-        /// The error, which names the path.
         reason: String,
     },
     /// A source does not say which models answered, so a filter by model accepts none of its messages.
@@ -96,9 +91,7 @@ pub(crate) enum Note {
 pub(crate) enum Lacking {
     /// Messages without indexed words.
     Words,
-    /// Messages without vectors.
     Vectors,
-    /// Conversations without summaries.
     Summaries,
 }
 

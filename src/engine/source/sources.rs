@@ -56,11 +56,9 @@ pub struct Source {
 #[derive(Debug)]
 struct SharedState {
     config: Arc<Config>,
-    /// The last used index.
     index: Mutex<Option<IndexHandle>>,
     /// Lock that is held while an index is opened. Opening checks every byte of new files, which is slow.
     opening: Mutex<()>,
-    /// The last built catalogue.
     catalogue: Mutex<Option<Arc<Catalogue>>>,
     /// The last opened term and vector indexes.
     searcher: Mutex<Option<Arc<Searcher>>>,

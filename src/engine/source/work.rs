@@ -59,12 +59,10 @@ pub(crate) struct Tended {
 }
 
 impl Tended {
-    /// Counts a maintainer that begins its work.
     pub(crate) fn begin(&self) {
         self.maintainers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a maintainer that ends.
     pub(crate) fn end(&self) {
         self.maintainers.fetch_sub(1, Ordering::Relaxed);
     }
@@ -73,7 +71,6 @@ impl Tended {
         self.maintainers.load(Ordering::Relaxed) > 0
     }
 
-    /// Notes that the transcripts were read once.
     pub(crate) fn set_transcripts_read(&self) {
         self.has_transcripts.store(true, Ordering::Relaxed);
     }

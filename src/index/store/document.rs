@@ -27,7 +27,6 @@ pub struct Document<'a> {
 /// A conversation to add to the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationTitle {
-    /// The conversation's id, from `conversations.id`, as text.
     pub id: String,
     /// `conversations.title`, as bytes; `None` for NULL.
     pub title: Option<Vec<u8>>,

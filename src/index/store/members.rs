@@ -35,7 +35,6 @@ impl<'a> Members<'a> {
         Some(Members { doc, last, distances: bytes })
     }
 
-    /// Returns the current message.
     #[inline]
     pub(in crate::index) fn doc(&self) -> u32 {
         self.doc

@@ -242,7 +242,6 @@ impl DocStore {
         role_of(&self.layout.roles[self.role(doc)]).0
     }
 
-    /// Returns the position of a message in its conversation.
     pub(super) fn position(&self, doc: u32) -> Option<i64> {
         self.record(doc).0.rest().position
     }

@@ -17,7 +17,6 @@ use fsst::Compressor;
 
 use crate::index::varint::{push_varint, take_varint};
 
-/// The maximum number of tables in a segment.
 const MOST_TABLES: usize = 7;
 
 /// The sample bytes per table. A table trained on fewer bytes does not save its own size.
@@ -265,7 +264,6 @@ impl<'a> Text<'a> {
         matches!(self.body, Body::Packed(_)) && self.range.0 == 0
     }
 
-    /// Cuts the text in two.
     pub(super) fn split_at(self, at: usize) -> (Text<'a>, Text<'a>) {
         let (start, end) = self.range;
         let middle = (start + at).min(end);

@@ -320,7 +320,6 @@ struct DocsByConversation {
 }
 
 impl DocsByConversation {
-    /// Returns the documents of a conversation, ascending.
     fn of(&self, conversation: u32) -> &[u32] {
         let conversation = conversation as usize;
         let start = if conversation == 0 { 0 } else { self.ends[conversation - 1] };

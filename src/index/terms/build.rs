@@ -371,7 +371,6 @@ impl TermRunReader {
         TermRunReader { input, term: Vec::new(), count: 0, list: Vec::new() }
     }
 
-    /// Moves to the next term, if there is one.
     fn advance(&mut self) -> io::Result<bool> {
         let Some(length) = self.number()? else { return Ok(false) };
         let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);

@@ -111,7 +111,6 @@ impl TermIndex {
         length_of(self.lengths[document as usize])
     }
 
-    /// Returns the number of messages with a term.
     pub fn frequency(&self, term: &str) -> Result<u32, Error> {
         Ok(self.list.terms().get(term.as_bytes())?.map_or(0, |info| info.doc_freq))
     }
@@ -136,7 +135,6 @@ impl TermIndex {
         Ok(())
     }
 
-    /// Returns the messages with a term and their term frequencies.
     fn postings(&self, term: &str) -> Result<Option<BlockSegmentPostings>, Error> {
         let Some(info) = self.list.terms().get(term.as_bytes())? else { return Ok(None) };
         let option = IndexRecordOption::WithFreqs;

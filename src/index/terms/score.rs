@@ -34,7 +34,6 @@ pub struct Norms {
     pub k1: f32,
     /// The length normalization, from 0 (none) to 1 (full).
     pub b: f32,
-    /// The average length of a message.
     pub average: f32,
 }
 

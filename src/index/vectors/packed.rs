@@ -6,7 +6,6 @@ use super::{
 };
 use crate::int8::quantise;
 
-/// The bits per dimension.
 const BITS: u32 = 4;
 
 /// The size of the scale in bytes.

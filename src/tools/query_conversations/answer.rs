@@ -13,10 +13,8 @@ use crate::{
     },
 };
 
-/// The maximum number of conversations in an answer.
 pub(super) const MOST_IN_ANSWER: usize = 50;
 
-/// The maximum number of characters of a title.
 const LONGEST_TITLE: usize = 500;
 
 /// The maximum number of characters of a summary that was made from a conversation's sentences.

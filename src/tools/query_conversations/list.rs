@@ -12,7 +12,6 @@ use crate::{
     },
 };
 
-/// The maximum number of characters of a title in a list.
 const LONGEST_TITLE: usize = 300;
 
 #[derive(Serialize)]

@@ -58,7 +58,6 @@ const ARGUMENTS: [&str; 13] = [
 const SEARCH_MODES: [(&str, Fields); 3] =
     [("summary", Fields::Summaries), ("turns", Fields::Messages), ("both", Fields::Both)];
 
-/// The tool `query_conversations`.
 pub const TOOL: Tool = Tool {
     name: "query_conversations",
     title: "Query conversations",

@@ -70,7 +70,6 @@ pub(super) struct Surroundings<'a> {
     pub(super) own: f32,
     /// Function that returns `f` for the message at an offset in the conversation, if it is known.
     pub(super) neighbour: &'a dyn Fn(i64) -> Option<f32>,
-    /// The length of the message in terms.
     pub(super) length: u32,
     pub(super) role: &'a str,
     /// Function that returns the share of the concept's weight in the title.

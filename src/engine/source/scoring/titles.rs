@@ -19,7 +19,6 @@ use crate::{
 /// The weight of a term that occurs in the summary and not in the title.
 const SUMMARY_WEIGHT: f32 = 0.8;
 
-/// Returns the scores of the conversations in a scope.
 pub(super) fn scores(
     searcher: &Searcher,
     scope: &Scope,

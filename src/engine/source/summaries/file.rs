@@ -125,7 +125,6 @@ impl SummaryCache {
         (unpacked == length && place.text == length).then_some(SummaryCache { bytes, ..cache })
     }
 
-    /// Returns the number of records.
     pub(crate) fn len(&self) -> usize {
         self.by_place.len()
     }

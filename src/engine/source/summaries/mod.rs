@@ -101,7 +101,6 @@ impl Catalogue {
         }
     }
 
-    /// Returns the full description of a conversation.
     pub(super) fn about(&self, conversation: u32, origins: Option<&Origins>) -> About {
         let summary = self.summary(conversation);
         About { summary: summary.text.clone(), ..self.brief(conversation, origins) }
