@@ -81,7 +81,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked")
 }
 
-/// Returns the number of missing pages that were read since the process began.
+/// Returns the number of reads of missing pages in mapped files since the process began.
 pub fn count() -> u64 {
     COUNT.load(Ordering::Acquire)
 }

@@ -198,8 +198,8 @@ fn size_of(database: &Path) -> Result<(i64, i64)> {
     Ok(connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 
-/// Puts the queries of all kinds to all sides, by turns, and prints a row for each kind: the median, the 95th
-/// percentile and the slowest query's median, in milliseconds by the clock on the wall.
+/// Runs the queries of each kind on all sides by turns. Prints a row for each kind: the median, the 95th
+/// percentile and the slowest query's median, in milliseconds of wall-clock time.
 fn race(classes: &[Class], ours: &Ours, slow: &[(&str, Box<dyn Racer>)]) -> Result<()> {
     for _ in 0..WARMING {
         for literal in classes.iter().flat_map(|class| &class.literals) {

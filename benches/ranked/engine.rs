@@ -46,7 +46,7 @@ impl Ours {
     }
 }
 
-/// Returns the bytes of all folders of a name, whose beginning is given, within a folder.
+/// Returns the bytes of all files below a folder that are in folders whose names begin with `name`.
 pub(crate) fn bytes_of(folder: &Path, name: &str) -> Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(folder)? {

@@ -80,7 +80,7 @@ struct Figures {
     size: [f64; 5],
     /// Milliseconds of CPU of each question: by kind, then by side.
     times: Vec<[Vec<f64>; SIDES.len()]>,
-    /// The share of the ten nearest by float32 among our ten, and among sqlite-vec's by int8.
+    /// The recall of the ten nearest vectors by float32: of our vectors, and of sqlite-vec's int8 vectors.
     recall: [f64; 2],
 }
 

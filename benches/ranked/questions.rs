@@ -9,7 +9,7 @@ use crate::corpus::random::Random;
 /// Messages whose words are counted.
 const SAMPLE: usize = 20_000;
 
-/// The share of messages from which on a word is frequent.
+/// A word is frequent if at least this share of the messages has it.
 const FREQUENT: f64 = 0.05;
 
 /// The kinds of question, by the words that they are made of.

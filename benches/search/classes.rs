@@ -180,7 +180,8 @@ impl Sampler<'_> {
         found
     }
 
-    /// Returns a word of any message, of at least four ASCII characters and without wildcards.
+    /// Returns a word from a random message. The word has at least four characters, all of them ASCII, and no
+    /// wildcards.
     fn word(&mut self) -> Option<String> {
         let words: Vec<&str> =
             self.source.messages.any(&mut self.random).split_ascii_whitespace().collect();
@@ -422,7 +423,7 @@ impl Sampler<'_> {
         longest
     }
 
-    /// Returns rules, and pieces of the longest messages each three characters of which are common.
+    /// Returns rules, and pieces of the longest messages in which every trigram is common.
     fn of_long_messages(&mut self) -> Vec<String> {
         let longest = self.longest();
         let mut common: HashMap<String, bool> = HashMap::new();

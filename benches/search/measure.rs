@@ -17,7 +17,7 @@ const WATCH: Duration = Duration::from_millis(10);
 /// The time and memory of a piece of work.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Cost {
-    /// Seconds by the clock on the wall.
+    /// Seconds of wall-clock time.
     pub(crate) wall: f64,
     /// Seconds of CPU, of all threads.
     pub(crate) cpu: f64,

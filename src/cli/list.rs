@@ -25,7 +25,7 @@ const LONGEST_ID: usize = 16;
 const TIME: usize = 15;
 const COUNT: usize = 6;
 
-/// How many conversations are read at a time. Databases are asked once for each part.
+/// The number of conversations that are read at a time, with one query for each database.
 const PART: usize = 500;
 
 /// List conversations, the most recently active first

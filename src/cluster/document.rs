@@ -58,7 +58,7 @@ pub(super) struct MessageDocument {
     /// The text of JSON parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     d: Option<String>,
-    /// The same two in long messages of earlier formats.
+    /// The fields `t` and `d` of long messages in earlier formats.
     #[serde(skip_serializing)]
     lt: Option<String>,
     #[serde(skip_serializing)]
@@ -256,7 +256,7 @@ struct OriginDocument {
     branch: Option<String>,
 }
 
-/// The data of a message that counts need.
+/// The data of a message for counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tallied {
     /// The numbers of the role and the model in the lists of the conversation.

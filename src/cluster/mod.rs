@@ -75,7 +75,7 @@ impl Cluster {
         Ok(Arc::clone(known().insert(view)))
     }
 
-    /// Returns the statistics of all messages of a state.
+    /// Returns the statistics of all messages in a state.
     pub(crate) fn size(&self, view: &View, stop: &Stop) -> Result<RankedSize, Error> {
         let known = || self.size.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(size) = &*known()

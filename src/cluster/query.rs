@@ -27,8 +27,8 @@ const MOST_LONG_GRAMS: usize = 16;
 /// The maximum number of grams in a request. A cluster accepts about 1,000 clauses.
 const MOST_CLAUSES: usize = 800;
 
-/// The fewest grams of five characters that are looked up without those of three: other grams may share the
-/// character of a gram.
+/// If a text has at least this many grams of five characters, its grams of three characters are not looked
+/// up. With fewer grams, another gram may have the same code by chance.
 const ENOUGH_LONG_GRAMS: usize = 3;
 
 /// The most grams with gaps of a text, of each length. All grams that fill the gap are looked up.

@@ -21,8 +21,8 @@ const ATTEMPTS: u32 = 40;
 /// The pause between two requests to remove deleted documents.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// How often conversations are deleted again of which documents are left: the loss of a node breaks the
-/// work off.
+/// The maximum number of attempts to delete conversations. An attempt leaves documents behind if a node is
+/// lost.
 const DELETIONS: u32 = 4;
 
 /// The maximum number of conversations in one request to delete.

@@ -45,11 +45,11 @@ const MOST_KEPT: usize = if cfg!(debug_assertions) { 400 } else { 5_000_000 };
 /// builds take few, so that a test has more.
 pub(super) const MOST_CONVERSATIONS: usize = if cfg!(debug_assertions) { 5_000 } else { 5_000_000 };
 
-/// The shards up to which each is asked at once. A cluster would first ask each shard for its newest time,
-/// because we sort by time.
+/// If an index has at most this many shards, each search goes to all shards at once. Otherwise the cluster
+/// would first ask each shard for its newest time, because we sort by time.
 const ASKED_AT_ONCE: usize = 128;
 
-/// A conversation of a state.
+/// A conversation in the state that a view shows.
 #[derive(Debug)]
 pub(crate) struct ClusterConversation {
     /// The columns of the conversation.
@@ -327,8 +327,8 @@ impl View {
         Pages { client, index: &self.index, what, query, sort, after: None, is_import: false }
     }
 
-    /// Returns the hashes of the conversations whose titles match. If each message of these is a hit, those
-    /// are left out that are older than as many hits as are wanted.
+    /// Returns the hashes of the conversations whose titles match. If each of their messages is a hit, leaves
+    /// out conversations that are too old for the wanted number of hits.
     fn titled(&self, matcher: &Matcher, request: &Request) -> Vec<i64> {
         let is_enough =
             request.and.is_empty() && request.not.is_empty() && request.roles.is_empty();
@@ -376,8 +376,8 @@ impl ClusterConversation {
     }
 }
 
-/// Returns how many candidates come next, so that they have the hits that are left if they match as often
-/// as those before.
+/// Returns the number of candidates to request next. If they match as often as the candidates before, they
+/// contain the `left` hits that are still wanted.
 fn next_page(left: usize, found: &SearchCost) -> usize {
     let per_hit = found.candidates.checked_div(found.verified).unwrap_or(u64::MAX);
     let per_hit = usize::try_from(per_hit.saturating_add(1)).unwrap_or(usize::MAX);

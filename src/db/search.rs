@@ -163,7 +163,8 @@ enum Selected<'a> {
     Columns(&'a str),
     /// The keys of the messages and their conversations.
     Keys((&'a str, &'a str)),
-    /// The same keys. The statement calls `verbatim_long` for contents that are too long for memory.
+    /// The keys of the messages and their conversations. The statement calls `verbatim_long` for contents
+    /// that are too long for memory.
     ShortKeys((&'a str, &'a str)),
 }
 

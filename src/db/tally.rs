@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row};
 use super::{Database, Error, functions, rows};
 use crate::model::Instant;
 
-/// The data of a message that counts need.
+/// The data of a message for counts.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageFacts<'a> {
     pub conversation: &'a str,

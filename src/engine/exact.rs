@@ -33,7 +33,7 @@ pub(crate) struct Searched {
 /// Function that makes an owned value from a hit with borrowed texts; `None` leaves the hit out.
 pub(crate) type Make<'a, T> = &'a (dyn Fn(SourceKind, Hit<'_>) -> Option<T> + Sync);
 
-/// Functions that say what is kept of the hits of a search.
+/// Functions that choose the data to keep of each hit.
 pub(crate) struct Render<'a, T> {
     pub(crate) make: Make<'a, T>,
     /// Function that returns whether the texts of a conversation are needed, as in [`Sink::reads`].

@@ -30,7 +30,7 @@ pub(crate) struct Choice {
     pub(crate) models: Vec<String>,
     /// The texts that every counted message matches, and the chosen roles and dates.
     pub(crate) request: Request,
-    /// The conversations that are counted at all.
+    /// The conversations whose messages are counted.
     pub(crate) ids: ChosenIds,
 }
 
@@ -174,7 +174,8 @@ impl<'a> ClassCounter<'a> {
         }
     }
 
-    /// Counts a message. Conversation and role are numbers; their names are asked for once.
+    /// Counts a message. The conversation and the role are given as numbers, with functions that return their
+    /// names. Each function is called once.
     #[inline]
     fn add<'n>(
         &mut self,

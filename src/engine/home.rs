@@ -151,8 +151,8 @@ fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
     })
 }
 
-/// Makes those entries of a folder private that `is_ours` accepts. If it accepts all of them, makes the
-/// folder private too and returns true.
+/// Makes the entries of a folder private that `is_ours` accepts. If it accepts all entries, makes the folder
+/// private too and returns true.
 fn tighten(folder: &Path, is_ours: impl Fn(&Path) -> bool) -> bool {
     let (mut any, mut all) = (false, true);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -45,7 +45,7 @@ pub(super) struct PairGroups {
 struct PairGroup {
     gram: u64,
     last_doc: Option<u32>,
-    /// The number of its documents, then the end of those that are in their place.
+    /// The number of the group's documents; while documents are placed, the end of the placed documents.
     end: u32,
 }
 
@@ -66,7 +66,7 @@ impl PairGroups {
         }
     }
 
-    /// Returns the slot of a gram, or the one where it belongs.
+    /// Returns the slot of a gram, or the free slot for it.
     #[inline]
     fn slot(&self, gram: u64) -> usize {
         let mut slot = hash(gram, self.table_bits);
@@ -104,9 +104,9 @@ impl PairGroups {
         number
     }
 
-    /// Writes pairs, which are in the order of their documents, by gram and removes them. For each gram,
-    /// writes the bytes that differ from the gram before, the number of its documents, and the distances
-    /// between them.
+    /// Writes the pairs, grouped by gram, and empties `pairs`, which must be in the order of the documents.
+    /// For each gram, writes the bytes that differ from the previous gram, the number of its documents, and
+    /// the distances between them.
     pub(super) fn encode(&mut self, pairs: &mut Vec<(u64, u32)>, out: &mut Vec<u8>) {
         if pairs.is_empty() {
             return;

@@ -390,9 +390,9 @@ fn rarest_lists(
 
 /// The result of looking up a query in the posting lists of a segment.
 enum Looked<'a> {
-    /// No message may match.
+    /// No message can match.
     Nothing,
-    /// Every message may match.
+    /// Every message is a candidate.
     Everything,
     Documents(DocTree<'a>),
 }

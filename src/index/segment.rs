@@ -109,8 +109,8 @@ pub(super) struct Segment {
     pub(super) store: DocStore,
     pub(super) postings: Postings,
     pub(super) signatures: Signatures,
-    /// The messages with one text that equals its loose form and in which folding changes only ASCII letters.
-    /// If such a message has a gram, its text has this gram.
+    /// The messages whose text equals its loose form, and in which folding changes only ASCII letters. If
+    /// such a message has a gram, its text contains this gram.
     pub(super) plain: DocBits,
     /// The packed grams that were common when the segment was built.
     pub(super) common: Vec<u64>,

@@ -215,7 +215,8 @@ fn accepts(headers: &HeaderMap, types: &[&str]) -> bool {
     entries.any(|entry| types.iter().any(|kind| entry.eq_ignore_ascii_case(kind)))
 }
 
-/// Removes what asks for messages before the answer: JSON that is no stream has no place for them.
+/// Removes the fields that request messages before the answer, because an answer in plain JSON cannot contain
+/// them.
 fn ask_for_no_messages(message: &mut Value) {
     if let Some(meta) = message.pointer_mut("/params/_meta").and_then(Value::as_object_mut) {
         meta.retain(|name, _| !ASK_FOR_MESSAGES.contains(&name.as_str()));

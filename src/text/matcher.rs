@@ -20,7 +20,7 @@ pub enum Matcher {
     Like(LikePattern),
     /// The text itself.
     Literal(LiteralPattern),
-    /// The text itself, with any accents and width.
+    /// The text, with any accents and in any character width.
     Loose(LoosePattern),
     /// The text as whole words.
     Word(WordPattern),

@@ -105,7 +105,8 @@ impl RunQuery {
         }
     }
 
-    /// Returns whether every text with these runs has `those` too; may miss some cases.
+    /// Returns whether every text that matches this query also matches `those`. May return false although it
+    /// is so.
     fn implies(&self, those: &RunQuery) -> bool {
         match (self, those) {
             (RunQuery::Run(this), RunQuery::Run(that)) => this.contains(that.as_str()),

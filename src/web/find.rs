@@ -34,7 +34,7 @@ pub(super) const GROUPS: usize = 20;
 /// The maximum number of shown messages of a conversation; the others are on the conversation's page.
 const MOST_LINES: usize = 8;
 
-/// The number of bytes after the first match that an excerpt may need.
+/// The maximum number of bytes after the first match that an excerpt shows.
 const MOST_AROUND: usize = 4 << 10;
 
 /// The maximum number of messages of a conversation to read, including messages with the same text.

@@ -54,7 +54,8 @@ const LEAST_SPEED: u64 = 100_000;
 /// The bytes of the first read of a file; the next reads double while matching is fast.
 const FIRST_READ: usize = 4 << 10;
 
-/// The time limit for a fast match. A fast match adds no slow time, and the next read is twice as long.
+/// The longest time of a fast match. Only the time above this counts as slow, and after a fast match the next
+/// read is twice as long.
 const FAST: Duration = Duration::from_millis(2);
 
 /// Returns the first matching lines.
@@ -273,7 +274,7 @@ struct StoppableFile<'a> {
     search: &'a Search<'a>,
     /// The bytes of the last read, and the time at which the read ended.
     last: Option<(usize, Instant)>,
-    /// The most bytes of the next read. The searcher matches the whole lines of each read.
+    /// The maximum number of bytes of the next read.
     size: usize,
 }
 

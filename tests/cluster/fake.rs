@@ -1,5 +1,5 @@
-//! Answers of a cluster that real nodes do not give when one wants them: refused passwords, busy nodes,
-//! lost shards. The server here says what each test tells it to.
+//! Answers that real nodes give only by chance: refused passwords, busy nodes, lost shards. Each test tells
+//! the server in this file what to answer.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -24,10 +24,10 @@ use crate::{
     program::Place,
 };
 
-/// What the server answers to a method with a path and a body: a status and a text.
+/// Function that gets a method, a path and a body, and returns the status and the text of the answer.
 type Answers = dyn Fn(&str, &str, &str) -> (u16, String) + Send + Sync;
 
-/// A server; returns its address and the headers of what it was asked.
+/// Starts a server; returns its address, and the headers of the requests that it gets.
 fn serve(answers: Box<Answers>) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("an address").port();
@@ -72,13 +72,13 @@ pub(crate) fn next_request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>
     Some((head, body))
 }
 
-/// What a cluster says of an index of ours.
+/// The cluster's description of an index that we made.
 fn mapping() -> String {
     let meta = json!({ "verbatim": { "format": 5, "import": "i", "base": "" } });
     json!({ "chats-v000001-00000000": { "mappings": { "_meta": meta } } }).to_string()
 }
 
-/// Asks for the messages with a text; returns the ids, or the error.
+/// Searches for a text; returns the ids of the messages, or the error.
 fn search(address: &str, login: Option<&str>) -> Result<Vec<String>, String> {
     let engine = Engine::new(Config {
         db: Some(PathBuf::from(address).into()),
@@ -318,7 +318,7 @@ fn the_status_says_how_many_conversations_of_a_cluster_are_excluded() {
     assert!(!text.contains("not found"), "{text}");
 }
 
-/// The list of conversations is in memory, so it is bounded.
+/// The list of conversations is kept in memory, so its length is limited.
 #[test]
 fn an_index_of_too_many_conversations_is_an_error_that_says_what_to_do() {
     let page = {

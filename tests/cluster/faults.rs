@@ -59,7 +59,7 @@ fn killed_nodes_lose_nothing() {
     let (first, second) = (database("thing"), database("other"));
     import(nodes, &first.path(), &index);
     nodes.wait("wait_for_status=green");
-    // The node is killed during a search; then a search runs without the node.
+    // Kills the node during a search, and then searches without the node.
     thread::scope(|scope| {
         scope.spawn(|| nodes.kill(2));
         for _ in 0..20 {
@@ -88,10 +88,10 @@ fn killed_nodes_lose_nothing() {
 /// How often a node is killed at a random request of each command.
 const MOMENTS: usize = 3;
 
-/// What may not be seen in half.
+/// A command whose effect must be seen completely or not at all.
 struct Change {
     words: &'static [&'static str],
-    /// How many messages are there before and after.
+    /// The numbers of messages before and after the command.
     states: [usize; 2],
 }
 
@@ -103,8 +103,8 @@ const FORGET: Change = Change {
 const REINDEX: Change =
     Change { words: &["reindex", "--full"], states: [CONVERSATIONS * TURNS; 2] };
 
-/// Runs a command and kills a node at a moment. Searches meanwhile find all of one state, or fail. After
-/// an error the next call succeeds. Returns how many requests there were.
+/// Runs a command, and kills a node at a given request. Meanwhile, searches must find all messages of one
+/// state, or fail. After an error, the next call must succeed. Returns the number of requests.
 #[track_caller]
 fn check(nodes: &'static Nodes, change: &Change, moment: &Moment) -> usize {
     let scene = Scene::of(nodes, None);
@@ -181,7 +181,7 @@ fn the_alias_moves_or_stays() {
     let Some(nodes) = nodes().filter(|nodes| nodes.is_ours()) else { return };
     let _killing = Killing::begin();
     for (change, is_after) in [(&FORGET, true), (&FORGET, false), (&REINDEX, true)] {
-        // The node that is asked.
+        // The search goes to this node.
         check(nodes, change, &Moment { number: 1, path: "/_aliases", node: 0, is_after });
     }
 }

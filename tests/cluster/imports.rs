@@ -1,4 +1,5 @@
-//! Imports into a cluster: seen whole or not at all, merged as those of a file are.
+//! Imports into a cluster. A search sees all of an import or nothing of it. Imports are merged as in a
+//! database.
 
 use std::{
     cell::Cell,
@@ -113,7 +114,7 @@ fn an_import_is_seen_whole_or_not_at_all() {
     });
     let found = texts(&*reader(scene.nodes, &scene.index), "state3");
     assert_eq!(found.len(), MESSAGES);
-    // Only the index in use and the one before are kept.
+    // Only the current index and the previous index are kept.
     let kept = scene.nodes.ask("GET", &format!("{}-v*/_mapping", scene.index), None);
     assert_eq!(kept.expect("indexes").as_object().map(serde_json::Map::len), Some(2));
 }
@@ -216,7 +217,7 @@ fn a_full_disk_is_said_at_once_and_leaves_nothing_behind() {
     assert_eq!(texts(&*reader(scene.nodes, &scene.index), "blue").len(), 6);
 }
 
-/// Conversations of the import that is killed, and messages of each.
+/// The number of conversations in the import that is killed, and of messages in each conversation.
 const CONVERSATIONS: u64 = 300;
 const MESSAGES_OF_EACH: u64 = 50;
 

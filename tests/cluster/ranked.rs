@@ -18,7 +18,7 @@ use crate::{
 const CONVERSATIONS: usize = 30;
 const TURNS: usize = 20;
 
-/// What the conversations are about, with words that their messages have.
+/// The topics of the conversations, with words for their messages.
 const TOPICS: [(&str, &str); 6] = [
     ("Sailing to the islands", "boat harbour sail anchor wind island captain rope mast deck"),
     ("A sourdough that rises", "bread flour oven dough crust yeast salt bake loaf kitchen"),
@@ -34,7 +34,7 @@ const TOPICS: [(&str, &str); 6] = [
     ("Training for a marathon", "running shoes knee pace interval rest stretch race coach breath"),
 ];
 
-/// The people who write in a part of the conversations, and address each other.
+/// The people in some of the conversations. They address each other by name.
 const PEOPLE: [&str; 2] = ["Melanie", "Caroline"];
 
 /// Makes a database of conversations about topics, some of them without a title, some of them between
@@ -105,7 +105,7 @@ fn assert_alike(local: &[(String, f64)], here: &[(String, f64)], tolerance: f64,
     };
     let last = local.last().map_or(0.0, |(_, score)| *score);
     for (id, expected) in local {
-        // Messages at the end may change places with messages of nearly the same score.
+        // At the end of a ranking, messages with nearly the same score may be in another order.
         let found = score(here, id).unwrap_or(last);
         assert!((found - expected).abs() <= tolerance, "{what}: {id}: {expected} and {found}");
     }

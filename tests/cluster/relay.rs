@@ -13,19 +13,19 @@ use std::{
 
 use crate::{fake::next_request, nodes::Nodes};
 
-/// When a node is killed.
+/// The moment at which a node is killed.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
-    /// Which of the requests whose method and path have a text, from 1.
+    /// The number of the request, from 1. Only requests whose method and path contain the text count.
     pub(crate) number: usize,
     pub(crate) path: &'static str,
     /// The node that is killed.
     pub(crate) node: usize,
-    /// Whether the request arrives before, so that only its answer is lost.
+    /// Whether the request reaches the node before the node is killed, so that only the answer is lost.
     pub(crate) is_after: bool,
 }
 
-/// A relay for each node. They pass on requests and answers until the moment.
+/// One relay for each node. The relays pass on requests and answers until the moment.
 pub(crate) struct Relays {
     ports: Vec<u16>,
     state: Arc<State>,

@@ -76,7 +76,7 @@ impl Proxy {
         Proxy { port, ca, other_ca, folder }
     }
 
-    /// Runs the program on an index; returns whether it did well, and all that it said.
+    /// Runs the program on an index; returns whether it succeeded, and its output and errors.
     fn run(&self, words: &[&str], index: &str, environment: &[(&str, &str)]) -> (bool, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_verbatim"))
             .env_clear()

@@ -1,4 +1,4 @@
-//! What the command line does with an index beside searching: writes it anew, forgets, lists, counts.
+//! Commands on an index in a cluster, other than searches: reindexing, forgetting, listing, counting.
 
 use std::{
     path::{Path, PathBuf},
@@ -34,7 +34,7 @@ impl Scene {
         Some(Scene::of(nodes()?, Some(AllNodes::enter())))
     }
 
-    /// Makes a scene. A test that kills nodes does not enter.
+    /// Makes the index. No other test may kill nodes until the scene is dropped.
     pub(crate) fn of(nodes: &'static Nodes, all: Option<AllNodes>) -> Scene {
         let folder = tempfile::tempdir().expect("a folder");
         let scene = Scene { nodes, folder, index: new_name(), _all: all };
@@ -131,7 +131,7 @@ fn an_index_is_written_anew_without_a_gap() {
     });
     assert_ne!(scene.generations(&scene.index), before);
     assert_eq!(scene.count("wallaby7"), TURNS);
-    // What was imported is known as before.
+    // Another import recognises what was imported before.
     let rebuilt = scene.generations(&scene.index);
     import(scene.nodes, &scene.database(), &scene.index);
     assert_eq!(scene.generations(&scene.index), rebuilt);
@@ -174,7 +174,7 @@ fn a_forgotten_conversation_is_gone_for_good() {
     assert_eq!(scene.count("wallaby3"), TURNS);
 }
 
-/// Whatever reads answers as it does for the database that was imported.
+/// Every command that reads gives the same output as for the imported database.
 #[test]
 fn commands_print_what_they_print_for_a_file() {
     let Some(scene) = Scene::new() else { return };

@@ -1,5 +1,5 @@
-//! Imports while questions are asked: every answer is of one state, and of no older one than the last
-//! import that had ended before the question.
+//! Questions during imports. Each answer shows one state, and no state from before the last import that ended
+//! before the question.
 
 use std::{
     collections::BTreeSet,
@@ -20,7 +20,7 @@ use crate::{
     reader,
 };
 
-/// How many imports there are. Each adds a message and rewrites all.
+/// The number of imports. Each import adds a message, and changes every other message.
 const IMPORTS: i64 = 5;
 
 /// How many messages state 0 has.
@@ -44,7 +44,7 @@ fn database(folder: &Path, state: i64) -> PathBuf {
     path
 }
 
-/// Returns the state that messages are of. They must all be of the same one, and be all of it.
+/// Returns the state that the messages belong to. The messages must be exactly the messages of one state.
 #[track_caller]
 fn state_of(hits: Vec<Hit<'_>>) -> i64 {
     let texts: BTreeSet<&str> = hits.iter().map(|hit| &*hit.content).collect();
@@ -58,7 +58,7 @@ fn state_of(hits: Vec<Hit<'_>>) -> i64 {
     state
 }
 
-/// Asks a question of each kind with one reader; returns the state that all answers are of.
+/// Asks one reader a question of each kind; returns the state that all answers show.
 #[track_caller]
 fn asked(reader: &dyn Reader) -> i64 {
     let request = Request { text: "thing".to_owned(), ..Request::default() };
@@ -106,8 +106,8 @@ fn answers_are_of_one_state_while_imports_are_written() {
     nodes.remove(&index);
 }
 
-/// A reader answers the state that it was opened on, also after an import; one that is opened then
-/// answers the new state.
+/// After an import, an open reader still answers from its old state, and a new reader answers from the new
+/// state.
 #[test]
 fn an_open_reader_answers_one_state() {
     let Some(nodes) = nodes() else { return };

@@ -39,7 +39,7 @@ fn counted(oracle: &Oracle, scope: &Scope) -> Counts {
     counts
 }
 
-/// Asks every reader; all must count what SQLite does. Returns the counts of the whole source.
+/// Asks every reader. Each must return SQLite's counts. Returns the counts of the whole source.
 #[track_caller]
 fn agree(database: &Database, scopes: &[Scope]) -> Counts {
     let oracle = Oracle::of(database);

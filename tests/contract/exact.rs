@@ -28,7 +28,7 @@ proptest! {
     }
 }
 
-/// Asks every reader; all must answer as SQLite does. Returns the numbers of hits.
+/// Asks every reader. Each must answer as SQLite does. Returns the numbers of hits.
 #[track_caller]
 fn agree(database: &Database, requests: &[Request]) -> Vec<usize> {
     let oracle = Oracle::of(database);

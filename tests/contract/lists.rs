@@ -41,7 +41,7 @@ fn listed(listing: &dyn Listing, kind: SourceKind) -> Vec<Listed> {
         .collect()
 }
 
-/// Asks every reader; all must list what SQLite does. Returns the ids.
+/// Asks every reader. Each must return SQLite's list. Returns the ids.
 #[track_caller]
 fn agree(database: &Database, scopes: &[Scope]) -> Vec<Vec<String>> {
     let oracle = Oracle::of(database);
@@ -105,7 +105,7 @@ fn latest_activity_first_then_by_id_and_without_times_last() {
         message(2, "user", 12),
         message(3, "assistant", 9),
         message(3, "user", 8),
-        // The conversation of this one is missing.
+        // The conversation of this message is missing.
         message(5, "tool", 12),
     ];
     let titles = ["Blue".into(), Cell::Null, "".into(), "Red".into(), "Green".into()];

@@ -89,7 +89,7 @@ fn a_sink_that_breaks_off_gets_no_more() {
             assert!(sink.held.is_empty(), "{name} left {} hits unconfirmed", sink.held.len());
             assert!(sink.shown.len() >= wanted.min(MESSAGES), "{name}: {}", sink.shown.len());
             assert_eq!(sink.shown, expected[..sink.shown.len()], "{name}");
-            // A reader may hand over some hits at once, but not all of them.
+            // A reader may pass on some hits before the next confirmation, but not all hits.
             assert!(wanted > 700 || sink.taken < MESSAGES, "{name} took {}", sink.taken);
         }
     }

@@ -30,7 +30,7 @@ pub(crate) trait Subject: Sync {
     /// Returns a reader of the state that the database is in now.
     fn open(&self, database: &Database) -> Arc<dyn Reader>;
 
-    /// Opens a reader as [`Subject::open`] does, after everything that ranking needs has been made.
+    /// Makes everything that ranking needs, and opens a reader as [`Subject::open`] does.
     fn open_to_rank(&self, database: &Database) -> Arc<dyn Reader> {
         self.open(database)
     }

@@ -1,4 +1,4 @@
-//! Another program writes to the database: every answer is of one state.
+//! Another program writes to the database. Every answer shows one state.
 
 use std::{
     collections::BTreeSet,
@@ -20,10 +20,10 @@ use crate::{
     subjects,
 };
 
-/// How many transactions are written. The states are numbered from 0.
+/// The number of transactions. States are numbered from 0.
 const TRANSACTIONS: i64 = 60;
 
-/// How many messages state 0 has; each transaction adds one and rewrites all.
+/// The number of messages in state 0. Each transaction adds one message, and changes every other message.
 const MESSAGES: i64 = 40;
 
 /// Writes a state: all messages, titles and times name it.
@@ -105,8 +105,8 @@ fn counted(reader: &dyn Reader) -> i64 {
     state
 }
 
-/// Runs `ask` while another thread writes and a third one indexes. `ask` returns the state that its
-/// answer is of; the database was in it at some time during the question.
+/// Runs `ask` while a second thread writes and a third thread indexes. `ask` returns the state of its answer,
+/// which must be a state of the database during the question.
 fn while_written(journal: &str, ask: impl Fn(&Engine, &Source) -> i64) {
     let database = database(journal);
     let (engine, source) = (database.engine(), database.source());

@@ -335,7 +335,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
 proptest! {
     #![proptest_config(config(24))]
 
-    /// However a transcript grows, the store holds what one reading gives.
+    /// A transcript that grows in any steps gives the same store as a transcript that is read at once.
     #[test]
     fn grown_in_any_pieces(sample in 0..6_usize, cuts in prop::collection::vec(0.0..1.0_f64, 1..4), rest in 0..4_u8) {
         let (name, mut content) = samples().swap_remove(sample);
@@ -449,7 +449,7 @@ fn what_cannot_be_read_is_in_the_status() {
     assert!(status.contains("d/d: folders that deep in others are not read\n"), "{status}");
     let doctor = run(&home, &["doctor"]);
     assert!(doctor.contains("2 lines in 1 file cannot be read"), "{doctor}");
-    // What is said goes with the file.
+    // If a file is deleted, its messages are deleted too.
     fs::remove_file(home.path("c.jsonl")).unwrap();
     fs::remove_dir_all(home.path("d")).unwrap();
     home.write("a.jsonl", line(1, "user", "before"));
@@ -556,7 +556,7 @@ fn repeated_lines_are_told_once() {
     let resumed = begun.clone() + &line(3, "user", "and on");
     home.write("new.jsonl", resumed.replace("\"session\"", "\"session-2\""));
     home.sync();
-    // The same lines twice in one file.
+    // One file has the same lines twice.
     home.append("old.jsonl", &begun);
     home.sync();
     assert_eq!(home.found("the beginning").len(), 1);

@@ -22,7 +22,7 @@ pub(crate) fn folder() -> TempDir {
     tempfile::tempdir().expect("temporary folders can be made")
 }
 
-/// Creates a database of one conversation with these messages, one second apart.
+/// Creates a database of one conversation. Its messages are one second apart.
 pub(crate) fn database(path: &Path, texts: &[&str]) -> Connection {
     let connection = Connection::open(path).expect("a database can be made");
     connection.execute_batch(SCHEMA).expect("the schema is sound");

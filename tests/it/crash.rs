@@ -75,7 +75,7 @@ pub(crate) fn reindex(place: &Place, full: bool) -> Reindexed {
     let options = Reindex { resources: RESOURCES, full };
     let engine = place.engine();
     let done = engine.upkeep().reindex(options, &Stop::never(), &mut |_| {});
-    // The command does the same.
+    // The command answers the same.
     for source in engine.sources() {
         let made = engine.upkeep().enrich(&source, RESOURCES, &Stop::never(), &mut |_, _| {});
         made.expect("words and vectors can be made");
@@ -136,8 +136,8 @@ pub(crate) fn shape(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Runs a command and kills it at each failpoint in turn; `prepare` makes everything anew each
-/// time, `check` sees what is left. Returns the places where it was killed.
+/// Runs a command once for each failpoint, and kills it there. `prepare` makes everything anew for each run,
+/// and `check` examines what the killed command left. Returns the failpoints.
 fn at_each_step(
     prepare: &dyn Fn(&Place),
     command: &dyn Fn(&Place) -> Command,

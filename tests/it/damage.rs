@@ -18,7 +18,7 @@ use crate::{
     program::{Place, Server},
 };
 
-/// A generator of numbers, the same ones each time.
+/// A generator of random numbers that are the same in each run.
 struct Random(u64);
 
 impl Random {
@@ -43,7 +43,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Whether exact search reads a file; the others hold what ranked search needs, and notes.
+/// Returns whether exact search reads a file. The other files are for ranked search, or are notes.
 fn is_of_exact_search(path: &Path, index: &Path) -> bool {
     let names = path.strip_prefix(index).expect("a file of the index").iter();
     let others = ["words", "vectors", "summaries", "last"];

@@ -69,7 +69,7 @@ fn chatgpt(messages: &[Value]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Lines of a Claude Code session, from values without what all of them have.
+/// Returns the lines of a Claude Code session. Adds the fields that all records have to the given values.
 fn session(records: &[Value]) -> String {
     let mut lines = String::new();
     for (at, record) in records.iter().enumerate() {
@@ -310,7 +310,7 @@ fn typed_words_of_codex_stay() {
     assert_eq!(transcript(&rollout(&pairs)), expected);
     let pairs: Vec<_> = typed.iter().flat_map(|text| [user_item(text), user_event(text)]).collect();
     assert_eq!(transcript(&rollout(&pairs)), expected);
-    // What the program adds is an item without an event.
+    // A text that the agent adds is an item without an event.
     let injected =
         user_item("# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nA\n</INSTRUCTIONS>");
     assert_eq!(transcript(&rollout(&[injected, user_event("go")])), ["user: go"]);

@@ -40,7 +40,7 @@ pub(crate) const WRITER: &str = "hammer::writer";
 
 /// The number of the current state, shared between processes.
 pub(crate) struct States {
-    /// Two numbers: the state last begun, and the one last finished.
+    /// Two numbers: the last state that was begun, and the last state that was finished.
     file: File,
 }
 

@@ -58,8 +58,8 @@ fn contents_of(answer: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Asks one question after the other until there are enough answers. Each of them starts a server
-/// `again` where there is none; that one may be killed before it answers.
+/// Asks one question after the other until there are enough answers. If no server runs, `again` starts one.
+/// The server may be killed before it answers.
 fn ask<S>(
     run: &HavocRun<'_>,
     first: u64,

@@ -85,7 +85,7 @@ fn a_thousand_silent_connections_keep_nobody_out() {
     eprintln!("{grown} KiB more with {CONNECTIONS} connections, of which {open} stayed open");
 }
 
-/// The form for the token is open to everybody, and so is its time.
+/// Everybody may send the form for the token. Many slow forms must not keep other clients from being served.
 #[test]
 fn slow_forms_keep_nobody_out() {
     allow_files();

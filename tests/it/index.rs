@@ -255,7 +255,7 @@ impl Pair {
         reindex(&self.with, false)
     }
 
-    /// Asks both engines; panics where they differ. Returns how the first one answered.
+    /// Asks both engines, and panics if their answers differ. Returns the plan of the first engine.
     pub(crate) fn compare(&self, request: &Request) -> SearchPlan {
         let (found, answered) = ask(&self.with, request);
         let (expected, by_like) = ask(&self.without, request);

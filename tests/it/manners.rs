@@ -369,8 +369,8 @@ fn long_work_gives_signs_of_life() {
     });
 }
 
-/// About how many tokens a model makes of a text: at most one for every 3.5 characters of ASCII, and one
-/// for every three bytes of other scripts.
+/// Returns the approximate number of tokens of a text for a model: at most one for every 3.5 ASCII
+/// characters, and one for every three bytes of other scripts.
 fn tokens(text: &str) -> usize {
     let ascii = text.bytes().filter(u8::is_ascii).count();
     (ascii * 2).div_ceil(7) + (text.len() - ascii).div_ceil(3)

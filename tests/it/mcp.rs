@@ -223,7 +223,7 @@ fn answers_that_are_due_come_after_the_end_of_input() {
     let home = folder();
     let path = home.path().join("a.db");
     drop(database(&path, &["red"]));
-    // A message of the log comes before the answer, if there is still somebody who sends it.
+    // If the server is still running, a log message arrives before the answer.
     for level in ["error", "debug"] {
         let mut server = Raw::start(&mut program(&path));
         server.initialize();
@@ -341,7 +341,7 @@ fn batches_of_the_revision_that_has_them() {
     let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
     assert_eq!(ids, [&json!("71"), &json!(71), &json!(72)]);
     assert!(text(&answers[2]).ends_with("\nred"), "{answers:?}");
-    // Invalid elements are answered each, beside the valid ones.
+    // Each invalid element of a batch gets an answer of its own, and so does each valid element.
     let answers = ask(
         json!([5, {"jsonrpc": "2.0", "id": 6}, [ping(json!(1))], ping(json!(7)), ping(json!(7)),
         {"jsonrpc": "2.0", "id": 8, "method": "colours/list"}]),
@@ -359,7 +359,7 @@ fn batches_of_the_revision_that_has_them() {
         assert!(outcomes.contains(&expected), "{expected:?}: {outcomes:?}");
     }
     assert_eq!(ask(json!([1, 2])).len(), 2);
-    // Without requests there is nothing to answer; the next answer is the next request's.
+    // A batch without requests gets no answer, so the next answer is for the next request.
     server.send(json!([note, note]).to_string().as_bytes());
     let empty = server.ask(&json!([]));
     assert_eq!((&empty["id"], &empty["error"]["code"]), (&Value::Null, &json!(-32600)));

@@ -14,7 +14,7 @@ use rusqlite::Connection;
 
 use crate::corpus::{database, folder};
 
-/// What an index build takes beside the memory that it was given, in bytes.
+/// The maximum number of bytes that an index build takes in addition to `--memory`.
 const BESIDE: u64 = 128 << 20;
 
 /// Texts of different kinds: prose, one sentence again and again, a pasted picture, and a script
@@ -99,7 +99,8 @@ fn a_long_message_takes_no_more_memory_than_a_build_may_have() {
     holds("base64", 6_000_000, true, 16 << 20);
 }
 
-/// The length of a message that is too long for memory without an index, and what a command may take then.
+/// The length of a message that is too long to be read into memory, and the maximum memory of a command that
+/// finds it without an index.
 const TOO_LONG: usize = 60 << 20;
 const WITHOUT_INDEX: u64 = 40 << 20;
 
@@ -167,7 +168,7 @@ fn a_server_with_little_address_space_indexes_a_long_message() {
     server_indexes("repeated", 8_000_000);
 }
 
-/// Takes a minute.
+/// This test takes a minute.
 #[test]
 #[ignore = "takes a minute"]
 fn a_server_with_little_address_space_indexes_a_very_long_message() {

@@ -18,7 +18,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the usual paths in a folder; creates nothing.
+    /// Returns the paths of a database, a home and an index in a folder. Creates nothing.
     pub(crate) fn in_folder(folder: &Path) -> Place {
         Place {
             db: folder.join("chats.db"),

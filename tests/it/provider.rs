@@ -177,7 +177,7 @@ fn inputs(body: &Value) -> Vec<String> {
     inputs.iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-/// How often each letter, of some, is in a text; not one long.
+/// The vector of a text: the number of times that each of some letters occurs. Its length is not 1.
 fn vector(text: &str, numbers: usize) -> Vec<f32> {
     let count = |at: usize| text.chars().filter(|c| *c as usize % numbers == at).count() as f32;
     (0..numbers).map(count).collect()
@@ -491,7 +491,7 @@ fn what_no_message_has_any_more_is_forgotten() {
 
 const CONVERSATIONS: u32 = 200;
 
-/// Makes an export of many conversations, in a home that a server makes the vectors of.
+/// Makes an export of many conversations, in a home whose vectors come from a server.
 fn home_with_conversations(server: &Server) -> (TempDir, Connection, Config) {
     let home = folder();
     fs::create_dir(home.path().join("db")).unwrap();

@@ -61,7 +61,7 @@ fn apply(connection: &Connection, changes: &[Change], round: usize) {
     let on = |at: &Index, sql: &str, value: &dyn rusqlite::ToSql| {
         let keys = keys();
         if !keys.is_empty() {
-            // A key that is taken already stays with who has it.
+            // A message whose key is already used by another message is left out.
             let _ = connection.execute(sql, params![at.get(&keys), value]);
         }
     };
@@ -256,7 +256,7 @@ fn segments_grow_as_the_logarithm_of_what_is_added() {
         assert!(pair.segments() <= 7, "{} segments after {number}", pair.segments());
     }
     pair.compare(&Request { text: "one more".into(), ..Request::default() });
-    // Everything that no generation uses is gone.
+    // Files that no snapshot uses are removed.
     let entries = std::fs::read_dir(pair.index_dir()).expect("a folder").count();
     assert_eq!(entries, pair.segments() + 4, "the segments, one snapshot, current, lock, last");
 }

@@ -25,7 +25,7 @@ const MOST: usize = 8_000;
 /// segments for each index, and two indexes while one replaces the other.
 const SPREAD: u64 = 40;
 
-/// KiB that the first whole build in a server may add for good, whenever it comes: the allocator keeps the
+/// The first complete build in a server may increase its memory by this many KiB: the allocator keeps the
 /// memory in which the tables of packed texts were made.
 const STEP: u64 = 24 << 10;
 
@@ -207,7 +207,7 @@ fn servers_hold_no_more_in_the_end() {
         .collect();
     let begun = Instant::now();
     let (mut questions, mut changes) = (0_u64, 0_u64);
-    // For each server its memory and files, once a second.
+    // The memory and the open files of each server, measured once a second.
     let mut samples: Vec<Vec<(u64, usize)>> = vec![Vec::new(); servers.len()];
     let mut changed = Instant::now();
     let mut pause = Duration::ZERO;

@@ -38,7 +38,7 @@ fn the_status_of_what_is_searched() {
     drop(database(&home.join("db/old.db"), &["grey"]));
     std::thread::sleep(std::time::Duration::from_millis(20));
     let connection = database(&home.join("db/a.db"), &["red", "green"]);
-    // It is in no list either.
+    // It is not in any list either.
     let empty = "INSERT INTO conversations VALUES ('empty', '1', '1', 'Without messages')";
     connection.execute(empty, []).unwrap();
     let (text, json) = status(home, &[]);

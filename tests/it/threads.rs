@@ -523,7 +523,7 @@ fn a_saved_summary_is_whole_and_no_turn() {
                 (&json!(summary), &json!(summary))
             );
             assert_eq!(first["turns"].as_array().unwrap().len(), 2, "{first}");
-            // The meaning of a turn may be close to anything, but the summary is none of them.
+            // Any turn may be similar in meaning, but the summary is not a turn.
             for turn in first["matchedTurns"].as_array().into_iter().flatten() {
                 let content = text(&turn["content"]);
                 assert!(["Shall we?", "So be it."].contains(&content), "{mode} {word}: {content}");
@@ -532,7 +532,7 @@ fn a_saved_summary_is_whole_and_no_turn() {
                 assert!(first["score"].as_f64().unwrap() < 0.2, "{}", first["score"]);
             }
         }
-        // `read` shows it as what it is.
+        // `read` names it as a summary.
         let read = tools::read::TOOL;
         let whole = call_with(&engine, read, &Options::default(), &json!({"path": "k"})).text;
         assert!(whole.contains("\n**Summary:**\n> - decision 0, é"), "{whole}");

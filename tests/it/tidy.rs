@@ -87,10 +87,10 @@ const KNOWN_WIDE_FUNCTIONS: &[&str] = &[];
 /// Constants that are tuples, whose parts have no names.
 const KNOWN_TUPLES: &[&str] = &[];
 
-/// Types of which every room or command has its own.
+/// Type names that every room or command may use for a type of its own.
 const KNOWN_TYPES: &[&str] = &["Args", "Error"];
 
-/// Constants of which every table, every entry of a table, or every kind of file has its own.
+/// Names of constants that every table, every entry of a table, or every kind of file may define for itself.
 const KNOWN_CONSTANTS: &[&str] = &["ALL", "FORMAT", "SOURCE_FORMAT", "TOOL"];
 
 /// Compares the places that break a rule with the list of known exceptions.

@@ -275,7 +275,7 @@ fn words_and_vectors_that_an_index_lacks_are_made() {
     before.upkeep().reindex(options, &Stop::never(), &mut |_| {}).unwrap();
     let home = Home::with(folder, config);
     home.until("they were not made", || home.log().contains("words of 2 and vectors of 2"));
-    // And of what is added later.
+    // Folders that are made later are watched too.
     add(&Connection::open(home.db().join("a.db")).unwrap(), "blue");
     home.until("they were not made", || home.log().matches("words of").count() == 2);
     home.answers(&["red", "green", "blue"]);
@@ -374,7 +374,7 @@ impl Running {
     fn exchange(&mut self, message: &Value) -> Value {
         writeln!(self.0.stdin.as_mut().unwrap(), "{message}").unwrap();
         loop {
-            // A byte at a time: the bytes after the line belong to the next read.
+            // Reads one byte at a time, because the bytes after the line break belong to the next read.
             let mut line = Vec::new();
             let output = self.0.stdout.as_mut().unwrap();
             let mut byte = [0];
@@ -470,7 +470,7 @@ fn the_lock_of_a_killed_process_holds_nobody_up() {
             thread::sleep(Duration::from_millis(5));
         }
         thread::sleep(Duration::from_millis(pause));
-        // Killed on drop.
+        // A process that is killed when dropped.
         drop(builder);
     }
     let _next = Running::start(&mut program(&["watch"], home));

@@ -89,7 +89,7 @@ impl User {
     }
 }
 
-/// Returns what was read; `None` if a server that tidies up meanwhile has removed it.
+/// Returns what was read; `None` if a server removed the file meanwhile.
 fn unless_gone<T>(read: io::Result<T>) -> Option<T> {
     match read {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -178,7 +178,7 @@ fn excluded_projects_and_folders_are_in_no_answer() {
     assert!(status.contains(expected), "{status}");
     let doctor = user.run(&["doctor"]).1;
     assert!(doctor.contains("exclude: SECR*, /home/ann/private; in no answer: 2 conv"), "{doctor}");
-    // What is written to them later stays out as well, and comes when it is no longer excluded.
+    // Later messages are left out too. They are found when the conversation is no longer excluded.
     user.transcript("s1", "/home/ann/secret", &["apple secret", "apple secret two"]);
     user.transcript("s4", "/home/ann/secret", &["apple secret four"]);
     assert_eq!(user.found("apple"), 1);

@@ -203,7 +203,7 @@ fn what_lies_where_no_conversation_is_looked_for() {
     ));
     assert!(text.contains(&home.path().display().to_string()), "{text}");
     assert!(text.contains("; looked for conversations/DATE/NNN-slug"), "{text}");
-    // Where there are conversations, nothing but the contract's line, whatever the filters.
+    // If there are conversations, the answer is only the contract's line, with any filters.
     let home = workspace(DAYS);
     for filter in
         [json!({"type": "none"}), json!({"date_range": "1999"}), json!({"date_range": "1999-01"})]
@@ -317,7 +317,7 @@ fn expressions_as_ripgrep_reads_them() {
 
 #[test]
 fn no_expression_costs_much() {
-    // Bits at random, so that a slow expression meets new states all the time.
+    // Random bits, so that a slow expression reaches new states all the time.
     let mut random = 1_u32;
     let mut bit = || {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -350,7 +350,7 @@ fn no_expression_costs_much() {
     }
 }
 
-/// Names of files may control the terminal that the log of the server is shown in.
+/// File names can contain control characters for the terminal that shows the server's log.
 #[cfg(unix)]
 #[test]
 fn the_log_of_the_server_does_not_control_a_terminal() {

@@ -63,7 +63,7 @@ pub enum Error {
     OutOfDate {
         /// The id that the caller gave.
         id: String,
-        /// The id of the thread that has continued.
+        /// The id of the thread, with which a caller can resume it.
         thread: String,
     },
     /// The file is not a database of threads.

@@ -133,7 +133,7 @@ fn requests(concept: &str) -> Vec<Request> {
     let request = |text: &str| Request {
         text: text.to_owned(),
         matching: Matching::Literal,
-        // Quoted phrases are folded, and so have no accents.
+        // Quoted phrases are folded, so they have no accents.
         ignore_accents: query.is_all_quoted,
         ..Request::default()
     };

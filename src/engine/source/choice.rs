@@ -84,8 +84,8 @@ impl Source {
         ClusterReader::new(Arc::clone(cluster), self.model())
     }
 
-    /// Gives the messages whose text matches a request to `add`, as [`Snapshot::aggregate_texts`] says, those
-    /// that answers leave out too; `None` if the index cannot answer.
+    /// Passes each message whose text matches a request to `add`, as [`Snapshot::aggregate_texts`] does,
+    /// including messages that answers leave out. Returns `None` if the index cannot answer.
     pub(crate) fn aggregate_texts<T: Send>(
         &self,
         request: &Request,

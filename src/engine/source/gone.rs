@@ -11,8 +11,7 @@ use crate::{
 };
 
 impl Source {
-    /// Returns those of the given messages of a snapshot that were deleted from the database or changed
-    /// in it.
+    /// Returns the given messages of a snapshot that were changed in the database or deleted from it since.
     pub(crate) fn gone(
         &self,
         snapshot: &Snapshot,

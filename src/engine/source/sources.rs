@@ -242,7 +242,7 @@ impl Sources {
         Ok((done, notes))
     }
 
-    /// Returns the sources of some kinds that can be read, and what is to be said of the others.
+    /// Returns the sources of some kinds that can be read, and notes about the others.
     pub(crate) fn readable(
         &self,
         kinds: &[SourceKind],
@@ -251,7 +251,7 @@ impl Sources {
         self.each(kinds, |source| source.check(stop).map(|()| source))
     }
 
-    /// Returns what is to be said of sources that cannot be read.
+    /// Returns notes about the sources that cannot be read.
     pub(crate) fn problems(&self, stop: &Stop) -> Vec<Note> {
         let of_kind = |kind| match self.readable(&[kind], stop) {
             Ok((_, notes)) => notes,
@@ -532,7 +532,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// Returns whether kinds of sources have only one of those that may have the same conversations.
+/// Returns whether the kinds name only one of the sources that may have the same conversations.
 fn is_alone(kinds: &[SourceKind]) -> bool {
     let has_both = kinds.contains(&SourceKind::Export) && kinds.contains(&SourceKind::Archive);
     !kinds.is_empty() && !has_both

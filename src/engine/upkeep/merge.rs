@@ -19,8 +19,8 @@ const DUE: f64 = 0.1;
 /// Share of unmerged or deleted messages above which a merge does not stop for writes to the database.
 const OVERDUE: f64 = 0.3;
 
-/// Returns whether the index of a source is current, and so many messages are in later segments or
-/// deleted that a merge would make searches faster.
+/// Returns whether a merge is due: the index of the source is current, and a large share of its messages is
+/// deleted or in later segments.
 pub(crate) fn is_merge_due(source: &Source, stop: &Stop) -> bool {
     source.current_index(stop).is_ok_and(|snapshot| unmerged(&snapshot) > DUE)
 }

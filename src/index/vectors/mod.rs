@@ -37,7 +37,7 @@ use query::QueryVector;
 /// and 50 ms with AVX2.
 const EXACT_MOST: u32 = 1 << 20;
 
-/// The same maximum for vectors of two or four bits per dimension.
+/// The maximum for vectors of two or four bits per dimension.
 const EXACT_MOST_CODES: u32 = 1 << 22;
 
 /// The number of rows that are compared at once. Their products fit into the fastest cache.

@@ -235,7 +235,7 @@ fn quoted(text: &str, mark: char) -> usize {
     text.len()
 }
 
-/// Whether a text that begins with an apostrophe begins with a character rather than a lifetime.
+/// Returns whether the apostrophe at the beginning of a text begins a character literal, not a lifetime.
 fn is_character(text: &str) -> bool {
     let mut characters = text.chars().skip(1);
     characters.next() == Some('\\') || characters.next() == Some('\'')

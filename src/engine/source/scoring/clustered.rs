@@ -155,8 +155,8 @@ impl ClusterScorer {
         Ok(terms.iter().map(|term| known(term).unwrap_or_default()).collect())
     }
 
-    /// Fetches those messages at some places that were not fetched yet. Returns the doc ids of all
-    /// existing messages at these places.
+    /// Fetches the messages at some places, unless they were fetched before. Returns the doc ids of the
+    /// messages that exist.
     fn fetch(&self, places: &HashSet<MessagePlace>, stop: &Stop) -> Result<Vec<u32>, Error> {
         let is_new = |at: &&MessagePlace| !lock(&self.fetched).doc_ids.contains_key(*at);
         let new: Vec<MessagePlace> = places.iter().filter(is_new).copied().collect();
