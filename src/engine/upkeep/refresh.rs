@@ -472,8 +472,7 @@ impl Work<'_> {
         };
         let added = within(self.writing, |folder| {
             let filled = self.fill(folder, plan, &keys, &order, progress)?;
-            // The comparison has checked that every position is an integer or NULL, so `true` is the only
-            // case.
+            // The comparison has checked that every row is plain.
             let Some((size, true)) = filled else { return Ok(None) };
             if !self.is_same_as(snapshot)? {
                 return Ok(None);
