@@ -165,7 +165,7 @@
 //! - `model`: plain data; `int8`: rounded vectors; `long_text`: texts too long for memory;
 //!   `map_faults`: faults of mapped files that were cut;
 //!   `failpoint`: where tests kill the program; `private`: files that only their owner can read;
-//!   `log`: the lines of a server on standard error
+//!   `log`: the lines of a server on standard error; `lock`: locks of mutexes, also after a panic
 
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
 // Documentation is required of what a program can use; `internals` makes everything public.
@@ -207,6 +207,7 @@ pub mod index;
 #[cfg(not(feature = "internals"))]
 mod index;
 mod int8;
+mod lock;
 mod log;
 mod long_text;
 #[cfg(feature = "internals")]

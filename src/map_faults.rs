@@ -16,13 +16,15 @@ use std::{
     panic::{self, AssertUnwindSafe, catch_unwind},
     ptr,
     sync::{
-        Mutex, Once, PoisonError,
+        Mutex, Once,
         atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
 };
 
 use memmap2::Mmap;
+
+use crate::lock::lock;
 
 /// The number of faults since the process began.
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -100,7 +102,7 @@ pub(crate) struct Registration(&'static AtomicUsize);
 
 /// Registers a map of a file, so that the process survives if the file is truncated.
 pub(crate) fn register(map: &[u8]) -> Registration {
-    let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _adding = lock(&ADDING);
     let start = map.as_ptr() as usize;
     let end = start + map.len();
     if let Some(entry) = entries().find(|entry| entry.end.load(Ordering::Acquire) == 0) {

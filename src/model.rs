@@ -12,6 +12,8 @@ use std::{
     time,
 };
 
+use serde::{Deserialize, Serialize};
+
 /// A moment in time with the precision of a nanosecond.
 ///
 /// Seconds and nanoseconds are separate, so that all times in a database are ordered correctly.
@@ -144,7 +146,7 @@ impl Base64Text {
 }
 
 /// The origin of a coding agent's conversation, as far as it is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The path of the transcript.
     pub file: Option<String>,
@@ -157,6 +159,7 @@ pub struct Origin {
     /// The branch that was checked out.
     pub branch: Option<String>,
     /// The time at which the transcript's file was found missing, as far as it is known.
+    #[serde(skip)]
     pub gone: Option<Instant>,
 }
 
@@ -428,6 +431,11 @@ impl Stop {
     pub fn requested(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
             || self.deadline.is_some_and(|deadline| time::Instant::now() >= deadline)
+    }
+
+    /// Fails with `error` if the work should end now.
+    pub(crate) fn check<E>(&self, error: E) -> Result<(), E> {
+        if self.requested() { Err(error) } else { Ok(()) }
     }
 }
 

@@ -12,9 +12,11 @@ use std::{
     os::unix::net::{UnixListener, UnixStream},
 };
 use std::{
-    fs::{DirBuilder, File, Metadata, OpenOptions},
+    fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError},
     io::{self, Write},
     path::Path,
+    thread,
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -55,6 +57,55 @@ pub(crate) fn create_file(path: &Path) -> io::Result<File> {
 /// Opens a file to read and write, and makes it if it is missing.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     options().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+/// A lock between processes. The system releases it when its process ends.
+#[derive(Debug)]
+pub(crate) struct FileLock(File);
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child process that was just forked shares the lock until it runs
+        // its program.
+        let _ = self.0.unlock();
+    }
+}
+
+impl FileLock {
+    /// The pause between two attempts.
+    const PAUSE: Duration = Duration::from_millis(10);
+
+    /// Tries up to `attempts` times to take a lock; returns `None` if another process holds it.
+    pub(crate) fn take(path: &Path, attempts: u32) -> io::Result<Option<FileLock>> {
+        let file = open_file(path)?;
+        for attempt in 0..attempts {
+            if attempt > 0 {
+                thread::sleep(FileLock::PAUSE);
+            }
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(FileLock(file))),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes a lock, and waits for it as long as another process holds it.
+    pub(crate) fn wait(path: &Path) -> io::Result<FileLock> {
+        let file = open_file(path)?;
+        file.lock()?;
+        Ok(FileLock(file))
+    }
+
+    /// Returns whether a process holds the lock. Takes the lock for a moment to find out.
+    pub(crate) fn is_held(path: &Path) -> bool {
+        File::open(path).is_ok_and(|file| {
+            let is_held = file.try_lock_shared().is_err();
+            let _ = file.unlock();
+            is_held
+        })
+    }
 }
 
 /// Makes a Unix socket to which only its owner can connect. Replaces a socket that has no server.
@@ -230,6 +281,18 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
+
+    #[test]
+    fn a_lock_that_a_forked_process_shares_is_free_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let lock = FileLock::take(&path, 1).unwrap().unwrap();
+        // A forked child process holds a copy of the lock until the child runs its program.
+        let _shared = lock.0.try_clone().unwrap();
+        assert!(FileLock::is_held(&path) && FileLock::take(&path, 1).unwrap().is_none());
+        drop(lock);
+        assert!(!FileLock::is_held(&path) && FileLock::take(&path, 1).unwrap().is_some());
+    }
 
     fn mode(path: &Path) -> u32 {
         fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777

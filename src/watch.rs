@@ -20,6 +20,7 @@ use folders::FolderWatcher;
 
 use crate::{
     engine::{Engine, UpkeepEvent},
+    lock::lock,
     model::Stop,
 };
 
@@ -58,13 +59,13 @@ struct Notify {
 
 impl Notify {
     fn notify(&self) {
-        *self.is_notified.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *lock(&self.is_notified) = true;
         self.condition.notify_all();
     }
 
     /// Waits for a notification, at most for `patience`.
     fn wait(&self, patience: Duration) {
-        let guard = self.is_notified.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = lock(&self.is_notified);
         let waited =
             self.condition.wait_timeout_while(guard, patience, |is_notified| !*is_notified);
         *waited.unwrap_or_else(PoisonError::into_inner).0 = false;

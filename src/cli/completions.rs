@@ -88,7 +88,7 @@ pub(super) fn answer(
     arguments: impl IntoIterator<Item = OsString>,
     environment: &Environment,
 ) -> Result<bool, Error> {
-    SHELL.get_or_init(|| environment.completed_shell.clone().unwrap_or_default());
+    SHELL.get_or_init(|| environment.variable(COMPLETED_SHELL).unwrap_or_default().to_owned());
     let completions = CompleteEnv::with_factory(command).var(COMPLETED_SHELL).bin(PROGRAM);
     completions.try_complete(arguments, Some(&environment.working_folder)).map_err(Error::Usage)
 }

@@ -44,10 +44,10 @@ pub(super) fn run(
     let settings = settings_file::ALL.iter().map(|setting| {
         let mut given = settings::given(setting, places::flag(setting, places), environment);
         if let (true, SetBy::Default, Some(key)) =
-            (setting.key == "embeddings-key", &given.by, &environment.openai_api_key)
+            (setting.key == "embeddings-key", &given.by, environment.variable("OPENAI_API_KEY"))
         {
             // The key in this variable is used for OpenAI's own URL only.
-            given = Given { values: vec![key.0.clone()], by: SetBy::Variable("OPENAI_API_KEY") };
+            given = Given { values: vec![key.to_owned()], by: SetBy::Variable("OPENAI_API_KEY") };
         }
         (*setting, values(setting, &given, config), given.by)
     });

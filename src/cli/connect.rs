@@ -363,7 +363,7 @@ fn remote_entry(
     let token = match &args.token_file {
         Some(path) => Some(AccessToken::in_file(path).map_err(crate::http::Error::from)?),
         // The token of this home must not be sent to a server on another computer.
-        None => (is_here || environment.names_token())
+        None => (is_here || environment.filled(TOKEN_VARIABLE).is_some())
             .then(|| token_of(config, environment))
             .transpose()?,
     };

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     error::Error,
     found::Key,
-    output::{counted_of, json_line},
+    output::{counted, json_line},
 };
 use crate::{engine::SourceKind, model::Hit, text::matcher::Matchers};
 
@@ -52,10 +52,10 @@ impl Count {
             json_line(out, &JsonCount { messages, conversations, titles })?;
         } else {
             let (of_messages, of_conversations) =
-                (counted_of(messages, "message"), counted_of(conversations, "conversation"));
+                (counted(messages, "message"), counted(conversations, "conversation"));
             writeln!(out, "{of_messages} in {of_conversations}")?;
             if titles > 0 {
-                writeln!(out, "{} by title", counted_of(titles, "conversation"))?;
+                writeln!(out, "{} by title", counted(titles, "conversation"))?;
             }
         }
         Ok(messages + titles)

@@ -12,7 +12,7 @@ use super::{
     waiting,
 };
 use crate::{
-    engine::{Engine, Finding, Verdict},
+    engine::{self, Engine, Finding, Verdict},
     model::Stop,
 };
 
@@ -62,7 +62,7 @@ pub(super) fn run(
             waiting::say(what);
         }
     };
-    engine.reports().examine(args.full, &Stop::never(), &mut begin, &mut report);
+    engine::examine(engine.all_sources(), args.full, &Stop::never(), &mut begin, &mut report);
     begin("starting AI clients' servers");
     clients::examine(&configured, environment, parse, &mut report);
     written?;

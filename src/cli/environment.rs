@@ -1,6 +1,7 @@
 //! The environment of the program.
 
 use std::{
+    collections::BTreeMap,
     env,
     ffi::{OsStr, OsString},
     fmt,
@@ -10,42 +11,36 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 
-use super::settings_file::SettingsFile;
+use super::settings_file::{self, SettingsFile};
 
 /// The environment variable with which a shell requests completions. Its value names the shell.
 pub(super) const COMPLETED_SHELL: &str = "VERBATIM_COMPLETE";
 
+/// The environment variables that are read, besides those of the settings.
+const VARIABLES: [&str; 13] = [
+    COMPLETED_SHELL,
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "COMPACT_RESPONSES",
+    "ENABLE_CONVERSATIONS",
+    "LESS",
+    "OPENAI_API_KEY",
+    "PAGER",
+    "PATH",
+    "VERBATIM_FORGET_DELETED",
+    "VERBATIM_PAGER",
+    "VERBATIM_TOKEN",
+    settings_file::FILE_VARIABLE,
+];
+
 /// The variables, the folders and the terminal of the program's process.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
-    pub conversation_db: Option<OsString>,
-    pub origin_conversation_db: Option<OsString>,
-    pub verbatim_db: Option<OsString>,
-    /// The environment variable `VERBATIM_CLUSTER_LOGIN`, which is never printed.
-    pub verbatim_cluster_login: Option<Secret>,
-    pub verbatim_cluster_login_file: Option<OsString>,
-    pub verbatim_cluster_ca: Option<OsString>,
-    pub verbatim_home: Option<OsString>,
-    pub verbatim_index: Option<OsString>,
-    pub verbatim_tools: Option<OsString>,
-    pub compact_responses: Option<OsString>,
-    pub enable_conversations: Option<OsString>,
-    pub verbatim_token: Option<Secret>,
-    pub verbatim_embeddings: Option<OsString>,
-    /// The environment variable `VERBATIM_EMBEDDINGS_KEY`, which is never printed.
-    pub verbatim_embeddings_key: Option<Secret>,
-    /// The environment variable `OPENAI_API_KEY`, which is never printed.
-    pub openai_api_key: Option<Secret>,
-    pub verbatim_workspace: Option<OsString>,
-    pub verbatim_archive: Option<OsString>,
-    pub verbatim_config: Option<OsString>,
+    pub variables: Variables,
     /// The platform's folder for a user's configuration; `None` if the process does not know the user.
     pub settings_folder: Option<PathBuf>,
     /// The content of the configuration file; empty until a command reads the file.
     pub settings: SettingsFile,
-    pub verbatim_forget_deleted: Option<OsString>,
-    pub claude_config_dir: Option<OsString>,
-    pub codex_home: Option<OsString>,
     /// The home folder of the user, in which coding agents have their folders.
     pub user_folder: Option<PathBuf>,
     /// The path of this program, for the configurations of clients that start it.
@@ -60,7 +55,6 @@ pub struct Environment {
     pub download_folder: Option<PathBuf>,
     /// The platform's folder for a user's configuration.
     pub config_folder: Option<PathBuf>,
-    pub path: Option<OsString>,
     /// Whether questions can be asked: standard input and standard error are a terminal.
     pub can_ask: bool,
     /// Whether output goes to a terminal that shows colours.
@@ -72,11 +66,6 @@ pub struct Environment {
     pub columns: Option<usize>,
     /// Whether the terminal is known to support links.
     pub shows_links: bool,
-    /// The environment variable `VERBATIM_PAGER`, or else `PAGER`.
-    pub pager: Option<OsString>,
-    pub less: Option<OsString>,
-    /// The environment variable `VERBATIM_COMPLETE`, which names the shell that requests completions.
-    pub completed_shell: Option<OsString>,
     /// Whether times are shown and read in the time zone of this computer, not in UTC.
     pub local_time: bool,
     /// Whether standard error is a terminal; progress is shown there.
@@ -93,30 +82,10 @@ impl Environment {
             dirs::home_dir().filter(|_| cfg!(windows) || env::var_os("HOME").is_some());
         let downloads = || Some(user_folder.as_ref()?.join("Downloads"));
         Ok(Environment {
-            conversation_db: env::var_os("CONVERSATION_DB"),
-            origin_conversation_db: env::var_os("ORIGIN_CONVERSATION_DB"),
-            verbatim_db: env::var_os("VERBATIM_DB"),
-            verbatim_cluster_login: env::var_os("VERBATIM_CLUSTER_LOGIN").map(Secret),
-            verbatim_cluster_login_file: env::var_os("VERBATIM_CLUSTER_LOGIN_FILE"),
-            verbatim_cluster_ca: env::var_os("VERBATIM_CLUSTER_CA"),
-            verbatim_home: env::var_os("VERBATIM_HOME"),
-            verbatim_index: env::var_os("VERBATIM_INDEX"),
-            verbatim_tools: env::var_os("VERBATIM_TOOLS"),
-            compact_responses: env::var_os("COMPACT_RESPONSES"),
-            enable_conversations: env::var_os("ENABLE_CONVERSATIONS"),
-            verbatim_token: env::var_os("VERBATIM_TOKEN").map(Secret),
-            verbatim_embeddings: env::var_os("VERBATIM_EMBEDDINGS"),
-            verbatim_embeddings_key: env::var_os("VERBATIM_EMBEDDINGS_KEY").map(Secret),
-            openai_api_key: env::var_os("OPENAI_API_KEY").map(Secret),
-            verbatim_workspace: env::var_os("VERBATIM_WORKSPACE"),
-            verbatim_archive: env::var_os("VERBATIM_ARCHIVE"),
-            verbatim_config: env::var_os("VERBATIM_CONFIG"),
+            variables: Variables::of_process(),
             settings_folder: dirs::config_dir()
                 .filter(|_| user_folder.is_some() || env::var_os("XDG_CONFIG_HOME").is_some()),
             settings: SettingsFile::default(),
-            verbatim_forget_deleted: env::var_os("VERBATIM_FORGET_DELETED"),
-            claude_config_dir: env::var_os("CLAUDE_CONFIG_DIR"),
-            codex_home: env::var_os("CODEX_HOME"),
             data_folder: dirs::data_local_dir(),
             roaming_folder: dirs::data_dir()
                 .filter(|it| Some(it) != dirs::data_local_dir().as_ref()),
@@ -125,7 +94,6 @@ impl Environment {
             program: env::current_exe().unwrap_or_else(|_| "verbatim".into()),
             working_folder,
             config_folder: dirs::config_dir(),
-            path: env::var_os("PATH"),
             can_ask: io::stdin().is_terminal() && io::stderr().is_terminal(),
             colours: AutoStream::choice(&stdout) != ColorChoice::Never,
             terminal: stdout.is_terminal(),
@@ -134,13 +102,26 @@ impl Environment {
                 && env::var_os("TERM").is_none_or(|name| name != "dumb"),
             columns: terminal_size::terminal_size_of(&stdout).map(|(width, _)| width.0.into()),
             shows_links: supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout),
-            pager: env::var_os("VERBATIM_PAGER").or_else(|| env::var_os("PAGER")),
-            less: env::var_os("LESS"),
-            completed_shell: env::var_os(COMPLETED_SHELL),
             local_time: true,
             progress: io::stderr().is_terminal(),
         })
     }
+
+    /// Returns the value of an environment variable.
+    pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
+        debug_assert!(names().any(|known| known == name), "{name} is not read");
+        self.variables.0.get(name).map(OsString::as_os_str)
+    }
+
+    /// Returns the value of an environment variable; an empty value counts as absent.
+    pub(super) fn filled(&self, name: &str) -> Option<&OsStr> {
+        self.variable(name).filter(|value| !value.is_empty())
+    }
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    let of_settings = settings_file::ALL.iter().flat_map(|setting| setting.variables);
+    of_settings.chain(&VARIABLES).copied()
 }
 
 /// Returns whether the value of a variable switches something off.
@@ -149,12 +130,24 @@ pub(super) fn is_off(variable: Option<&OsStr>) -> bool {
     ["false", "0", "no", "off"].contains(&value.as_str())
 }
 
-/// A value that `Debug` hides.
-#[derive(Clone)]
-pub struct Secret(pub OsString);
+/// The values of environment variables, by name. `Debug` hides them, because a value may be a secret.
+#[derive(Clone, Default)]
+pub struct Variables(BTreeMap<&'static str, OsString>);
 
-impl fmt::Debug for Secret {
+impl Variables {
+    fn of_process() -> Variables {
+        Variables(names().filter_map(|name| Some((name, env::var_os(name)?))).collect())
+    }
+}
+
+impl<const N: usize> From<[(&'static str, &str); N]> for Variables {
+    fn from(values: [(&'static str, &str); N]) -> Variables {
+        Variables(values.into_iter().map(|(name, value)| (name, value.into())).collect())
+    }
+}
+
+impl fmt::Debug for Variables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
+        f.debug_set().entries(self.0.keys()).finish()
     }
 }

@@ -18,8 +18,8 @@ pub(super) use self::error::Error;
 use super::{environment::Environment, output::FOUND, progress};
 use crate::{
     engine::{
-        Branches, Config, Engine, Mode, Question, Ranker, Reindex, Resources, Scope, StoreAddress,
-        Withheld,
+        self, Branches, Config, Engine, Mode, Question, Ranker, Reindex, Resources, Scope,
+        StoreAddress, Withheld,
         import::{Target, import_until},
     },
     model::Stop,
@@ -84,7 +84,7 @@ pub(super) fn run(
         Some(address @ StoreAddress::Cluster(_)) => {
             prepare_in(address, &corpus, folder.path(), config)?
         }
-        _ => prepare(&corpus, folder.path())?,
+        Some(StoreAddress::Database(_)) | None => prepare(&corpus, folder.path())?,
     };
     let count = queries.iter().filter(|query| !query.relevant.is_empty()).count();
     if count == 0 {
@@ -220,7 +220,7 @@ fn prepare_in(
     let stop = Stop::never();
     let engine = Engine::new(Config { home: folder.to_owned(), ..config.clone() });
     for source in engine.sources() {
-        let (messages, _) = engine.reports().indexed(&source, &stop);
+        let (messages, _) = engine::indexed(&source, &stop);
         if messages > 0 && messages != corpus.messages() as u64 {
             return Err(Error::InUse { address: source.address(), messages });
         }

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, Metadata},
     path::PathBuf,
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::{Duration, SystemTime},
 };
 
@@ -12,7 +12,7 @@ use super::{
     output::complain,
     settings_file::{EXCLUDE, Error, SettingsFile},
 };
-use crate::engine::Engine;
+use crate::{engine::Engine, lock::lock};
 
 /// The resolution of file times: two changes within this time can have the same time stamp.
 const TICK: Duration = Duration::from_secs(2);
@@ -52,7 +52,7 @@ impl ExcludeFollower {
     /// Returns the exclusions, or `None` if the file is unchanged. If the file is missing or wrong, the
     /// last exclusions stay in force, because a typing error must not reveal an excluded conversation.
     fn look(&self) -> Option<Vec<String>> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         let stamp = fs::metadata(&self.path).ok().map(|file| Stamp::of(&file));
         let was_there = last.file.is_some();
         if stamp.is_some_and(|stamp| last.file == Some(stamp) && !stamp.is_new()) {

@@ -16,7 +16,7 @@ use super::{
     error::Error,
     filters::Filters,
     notes,
-    output::{FOUND, NOTHING, complain, counted_of, json_line, plural},
+    output::{FOUND, NOTHING, complain, counted, json_line, plural},
     progress, show,
 };
 use crate::{
@@ -139,7 +139,7 @@ pub(super) fn run(
             "{all} conversation{plural} in {folder}: {written} written, {unchanged} unchanged"
         )?;
         if attachments > 0 {
-            writeln!(out, "{} with them", counted_of(attachments, "attachment"))?;
+            writeln!(out, "{} with them", counted(attachments, "attachment"))?;
         }
     }
     Ok(if all > 0 { FOUND } else { NOTHING })

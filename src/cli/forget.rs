@@ -13,11 +13,11 @@ use super::{
     error::Error,
     indexing::Limits,
     interrupt,
-    output::{FOUND, NOTHING, agreed, complain, counted_of, harmless, json_line},
+    output::{FOUND, NOTHING, agreed, complain, counted, harmless, json_line},
     progress::Step,
 };
 use crate::{
-    engine::{Config, Engine, Error as EngineError, ForgetProgress, Forgettable},
+    engine::{Config, Engine, Error as EngineError, ForgetProgress, Forgettable, Forgetter},
     model::{Instant, Stop},
     text::shell::quoted,
 };
@@ -93,15 +93,15 @@ pub(super) fn run(
     let step = Step::begin(environment, "Indexing");
     let resources = Limits::default().resources(environment);
     let mut is_told = false;
-    let left =
-        engine.forgetter().forget(&found, resources, &stop, &mut |progress| match progress {
-            ForgetProgress::Indexing(share) => step.show(share, "without what was forgotten"),
-            ForgetProgress::Waiting(_) if is_told => {}
-            ForgetProgress::Waiting(path) => {
-                is_told = true;
-                complain(&format!("waiting for another process that writes {}", path.display()));
-            }
-        });
+    let forgetter = Forgetter::new(engine.all_sources());
+    let left = forgetter.forget(&found, resources, &stop, &mut |progress| match progress {
+        ForgetProgress::Indexing(share) => step.show(share, "without what was forgotten"),
+        ForgetProgress::Waiting(_) if is_told => {}
+        ForgetProgress::Waiting(path) => {
+            is_told = true;
+            complain(&format!("waiting for another process that writes {}", path.display()));
+        }
+    });
     step.clear();
     let left = match left {
         Err(error) if error.is_stopped() => {
@@ -151,15 +151,15 @@ fn delete_damaged(
     engine: &Engine,
     environment: &Environment,
 ) -> Result<bool, Error> {
-    let mut is_all = true;
-    for store in engine.forgetter().damaged_stores(found) {
+    let (forgetter, mut is_all) = (Forgetter::new(engine.all_sources()), true);
+    for store in forgetter.damaged_stores(found) {
         let name = store.display();
         complain(&format!(
             "{name}: may still have the text; it was set aside because it was damaged, and may also \
              be the only place of transcripts that were deleted; delete it if you do not need these"
         ));
         if environment.can_ask && !args.yes && agreed(&format!("Delete {name} for good?"))? {
-            engine.forgetter().delete_damaged(&store)?;
+            forgetter.delete_damaged(&store)?;
         } else {
             is_all = false;
         }
@@ -170,6 +170,7 @@ fn delete_damaged(
 /// Returns the conversations with the given ids, titles or links, including excluded conversations.
 fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>, Error> {
     let all = Engine::new(Config { exclude: Vec::new(), ..engine.config().clone() });
+    let forgetter = Forgetter::new(all.all_sources());
     let mut found: Vec<Forgettable> = Vec::new();
     for word in words {
         let id = match all.find(stop).by_word(word) {
@@ -177,7 +178,7 @@ fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettab
             // The same conversation may be in several sources.
             Err(EngineError::SameId { id, .. }) => id,
             Err(EngineError::NoConversation { .. } | EngineError::NoDatabase { .. })
-                if all.forgetter().find(word, stop)?.is_some() =>
+                if forgetter.find(word, stop)?.is_some() =>
             {
                 word.clone()
             }
@@ -186,7 +187,7 @@ fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettab
         if found.iter().any(|one| one.id == id) {
             continue;
         }
-        match all.forgetter().find(&id, stop)? {
+        match forgetter.find(&id, stop)? {
             Some(one) => found.push(one),
             None => return Err(EngineError::NoConversation { word: word.clone() }.into()),
         }
@@ -205,7 +206,7 @@ fn described(one: &Forgettable) -> String {
     match one.sources.is_empty() {
         true => format!("{}, which is forgotten already", one.id),
         false => {
-            let messages = counted_of(one.messages as usize, "message");
+            let messages = counted(one.messages as usize, "message");
             format!("{title} ({sources}), {messages}, {}", one.id)
         }
     }
@@ -218,8 +219,8 @@ fn write(args: &Args, found: &[Forgettable], out: &mut dyn Write) -> Result<(), 
         writeln!(out, "{}", json!({"forgotten": ids, "messages": messages}))?;
         return Ok(());
     }
-    let conversations = counted_of(found.len(), "conversation");
-    writeln!(out, "{conversations} forgotten, {}", counted_of(messages as usize, "message"))?;
+    let conversations = counted(found.len(), "conversation");
+    writeln!(out, "{conversations} forgotten, {}", counted(messages as usize, "message"))?;
     for one in found {
         let id = quoted(&one.id);
         let how = match one.sources.as_slice() {
@@ -237,7 +238,7 @@ fn list(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    let forgotten = engine.forgetter().list()?;
+    let forgotten = Forgetter::new(engine.all_sources()).list()?;
     let clock = Clock::of(environment, false);
     let time = |at: u64| clock.iso(Instant { seconds: at.cast_signed(), nanos: 0 });
     if args.json {
@@ -266,7 +267,7 @@ fn undo(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    if !engine.forgetter().undo(id)? {
+    if !Forgetter::new(engine.all_sources()).undo(id)? {
         return Err(Error::Forget(format!(
             "{id:?} is not in the list of what was forgotten; `verbatim forget --list` prints it"
         )));

@@ -13,7 +13,7 @@ use super::{
     error::Error,
     found::{DescribedConversation, FoundHit, Key, MessageKey, Page, conversations},
     look::{DIM, Piece, excerpt},
-    output::{counted, counted_of, harmless},
+    output::{counted, grouped, harmless},
 };
 use crate::{
     engine::Session,
@@ -128,16 +128,16 @@ impl Groups {
         let mut totals = Vec::new();
         if self.messages > 0 || by_title == 0 {
             let few = match self.shown_messages < self.messages || self.is_cut {
-                true => format!("{} of ", counted(self.shown_messages as u64)),
+                true => format!("{} of ", grouped(self.shown_messages as u64)),
                 false => String::new(),
             };
             let more = if self.is_cut { "more than " } else { "" };
-            let messages = counted_of(self.messages, "message");
-            let conversations = counted_of(with_message, "conversation");
+            let messages = counted(self.messages, "message");
+            let conversations = counted(with_message, "conversation");
             totals.push(format!("{few}{more}{messages} in {conversations}"));
         }
         if by_title > 0 {
-            totals.push(format!("{} by title", counted_of(by_title, "conversation")));
+            totals.push(format!("{} by title", counted(by_title, "conversation")));
         }
         let mut totals = totals.join(", ");
         if self.groups.len() < self.seen.len() || self.shown_messages < self.messages || self.is_cut

@@ -10,7 +10,6 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use indicatif::HumanCount;
 use serde_json::json;
 
 use found::FoundChoice;
@@ -20,18 +19,18 @@ use super::{
     environment::Environment,
     indexing::{self, Limits},
     interrupt,
-    output::{FOUND, complain, harmless},
+    output::{FOUND, complain, counted, grouped, harmless},
     places,
     progress::{Step, bytes, duration},
 };
 use crate::{
     engine::{
-        self, About, Branches, Config, Engine, ListOptions, Scope, SourceKind, StoreAddress,
-        Withheld,
+        self, About, Branches, Config, Engine, Forgetter, ListOptions, Scope, SourceKind,
+        StoreAddress, Withheld,
         import::{self, ImportProgress, Report, SourceProgress},
     },
     model::Stop,
-    text::{amount::counted as count, shell::quoted},
+    text::shell::quoted,
     tools::left_out::{Remedies, left_out},
 };
 
@@ -179,7 +178,7 @@ pub(super) fn run(
     if report.stopped {
         let changes = &report.changes;
         let old = changes.updated_conversations + changes.unchanged_conversations;
-        let done = count(changes.new_conversations + old, "conversation");
+        let done = counted(changes.new_conversations + old, "conversation");
         let what = format!("imported so far: {done}; run it again to go on");
         return Ok(interrupt::stopped(&what));
     }
@@ -194,11 +193,8 @@ pub(super) fn run(
     let Some(path) = target.path() else {
         return ended_in_cluster(args, &report, &target, out).map(|()| code);
     };
-    let forgotten = reading.forgetter().since(&withheld)?;
-    if !forgotten.is_empty() {
-        let resources = Limits::default().resources(environment);
-        reading.forgetter().forget(&forgotten, resources, &stop, &mut |_| {})?;
-    }
+    let resources = Limits::default().resources(environment);
+    Forgetter::new(reading.all_sources()).again(&withheld, resources, &stop)?;
     let mut indexed = None;
     if !args.no_index && path.is_file() {
         let (export, failed) = indexing::index_all(&reading, environment, &stop);
@@ -308,12 +304,12 @@ impl SourceLines<'_> {
 fn counts(source: &SourceProgress) -> String {
     let files = match source.files {
         0 => String::new(),
-        files => format!(", {}", count(files, "file")),
+        files => format!(", {}", counted(files, "file")),
     };
     format!(
         "{}, {}{files}",
-        count(source.conversations, "conversation"),
-        count(source.messages, "message")
+        counted(source.conversations, "conversation"),
+        counted(source.messages, "message")
     )
 }
 
@@ -346,17 +342,17 @@ fn write_changes(report: &Report, verbose: bool, out: &mut dyn Write) -> io::Res
     write!(
         out,
         "Imported {}, {}",
-        count(tally.conversations, "conversation"),
-        count(tally.messages, "message")
+        counted(tally.conversations, "conversation"),
+        counted(tally.messages, "message")
     )?;
     if !is_all_new(report) {
         write!(
             out,
             ": {} new, {} updated, {} unchanged; {}",
-            HumanCount(changes.new_conversations),
-            HumanCount(changes.updated_conversations),
-            HumanCount(changes.unchanged_conversations),
-            count(changes.new_messages, "new message"),
+            grouped(changes.new_conversations),
+            grouped(changes.updated_conversations),
+            grouped(changes.unchanged_conversations),
+            counted(changes.new_messages, "new message"),
         )?;
     }
     writeln!(out)?;
@@ -365,9 +361,9 @@ fn write_changes(report: &Report, verbose: bool, out: &mut dyn Write) -> io::Res
         writeln!(
             out,
             "messages: {} new, {} updated, {} unchanged; {} read in {} ({:.0} MB/s)",
-            HumanCount(changes.new_messages),
-            HumanCount(changes.updated_messages),
-            HumanCount(changes.unchanged_messages),
+            grouped(changes.new_messages),
+            grouped(changes.updated_messages),
+            grouped(changes.unchanged_messages),
             bytes(tally.bytes),
             duration(report.took),
             megabytes / report.took.as_secs_f64().max(1e-3),
@@ -482,7 +478,7 @@ impl Followed<'_> {
                 "{}: nothing to import. Verbatim follows these transcripts already, {} now, finds what \
                  the agent adds, and keeps what it deletes.",
                 places::short(source, self.environment),
-                count(number, "conversation")
+                counted(number, "conversation")
             )?;
         }
         Ok(())

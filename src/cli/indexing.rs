@@ -5,21 +5,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::HumanCount;
 use serde_json::{Value, json};
 
 use super::{
     archives,
     arguments::parse_size,
     environment::Environment,
+    output::grouped,
     progress::{Step, bytes, duration},
     settings,
     settings_file::{self, Setting},
 };
 use crate::{
     engine::{
-        Completing, Engine, EnrichProgress, EnrichStage, Enriched, Error as EngineError, Progress,
-        Reindex, Reindexed, Resources, Source, SourceKind,
+        self, Completing, Engine, EnrichProgress, EnrichStage, Enriched, Error as EngineError,
+        Progress, Reindex, Reindexed, Resources, Source, SourceKind,
     },
     model::Stop,
 };
@@ -151,8 +151,8 @@ pub(super) fn index(
         Err(error) if error.is_stopped() => return Err(error),
         Err(error) => (Enriched::default(), Some(error)),
     };
-    let (messages, bytes) = engine.reports().indexed(source, stop);
-    step.finish(&format!("{} {what}", HumanCount(messages)));
+    let (messages, bytes) = engine::indexed(source, stop);
+    step.finish(&format!("{} {what}", grouped(messages)));
     let (took, ranking) = (begun.elapsed(), ranking.elapsed());
     let kind = source.kind;
     Ok((Indexed { kind, messages, result, enriched, took, ranking, bytes }, failed))
@@ -174,7 +174,7 @@ fn show_ranking(step: &Step, progress: EnrichProgress, before: f64) {
         EnrichStage::Groups => ("groups of vectors", "messages"),
         EnrichStage::Summaries => ("summaries", "conversations"),
     };
-    let (done, total) = (HumanCount(progress.done), HumanCount(progress.total));
+    let (done, total) = (grouped(progress.done), grouped(progress.total));
     let text = format!("{stage}: {done} of {total} {unit}");
     step.show(before + (1.0 - before) * progress.share(), &text);
 }
@@ -184,17 +184,17 @@ fn show(step: &Step, progress: Progress, what: &str, messages: &mut u64) {
         Progress::Comparing => step.show(0.0, "looking for changes"),
         Progress::Ordering { done, total } => {
             let share = done as f64 / total.max(1) as f64;
-            let text = format!("sorting: {} of {} {what}", HumanCount(done), HumanCount(total));
+            let text = format!("sorting: {} of {} {what}", grouped(done), grouped(total));
             step.show(SORTED * share, if total == 0 { "sorting" } else { &text });
         }
         Progress::Reading { done, total, .. } => {
             *messages = total;
             let share = done as f64 / total.max(1) as f64;
-            let text = format!("{} of {} {what}", HumanCount(done), HumanCount(total));
+            let text = format!("{} of {} {what}", grouped(done), grouped(total));
             step.show(SORTED + (READ - SORTED) * share, &text);
         }
         Progress::Writing(share) => {
-            let text = format!("{} {what}", HumanCount(*messages));
+            let text = format!("{} {what}", grouped(*messages));
             step.show(READ + (WRITTEN - READ) * share, &text);
         }
     }
@@ -207,7 +207,7 @@ pub(super) fn write_result(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let Indexed { messages, result, enriched, took, .. } = indexed;
-    let (count, took) = (HumanCount(*messages), duration(*took));
+    let (count, took) = (grouped(*messages), duration(*took));
     if verbose {
         return write_details(indexed, out);
     }
@@ -221,9 +221,9 @@ pub(super) fn write_result(
         Reindexed::Refreshed { added, removed, .. } => {
             let gone = match removed {
                 0 => String::new(),
-                removed => format!(", {} removed or replaced", HumanCount((*removed).into())),
+                removed => format!(", {} removed or replaced", grouped(*removed)),
             };
-            let added = HumanCount((*added).into());
+            let added = grouped(*added);
             writeln!(out, "index updated in {took}: {added} messages added{gone}, {count} in all")
         }
         // For a cluster, the size of the index is not known here and is 0.
@@ -243,14 +243,14 @@ fn write_details(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
         Reindexed::Current { messages } => writeln!(
             out,
             "the index of {} messages is up to date; --full builds it again",
-            HumanCount((*messages).into())
+            grouped(*messages)
         )?,
         Reindexed::Refreshed { added, removed, took } => writeln!(
             out,
             "refreshed the index in {:.1} s: {} messages added, {} removed (a changed message counts as both)",
             took.as_secs_f64(),
-            HumanCount((*added).into()),
-            HumanCount((*removed).into())
+            grouped(*added),
+            grouped(*removed)
         )?,
         Reindexed::Built { size, conversations, took, folder } => {
             let ratio = |bytes: u64| bytes as f64 / size.text_bytes.max(1) as f64;
@@ -258,8 +258,8 @@ fn write_details(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
                 out,
                 "indexed {} messages of {} conversations, {} of text, in {:.1} s ({:.1} MB/s)\n\
                  index {} ({:.2} × the text), document store {} ({:.2} ×)\n{}",
-                HumanCount(size.messages.into()),
-                HumanCount(*conversations as u64),
+                grouped(size.messages),
+                grouped(*conversations),
                 bytes(size.text_bytes),
                 took.as_secs_f64(),
                 size.text_bytes as f64 / 1e6 / took.as_secs_f64().max(1e-3),
@@ -277,8 +277,8 @@ fn write_details(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "indexed the words of {} messages and the vectors of {} in {:.1} s",
-        HumanCount(indexed.enriched.words.into()),
-        HumanCount(indexed.enriched.vectors.into()),
+        grouped(indexed.enriched.words),
+        grouped(indexed.enriched.vectors),
         indexed.ranking.as_secs_f64()
     )
 }

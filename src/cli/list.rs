@@ -13,7 +13,7 @@ use super::{
     found::{DescribedConversation, listed},
     look::{DIM, LineStart, Look, padded},
     notes,
-    output::{FOUND, NOTHING, complain, counted, harmless, json_line},
+    output::{FOUND, NOTHING, complain, grouped, harmless, json_line},
 };
 use crate::{
     engine::{About, Engine},
@@ -95,9 +95,9 @@ pub(super) fn run(
     }
     let more = page.total.saturating_sub(args.offset.saturating_add(short.len()));
     if more > 0 {
-        let shown = counted(short.len() as u64);
+        let shown = grouped(short.len() as u64);
         let text =
-            format!("{shown} of {} conversations; -n 0 shows all", counted(page.total as u64));
+            format!("{shown} of {} conversations; -n 0 shows all", grouped(page.total as u64));
         match environment.terminal && !args.json {
             true => writeln!(out, "{}", columns.look.styled(DIM, &text))?,
             false => {
@@ -126,7 +126,7 @@ fn write_text(
     let id = harmless(&conversation.short_id);
     let gap = " ".repeat(columns.id.saturating_sub(id.width()));
     let time = padded(&clock.words(about.last), TIME);
-    let facts = format!("{gap}  {time}  {:>COUNT$}  ", counted(about.turns.into()));
+    let facts = format!("{gap}  {time}  {:>COUNT$}  ", grouped(about.turns));
     let title = about.title.split_whitespace().collect::<Vec<_>>().join(" ");
     let title = if title.is_empty() { "Untitled".to_owned() } else { harmless(&title) };
     let start = LineStart {

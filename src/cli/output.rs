@@ -7,10 +7,13 @@ use serde::Serialize;
 use super::{clock::Clock, waiting};
 use crate::{
     model::Hit,
-    text::{amount, date, terminal::is_bidi_control},
+    text::{date, terminal::is_bidi_control},
 };
 
-pub(super) use crate::text::{amount::grouped as counted, terminal::harmless};
+pub(super) use crate::text::{
+    amount::{counted, grouped},
+    terminal::harmless,
+};
 
 /// The exit code if something was found or done.
 pub(super) const FOUND: u8 = 0;
@@ -88,11 +91,6 @@ impl Write for TerminalWriter<'_> {
 /// Returns `""` for 1 and `"s"` for any other number.
 pub(super) fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
-}
-
-/// Returns a number with its unit.
-pub(super) fn counted_of(number: usize, unit: &str) -> String {
-    amount::counted(number as u64, unit)
 }
 
 /// Asks a question on standard error; an empty line means yes.

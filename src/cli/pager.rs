@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    ffi::OsString,
+    ffi::OsStr,
     io::{self, BufWriter, Write},
     process::{Child, ChildStdin, Command, Stdio},
 };
@@ -78,10 +78,10 @@ impl Write for Paged<'_> {
 }
 
 fn command(environment: &Environment) -> Option<Command> {
-    let named = environment.pager.clone();
+    let named = environment.variable("VERBATIM_PAGER").or(environment.variable("PAGER"));
     let is_there = |name: &str| {
-        let path = environment.path.clone().unwrap_or_default();
-        env::split_paths(&path).any(|folder| folder.join(name).is_file())
+        let path = environment.variable("PATH").unwrap_or_default();
+        env::split_paths(path).any(|folder| folder.join(name).is_file())
     };
     let pager = match named {
         Some(pager) if pager.is_empty() || pager == "cat" => return None,
@@ -89,13 +89,17 @@ fn command(environment: &Environment) -> Option<Command> {
             let words = pager.to_string_lossy();
             let program = words.split_whitespace().next().unwrap_or_default();
             let is_name = !program.contains(['/', '=', '$', '\'', '"', '(']);
-            if !cfg!(windows) && environment.path.is_some() && is_name && !is_there(program) {
+            if !cfg!(windows)
+                && environment.variable("PATH").is_some()
+                && is_name
+                && !is_there(program)
+            {
                 complain(&format!("the pager {program} is not installed"));
                 return None;
             }
             pager
         }
-        None if is_there(PAGER) => OsString::from(PAGER),
+        None if is_there(PAGER) => OsStr::new(PAGER),
         None => return None,
     };
     let mut command = match cfg!(windows) {
@@ -103,7 +107,7 @@ fn command(environment: &Environment) -> Option<Command> {
         false => Command::new("sh"),
     };
     command.arg(if cfg!(windows) { "/C" } else { "-c" }).arg(pager).stdin(Stdio::piped());
-    if environment.less.is_none() {
+    if environment.variable("LESS").is_none() {
         command.env("LESS", LESS);
     }
     Some(command)

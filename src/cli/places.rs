@@ -55,8 +55,8 @@ pub(super) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
         Some(archives) => (archives, Vec::new()),
         None => all_agents_folders(environment).partition(|folder| folder.is_dir()),
     };
-    let forget_deleted = environment.verbatim_forget_deleted.as_deref();
-    let forget_deleted = forget_deleted.is_some_and(|it| !it.is_empty() && !is_off(Some(it)));
+    let forget_deleted = environment.filled("VERBATIM_FORGET_DELETED");
+    let forget_deleted = forget_deleted.is_some_and(|it| !is_off(Some(it)));
     Config {
         db: given(&settings_file::DB).path().map(StoreAddress::from),
         local_databases: local_databases.filter(|folder| *folder != home.join("db")),
@@ -133,16 +133,16 @@ pub(super) fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
 
 /// Returns all folders in which coding agents may keep their transcripts, even if they do not exist.
 fn all_agents_folders(environment: &Environment) -> impl Iterator<Item = PathBuf> {
-    let agent = |variable: &Option<OsString>, name: &str| {
-        let named = variable.as_ref().filter(|value| !value.is_empty()).map(PathBuf::from);
+    let agent = |variable: &str, name: &str| {
+        let named = environment.filled(variable).map(PathBuf::from);
         named.or_else(|| Some(environment.user_folder.as_ref()?.join(name)))
     };
-    let claude = agent(&environment.claude_config_dir, ".claude");
+    let claude = agent("CLAUDE_CONFIG_DIR", ".claude");
     // Claude Code uses this folder on some systems if CLAUDE_CONFIG_DIR is not set.
-    let user_folder = &environment.user_folder;
-    let xdg_claude = user_folder.as_ref().filter(|_| environment.claude_config_dir.is_none());
+    let user_folder = environment.user_folder.as_ref();
+    let xdg_claude = user_folder.filter(|_| environment.variable("CLAUDE_CONFIG_DIR").is_none());
     let xdg_claude = xdg_claude.map(|folder| folder.join(".config/claude"));
-    let codex = agent(&environment.codex_home, ".codex");
+    let codex = agent("CODEX_HOME", ".codex");
     [
         (claude, "projects"),
         (xdg_claude, "projects"),
@@ -167,7 +167,7 @@ pub(super) fn embeddings(environment: &Environment) -> Result<Provider, WrongPro
     let Some(name) = named.text() else { return Ok(Provider::BuiltIn) };
     let key = settings::given(&settings_file::EMBEDDINGS_KEY, None, environment);
     let key = key.values.first().and_then(|key| key.to_str());
-    let openai = environment.openai_api_key.as_ref().and_then(|secret| secret.0.to_str());
+    let openai = environment.variable("OPENAI_API_KEY").and_then(|key| key.to_str());
     let provider: Provider =
         name.parse().map_err(|source| WrongProvider { by: named.by.to_string(), source })?;
     Ok(provider.with_keys(key, openai))
@@ -227,10 +227,13 @@ mod tests {
     #[test]
     fn flags_come_before_environment() {
         let environment = Environment {
-            conversation_db: Some("".into()),
-            origin_conversation_db: Some("origin.db".into()),
-            verbatim_home: Some("home".into()),
-            verbatim_index: Some("index".into()),
+            variables: [
+                ("CONVERSATION_DB", ""),
+                ("ORIGIN_CONVERSATION_DB", "origin.db"),
+                ("VERBATIM_HOME", "home"),
+                ("VERBATIM_INDEX", "index"),
+            ]
+            .into(),
             data_folder: Some("data".into()),
             working_folder: "nowhere".into(),
             ..Environment::default()
@@ -250,7 +253,7 @@ mod tests {
             ..Config::default()
         };
         assert_eq!(config(&flags, &environment), expected);
-        let bare = Environment { verbatim_home: None, ..environment };
+        let bare = Environment { variables: Variables::default(), ..environment };
         let config = config(&places([None; 3]), &bare);
         assert_eq!(config.home, PathBuf::from("data/verbatim"));
         assert_eq!(config.local_databases, Some(PathBuf::from("nowhere/db")));
@@ -266,7 +269,7 @@ mod tests {
         }
         let mut environment = Environment {
             user_folder: Some(user.path().to_owned()),
-            codex_home: Some(user.path().join("elsewhere").into()),
+            variables: [("CODEX_HOME", &*user.path().join("elsewhere").to_string_lossy())].into(),
             ..Environment::default()
         };
         let found = config(&places([None; 3]), &environment);
@@ -274,7 +277,7 @@ mod tests {
         // Folders that do not exist now may have existed before, and their stored transcripts are searched.
         let past = [".config/claude/projects", "elsewhere/archived_sessions"];
         assert_eq!(found.past_archives, past.map(|folder| user.path().join(folder)));
-        environment.verbatim_archive = Some("a".into());
+        environment.variables = [("VERBATIM_ARCHIVE", "a")].into();
         assert_eq!(config(&places([None; 3]), &environment).archives, [PathBuf::from("a")]);
         let mut flags = places([None; 3]);
         flags.archive = vec!["b".into(), "c".into()];

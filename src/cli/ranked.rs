@@ -12,7 +12,7 @@ use super::{
     indexing,
     lines::{FlatLines, JsonAnswer},
     notes,
-    output::{FOUND, JsonHit, NOTHING, complain, counted_of, json_line},
+    output::{FOUND, JsonHit, NOTHING, complain, counted, json_line},
     words::{Words, quoted},
 };
 use crate::{
@@ -80,7 +80,7 @@ pub(super) fn run(
             true => format!("-n {} shows more", shown * 4),
             false => "there may be more, which a search without --mode finds".to_owned(),
         };
-        complain(&format!("only the best {}; {advice}", counted_of(shown, "message")));
+        complain(&format!("only the best {}; {advice}", counted(shown, "message")));
     }
     if form.json {
         write_json(&ranking.items, page, &stop, out)?;

@@ -21,7 +21,7 @@ use super::{
     lines::{FlatLines, JsonAnswer, JsonLines},
     look::{Color, DIM, Look},
     notes,
-    output::{FOUND, NOTHING, complain, counted, counted_of, json_line},
+    output::{FOUND, NOTHING, complain, counted, grouped, json_line},
     patterns::{self, Patterns},
     ranked, settings, settings_file,
 };
@@ -443,7 +443,7 @@ impl<'a> Exact<'a> {
         Ok(count)
     }
 
-    /// Says that the limit may have left out messages, after the messages.
+    /// Writes a line below the messages if the limit may have left out messages.
     fn say_if_cut(&self, is_cut: bool, out: &mut dyn Write) -> io::Result<()> {
         if is_cut && self.limit > 0 {
             let shown = match self.limit {
@@ -475,7 +475,7 @@ impl<'a> Exact<'a> {
         }
         let tally = self.page.engine.tally(&Scope::default(), &Instant::day, &self.stop)?;
         let took = took.as_secs_f64() * 1e3;
-        Ok(format!(" (of {} searched in {took:.1} ms)", counted(tally.messages)))
+        Ok(format!(" (of {} searched in {took:.1} ms)", grouped(tally.messages)))
     }
 
     /// Returns the text that nothing was found, with the number of searched messages and a hint.
@@ -491,8 +491,8 @@ impl<'a> Exact<'a> {
             return Ok(format!("{none} within these filters; remove a filter, or {advice}"));
         }
         let tally = self.page.engine.tally(&Scope::default(), &Instant::day, &self.stop)?;
-        let messages = counted_of(tally.messages as usize, "message");
-        let conversations = counted_of(tally.conversations, "conversation");
+        let messages = counted(tally.messages as usize, "message");
+        let conversations = counted(tally.conversations, "conversation");
         Ok(format!("{none} ({messages} in {conversations} looked at); {advice}"))
     }
 }

@@ -98,8 +98,8 @@ pub(super) fn offered(
     let options = Options {
         case_sensitive: args.case_sensitive == Some(true),
         raw_content: args.raw_content == Some(true),
-        verbose: is_off(environment.compact_responses.as_deref()),
-        no_conversations: is_off(environment.enable_conversations.as_deref()),
+        verbose: is_off(environment.variable("COMPACT_RESPONSES")),
+        no_conversations: is_off(environment.variable("ENABLE_CONVERSATIONS")),
         page_url: None,
     };
     Ok((options, offer))

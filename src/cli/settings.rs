@@ -1,16 +1,11 @@
 //! The source of a setting's value: a flag, else the environment, else the configuration file, else
 //! a default.
 
-use std::{
-    env,
-    ffi::{OsStr, OsString},
-    fmt,
-    path::PathBuf,
-};
+use std::{env, ffi::OsString, fmt, path::PathBuf};
 
 use super::{
     environment::Environment,
-    settings_file::{Error, Setting, SettingKind, SettingsFile},
+    settings_file::{Error, FILE_VARIABLE, Setting, SettingKind, SettingsFile},
 };
 
 /// The source of a setting's value.
@@ -102,33 +97,8 @@ pub(super) fn is_on(setting: &Setting, flag: Option<bool>, environment: &Environ
 impl Environment {
     /// Returns this environment with the content of the configuration file.
     pub(super) fn with_settings(&self) -> Result<Environment, Error> {
-        let (named, folder) = (self.verbatim_config.as_deref(), self.settings_folder.as_deref());
+        let (named, folder) = (self.variable(FILE_VARIABLE), self.settings_folder.as_deref());
         let settings = SettingsFile::read(named, folder, self.user_folder.as_deref())?;
         Ok(Environment { settings, ..self.clone() })
-    }
-
-    /// Returns the value of a setting's variable.
-    fn variable(&self, name: &str) -> Option<&OsStr> {
-        let value = match name {
-            "VERBATIM_HOME" => &self.verbatim_home,
-            "VERBATIM_DB" => &self.verbatim_db,
-            "VERBATIM_CLUSTER_LOGIN" => {
-                return self.verbatim_cluster_login.as_ref().map(|secret| secret.0.as_os_str());
-            }
-            "VERBATIM_CLUSTER_LOGIN_FILE" => &self.verbatim_cluster_login_file,
-            "VERBATIM_CLUSTER_CA" => &self.verbatim_cluster_ca,
-            "CONVERSATION_DB" => &self.conversation_db,
-            "ORIGIN_CONVERSATION_DB" => &self.origin_conversation_db,
-            "VERBATIM_INDEX" => &self.verbatim_index,
-            "VERBATIM_ARCHIVE" => &self.verbatim_archive,
-            "VERBATIM_WORKSPACE" => &self.verbatim_workspace,
-            "VERBATIM_EMBEDDINGS" => &self.verbatim_embeddings,
-            "VERBATIM_EMBEDDINGS_KEY" => {
-                return self.verbatim_embeddings_key.as_ref().map(|secret| secret.0.as_os_str());
-            }
-            "VERBATIM_TOOLS" => &self.verbatim_tools,
-            _ => return None,
-        };
-        value.as_deref()
     }
 }

@@ -19,7 +19,7 @@ use super::{
     look::{Color, DIM, Look, TITLE},
     markdown::{self, CodeHighlighter, MOST_RENDERED},
     notes, open,
-    output::{FOUND, JsonHit, NOTHING, complain, counted_of, harmless, json_line},
+    output::{FOUND, JsonHit, NOTHING, complain, counted, harmless, json_line},
     progress, settings, settings_file,
 };
 use crate::{
@@ -161,7 +161,7 @@ pub(super) fn run(
     };
     page.head(&session, &conversation)?;
     if first > 0 {
-        page.text(&format!("\n*{} before this*\n", counted_of(first, "message")))?;
+        page.text(&format!("\n*{} before this*\n", counted(first, "message")))?;
     }
     for turn in turns {
         page.message(&session, turn)?;
@@ -232,7 +232,7 @@ impl ConversationPage<'_> {
             title => title.replace(['\n', '\r'], " "),
         };
         self.heading("#", &title)?;
-        let messages = counted_of(session.turns(), "message");
+        let messages = counted(session.turns(), "message");
         let mut facts = format!("\n`{}` · {messages} · {}", about.id, conversation.place());
         if let Some(file) = &about.file {
             facts += &format!(" · `{}`", file.display());
@@ -245,7 +245,7 @@ impl ConversationPage<'_> {
             facts += &format!("\n<{link}>\n");
         }
         if !self.attachments.is_empty() {
-            let files = counted_of(self.attachments.len(), "attachment");
+            let files = counted(self.attachments.len(), "attachment");
             let them = if self.attachments.len() == 1 { "it" } else { "them" };
             facts += &format!("\n{files}: `verbatim export` writes {them} to a folder\n");
         }

@@ -17,7 +17,7 @@ use super::{
     error::Error,
     filters::Filters,
     notes,
-    output::{FOUND, NOTHING, counted, harmless, plural},
+    output::{FOUND, NOTHING, counted, grouped, harmless},
 };
 use crate::{
     engine::{Engine, Tally},
@@ -101,11 +101,9 @@ fn charts(
 ) -> io::Result<()> {
     write!(
         out,
-        "{} message{} in {} conversation{}",
-        counted(tally.messages),
-        plural(tally.messages),
-        counted(tally.conversations as u64),
-        plural(tally.conversations as u64)
+        "{} in {}",
+        counted(tally.messages, "message"),
+        counted(tally.conversations, "conversation")
     )?;
     let day = |time: Option<_>| clock.minute(time?)?.split(' ').next().map(str::to_owned);
     if let (Some(first), Some(last)) = (day(tally.first), day(tally.last)) {
@@ -170,12 +168,12 @@ fn chart(
     let Some(most) = counts.iter().map(|(_, count)| *count).max() else { return Ok(()) };
     let names: Vec<String> = counts.iter().map(|(name, _)| harmless(name)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-    let digits = counted(most).len();
+    let digits = grouped(most).len();
     let style = if colours { AnsiColor::Cyan.on_default() } else { Style::new() };
     writeln!(out, "\n{heading}")?;
     for (name, (_, count)) in names.iter().zip(counts) {
         let pad = " ".repeat(width - name.chars().count());
-        let number = counted(*count);
+        let number = grouped(*count);
         write!(out, "  {name}{pad}  {number:>digits$}")?;
         let bar = bar(*count, most);
         if !bar.is_empty() {
@@ -221,7 +219,7 @@ fn svg(months: &[(String, u64)]) -> String {
     line(format!(
         "<text x=\"{edge}\" y=\"{}\" text-anchor=\"end\">{}</text>",
         TOP + 4,
-        counted(most)
+        grouped(most)
     ));
     line(format!("<text x=\"{edge}\" y=\"{floor}\" text-anchor=\"end\">0</text>"));
     line(format!("<line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{}\" y2=\"{floor}\"/>", width - RIGHT));
@@ -231,7 +229,7 @@ fn svg(months: &[(String, u64)]) -> String {
         let tall = (u128::from(*count) * u128::from(HEIGHT) / u128::from(most)) as u64;
         let tall = if *count > 0 { tall.max(1) } else { 0 };
         if tall > 0 {
-            let (name, number) = (escaped(month), counted(*count));
+            let (name, number) = (escaped(month), grouped(*count));
             line(format!(
                 "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{tall}\"><title>{name}: {number}</title></rect>",
                 x + 1,
@@ -262,7 +260,7 @@ mod tests {
     #[test]
     fn numbers_and_bars() {
         for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(counted(number), text);
+            assert_eq!(grouped(number), text);
         }
         assert_eq!(bar(0, 7), "");
         assert_eq!(bar(1, u64::MAX), "▏");

@@ -2,18 +2,17 @@
 
 use std::{io::Write, time::Duration};
 
-use indicatif::HumanCount;
 use serde_json::{Value, json};
 
 use super::{
     error::Error,
-    output::{FOUND, harmless},
+    output::{FOUND, counted, grouped, harmless},
     progress::bytes,
 };
 use crate::{
-    engine::{Engine, SnapshotStatus, SourceStatus, StoreAddress, ago},
+    engine::{self, Engine, SnapshotStatus, SourceStatus, StoreAddress, ago},
     model::Stop,
-    text::{amount::counted as count, shell::quoted},
+    text::shell::quoted,
     tools::hint::because,
 };
 
@@ -35,7 +34,7 @@ pub(super) fn run(
     named: Option<&'static str>,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    let status = engine.reports().status(&Stop::never());
+    let status = engine::status(engine.all_sources(), &Stop::never());
     if args.json {
         let mut json = serde_json::to_value(&status).map_err(std::io::Error::from)?;
         json["named_by"] = named.map_or(Value::Null, Value::from);
@@ -59,7 +58,7 @@ pub(super) fn run(
         let excluded = harmless(&status.exclude.join(", "));
         let of = |source: &SourceStatus| match &source.excluded {
             Ok(excluded) => {
-                format!("{} of the {}", count(*excluded as u64, "conversation"), source.source)
+                format!("{} of the {}", counted(*excluded, "conversation"), source.source)
             }
             Err(error) => harmless(&format!("unknown of the {}: {error}", source.source)),
         };
@@ -70,7 +69,7 @@ pub(super) fn run(
     match &status.forgotten {
         Ok(0) => {}
         Ok(forgotten) => {
-            let forgotten = count(*forgotten as u64, "conversation");
+            let forgotten = counted(*forgotten, "conversation");
             writeln!(out, "forgotten: {forgotten}\n  `verbatim forget --list` lists them")?;
         }
         Err(error) => writeln!(out, "forgotten: unknown: {}", harmless(error))?,
@@ -103,7 +102,7 @@ fn chosen(source: &SourceStatus, named: Option<&'static str>, engine: &Engine) -
     let others = passed_over.iter().filter(|(_, is_canonical)| *is_canonical).count();
     let mut text = match others {
         0 => format!("the only database with chats in {folder}"),
-        _ => format!("newer than {} in {folder}", count(others as u64, "other")),
+        _ => format!("newer than {} in {folder}", counted(others, "other")),
     };
     if config.local_folder().is_some() {
         text.push_str(
@@ -125,14 +124,17 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
         format!("  holds: {}", contents(source)),
     ];
     if source.kept > 0 {
-        let kept = count(source.kept as u64, "conversation");
+        let kept = counted(source.kept, "conversation");
         lines.push(format!("  kept: {kept} whose transcripts were deleted"));
     }
     lines.extend(source.partly_read.iter().map(|what| format!("  not read: {what}")));
     let changed = source.changed.map(|at| format!(", changed {} ago", human(ago(at))));
-    if let StoreAddress::Cluster(_) = source.database {
-        lines.push("  searched: by the cluster, whose index the imports write".to_owned());
-        return lines.join("\n");
+    match source.database {
+        StoreAddress::Cluster(_) => {
+            lines.push("  searched: by the cluster, whose index the imports write".to_owned());
+            return lines.join("\n");
+        }
+        StoreAddress::Database(_) => {}
     }
     lines.push(format!("  size: {}{}", bytes(source.bytes), changed.unwrap_or_default()));
     lines.push(match &source.by_like {
@@ -147,7 +149,7 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
             "  last refresh: {} ago, {} {} in {:.1} s{}",
             human(ago(last.at)),
             last.what,
-            count(last.messages, "message"),
+            counted(last.messages, "message"),
             last.took,
             cpu.unwrap_or_default()
         ));
@@ -170,8 +172,8 @@ fn contents(source: &SourceStatus) -> String {
         (Some(error), _) => error.clone(),
         (None, Some(messages)) => format!(
             "{} in {}",
-            count(messages, "message"),
-            count(source.conversations.unwrap_or_default(), "conversation")
+            counted(messages, "message"),
+            counted(source.conversations.unwrap_or_default(), "conversation")
         ),
         (None, None) => "not counted: that takes long without a current index".to_owned(),
     };
@@ -187,11 +189,11 @@ fn index(snapshot: &SnapshotStatus) -> String {
     let mut text = format!(
         "{}, {} in {}",
         snapshot.name,
-        count(snapshot.messages.into(), "message"),
-        count(snapshot.parts.len() as u64, "part")
+        counted(snapshot.messages, "message"),
+        counted(snapshot.parts.len(), "part")
     );
     if deleted > 0 {
-        text.push_str(&format!(" ({} gone)", HumanCount(deleted.into())));
+        text.push_str(&format!(" ({} gone)", grouped(deleted)));
     }
     let ratio = snapshot.bytes as f64 / snapshot.text_bytes.max(1) as f64;
     text.push_str(&format!(", {} ({ratio:.1} × the text)", bytes(snapshot.bytes)));
@@ -210,5 +212,5 @@ fn human(length: Duration) -> String {
         7_200..172_800 => (seconds / 3_600, "hour"),
         _ => (seconds / 86_400, "day"),
     };
-    count(number, unit)
+    counted(number, unit)
 }

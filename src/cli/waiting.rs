@@ -5,7 +5,7 @@
 use std::{
     io::{self, Write},
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -15,6 +15,8 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::environment::Environment;
+
+use crate::lock::lock;
 
 /// The delay before the line is shown. A command that is faster shows no line.
 const AFTER: Duration = Duration::from_millis(60);
@@ -29,7 +31,7 @@ static LINE_SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
 fn line() -> MutexGuard<'static, Option<ProgressBar>> {
-    LINE_SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&LINE_SHOWN)
 }
 
 /// A guard that removes the waiting line when it is dropped.

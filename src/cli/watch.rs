@@ -12,7 +12,7 @@ use chrono::Local;
 use super::{
     environment::Environment,
     error::Error,
-    output::{FOUND, complain, counted_of, harmless},
+    output::{FOUND, complain, counted, harmless},
 };
 use crate::{
     engine::{Engine, StoreAddress, UpkeepEvent},
@@ -43,7 +43,7 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
     if environment.progress {
-        let count = counted_of(engine.sources().len(), "database");
+        let count = counted(engine.sources().len(), "database");
         complain(&format!("following {count} and the transcripts; Ctrl-C ends it"));
     }
     if matches!(engine.config().db, Some(StoreAddress::Cluster(_))) {

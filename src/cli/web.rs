@@ -104,7 +104,7 @@ pub(super) fn token(
     writeln!(out, "{}", token.as_str())?;
     if args.new {
         log(&"clients need the new token from the next start of the server on");
-        if environment.names_token() {
+        if environment.filled("VERBATIM_TOKEN").is_some() {
             log(
                 &"but VERBATIM_TOKEN is set: a server that is started with it takes that token only",
             );

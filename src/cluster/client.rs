@@ -333,9 +333,7 @@ pub(super) fn shown(text: &str) -> String {
 fn wait(pause: Duration, stop: &Stop) -> Result<(), Error> {
     let begun = Instant::now();
     while begun.elapsed() < pause {
-        if stop.requested() {
-            return Err(Error::Stopped);
-        }
+        stop.check(Error::Stopped)?;
         thread::sleep(POLL.min(pause));
     }
     Ok(())

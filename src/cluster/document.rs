@@ -216,7 +216,7 @@ pub(super) struct ConversationDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     link: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    origin: Option<OriginDocument>,
+    origin: Option<Origin>,
     /// The hash of the last imported version.
     pub(super) digest: String,
     /// The roles and the models of the messages, without repeats.
@@ -246,15 +246,6 @@ pub(super) struct ConversationDocument {
 
 /// The role, the model, the seconds and the nanoseconds of a message.
 type TallyDocument = (u32, i64, Option<i64>, u32);
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct OriginDocument {
-    file: Option<String>,
-    session: Option<String>,
-    project: Option<String>,
-    folder: Option<String>,
-    branch: Option<String>,
-}
 
 /// The data of a message for counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -313,13 +304,7 @@ impl ConversationDocument {
             model: conversation.model.clone(),
             service: provenance.as_ref().map(|it| it.service.clone()),
             link: provenance.and_then(|it| it.link),
-            origin: conversation.origin.clone().map(|origin| OriginDocument {
-                file: origin.file,
-                session: origin.session,
-                project: origin.project,
-                folder: origin.folder,
-                branch: origin.branch,
-            }),
+            origin: conversation.origin.clone(),
             digest,
             roles: tally.roles,
             models: tally.models,
@@ -341,14 +326,7 @@ impl ConversationDocument {
             id: self.id,
             title: self.title.map(String::into_bytes).or(bytes),
             updated: self.updated.map(|(seconds, nanos)| Instant { seconds, nanos }),
-            origin: self.origin.map(|origin| Origin {
-                file: origin.file,
-                session: origin.session,
-                project: origin.project,
-                folder: origin.folder,
-                branch: origin.branch,
-                gone: None,
-            }),
+            origin: self.origin,
             provenance: self.service.map(|service| Provenance { service, link }),
             model: self.model,
         };

@@ -22,7 +22,7 @@ mod ranked;
 mod rebuild;
 mod view;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 pub(crate) use address::{Address, is_address};
 pub(crate) use client::{Access, Client};
@@ -32,7 +32,7 @@ pub(crate) use ranked::{MessagePlace, RankFilter, Ranked, RankedMessage, RankedS
 pub(crate) use rebuild::{Forgot, forget, rebuild};
 pub(crate) use view::{ClusterConversation, Taken, View};
 
-use crate::model::Stop;
+use crate::{lock::lock, model::Stop};
 
 /// An index in a cluster, and the last state that was read.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Cluster {
         let client = self.client()?;
         let now = generation::current(client, stop)?
             .ok_or_else(|| Error::Empty { address: client.address().to_string() })?;
-        let known = || self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || lock(&self.view);
         if let Some(view) = &*known()
             && view.index() == now
         {
@@ -77,7 +77,7 @@ impl Cluster {
 
     /// Returns the statistics of all messages in a state.
     pub(crate) fn size(&self, view: &View, stop: &Stop) -> Result<RankedSize, Error> {
-        let known = || self.size.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || lock(&self.size);
         if let Some(size) = &*known()
             && size.index == view.index()
         {
@@ -90,7 +90,7 @@ impl Cluster {
     /// Returns the last state without a request, so that the details of hits come from the same state as the
     /// hits.
     pub(crate) fn last_view(&self, stop: &Stop) -> Result<Arc<View>, Error> {
-        let known = self.view.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = lock(&self.view).clone();
         known.map_or_else(|| self.view(stop), Ok)
     }
 }

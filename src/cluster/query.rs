@@ -114,7 +114,8 @@ fn of_runs(runs: &RunQuery, left: &mut usize) -> Option<Value> {
 }
 
 fn of_run(run: &str, left: &mut usize) -> Option<Value> {
-    // A run is split at NULs: texts with a NUL are always candidates, and other texts have none.
+    // A run is split at NULs. Texts with a NUL are candidates of every search, and other texts cannot have a
+    // run with a NUL.
     let parts = run.split('\0').filter(|part| !part.is_empty());
     let [mut single, mut pairs, mut triples, mut long]: [BTreeSet<char>; 4] = Default::default();
     let mut of_one = BTreeSet::new();

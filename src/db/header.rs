@@ -8,9 +8,11 @@ use std::{
     fs::{self, File, Metadata},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::SystemTime,
 };
+
+use crate::lock::lock;
 
 /// Above this number of open files, unused files that no path names any more are closed.
 const MANY: usize = 64;
@@ -78,7 +80,7 @@ pub(crate) struct SharedFile {
 
 /// Returns the file at `path` for reading. All calls for one file share one descriptor.
 pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
-    let mut files = OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut files = lock(&OPEN_FILES);
     let identity = identity(&fs::metadata(path)?);
     if let Some(entry) = files.iter().find(|entry| entry.identity == identity) {
         return Ok(SharedFile { file: entry.file.clone(), identity });

@@ -372,9 +372,7 @@ impl Files {
         let mut buffer = vec![0; 1 << 20];
         let mut offset = 0;
         loop {
-            if stop.requested() {
-                return Err(Error::Stopped);
-            }
+            stop.check(Error::Stopped)?;
             let read = self.database.read_at(&mut buffer, offset).map_err(failed)?;
             target.write_all(&buffer[..read]).map_err(failed)?;
             offset += read as u64;
@@ -470,9 +468,7 @@ fn explain(path: &Path, stop: &Stop, error: rusqlite::Error) -> Error {
 fn pause(length: Duration, stop: &Stop) -> Result<(), Error> {
     let end = Instant::now() + length;
     while Instant::now() < end {
-        if stop.requested() {
-            return Err(Error::Stopped);
-        }
+        stop.check(Error::Stopped)?;
         thread::sleep(Duration::from_millis(5).min(length));
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     header::{Identity, Stamp, shared_file, stamp_at},
     open::{self, beside},
 };
-use crate::model::Stop;
+use crate::{lock::lock, model::Stop};
 
 /// The first bytes of every database that is not empty.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -60,14 +60,14 @@ pub fn is_canonical(path: &Path) -> bool {
     let (identity, stamp) = (file.identity(), file.stamp());
     drop(file);
     let is_known = |known: &(PathBuf, Identity)| known.0 == path && known.1 == identity;
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = || lock(&KNOWN);
     if !is_whole(path) {
         return false;
     }
     if known().iter().any(is_known) {
         return true;
     }
-    let others = || OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let others = || lock(&OTHERS);
     let is_as_before =
         |stamp: &Stamp| others().iter().any(|(other, old)| other == path && old == stamp);
     if stamp.as_ref().is_ok_and(is_as_before) && !has_log(path) {

@@ -87,9 +87,7 @@ impl Encoder<'_> {
         let Some(cache) = &mut self.cache else { return Ok(()) };
         let mut row = vec![0; self.dimensions];
         for number in 0..self.texts.count {
-            if self.stop.requested() {
-                return Err(Error::Stopped.into());
-            }
+            self.stop.check(Error::Stopped)?;
             let scale = cache.get(cache::hash(&(self.texts.text)(number)), &mut row)?;
             if scale.is_none() {
                 row.fill(0);
@@ -181,9 +179,7 @@ fn fill_cache(
 ) -> Result<(), Error> {
     let mut batch: Vec<(u128, Cow<'_, str>)> = Vec::new();
     for number in 0..texts.count {
-        if stop.requested() {
-            return Err(Error::Stopped);
-        }
+        stop.check(Error::Stopped)?;
         let text = (texts.text)(number);
         let hash = cache::hash(&text);
         let is_wanted = !text.trim().is_empty() && !cache.has(hash);

@@ -3,7 +3,7 @@
 //! Invariant: a key is in the request's header and nowhere else, errors included.
 
 use std::{
-    sync::{Mutex, OnceLock, PoisonError, mpsc},
+    sync::{Mutex, OnceLock, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -15,7 +15,7 @@ use super::{
     Error, MOST_DIMENSIONS,
     provider::{Protocol, Remote},
 };
-use crate::model::Stop;
+use crate::{lock::lock, model::Stop};
 
 /// Maximum number of texts in a request.
 const BATCH_TEXTS: usize = 64;
@@ -163,7 +163,7 @@ impl RemoteModel {
 
     /// Fails at once if the provider failed a moment ago.
     fn expect_present(&self) -> Result<(), Error> {
-        let absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
+        let absent = lock(&self.absent);
         match &*absent {
             Some((since, why)) if since.elapsed() < PAUSE => Err(self.failed(why.clone())),
             _ => Ok(()),
@@ -188,7 +188,7 @@ impl RemoteModel {
         loop {
             let failure = match self.try_once(texts, purpose, stop)? {
                 Ok(vectors) => {
-                    *self.absent.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                    *lock(&self.absent) = None;
                     return self.checked(vectors);
                 }
                 Err(failure) => failure,
@@ -220,7 +220,7 @@ impl RemoteModel {
                 Failure::Passing(why, _) => {
                     let times = if tries == 1 { "once" } else { "several times" };
                     let why = format!("{why} (tried {times})");
-                    let mut absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut absent = lock(&self.absent);
                     *absent = Some((Instant::now(), why.clone()));
                     return Err(self.failed(why));
                 }
@@ -314,9 +314,7 @@ fn batches(texts: &[(usize, String)]) -> Vec<&[(usize, String)]> {
 fn pause(wait: Duration, stop: &Stop) -> Result<(), Error> {
     let begun = Instant::now();
     while begun.elapsed() < wait {
-        if stop.requested() {
-            return Err(Error::Stopped);
-        }
+        stop.check(Error::Stopped)?;
         thread::sleep(POLL.min(wait));
     }
     Ok(())

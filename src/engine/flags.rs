@@ -3,7 +3,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs, io,
     sync::Arc,
 };
 
@@ -12,18 +11,15 @@ use serde::{Deserialize, Serialize};
 use super::{
     config::Config,
     error::Error,
+    list_file,
     source::{ConversationIds, SourceKind},
 };
-use crate::{db, private};
 
 /// The common beginning of the names of the flags file and its lock, both in the home folder.
 pub(crate) const FLAGS: &str = "flags.";
 
 /// The file of flags, with one JSON object per line.
 const LIST: &str = "flags.jsonl";
-
-/// The lock file for processes that write the flags.
-const LOCK: &str = "flags.lock";
 
 /// A flag that a person can set for a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,32 +107,18 @@ impl Flags {
 fn lines(config: &Config) -> Result<Vec<FlagLine>, Error> {
     let path = config.home.join(LIST);
     let failed = |source| Error::Flags { path: path.clone(), source };
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error)),
-    };
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let lines: Result<Vec<FlagLine>, _> = lines.map(serde_json::from_str).collect();
-    lines.map_err(|error| failed(error.into()))
+    list_file::read(&path).map_err(failed)
 }
 
 /// Changes the flags file while its lock is held.
 fn change(config: &Config, change: impl FnOnce(&mut Vec<FlagLine>)) -> Result<(), Error> {
     let path = config.home.join(LIST);
     let failed = |source| Error::Flags { path: path.clone(), source };
-    private::create_dir_all(&config.home).map_err(failed)?;
-    let lock = private::open_file(&config.home.join(LOCK)).map_err(failed)?;
-    lock.lock().map_err(failed)?;
-    let mut all = lines(config)?;
-    change(&mut all);
-    all.retain(|line| line.starred || line.hidden);
-    let mut text = Vec::new();
-    for line in &all {
-        serde_json::to_writer(&mut text, line).map_err(|error| failed(error.into()))?;
-        text.push(b'\n');
-    }
-    db::write_whole(&path, &text).map_err(failed)
+    let changed = list_file::change(&path, |all| {
+        change(all);
+        all.retain(|line: &FlagLine| line.starred || line.hidden);
+    });
+    changed.map_err(failed)
 }
 
 pub(crate) fn count(ids: &ConversationIds) -> usize {
@@ -153,6 +135,8 @@ pub(crate) fn in_both(one: &ConversationIds, other: &ConversationIds) -> Convers
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -76,10 +76,14 @@ impl Remains {
 
 /// Access to the functions that forget conversations.
 pub(crate) struct Forgetter<'a> {
-    pub(super) sources: &'a Arc<Sources>,
+    sources: &'a Arc<Sources>,
 }
 
-impl Forgetter<'_> {
+impl<'a> Forgetter<'a> {
+    pub(crate) fn new(sources: &'a Arc<Sources>) -> Forgetter<'a> {
+        Forgetter { sources }
+    }
+
     /// Returns a conversation that can be forgotten; `None` if no source has the id. Fails if the
     /// conversation is in a database that Verbatim only reads.
     pub(crate) fn find(&self, id: &str, stop: &Stop) -> Result<Option<Forgettable>, Error> {
@@ -184,7 +188,10 @@ impl Forgetter<'_> {
         stop: &Stop,
     ) -> Result<Option<StoreAddress>, Error> {
         let Some(export) = self.sources.of_kind(SourceKind::Export)? else { return Ok(None) };
-        let Store::Cluster { cluster, .. } = export.store() else { return Ok(None) };
+        let cluster = match export.store() {
+            Store::Cluster { cluster, .. } => cluster,
+            Store::Database(_) => return Ok(None),
+        };
         let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
         Ok(match cluster::forget(cluster.client()?, &ids, stop)? {
             Forgot::Kept => Some(export.address()),
@@ -279,9 +286,14 @@ impl Forgetter<'_> {
         Ok(TranscriptStore::remove(store)?)
     }
 
-    /// Returns the conversations that were forgotten after `withheld` was read. An import that began at
-    /// that time may have written them again.
-    pub(crate) fn since(&self, withheld: &Withheld) -> Result<Vec<Forgettable>, Error> {
+    /// Forgets the conversations again that were forgotten after `withheld` was read, because an import that
+    /// began at that time may have written them again.
+    pub(crate) fn again(
+        &self,
+        withheld: &Withheld,
+        resources: Resources,
+        stop: &Stop,
+    ) -> Result<(), Error> {
         let new = self.list()?.into_iter().filter(|one| !withheld.lists(&one.id));
         let new = new.map(|one| Forgettable {
             id: one.id,
@@ -290,7 +302,11 @@ impl Forgetter<'_> {
             service: one.service,
             messages: 0,
         });
-        Ok(new.collect())
+        let new: Vec<Forgettable> = new.collect();
+        if !new.is_empty() {
+            self.forget(&new, resources, stop, &mut |_| {})?;
+        }
+        Ok(())
     }
 
     pub(crate) fn list(&self) -> Result<Vec<ForgottenId>, Error> {

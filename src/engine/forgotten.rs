@@ -1,22 +1,16 @@
 //! The list of the ids of forgotten conversations. It keeps imports from adding them again.
 
 use std::{
-    fs::{self, File},
-    io,
-    path::Path,
+    fs,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use serde::{Deserialize, Serialize};
 
-use super::{config::Config, error::Error};
-use crate::{db, private};
+use super::{config::Config, error::Error, list_file};
 
 /// The name of the list in the home folder. The file has one JSON object per line.
 const LIST: &str = "forgotten.jsonl";
-
-/// The lock file of processes that write the list.
-const LOCK: &str = "forgotten.lock";
 
 /// A conversation that was forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,16 +54,7 @@ impl Forgotten {
     pub(crate) fn of(config: &Config) -> Result<Forgotten, Error> {
         let path = config.home.join(LIST);
         let failed = |source| Error::Forgotten { path: path.clone(), source };
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Forgotten::default());
-            }
-            Err(error) => return Err(failed(error)),
-        };
-        let lines = text.lines().filter(|line| !line.trim().is_empty());
-        let ids: Result<Vec<ForgottenId>, _> = lines.map(serde_json::from_str).collect();
-        Ok(Forgotten(ids.map_err(|error| failed(error.into()))?))
+        Ok(Forgotten(list_file::read(&path).map_err(failed)?))
     }
 
     /// Adds the entries of another home's list to the list of a home.
@@ -89,8 +74,9 @@ impl Forgotten {
 
     /// Removes the list from a home folder after its contents were moved.
     pub(super) fn remove(config: &Config) {
-        for name in [LIST, LOCK] {
-            drop(fs::remove_file(config.home.join(name)));
+        let list = config.home.join(LIST);
+        for path in [list.with_extension(list_file::LOCK), list] {
+            drop(fs::remove_file(path));
         }
     }
 
@@ -105,29 +91,8 @@ impl Forgotten {
     ) -> Result<T, Error> {
         let path = config.home.join(LIST);
         let failed = |source| Error::Forgotten { path: path.clone(), source };
-        private::create_dir_all(&config.home).map_err(failed)?;
-        let _lock = lock(&config.home.join(LOCK)).map_err(failed)?;
-        let mut list = Forgotten::of(config)?.0;
-        let changed = change(&mut list);
-        write(&path, &list).map_err(failed)?;
-        Ok(changed)
+        list_file::change(&path, change).map_err(failed)
     }
-}
-
-/// Opens and locks the lock file. Waits until it is free.
-fn lock(path: &Path) -> io::Result<File> {
-    let file = private::open_file(path)?;
-    file.lock()?;
-    Ok(file)
-}
-
-fn write(path: &Path, list: &[ForgottenId]) -> io::Result<()> {
-    let mut lines = Vec::new();
-    for forgotten in list {
-        serde_json::to_writer(&mut lines, forgotten)?;
-        lines.push(b'\n');
-    }
-    db::write_whole(path, &lines)
 }
 
 #[cfg(test)]

@@ -300,9 +300,7 @@ impl Reading<'_> {
             });
         };
         let read = export.read(branches, tally, &advance, &mut |format, conversation| {
-            if stop.requested() {
-                return Err(ReadError::Stopped);
-            }
+            stop.check(ReadError::Stopped)?;
             let origin = conversation.origin.as_ref();
             let is_forgotten = target.withheld.is_forgotten(&conversation.id, format.name());
             if is_forgotten || origin.is_some_and(|origin| target.withheld.is_excluded(origin)) {

@@ -306,9 +306,7 @@ impl Lookup<'_> {
         for source in self.readable()? {
             let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
             for place in 0..listing.len() {
-                if self.stop.requested() {
-                    return Err(db::Error::Stopped.into());
-                }
+                self.stop.check(db::Error::Stopped)?;
                 let (id, title) = listing.heading(place);
                 if test(source.kind, id, title) {
                     found.push(ConversationHeading {
@@ -502,22 +500,12 @@ fn slug(title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{db::Outline, model::Origin};
 
     fn about(id: &str, title: &str) -> About {
-        About {
-            source: SourceKind::Export,
-            id: id.to_owned(),
-            title: title.to_owned(),
-            is_title_made: false,
-            summary: String::new(),
-            turns: 0,
-            begun: None,
-            last: None,
-            file: None,
-            project: None,
-            session: None,
-            gone: None,
-        }
+        let (id, title) = (id.to_owned(), title.to_owned());
+        let outline = Outline { id, title, ..Outline::default() };
+        About::of_outline(SourceKind::Export, outline, Origin::default())
     }
 
     #[test]

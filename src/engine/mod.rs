@@ -25,6 +25,7 @@ mod forget;
 mod forgotten;
 mod home;
 pub mod import;
+mod list_file;
 mod lookup;
 mod memory;
 mod rank;
@@ -44,7 +45,6 @@ use std::{
 
 use crate::model::{Hit, Instant, Request, Stop};
 
-use report::Reports;
 use source::Sources;
 
 pub use config::Config;
@@ -55,6 +55,11 @@ pub(crate) use lookup::{address_of, id_at};
 pub use memory::{database::Memory, recall::Recalled};
 pub(crate) use rank::Ranker;
 pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
+pub(crate) use report::{
+    doctor::examine,
+    statistics::counted_by,
+    status::{indexed, status},
+};
 pub use report::{
     finding::{Finding, Verdict},
     statistics::Tally,
@@ -138,20 +143,10 @@ impl Engine {
         self.sources.close();
     }
 
-    /// Hands the messages of the export that match to `sink`, newest first, until `sink` breaks off.
+    /// Hands copies of the messages of the export that match to `show`, newest first, until `show` breaks off.
     ///
     /// By default the hits are those of SQLite's `LIKE '%text%'` over contents and titles.
-    /// [`Source::search`] searches one of the other [`Engine::sources`].
-    pub fn search(
-        &self,
-        request: &Request,
-        stop: &Stop,
-        sink: &mut dyn Sink,
-    ) -> Result<SearchPlan, Error> {
-        self.sources.export()?.search(request, stop, sink)
-    }
-
-    /// Searches as [`Engine::search`] does, and hands over copies of the hits.
+    /// [`Source::search`] lends the hits instead, and searches any of the [`Engine::sources`].
     pub fn exact(
         &self,
         request: &Request,
@@ -208,7 +203,7 @@ impl Engine {
     }
 
     /// Returns what can be asked of all sources at once.
-    pub(crate) fn all_sources(&self) -> &Sources {
+    pub(crate) fn all_sources(&self) -> &Arc<Sources> {
         &self.sources
     }
 
@@ -221,16 +216,6 @@ impl Engine {
     #[cfg(feature = "internals")]
     pub fn recorded_threads(&self) -> &Memory {
         &self.memory
-    }
-
-    /// Returns the reports on folders, databases and indexes.
-    pub(crate) fn reports(&self) -> Reports<'_> {
-        Reports { sources: &self.sources }
-    }
-
-    /// Returns the forgetter of conversations.
-    pub(crate) fn forgetter(&self) -> Forgetter<'_> {
-        Forgetter { sources: &self.sources }
     }
 }
 

@@ -4,13 +4,15 @@
 use std::{
     collections::BTreeMap,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     task::{Context, Poll},
 };
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
+
+use crate::lock::lock;
 
 /// The waiting connections; the connection that has waited longest comes first.
 #[derive(Debug, Default)]
@@ -25,7 +27,7 @@ struct IdleList {
 impl IdleConnections {
     /// Closes the `most` connections that have waited longest, or all if there are fewer.
     pub(super) fn close(&self, most: usize) {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = lock(&self.0);
         for _ in 0..most {
             let Some((_, close)) = list.waiting.pop_first() else { break };
             close.cancel();
@@ -33,7 +35,7 @@ impl IdleConnections {
     }
 
     fn add(&self, close: CancellationToken) -> u64 {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = lock(&self.0);
         let place = list.next;
         list.next += 1;
         list.waiting.insert(place, close);
@@ -41,7 +43,7 @@ impl IdleConnections {
     }
 
     fn remove(&self, place: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.remove(&place);
+        lock(&self.0).waiting.remove(&place);
     }
 }
 
@@ -67,7 +69,7 @@ impl ConnectionTurn {
     }
 
     fn set(&self, place: Option<u64>) {
-        let mut held = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.place);
         if let Some(before) = std::mem::replace(&mut *held, place) {
             self.idle.remove(before);
         }

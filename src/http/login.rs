@@ -1,7 +1,7 @@
 //! The login of a browser: a form asks for the token, and the answer sets the cookie.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
@@ -12,6 +12,8 @@ use axum::{
 use maud::{DOCTYPE, Markup, html};
 
 use super::token::{self, AccessToken, is_equal};
+
+use crate::lock::lock;
 
 /// The paths of the login form and of its files.
 pub(super) const LOGIN: &str = "/login";
@@ -73,7 +75,7 @@ impl LoginCode {
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, Option<(String, Instant)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

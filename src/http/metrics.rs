@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fmt::Write,
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicUsize, atomic::Ordering},
+    sync::{Arc, Mutex, atomic::AtomicUsize, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -18,7 +18,7 @@ use super::{
     login,
     paths::{HEALTH, MCP, METRICS, SEARCH_PATH},
 };
-use crate::log::log;
+use crate::{lock::lock, log::log};
 
 /// The upper bounds of the histogram, in seconds.
 const BOUNDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
@@ -65,7 +65,7 @@ impl Metrics {
             let method = if method.as_str().len() > 10 { "?" } else { method.as_str() };
             log(&format!("{method} {route} {status} {} ms", took.as_millis()));
         }
-        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut routes = lock(&self.routes);
         let counts = routes.entry(route).or_default();
         *counts.by_status.entry(status).or_default() += 1;
         counts.total += 1;
@@ -80,7 +80,7 @@ impl Metrics {
             "# HELP verbatim_http_requests_total Requests that were answered.\n\
              # TYPE verbatim_http_requests_total counter\n",
         );
-        let routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        let routes = lock(&self.routes);
         // Writing to a `String` does not fail.
         for (route, counts) in &*routes {
             for (status, count) in &counts.by_status {

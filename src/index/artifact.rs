@@ -15,7 +15,7 @@
 //! Invariant: an artifact that opens without an error has the bytes that its writer wrote.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{self, File},
     io::{self, BufWriter, Read, Seek, Write},
     path::{Path, PathBuf},
     thread,
@@ -26,7 +26,12 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tempfile::{NamedTempFile, TempDir};
 
 use super::Error;
-use crate::{failpoint, map_faults::Mapped, model::Stop, private};
+use crate::{
+    failpoint,
+    map_faults::Mapped,
+    model::Stop,
+    private::{self, FileLock},
+};
 
 /// The name of the file that describes the other files of a folder.
 const MANIFEST: &str = "manifest";
@@ -43,9 +48,6 @@ pub(super) const TEMPORARY: &str = "current-";
 /// Age at which an unfinished folder without a lock counts as abandoned. A live writer takes the lock right
 /// after it makes the folder.
 const ABANDONED: Duration = Duration::from_secs(60);
-
-/// Pause between two attempts to take a lock.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// The age from which a file's times are trusted. Two changes within a few milliseconds can get the same
 /// time, because the clocks of file systems tick slowly.
@@ -322,51 +324,12 @@ pub(super) fn damaged(folder: &Path, reason: &str) -> Error {
     Error::Damaged { path: folder.to_owned(), reason: reason.to_owned() }
 }
 
-/// A lock between processes. The system releases it when its process ends.
-#[derive(Debug)]
-pub(super) struct Lock(File);
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Closing is not enough: a child process that was just forked shares the lock until it runs
-        // its program.
-        let _ = self.0.unlock();
-    }
-}
-
-impl Lock {
-    /// Tries up to `attempts` times to take a lock; returns `None` if another process holds it.
-    pub(super) fn take(path: &Path, attempts: u32) -> io::Result<Option<Lock>> {
-        let file = private::open_file(path)?;
-        for attempt in 0..attempts {
-            if attempt > 0 {
-                thread::sleep(PAUSE);
-            }
-            match file.try_lock() {
-                Ok(()) => return Ok(Some(Lock(file))),
-                Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(error),
-            }
-        }
-        Ok(None)
-    }
-
-    /// Returns whether a process holds the lock. Takes the lock for a moment to find out.
-    pub(super) fn is_held(path: &Path) -> bool {
-        File::open(path).is_ok_and(|file| {
-            let is_held = file.try_lock_shared().is_err();
-            let _ = file.unlock();
-            is_held
-        })
-    }
-}
-
 /// A folder under construction, next to its final place. Removed when dropped, unless it was published.
 #[derive(Debug)]
 pub(super) struct Unfinished {
     /// `None` on file systems without locks. In this case another writer may remove the folder, and this
     /// writer fails.
-    lock: Option<Lock>,
+    lock: Option<FileLock>,
     folder: TempDir,
     target: PathBuf,
 }
@@ -378,7 +341,7 @@ impl Unfinished {
         remove_abandoned(parent);
         let prefix = format!("{UNFINISHED}{name}-");
         let folder = private::temporary_dir_in(parent, &prefix)?;
-        let lock = Lock::take(&folder.path().join(LOCK), 1).ok().flatten();
+        let lock = FileLock::take(&folder.path().join(LOCK), 1).ok().flatten();
         Ok(Unfinished { lock, folder, target: parent.join(name) })
     }
 
@@ -416,7 +379,7 @@ fn remove_abandoned(parent: &Path) {
             let changed = entry.metadata().and_then(|metadata| metadata.modified()).ok();
             changed.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > ABANDONED)
         };
-        if if lock.exists() { !Lock::is_held(&lock) } else { is_old() } {
+        if if lock.exists() { !FileLock::is_held(&lock) } else { is_old() } {
             // A later writer tries again.
             drop(fs::remove_dir_all(entry.path()));
         }
@@ -467,9 +430,7 @@ pub(super) fn checksum(mut file: impl Read, stop: &Stop) -> io::Result<u32> {
     let mut hasher = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
-        if stop.requested() {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
+        stop.check(io::ErrorKind::Interrupted)?;
         match file.read(&mut buffer)? {
             0 => return Ok(hasher.finalize()),
             length => hasher.update(&buffer[..length]),
@@ -517,17 +478,5 @@ mod tests {
         let record = FileRecord::of(folder.path(), written).unwrap();
         let metadata = fs::metadata(folder.path().join("rows")).unwrap();
         assert_eq!(record.identity, identity(&metadata));
-    }
-
-    #[test]
-    fn a_lock_that_a_forked_process_shares_is_free_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(LOCK);
-        let lock = Lock::take(&path, 1).unwrap().unwrap();
-        // A forked child process holds a copy of the lock until the child runs its program.
-        let _shared = lock.0.try_clone().unwrap();
-        assert!(Lock::is_held(&path) && Lock::take(&path, 1).unwrap().is_none());
-        drop(lock);
-        assert!(!Lock::is_held(&path) && Lock::take(&path, 1).unwrap().is_some());
     }
 }

@@ -18,11 +18,14 @@ use std::{
 use super::{
     Error, Snapshot,
     activity::{Activity, Begun, Last},
-    artifact::{self, Lock},
+    artifact,
     segment::SEGMENT,
     snapshot::{SnapshotBuilder, SnapshotManifest},
 };
-use crate::{failpoint, private};
+use crate::{
+    failpoint,
+    private::{self, FileLock},
+};
 
 const CURRENT: &str = "current";
 const LOCK: &str = "lock";
@@ -140,7 +143,7 @@ impl IndexDir {
 
     /// Returns the process that writes now, if there is one.
     pub fn activity(&self) -> Option<Activity> {
-        Lock::is_held(&self.folder.join(LOCK)).then(|| Activity::read(&self.folder))
+        FileLock::is_held(&self.folder.join(LOCK)).then(|| Activity::read(&self.folder))
     }
 
     /// Returns the last refresh, if one was recorded.
@@ -155,7 +158,7 @@ impl IndexDir {
         private::tighten(&self.folder);
         self.trusted()?;
         failpoint::pass("folder of the index made");
-        let lock = Lock::take(&self.folder.join(LOCK), ATTEMPTS).map_err(failed)?;
+        let lock = FileLock::take(&self.folder.join(LOCK), ATTEMPTS).map_err(failed)?;
         Ok(lock.map(|lock| {
             Activity::begin(&self.folder);
             Writing { index_dir: self.clone(), begun: Begun::now(), _lock: lock }
@@ -168,7 +171,7 @@ impl IndexDir {
 pub struct Writing {
     index_dir: IndexDir,
     begun: Begun,
-    _lock: Lock,
+    _lock: FileLock,
 }
 
 impl Writing {

@@ -27,7 +27,8 @@ pub(super) struct Verifier<'a> {
     /// The matcher, if the request has only one and a message must match it.
     single: Option<&'a Matcher>,
     raw_content: bool,
-    /// The messages in which some character follows the query's only run, if known.
+    /// If the query is one run: the messages in which a character follows the run. `None` if they are not
+    /// known.
     followed: Option<&'a DocBits>,
     /// A cache per matcher of whether titles match.
     titles: Vec<Titles>,

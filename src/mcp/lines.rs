@@ -7,7 +7,7 @@ use std::{
     convert::Infallible,
     future::{self, Future},
     io::{self, BufRead, Write},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc as blocking},
+    sync::{Arc, Mutex, MutexGuard, mpsc as blocking},
     thread,
     time::Duration,
 };
@@ -26,7 +26,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::batches::{Batch, Batches};
-use crate::text::{content::mend_surrogates, snippet};
+use crate::{
+    lock::lock,
+    text::{content::mend_surrogates, snippet},
+};
 
 /// The number of messages read ahead of the session.
 const READ_AHEAD: usize = 16;
@@ -194,7 +197,7 @@ impl Input {
 }
 
 fn locked(batches: &Mutex<Batches>) -> MutexGuard<'_, Batches> {
-    batches.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&batches)
 }
 
 /// Returns the id of the request that a cancel notification names.

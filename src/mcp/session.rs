@@ -1,6 +1,6 @@
 //! The state of one session, and the state that all sessions of a server share.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rmcp::{RoleServer, service::RequestContext};
 use tokio::sync::Semaphore;
@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::logging::ClientLog;
 use crate::{
     engine::Engine,
+    lock::lock,
     tools::{Offer, Options, Tool},
 };
 
@@ -70,13 +71,13 @@ impl ClientSession {
     }
 
     pub(super) fn meet(&self, client: &str) {
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.to_owned());
+        *lock(&self.client) = Some(client.to_owned());
     }
 
     /// Returns the tools for this client. Clients of the newest revision send their name with each request.
     pub(super) fn tools(&self, context: Option<&RequestContext<RoleServer>>) -> Vec<&'static Tool> {
         let said = context.and_then(|context| Some(context.meta.client_info()?.name));
-        let met = || self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let met = || lock(&self.client).clone();
         self.shared.offer.to(said.or_else(met).as_deref())
     }
 }

@@ -1,8 +1,8 @@
 //! Formats numbers for people.
 
 /// Returns a number with thousands separators: `2,000`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
+pub(crate) fn grouped(number: impl TryInto<u64>) -> String {
+    let digits = whole(number).to_string();
     let mut grouped = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
@@ -14,9 +14,14 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// Returns a number with its unit: `1 message`, `2,000 messages`.
-pub(crate) fn counted(number: u64, unit: &str) -> String {
+pub(crate) fn counted(number: impl TryInto<u64>, unit: &str) -> String {
+    let number = whole(number);
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {unit}{plural}", grouped(number))
+}
+
+fn whole(number: impl TryInto<u64>) -> u64 {
+    number.try_into().unwrap_or(u64::MAX)
 }
 
 /// Returns a size in bytes with a unit: `340 KB`, `214 MB`, `1.2 GB`.

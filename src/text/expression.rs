@@ -3,10 +3,7 @@
 //! Parsing takes at most about 12 MB, and compiling up to three times the size of the compiled program.
 //! Expressions are compiled one at a time, so many take little more. Matching takes linear time.
 
-use std::{
-    ops::Range,
-    sync::{Mutex, PoisonError},
-};
+use std::{ops::Range, sync::Mutex};
 
 use regex_syntax::{
     ParserBuilder,
@@ -14,6 +11,8 @@ use regex_syntax::{
 };
 
 use super::{run_query::RunQuery, snippet};
+
+use crate::lock::lock;
 
 pub const MAX_PATTERN_BYTES: usize = 10_000;
 
@@ -112,7 +111,7 @@ impl RegexPattern {
         most: usize,
     ) -> Result<RegexPattern, ExpressionError> {
         check_size(pattern)?;
-        let _alone = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&COMPILING);
         let hir = ParserBuilder::new()
             .multi_line(true)
             .case_insensitive(!case_sensitive)

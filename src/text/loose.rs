@@ -129,7 +129,7 @@ fn loosen(text: &str, ignore_case: bool, each: impl FnMut(LooseChar) -> ControlF
     let _ = loosener.run(text);
 }
 
-/// Returns the loose form of a text.
+/// Returns a text without accents and width, and without case if `ignore_case` is set.
 pub fn loose(text: &str, ignore_case: bool) -> String {
     let mut loose = String::with_capacity(text.len());
     loosen(text, ignore_case, |next| {

@@ -1,6 +1,6 @@
 //! The text of the engine's notes for a model, with advice.
 
-use crate::{engine::Note, text::amount};
+use crate::{engine::Note, text::amount::grouped};
 
 /// The seconds until the next attempt if the duration of the work is unknown.
 const SOON: u64 = 10;
@@ -54,11 +54,6 @@ pub(super) fn more(given: usize, total: usize, is_exact: bool) -> Option<String>
             Some(best.to_owned())
         }
     }
-}
-
-/// Returns a number with thousands separators.
-pub(crate) fn grouped(number: usize) -> String {
-    amount::grouped(number as u64)
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use maud::{Markup, html};
 
 use super::ask::encoded;
+pub(super) use crate::text::amount::counted;
 use crate::{
     engine::{About, ConversationKey, Engine, Error, Sketch, SourceKind, import::FORMATS},
     model::{Hit, Instant, Origin, Stop},
-    text::{amount, snippet},
+    text::snippet,
     tools::{clock::Clock, session::ResumeCommand},
 };
 
@@ -105,10 +106,6 @@ pub(super) fn title_of(about: &About) -> String {
         "" => "Untitled".to_owned(),
         title => title.split_whitespace().collect::<Vec<_>>().join(" "),
     }
-}
-
-pub(super) fn counted(number: usize, unit: &str) -> String {
-    amount::counted(number as u64, unit)
 }
 
 /// Returns a time in words, with its ISO form in the HTML.

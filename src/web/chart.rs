@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use crate::tools::notes::grouped;
+use crate::text::amount::grouped;
 
 /// The maximum number of empty months in a row. One message with a wrong date must not add many months.
 const LONGEST_GAP: u32 = 36;

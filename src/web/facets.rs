@@ -15,7 +15,7 @@ use super::{
 use crate::{
     engine::{ChosenIds, Error, Facets, Flags, Scope, count_of},
     model::Stop,
-    tools::notes::grouped,
+    text::amount::grouped,
 };
 
 /// The time limit of counting. If counting takes longer, the counts are lower bounds.

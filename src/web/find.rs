@@ -5,7 +5,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     ops::ControlFlow,
     sync::{
-        Mutex, PoisonError,
+        Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant as Clockwork},
@@ -23,6 +23,7 @@ use crate::{
         ConversationIds, ConversationKey, Flags, Match, Mode, Note, Question, Render, Scope,
         SourceKind,
     },
+    lock::lock,
     model::{Hit, Instant, Stop},
     text::{literal::LiteralPattern, snippet},
     tools::words::Words,
@@ -204,7 +205,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     // Conversations that have enough messages to show. Their further hits are only counted.
     let done: Mutex<ConversationIds> = Mutex::default();
     let reads = |kind, id: &str| {
-        let done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = lock(&done);
         !is_full.load(Ordering::Relaxed) && !done.get(&kind).is_some_and(|ids| ids.contains(id))
     };
     let make = |kind, hit: Hit<'_>| {
@@ -229,7 +230,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     let mut is_cut = false;
     let mut show = |found: StreamedHit| {
         if let Some((kind, id)) = grouping.take(found, first_shown) {
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut done = lock(&done);
             done.entry(*kind).or_default().insert(id.clone());
         }
         // A conversation beyond the page is needed to know whether there is a next page.

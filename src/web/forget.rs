@@ -10,7 +10,7 @@ use super::{
     talk,
 };
 use crate::{
-    engine::{Error, Forgettable, SourceKind},
+    engine::{Error, Forgettable, Forgetter, SourceKind},
     model::Stop,
 };
 
@@ -59,7 +59,8 @@ pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
     }
     let found = found.map_err(Problem::Refused)?;
     let all = std::slice::from_ref(&found);
-    let left = site.engine.forgetter().forget(all, site.resources, &stop, &mut |_| {})?;
+    let forgetter = Forgetter::new(site.engine.all_sources());
+    let left = forgetter.forget(all, site.resources, &stop, &mut |_| {})?;
     site.forget_counts();
     Ok(around(
         site,
@@ -92,7 +93,7 @@ pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
 /// Finds a conversation to forget; the inner error is the reason why it cannot be forgotten.
 fn find(site: &Site, id: &str, stop: &Stop) -> Result<FoundToForget, Problem> {
     let (session, card) = talk::find(site, id, stop)?;
-    let found = match site.engine.forgetter().find(&card.id, stop) {
+    let found = match Forgetter::new(site.engine.all_sources()).find(&card.id, stop) {
         Ok(Some(found)) => Ok(found),
         Ok(None) => return Err(Error::NoConversation { word: card.id }.into()),
         Err(error @ Error::ReadOnly { .. }) => Err(error.to_string()),

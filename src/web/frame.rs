@@ -6,7 +6,7 @@ use super::{
     ask::{Ask, Way},
     assets::{FAVICON, SCRIPT, STYLE},
 };
-use crate::tools::notes::grouped;
+use crate::text::amount::grouped;
 
 /// A page of the site.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! The import that was begun on the page: its progress and its result.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::lock::lock;
 
 /// The current import, or the last one.
 #[derive(Default)]
@@ -50,7 +52,7 @@ pub(super) struct Outcome {
 
 impl Imports {
     fn locked(&self) -> MutexGuard<'_, Option<Upload>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Begins an import; returns false if another import is running.

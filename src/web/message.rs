@@ -13,11 +13,7 @@ use super::{
     mark::mark_html,
     markdown::render,
 };
-use crate::{
-    model::Instant,
-    text::snippet,
-    tools::{clock::Clock, notes::grouped},
-};
+use crate::{model::Instant, text::amount::grouped, text::snippet, tools::clock::Clock};
 
 /// The number of bytes of a message that are shown at first.
 pub(super) const MOST_SHOWN: usize = 40_000;

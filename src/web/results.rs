@@ -16,8 +16,8 @@ use super::{
 use crate::{
     engine::{Flags, Note},
     model::Stop,
+    text::amount::grouped,
     text::snippet,
-    tools::notes::grouped,
 };
 
 /// The number of messages of a conversation that are visible; the others are in a collapsed list.

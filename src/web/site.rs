@@ -2,7 +2,7 @@
 
 use std::{
     ops::Deref,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -15,6 +15,7 @@ use maud::Markup;
 use super::{frame, imports::Imports};
 use crate::{
     engine::{self, Engine, Facets, Flags, Places, Resources, Scope},
+    lock::lock,
     map_faults,
     model::{self, Stop, StopOnDrop},
     tools::{clock::Clock, hint::Explained},
@@ -74,7 +75,7 @@ impl SiteState {
 
     /// Drops the cached number of all messages, so that the messages are counted again.
     pub(super) fn forget_counts(&self) {
-        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.counted) = None;
     }
 }
 
@@ -98,14 +99,14 @@ impl Site {
     /// Returns the number of all messages, which may be a few seconds old; `None` if nothing can be
     /// counted.
     pub(super) fn messages(&self, stop: &Stop) -> Option<u64> {
-        let known = self.counted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = lock(&self.counted).clone();
         let is_good = |at: Instant, of: &str| at.elapsed() < COUNTED_FOR || of == self.stamp();
         if let Some((_, _, count)) = known.filter(|(at, of, _)| is_good(*at, of)) {
             return Some(count);
         }
         let stamp = self.stamp().to_owned();
         let count = self.engine.tally(&Scope::default(), &model::Instant::day, stop).ok()?.messages;
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = lock(&self.counted);
         *counted = Some((Instant::now(), stamp, count));
         Some(count)
     }
@@ -128,13 +129,13 @@ impl Site {
         stop: &Stop,
     ) -> Result<Arc<Places>, engine::Error> {
         let stamp = self.stamp().to_owned();
-        let known = self.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = lock(&self.places).clone();
         if let Some(known) = known.filter(|it| it.stamp == stamp && it.has_models >= with_models) {
             return Ok(known.places);
         }
         let places = Arc::new(self.engine.all_sources().places(with_models, stop)?);
         let known = KnownPlaces { stamp, has_models: with_models, places: Arc::clone(&places) };
-        *self.places.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        *lock(&self.places) = Some(known);
         Ok(places)
     }
 
@@ -145,7 +146,7 @@ impl Site {
         count: impl FnOnce() -> Result<Facets, engine::Error>,
     ) -> Result<Arc<Facets>, engine::Error> {
         let of = (self.stamp().to_owned(), scope.clone());
-        let mut known = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.totals);
         if let Some(known) = known.as_ref().filter(|known| known.of == of) {
             return Ok(Arc::clone(&known.counts));
         }

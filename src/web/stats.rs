@@ -12,9 +12,9 @@ use super::{
     site::{Problem, Site},
 };
 use crate::{
-    engine::{About, Engine, Error, Scope, Tally},
+    engine::{self, About, Engine, Error, Scope, Tally},
     model::Stop,
-    tools::notes::grouped,
+    text::amount::grouped,
 };
 
 /// The maximum number of rows of a table; the last row may be the sum of all others.
@@ -38,7 +38,8 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
         stamp,
     };
     let months = months(&tally.months);
-    let hours = site.engine.reports().counted_by(&|time| clock.hour_of_week(time), stop)?;
+    let hours =
+        engine::counted_by(site.engine.all_sources(), &|time| clock.hour_of_week(time), stop)?;
     Ok(frame.around(html! {
         div.page.plain {
             nav.here-nav aria-label="On this page" {

@@ -10,14 +10,15 @@ use super::{
     site::{Problem, Site},
 };
 use crate::{
-    engine::{SourceStatus, ago},
+    engine::{self, SourceStatus, ago},
     model::Stop,
-    tools::{hint::because, notes::grouped},
+    text::amount::grouped,
+    tools::hint::because,
 };
 
 pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
-    let status = site.engine.reports().status(stop);
+    let status = engine::status(site.engine.all_sources(), stop);
     let notes = site.engine.all_sources().problems(stop);
     let ask = Ask::default();
     let messages = site.messages(stop);

@@ -23,8 +23,8 @@ use super::{
 use crate::{
     engine::{self, Error, Flags, Session, SourceKind},
     model::Stop,
+    text::amount::grouped,
     text::{literal::LiteralPattern, snippet},
-    tools::notes::grouped,
 };
 
 /// The maximum number of messages on a page. A shorter conversation is shown completely.

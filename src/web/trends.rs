@@ -15,7 +15,7 @@ use super::{
 use crate::{
     engine::{Choice, Note, Scope},
     model::Stop,
-    tools::notes::grouped,
+    text::amount::grouped,
 };
 
 const MOST_TEXTS: usize = 5;

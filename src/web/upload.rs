@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     engine::{
-        Branches, Config, Engine, StoreAddress, Withheld,
+        Branches, Config, Engine, Forgetter, StoreAddress, Withheld,
         import::{Target, import_until, may_write},
     },
     model::Stop,
@@ -214,11 +214,8 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
     let report = report.map_err(|error| without_folder(&error.to_string(), path))?;
     // The import may have written a conversation again that the user forgot in the meantime.
     let reading = Engine::new(Config { db: Some(target), ..config.clone() });
-    let forgotten = reading.forgetter().since(&withheld).map_err(|error| error.to_string())?;
-    if !forgotten.is_empty() {
-        let done = reading.forgetter().forget(&forgotten, site.resources, &stop, &mut |_| {});
-        done.map_err(|error| error.to_string())?;
-    }
+    let again = Forgetter::new(reading.all_sources()).again(&withheld, site.resources, &stop);
+    again.map_err(|error| error.to_string())?;
     let remedies = Remedies { branches: "; the box above imports them too", ..Remedies::default() };
     let lines = left_out(&report, remedies);
     Ok(Outcome {

@@ -27,7 +27,7 @@ use super::{
     layout::{Contents, Rank, WorkspaceLayout},
     line,
 };
-use crate::model::Stop;
+use crate::{lock::lock, model::Stop};
 
 /// The number of dates in the first step. Each further step has `STEP` times as many dates. If the
 /// newest dates have enough lines, older dates are never read. If nothing matches, the two further
@@ -79,9 +79,7 @@ pub fn search(
     if let Some(wanted) = &question.dates {
         dates.retain(|date| wanted.contain(date));
     }
-    if stop.requested() {
-        return Err(Error::Stopped);
-    }
+    stop.check(Error::Stopped)?;
     // The newest date comes first, and a month comes after its days.
     let dates: Vec<String> = dates.into_iter().rev().collect();
     let mut rest = &dates[..];
@@ -92,9 +90,7 @@ pub fn search(
         for folder in folders {
             search.search_dates(folder, &newest);
         }
-        if stop.requested() {
-            return Err(Error::Stopped);
-        }
+        stop.check(Error::Stopped)?;
         if search.speed.is_too_slow() {
             return Err(Error::Slow);
         }
@@ -129,7 +125,7 @@ impl Search<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.best.lock().unwrap_or_else(PoisonError::into_inner).is_full()
+        lock(&self.best).is_full()
     }
 
     /// Returns the dates of conversations of one type, or of all types.
@@ -203,7 +199,7 @@ impl Search<'_> {
     fn file(&self, layout: &WorkspaceLayout<'_>, path: &Path, searcher: &mut Searcher) {
         let Some(place) = layout.place(path) else { return };
         let rank = Rank::of(place, path);
-        if !self.best.lock().unwrap_or_else(PoisonError::into_inner).wants(&rank) {
+        if !lock(&self.best).wants(&rank) {
             return;
         }
         let mut lines = Vec::new();
@@ -236,7 +232,7 @@ impl Search<'_> {
             text,
         };
         let lines = lines.into_iter().map(line).collect();
-        self.best.lock().unwrap_or_else(PoisonError::into_inner).add(rank, lines);
+        lock(&self.best).add(rank, lines);
     }
 
     fn fail(&self, path: &Path, error: &io::Error) {
@@ -244,7 +240,7 @@ impl Search<'_> {
     }
 
     fn note(&self, message: String) {
-        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unread = lock(&self.unread);
         if unread.len() < MAX_UNREAD && !unread.contains(&message) {
             unread.push(message);
         }

@@ -303,7 +303,7 @@ fn a_terminal_is_told_the_totals_and_pages() {
     let terminal = Environment {
         terminal: true,
         columns: Some(60),
-        pager: Some(format!("cat > {}", page.display()).into()),
+        variables: [("PAGER", &*format!("cat > {}", page.display()))].into(),
         ..Environment::default()
     };
     let search = |arguments: &[&str], environment: &Environment| {
@@ -413,7 +413,7 @@ fn a_terminal_gets_a_conversation_rendered() {
         terminal: true,
         colours: true,
         columns: Some(60),
-        pager: Some("cat".into()),
+        variables: [("PAGER", "cat")].into(),
         ..Environment::default()
     };
     let show = |more: &[&str], environment: &Environment| {

@@ -263,7 +263,7 @@ fn a_deleted_transcript_is_kept() {
     counts_once(&home, &["blue whales", "grey whales"], 4);
     // A variable switches keeping off, also for conversations that were kept before.
     let off = |text: &str| Environment {
-        verbatim_forget_deleted: Some(text.into()),
+        variables: [("VERBATIM_FORGET_DELETED", text)].into(),
         ..Environment::default()
     };
     assert_eq!(run_with(&home, &["list"], &off("false")).0, Ok(0));

@@ -21,6 +21,7 @@ const ROOMS: &[&[&str]] = &[
     &["text"],
     &["int8", "long_text", "model"],
     &["failpoint", "map_faults", "private"],
+    &["lock"],
 ];
 
 /// The rooms of `src/engine/` from top to bottom. A room uses only rooms on lower lines.
@@ -36,7 +37,7 @@ const ENGINE_ROOMS: &[&[&str]] = &[
     &["withheld"],
     &["attachments", "exclusions", "forgotten"],
     &["config"],
-    &["error", "store_address"],
+    &["error", "list_file", "store_address"],
 ];
 
 /// Calls that make folders or files with the rights that the umask leaves.

@@ -111,8 +111,8 @@ pub(super) fn known(environment: &Environment) -> Vec<AiClient> {
     let dot_config = home.map(|home| home.join(".config"));
     let open_code = if cfg!(target_os = "linux") { config } else { dot_config.as_deref() };
     let xdg = if cfg!(windows) { config } else { open_code };
-    let claude = named(environment.claude_config_dir.as_deref());
-    let codex = named(environment.codex_home.as_deref());
+    let claude = environment.filled("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let codex = environment.filled("CODEX_HOME").map(PathBuf::from);
     let codex = codex.or_else(|| Some(home?.join(".codex")));
     let claude_code = claude.as_deref().or(home);
     let claude_marker = if claude.is_some() { ".claude.json" } else { ".claude" };
@@ -235,17 +235,12 @@ pub(super) fn servers(config: &Value) -> Vec<Server<'_>> {
         .collect()
 }
 
-/// Returns the folder in the value of a variable; `None` if the value is empty.
-fn named(variable: Option<&std::ffi::OsStr>) -> Option<PathBuf> {
-    variable.filter(|value| !value.is_empty()).map(PathBuf::from)
-}
-
 /// Returns whether a command can be started, by its path or by its name in `PATH`.
 fn can_start(command: &Path, environment: &Environment) -> bool {
     if command.components().count() > 1 {
         return command.is_absolute() && is_program(command);
     }
-    let folders = environment.path.as_deref().map(env::split_paths).into_iter().flatten();
+    let folders = environment.variable("PATH").map(env::split_paths).into_iter().flatten();
     is_in(command, folders)
 }
 

@@ -101,8 +101,8 @@ impl Server<'_> {
         match self.bearer().filter(|_| self.holds_token()) {
             Some(token) => Some(token.to_owned()),
             None if self.reads_variable() => {
-                let variable = environment.verbatim_token.as_ref()?;
-                Some(variable.0.to_str()?.trim().to_owned()).filter(|token| !token.is_empty())
+                let variable = environment.variable(TOKEN_VARIABLE)?;
+                Some(variable.to_str()?.trim().to_owned()).filter(|token| !token.is_empty())
             }
             None => None,
         }

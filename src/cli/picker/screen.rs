@@ -30,7 +30,7 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 /// The full screen of the terminal. Dropping this value restores the normal screen.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
-    /// Whether the screen has signs that are several characters, such as flags.
+    /// Whether the screen shows a sign that consists of several characters, such as a flag.
     has_clusters: bool,
     #[cfg(unix)]
     signals: signals::Signals,

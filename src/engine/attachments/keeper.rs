@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, File},
+    fs,
     io::{self, Read, Write},
     thread,
     time::Duration,
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     engine::error::Error,
     model::{Base64Text, Stop},
+    private::FileLock,
 };
 
 pub(crate) const MAX_FILE: u64 = 100_000_000;
@@ -48,7 +49,7 @@ pub(super) struct Keeper<'a> {
     pub(super) store: &'a AttachmentStore,
     pub(super) stop: &'a Stop,
     /// The lock of the store and the total size of its files; `None` until the first file is kept.
-    open: Option<(File, u64)>,
+    open: Option<(FileLock, u64)>,
 }
 
 /// The reason why a file is not kept.

@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashSet,
-    fs::{self, File, TryLockError},
+    fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -15,7 +15,8 @@ use super::attachment::{Attachment, ListKey};
 use crate::{
     db,
     engine::{config::Config, error::Error},
-    failpoint, private,
+    failpoint,
+    private::{self, FileLock},
 };
 
 /// The names of the attachment stores in the home folder, and of the files and folders in a store.
@@ -183,20 +184,18 @@ impl AttachmentStore {
     }
 
     /// Locks the store when no other process writes to it, and removes what a killed process left.
-    pub(super) fn lock(&self, wait: &mut dyn FnMut(&Path) -> bool) -> Result<File, Error> {
+    pub(super) fn lock(&self, wait: &mut dyn FnMut(&Path) -> bool) -> Result<FileLock, Error> {
         for folder in [FILES, CHATS].map(|name| self.folder.join(name)) {
             private::create_dir_all(&folder).map_err(failed(&folder))?;
         }
         let path = self.folder.join(LOCK);
-        let lock = private::open_file(&path).map_err(failed(&path))?;
-        loop {
-            match lock.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) if wait(&self.folder) => {}
-                Err(TryLockError::WouldBlock) => return Err(db::Error::Stopped.into()),
-                Err(TryLockError::Error(source)) => return Err(failed(&path)(source)),
+        let lock = loop {
+            match FileLock::take(&path, 1).map_err(failed(&path))? {
+                Some(lock) => break lock,
+                None if wait(&self.folder) => {}
+                None => return Err(db::Error::Stopped.into()),
             }
-        }
+        };
         self.sweep(&HashSet::new())?;
         let is_left = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -7,11 +7,10 @@ use std::{
 
 use crate::{
     db::threads::{Error as ThreadsError, Threads},
-    engine::{
-        error::Error,
-        source::{Sources, lock},
-    },
-    index, map_faults,
+    engine::{error::Error, source::Sources},
+    index,
+    lock::lock,
+    map_faults,
 };
 
 /// The database of recorded threads, and recall for their turns.

@@ -45,9 +45,7 @@ impl Memory {
         if self.reading(|threads| threads.continued(continuation))?.is_none() {
             return Err(ThreadsError::NoContinuation { id: continuation.to_owned() }.into());
         }
-        if stop.requested() {
-            return Err(db::Error::Stopped.into());
-        }
+        stop.check(db::Error::Stopped)?;
         let thread = self.writing(|threads| threads.turn(continuation, role, text, now()))?;
         let recalled = self.on_indexes(|| self.recall(text, &thread.id, PASSAGES, stop));
         let (memory, trouble) = match recalled {

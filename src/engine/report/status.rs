@@ -14,7 +14,7 @@ use crate::{
         config::Config,
         error::Error,
         forgotten::Forgotten,
-        source::{FallbackReason, Scope, Source, SourceKind, Sources},
+        source::{FallbackReason, Scope, Source, SourceKind, Sources, Store},
         store_address::StoreAddress,
         upkeep::{maintainer, transcripts},
     },
@@ -274,6 +274,21 @@ fn described(
         text_bytes: snapshot.text_bytes(),
         bytes: segments.iter().map(|segment| size_of(segment.folder)).sum(),
         derived,
+    }
+}
+
+/// Returns the number of messages in a source's index, and its size in bytes with terms and vectors.
+pub(crate) fn indexed(source: &Source, stop: &Stop) -> (u64, u64) {
+    match source.store() {
+        Store::Cluster { cluster, .. } => cluster.view(stop).map_or((0, 0), |view| {
+            let messages = view.conversations().iter().map(|it| it.turns as u64);
+            (messages.sum(), 0)
+        }),
+        Store::Database(_) => source.latest_index(stop).map_or((0, 0), |snapshot| {
+            let segments = snapshot.segments();
+            let bytes = segments.iter().map(|segment| size_of(segment.folder)).sum();
+            (snapshot.messages().into(), bytes)
+        }),
     }
 }
 

@@ -11,7 +11,6 @@ use std::{
 
 use super::{
     kind::SourceKind,
-    lock::lock,
     scope::Scope,
     sorted_ids::SortedIds,
     summaries::features::{Summary, SummaryFeatures},
@@ -19,6 +18,7 @@ use super::{
 use crate::{
     db,
     index::Snapshot,
+    lock::lock,
     model::{Instant, Origin},
 };
 

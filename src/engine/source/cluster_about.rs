@@ -5,7 +5,11 @@ use super::{
     kind::SourceKind,
     scope::{About, Scope},
 };
-use crate::cluster::{ClusterConversation, View};
+use crate::{
+    cluster::{ClusterConversation, View},
+    db::Outline,
+    model::Origin,
+};
 
 pub(super) const KIND: SourceKind = SourceKind::Export;
 
@@ -32,18 +36,14 @@ pub(super) fn origins(view: &View) -> Origins {
 
 /// Returns the description of a conversation. As for exports in databases, it has no origin.
 pub(super) fn about(it: &ClusterConversation) -> About {
-    About {
-        source: KIND,
+    let is_title_made = !it.made.is_empty();
+    let outline = Outline {
         id: it.stored.id.clone(),
-        title: if it.made.is_empty() { it.title.clone() } else { it.made.clone() },
-        is_title_made: !it.made.is_empty(),
-        summary: it.summary.clone(),
+        title: if is_title_made { it.made.clone() } else { it.title.clone() },
         turns: u32::try_from(it.turns).unwrap_or(u32::MAX),
         begun: it.begun,
         last: it.last,
-        file: None,
-        project: None,
-        session: None,
-        gone: None,
-    }
+    };
+    let summary = it.summary.clone();
+    About { is_title_made, summary, ..About::of_outline(KIND, outline, Origin::default()) }
 }

@@ -10,7 +10,6 @@ use super::{
     catalogue::Origins,
     cluster_about::{KIND, about, origins, within},
     counter::Counter,
-    lock::lock,
     read_messages::ReadMessages,
     reader::{Counts, Listing, Messages, Reader, SearchPlan},
     scope::{About, Scope},
@@ -22,6 +21,7 @@ use crate::{
     db::{self, LongContents, ScanFilter, ScanPlace, ScannedMessage, tally::MessageFacts},
     embed::Model,
     engine::error::Error,
+    lock::lock,
     model::{Hit, Instant, Matching, Origin, Provenance, Request, Stop},
 };
 

@@ -36,9 +36,7 @@ fn gone(
     let pairs = reader.conversations_of(&keys)?;
     let kept: HashSet<i64> = pairs.into_iter().map(|[message, _]| message).collect();
     for (doc_id, key) in doc_ids.iter().zip(keys).filter(|(_, key)| kept.contains(key)) {
-        if stop.requested() {
-            return Err(db::Error::Stopped);
-        }
+        stop.check(db::Error::Stopped)?;
         let mut is_as_it_was = Ok(false);
         reader.scan(key.checked_sub(1), &mut |row| {
             is_as_it_was = is_same(snapshot, *doc_id, &row);

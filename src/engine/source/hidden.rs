@@ -12,10 +12,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use super::lock::lock;
 use crate::{
     db::{self, State},
     engine::config::Config,
+    lock::lock,
     model::Stop,
 };
 

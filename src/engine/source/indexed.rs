@@ -183,9 +183,7 @@ impl Reader for IndexedReader {
         // Roles are checked for each message, not for each conversation.
         let any_role = Scope { roles: Vec::new(), ..scope.clone() };
         for conversation in catalogue.within(&any_role, origins.as_deref()) {
-            if stop.requested() {
-                return Err(db::Error::Stopped.into());
-            }
+            stop.check(db::Error::Stopped)?;
             let mut messages = 0;
             for doc_id in catalogue.doc_ids(conversation) {
                 let (role, time) = (snapshot.role(*doc_id), snapshot.time(*doc_id));

@@ -17,7 +17,6 @@ mod indexed;
 mod kind;
 mod list;
 mod live;
-mod lock;
 mod narrow;
 mod note;
 mod places;
@@ -49,7 +48,6 @@ pub(crate) use list::ListOptions;
 pub use list::ListedPage;
 #[cfg(feature = "internals")]
 pub use live::LiveReader;
-pub(crate) use lock::lock;
 pub(crate) use narrow::Narrowing;
 pub(crate) use note::{Lacking, Note};
 pub(crate) use places::Places;

@@ -178,7 +178,7 @@ pub struct About {
 
 impl About {
     /// Returns the description of a conversation in a database.
-    pub(super) fn of_outline(source: SourceKind, outline: Outline, origin: Origin) -> About {
+    pub(crate) fn of_outline(source: SourceKind, outline: Outline, origin: Origin) -> About {
         About {
             source,
             id: outline.id,

@@ -5,7 +5,6 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{
     kind::SourceKind,
-    lock::lock,
     reader::Listing,
     scope::{About, Scope, shared_start},
     sources::{Source, Timeless},
@@ -13,6 +12,7 @@ use super::{
 use crate::{
     db::{self, Outline},
     engine::error::Error,
+    lock::lock,
     model::{Instant, Origin, Stop},
 };
 

@@ -15,7 +15,6 @@ use super::{
     handle::{FallbackReason, IndexHandle},
     hidden::HiddenIds,
     kind::SourceKind,
-    lock::lock,
     note::Note,
     scoring::Searcher,
     store::Store,
@@ -31,6 +30,7 @@ use crate::{
         store_address::StoreAddress,
     },
     index::{IndexDir, Snapshot},
+    lock::lock,
     model::{Origin, Stop},
 };
 
@@ -350,9 +350,12 @@ impl Source {
         if self.kind == SourceKind::Threads || exclusions.is_empty() {
             return Ok(Arc::default());
         }
-        if let Store::Cluster { cluster, .. } = &self.store {
-            let is_excluded = |origin: &Origin| exclusions.excludes(origin);
-            return Ok(Arc::new(clustered::excluded(cluster, &is_excluded, stop)?));
+        match &self.store {
+            Store::Cluster { cluster, .. } => {
+                let is_excluded = |origin: &Origin| exclusions.excludes(origin);
+                return Ok(Arc::new(clustered::excluded(cluster, &is_excluded, stop)?));
+            }
+            Store::Database(_) => {}
         }
         self.on_database(|path| {
             let state = db::state(path)?;

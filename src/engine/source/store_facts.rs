@@ -66,9 +66,11 @@ impl Source {
 
     /// Returns the id of the conversation that a transcript continues, if it names one.
     pub(super) fn forked_from(&self, id: &str, stop: &Stop) -> Result<Option<String>, Error> {
-        let Store::Database(_) = self.store() else { return Ok(None) };
-        let reader =
-            self.on_database(|path| db::read(path, stop, |database| db::reader_of(database, id)))?;
+        let reader = match self.store() {
+            Store::Cluster { .. } => return Ok(None),
+            Store::Database(_) => self
+                .on_database(|path| db::read(path, stop, |database| db::reader_of(database, id)))?,
+        };
         let reader = reader.and_then(|state| TranscriptReader::restore(&state));
         Ok(reader.and_then(|reader| reader.parent().map(str::to_owned)))
     }

@@ -105,9 +105,7 @@ pub(crate) fn compare(
         if let Some(error) = failed {
             return Err(error.into());
         }
-        if stop.requested() {
-            return Err(db::Error::Stopped.into());
-        }
+        stop.check(db::Error::Stopped)?;
         if !is_same_state()? {
             return Ok(Compared::Unsteady);
         }

@@ -130,9 +130,7 @@ fn merge_into(
         build.add(&Document { conversation, ..document })?;
         done += 1;
         if done % 1024 == 0 {
-            if stop.requested() {
-                return Err(db::Error::Stopped.into());
-            }
+            stop.check(db::Error::Stopped)?;
             progress(Progress::Reading { done, total: doc_ids.len() as u64, bytes });
         }
     }

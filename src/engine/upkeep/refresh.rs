@@ -528,9 +528,7 @@ impl Work<'_> {
                 }
                 done += 1;
                 if done % 256 == 0 {
-                    if self.stop.requested() {
-                        return Err(db::Error::Stopped.into());
-                    }
+                    self.stop.check(db::Error::Stopped)?;
                     if slice.elapsed() > SLICE {
                         break;
                     }

@@ -23,13 +23,13 @@ use super::{FOLDER, FORMAT, LENGTHS, TERMS, TermManifest, code_of, field, schema
 use crate::{
     index::{
         Error, Resources, SegmentRef, Snapshot,
-        artifact::{self, Lock, Unfinished},
+        artifact::{self, Unfinished},
         documents::content_pieces,
         lists,
         varint::{push_varint, take_varint},
     },
     model::Stop,
-    private,
+    private::{self, FileLock},
     text::words::{Token, Tokenizer, grams, tokens},
 };
 
@@ -81,7 +81,7 @@ pub fn build_terms(
         true => Error::Stopped,
         false => Error::Write { path: segment.folder.to_owned(), error },
     };
-    let Some(_lock) = Lock::take(&segment.folder.join(LOCK), 1).map_err(failed)? else {
+    let Some(_lock) = FileLock::take(&segment.folder.join(LOCK), 1).map_err(failed)? else {
         return Ok(false);
     };
     let unfinished = Unfinished::begin(segment.folder, FOLDER).map_err(failed)?;
@@ -96,9 +96,7 @@ pub fn build_terms(
     let lengths = artifact::write_file(folder, LENGTHS, &lengths).map_err(failed)?;
     write_lists(&folder.join(TERMS), Runs { files: runs, resources }, stop)
         .map_err(|error| failed(io::Error::other(error)))?;
-    if stop.requested() {
-        return Err(Error::Stopped);
-    }
+    stop.check(Error::Stopped)?;
     let seal = || {
         let files = artifact::seal(folder, &[lengths])?;
         lists::check(&folder.join(TERMS))?;
@@ -189,9 +187,7 @@ impl Inversion<'_> {
             made.tokens += u64::from(length);
             if count % 1024 == 1023 {
                 done.fetch_add(1024, Ordering::Relaxed);
-                if self.stop.requested() {
-                    return Err(io::ErrorKind::Interrupted.into());
-                }
+                self.stop.check(io::ErrorKind::Interrupted)?;
             }
         }
         made.runs.push(run.spill(self.folder)?);

@@ -185,9 +185,7 @@ pub fn holding(
         lists.sort_by_key(BlockSegmentPostings::doc_freq);
         let Some((shortest, others)) = lists.split_first_mut() else { continue };
         loop {
-            if stop.requested() {
-                return Err(Error::Stopped);
-            }
+            stop.check(Error::Stopped)?;
             let documents = shortest.docs();
             if documents.is_empty() {
                 break;
@@ -276,9 +274,7 @@ impl ListScorer<'_> {
         let mut touched: Vec<u32> = Vec::new();
         let mut start = documents.start;
         while start < documents.end {
-            if self.stop.requested() {
-                return Err(Error::Stopped);
-            }
+            self.stop.check(Error::Stopped)?;
             let end = documents.end.min(start.saturating_add(WINDOW));
             let threshold = best.threshold();
             let mut rest = Inessential { cursors: &mut [], weight: 0.0 };

@@ -159,9 +159,7 @@ impl Assignment<'_> {
     ) -> Result<Vec<u32>, Error> {
         let mut of = Vec::with_capacity(wanted.len());
         for slice in wanted.chunks(SLICE * self.threads) {
-            if self.stop.requested() {
-                return Err(Error::Stopped);
-            }
+            self.stop.check(Error::Stopped)?;
             thread::scope(|scope| {
                 let shares: Vec<_> = slice
                     .chunks(slice.len().div_ceil(self.threads))

@@ -29,11 +29,11 @@ use crate::{
         error::Error,
         source::{
             cluster_about::{KIND, about, within},
-            lock::lock,
             scope::{About, Scope},
         },
     },
     index::{self, Norms, PackedQuery, WeightedTerm},
+    lock::lock,
     model::{Hit, Stop},
     text::words::Tokenizer,
 };

@@ -186,9 +186,7 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
                 Err(error) => candidates.vector_error = Some(error.to_string()),
             }
         }
-        if stop.requested() {
-            return Err(db::Error::Stopped.into());
-        }
+        stop.check(db::Error::Stopped)?;
         Ok(candidates)
     }
 

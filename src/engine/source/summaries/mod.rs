@@ -24,14 +24,14 @@ use std::{
 use super::{
     catalogue::{Catalogue, Origins},
     kind::SourceKind,
-    lock::lock,
     scope::About,
 };
 use crate::{
-    db,
+    db::{self, Outline},
     embed::{self, Model},
     engine::error::Error,
     index,
+    lock::lock,
     model::Stop,
     text::{
         hash::Fnv1a,
@@ -115,20 +115,15 @@ impl Catalogue {
         };
         let origin = origins.and_then(|origins| origins.get(&listed.id));
         let origin = origin.cloned().unwrap_or_default();
-        About {
-            source: self.kind(),
+        let outline = Outline {
             id: listed.id.clone(),
             title: made.unwrap_or(&listed.title).clone(),
-            is_title_made: made.is_some(),
-            summary: String::new(),
             turns: listed.turns(),
             begun: listed.begun,
             last: listed.last,
-            file: origin.file.map(PathBuf::from),
-            project: origin.project,
-            session: origin.session,
-            gone: origin.gone,
-        }
+        };
+        let is_title_made = made.is_some();
+        About { is_title_made, ..About::of_outline(self.kind(), outline, origin) }
     }
 
     fn summarise(&self, conversation: u32) -> Summary {
@@ -327,9 +322,7 @@ impl<'a> SummaryWork<'a> {
         let count = self.catalogue.conversations().len();
         let mut made = 0;
         for conversation in 0..count as u32 {
-            if stop.requested() {
-                return Err(db::Error::Stopped.into());
-            }
+            stop.check(db::Error::Stopped)?;
             progress();
             if self.take_from_cache(conversation, made < max) {
                 continue;
@@ -396,9 +389,7 @@ impl<'a> SummaryWork<'a> {
             return Ok(());
         }
         for batch in std::mem::take(&mut self.to_encode).chunks(BATCH_SUMMARIES) {
-            if stop.requested() {
-                return Err(db::Error::Stopped.into());
-            }
+            stop.check(db::Error::Stopped)?;
             let texts: Vec<&str> = batch.iter().map(|(_, text)| text.as_str()).collect();
             match self.model.encode(&texts, stop) {
                 Ok(vectors) => {

@@ -1,10 +1,6 @@
 //! Updates the transcript store. Only one process does so at a time.
 
-use std::{
-    fs::{self, File, TryLockError},
-    path::Path,
-    time::Instant,
-};
+use std::{fs, path::Path, time::Instant};
 
 use super::{
     pass::Pass,
@@ -20,7 +16,7 @@ use crate::{
     },
     index::IndexDir,
     model::Stop,
-    private,
+    private::{self, FileLock},
 };
 
 /// Updates the transcript store of a configuration from the transcripts in its folders, without those
@@ -158,45 +154,12 @@ fn remove_index_of(store: &Path, folder: &Path) {
     }
 }
 
-/// The lock that makes a process the only writer of the store.
-struct Lock(File);
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Closing the file is not enough to release the lock, because a child process that was just forked
-        // shares it until it runs its program.
-        let _ = self.0.unlock();
-    }
-}
-
 /// Locks the store for writing; `None` if another process holds the lock.
-fn lock(database: &Path) -> Result<Option<Lock>, SyncError> {
+fn lock(database: &Path) -> Result<Option<FileLock>, SyncError> {
     let path = database.with_extension("lock");
     let failed = |source| SyncError::Store(transcripts::Error::Io { path: path.clone(), source });
     if let Some(folder) = path.parent() {
         private::create_dir_all(folder).map_err(failed)?;
     }
-    let file = private::open_file(&path).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(Lock(file))),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(source)) => Err(failed(source)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lock_that_a_forked_process_shares_is_free_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let database = folder.path().join("a.db");
-        let held = lock(&database).unwrap().unwrap();
-        // A forked child process holds the lock file like this before it runs its program.
-        let _shared = held.0.try_clone().unwrap();
-        assert!(lock(&database).unwrap().is_none());
-        drop(held);
-        assert!(lock(&database).unwrap().is_some());
-    }
+    FileLock::take(&path, 1).map_err(failed)
 }
