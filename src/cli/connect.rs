@@ -98,7 +98,7 @@ struct How {
 }
 
 /// The outcome of a change to a client's configuration.
-enum Outcome {
+enum ChangeOutcome {
     /// The configuration needs no change.
     Same,
     /// The change was shown and not made.
@@ -189,7 +189,7 @@ pub(super) fn connect(
     if args.how.json {
         return write_json(&client, &text, &outcome, out);
     }
-    if !matches!(outcome, Outcome::Made(_)) {
+    if !matches!(outcome, ChangeOutcome::Made(_)) {
         return Ok(outcome.code());
     }
     let suits = match remote {
@@ -240,7 +240,7 @@ pub(super) fn disconnect(
     let file = read(&client)?;
     let Some((name, _)) = present(&client, &file)? else {
         if args.how.json {
-            return write_json(&client, file.text(), &Outcome::Same, out);
+            return write_json(&client, file.text(), &ChangeOutcome::Same, out);
         }
         writeln!(out, "{} does not start Verbatim; nothing to do.", client.name)?;
         return Ok(FOUND);
@@ -251,7 +251,7 @@ pub(super) fn disconnect(
     if args.how.json {
         return write_json(&client, &text, &outcome, out);
     }
-    if !matches!(outcome, Outcome::Made(_)) {
+    if !matches!(outcome, ChangeOutcome::Made(_)) {
         return Ok(outcome.code());
     }
     writeln!(out, "{} does not start Verbatim any more. {}", client.name, client.restart())?;
@@ -304,9 +304,9 @@ fn list_json(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error
     Ok(FOUND)
 }
 
-impl Outcome {
+impl ChangeOutcome {
     fn code(&self) -> u8 {
-        if matches!(self, Outcome::Refused) { NOTHING } else { FOUND }
+        if matches!(self, ChangeOutcome::Refused) { NOTHING } else { FOUND }
     }
 }
 
@@ -314,14 +314,14 @@ impl Outcome {
 fn write_json(
     client: &AiClient,
     text: &str,
-    outcome: &Outcome,
+    outcome: &ChangeOutcome,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
     let (change, backup) = match outcome {
-        Outcome::Same => ("none", None),
-        Outcome::Shown => ("shown", None),
-        Outcome::Refused => ("refused", None),
-        Outcome::Made(backup) => ("made", backup.as_ref()),
+        ChangeOutcome::Same => ("none", None),
+        ChangeOutcome::Shown => ("shown", None),
+        ChangeOutcome::Refused => ("refused", None),
+        ChangeOutcome::Made(backup) => ("made", backup.as_ref()),
     };
     let json = json!({
         "id": client.id,
@@ -437,7 +437,7 @@ fn change(
     how: &How,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<Outcome, Error> {
+) -> Result<ChangeOutcome, Error> {
     let mut log = io::stderr();
     let is_quiet = how.json && (how.print || how.yes);
     let out: &mut dyn Write = match how.json {
@@ -450,12 +450,12 @@ fn change(
         if !how.print && file.close_to_others() {
             writeln!(out, "Other users could read the token in it; now only you can.")?;
         }
-        return Ok(Outcome::Same);
+        return Ok(ChangeOutcome::Same);
     }
     writeln!(out, "{}", client.path.display())?;
     write_change(out, file.text(), text)?;
     if how.print {
-        return Ok(Outcome::Shown);
+        return Ok(ChangeOutcome::Shown);
     }
     if !how.yes {
         if !environment.can_ask {
@@ -464,7 +464,7 @@ fn change(
         out.flush()?;
         if !confirmed("Make this change?")? {
             writeln!(out, "Nothing was changed.")?;
-            return Ok(Outcome::Refused);
+            return Ok(ChangeOutcome::Refused);
         }
     }
     let backup =
@@ -478,7 +478,7 @@ fn change(
             )?;
         }
     }
-    Ok(Outcome::Made(backup))
+    Ok(ChangeOutcome::Made(backup))
 }
 
 /// Writes the lines that differ between two texts, with some lines around them.

@@ -35,14 +35,14 @@ struct ExcludeFollower {
 /// The state after the last read of the configuration file.
 #[derive(Default)]
 struct LastLook {
-    file: Option<Stamp>,
+    file: Option<FileTimes>,
     /// The last reported problem. Each problem is reported only once.
     problem: Option<String>,
 }
 
 /// The time, length and inode of a file. If all are equal, the file counts as unchanged.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileTimes {
     changed: Option<SystemTime>,
     length: u64,
     number: u64,
@@ -53,7 +53,7 @@ impl ExcludeFollower {
     /// last exclusions stay in force, because a typing error must not reveal an excluded conversation.
     fn look(&self) -> Option<Vec<String>> {
         let mut last = lock(&self.last);
-        let stamp = fs::metadata(&self.path).ok().map(|file| Stamp::of(&file));
+        let stamp = fs::metadata(&self.path).ok().map(|file| FileTimes::of(&file));
         let was_there = last.file.is_some();
         if stamp.is_some_and(|stamp| last.file == Some(stamp) && !stamp.is_new()) {
             return None;
@@ -76,13 +76,13 @@ impl ExcludeFollower {
     }
 }
 
-impl Stamp {
-    fn of(file: &Metadata) -> Stamp {
+impl FileTimes {
+    fn of(file: &Metadata) -> FileTimes {
         #[cfg(unix)]
         let number = std::os::unix::fs::MetadataExt::ino(file);
         #[cfg(not(unix))]
         let number = 0;
-        Stamp { changed: file.modified().ok(), length: file.len(), number }
+        FileTimes { changed: file.modified().ok(), length: file.len(), number }
     }
 
     /// Returns whether the last change is so recent that another change could have the same time stamp.

@@ -81,7 +81,7 @@ pub(super) fn run(
     notes::print(&listed.notes);
     let failed = |path: &Path, source| Error::Export { path: path.to_owned(), source };
     private::create_dir_all(&args.target).map_err(|error| failed(&args.target, error))?;
-    let mut files = Files::in_folder(&args.target);
+    let mut files = ExportedFiles::in_folder(&args.target);
     let bar = progress::bar(
         environment,
         listed.abouts.len() as u64,
@@ -227,7 +227,7 @@ fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
 }
 
 /// The files of an export.
-struct Files {
+struct ExportedFiles {
     folder: PathBuf,
     /// The files of earlier exports. The key is a file's first lines, which contain the conversation's id.
     before: HashMap<String, PathBuf>,
@@ -235,8 +235,8 @@ struct Files {
     given: HashSet<PathBuf>,
 }
 
-impl Files {
-    fn in_folder(folder: &Path) -> Files {
+impl ExportedFiles {
+    fn in_folder(folder: &Path) -> ExportedFiles {
         let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
         // Only folders of years are read, so files that the user moved elsewhere stay as they are.
         let is_year = |name: &str| {
@@ -247,7 +247,7 @@ impl Files {
             .flat_map(|year| entries(&year.path()).map(|file| file.path()).collect::<Vec<_>>())
             .filter(|file| file.to_str().is_some_and(|name| name.ends_with(").md")));
         let before = files.filter_map(|file| Some((first_lines(&file)?, file))).collect();
-        Files { folder: folder.to_owned(), before, given: HashSet::new() }
+        ExportedFiles { folder: folder.to_owned(), before, given: HashSet::new() }
     }
 
     /// Returns the path of a conversation's file: `YEAR/DATE title (id).md`.

@@ -58,7 +58,7 @@ struct Group {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct GroupLine {
     message: MessageKey,
     role: String,
     text: Vec<Piece>,
@@ -113,7 +113,7 @@ impl Groups {
         if let (Some(text), Some(group)) = (found.text, group) {
             self.shown_messages += 1;
             self.groups[group].lines.push(self.end);
-            let line = Line { message: found.message, role: found.role, text };
+            let line = GroupLine { message: found.message, role: found.role, text };
             let line = serde_json::to_string(&line).map_err(std::io::Error::from)?;
             writeln!(self.lines, "{line}")?;
             self.end += line.len() as u64 + 1;
@@ -182,14 +182,14 @@ impl Group {
         &self,
         spool: &mut BufReader<&mut SpooledTempFile>,
         conversation: &DescribedConversation,
-    ) -> Result<Vec<(Option<u32>, Line)>, Error> {
+    ) -> Result<Vec<(Option<u32>, GroupLine)>, Error> {
         let mut lines = Vec::new();
         let mut text = String::new();
         for start in &self.lines {
             spool.seek(SeekFrom::Start(*start))?;
             text.clear();
             spool.read_line(&mut text)?;
-            let line: Line = serde_json::from_str(&text).map_err(std::io::Error::from)?;
+            let line: GroupLine = serde_json::from_str(&text).map_err(std::io::Error::from)?;
             lines.push((conversation.number(&line.message.hit(&self.key.1)), line));
         }
         lines.sort_by_key(|(number, _)| *number);
@@ -199,7 +199,7 @@ impl Group {
     fn write(
         &self,
         page: &Page<'_>,
-        lines: &[(Option<u32>, Line)],
+        lines: &[(Option<u32>, GroupLine)],
         mark: &dyn Fn(&str) -> Vec<Range<usize>>,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
@@ -224,7 +224,7 @@ impl Group {
         &self,
         page: &Page<'_>,
         session: &Session,
-        lines: &[(Option<u32>, Line)],
+        lines: &[(Option<u32>, GroupLine)],
         mark: &dyn Fn(&str) -> Vec<Range<usize>>,
         out: &mut dyn Write,
     ) -> Result<(), Error> {

@@ -33,7 +33,7 @@ const BATCH_IN_MEMORY: usize = 1 << 20;
 const ID: usize = 13;
 
 /// A collector that writes items in batches, until `most` items are written.
-struct Batches<T> {
+struct LineBatches<T> {
     most: usize,
     count: usize,
     size: usize,
@@ -41,9 +41,9 @@ struct Batches<T> {
     outcome: Result<(), Error>,
 }
 
-impl<T> Batches<T> {
-    fn new(most: usize) -> Batches<T> {
-        Batches { most, count: 0, size: FIRST_BATCH, held: Vec::new(), outcome: Ok(()) }
+impl<T> LineBatches<T> {
+    fn new(most: usize) -> LineBatches<T> {
+        LineBatches { most, count: 0, size: FIRST_BATCH, held: Vec::new(), outcome: Ok(()) }
     }
 
     fn take(
@@ -75,14 +75,14 @@ impl<T> Batches<T> {
 pub(super) struct FlatLines<'a> {
     page: Page<'a>,
     out: &'a mut dyn Write,
-    batches: Batches<FoundHit>,
+    batches: LineBatches<FoundHit>,
     /// The conversations whose title was written. Each title is written only once.
     titles: HashSet<Key>,
 }
 
 impl FlatLines<'_> {
     pub(super) fn new<'a>(page: Page<'a>, most: usize, out: &'a mut dyn Write) -> FlatLines<'a> {
-        FlatLines { page, out, batches: Batches::new(most), titles: HashSet::new() }
+        FlatLines { page, out, batches: LineBatches::new(most), titles: HashSet::new() }
     }
 
     pub(super) fn show(&mut self, found: FoundHit) -> ControlFlow<()> {
@@ -135,7 +135,7 @@ pub(super) struct JsonAnswer {
 pub(super) struct JsonLines<'a> {
     page: Page<'a>,
     out: &'a mut dyn Write,
-    batches: Batches<JsonEnd>,
+    batches: LineBatches<JsonEnd>,
     spool: SpooledTempFile,
 }
 
@@ -163,7 +163,7 @@ struct JsonPlace<'a> {
 impl JsonLines<'_> {
     pub(super) fn new<'a>(page: Page<'a>, most: usize, out: &'a mut dyn Write) -> JsonLines<'a> {
         let spool = tempfile::spooled_tempfile(BATCH_IN_MEMORY);
-        JsonLines { page, out, batches: Batches::new(most), spool }
+        JsonLines { page, out, batches: LineBatches::new(most), spool }
     }
 
     /// Writes the JSON of a hit to a temporary file. The text of the hit is borrowed, and may be

@@ -73,7 +73,7 @@ pub(super) fn run(
     notes::print(&page.notes);
     let short = engine.find(&stop).short_ids(&page.ids())?;
     let id = short.iter().map(|id| id.width()).max().unwrap_or(0).min(LONGEST_ID);
-    let columns = Columns { look: Look::of(environment), clock, id };
+    let columns = ListColumns { look: Look::of(environment), clock, id };
     page.prepare(!args.json);
     // The first lines are printed while the others are read.
     for start in (0..short.len()).step_by(PART) {
@@ -110,7 +110,7 @@ pub(super) fn run(
 }
 
 /// The widths of the columns of a list.
-struct Columns {
+struct ListColumns {
     look: Look,
     clock: Clock,
     id: usize,
@@ -120,9 +120,9 @@ fn write_text(
     out: &mut dyn Write,
     about: &About,
     conversation: &DescribedConversation,
-    columns: &Columns,
+    columns: &ListColumns,
 ) -> io::Result<()> {
-    let Columns { look, clock, .. } = *columns;
+    let ListColumns { look, clock, .. } = *columns;
     let id = harmless(&conversation.short_id);
     let gap = " ".repeat(columns.id.saturating_sub(id.width()));
     let time = padded(&clock.words(about.last), TIME);

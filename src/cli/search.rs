@@ -188,7 +188,7 @@ const REGEX: &str = "regex";
 
 /// The last line of an incomplete answer of `/search`.
 #[derive(Serialize)]
-struct LeftOut {
+struct IncompleteLine {
     /// Whether the search covered everything that was requested.
     complete: bool,
     /// Whether the limit left messages out.
@@ -196,14 +196,14 @@ struct LeftOut {
     notes: Vec<String>,
 }
 
-impl LeftOut {
-    fn of(answer: &JsonAnswer, is_ranked: bool) -> LeftOut {
+impl IncompleteLine {
+    fn of(answer: &JsonAnswer, is_ranked: bool) -> IncompleteLine {
         let JsonAnswer { count, is_cut, notes } = answer;
         let mut lines = notes::lines(notes);
         let kind = if is_ranked { "best" } else { "newest" };
         let advice = if is_ranked { "a higher limit gives more" } else { "limit=0 gives all" };
         lines.extend(is_cut.then(|| format!("these are the {count} {kind} messages; {advice}")));
-        LeftOut { complete: !notes.iter().any(Note::is_gap), more: *is_cut, notes: lines }
+        IncompleteLine { complete: !notes.iter().any(Note::is_gap), more: *is_cut, notes: lines }
     }
 }
 
@@ -233,7 +233,7 @@ pub(super) fn answer(
     };
     answer.notes.splice(..0, notes);
     if answer.is_cut || !answer.notes.is_empty() {
-        json_line(out, &LeftOut::of(&answer, mode.is_some()))?;
+        json_line(out, &IncompleteLine::of(&answer, mode.is_some()))?;
     }
     Ok(())
 }

@@ -140,7 +140,7 @@ pub(super) fn run(
             let own = of_message(&attachments, &message)
                 .map(|it| json!({"name": it.name, "type": it.media_type, "bytes": it.bytes}));
             let hit = JsonHit::of(&message, clock);
-            json_line(out, &ShownMessage { hit, attachments: own.collect() })?;
+            json_line(out, &JsonMessage { hit, attachments: own.collect() })?;
         }
         return Ok(FOUND);
     }
@@ -171,7 +171,7 @@ pub(super) fn run(
 
 /// A message as `--json` prints it.
 #[derive(Serialize)]
-struct ShownMessage<'a> {
+struct JsonMessage<'a> {
     #[serde(flatten)]
     hit: JsonHit<'a>,
     attachments: Vec<serde_json::Value>,

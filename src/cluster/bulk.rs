@@ -129,7 +129,7 @@ pub(super) fn line(
 /// Sends documents. Repeats the request for documents that a busy node refused.
 fn send(client: &Client, index: &str, body: String, stop: &Stop) -> Result<(), Error> {
     #[derive(Deserialize)]
-    struct Answer {
+    struct BulkAnswer {
         errors: bool,
         #[serde(default)]
         items: Vec<HashMap<String, Item>>,
@@ -147,7 +147,7 @@ fn send(client: &Client, index: &str, body: String, stop: &Stop) -> Result<(), E
     let mut body = Arc::new(body);
     for attempt in 1.. {
         let call = Call::import(WHAT, "POST", path.clone()).with_text(Arc::clone(&body));
-        let answer: Answer = client.ask(call, stop)?;
+        let answer: BulkAnswer = client.ask(call, stop)?;
         // The status is 200 even if documents in the request failed.
         if !answer.errors {
             break;

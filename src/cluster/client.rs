@@ -298,12 +298,12 @@ impl Client {
 /// Returns the reason in an answer with an error.
 fn reason(body: &[u8]) -> String {
     #[derive(Deserialize)]
-    struct Said {
+    struct ErrorAnswer {
         error: Value,
     }
     let text = match serde_json::from_slice(body) {
-        Ok(Said { error: Value::String(text) }) => text,
-        Ok(Said { error }) => {
+        Ok(ErrorAnswer { error: Value::String(text) }) => text,
+        Ok(ErrorAnswer { error }) => {
             let cause = &error["failed_shards"][0]["reason"]["reason"];
             let why = cause.as_str().or(error["reason"].as_str()).unwrap_or_default();
             format!("{} ({})", why, error["type"].as_str().unwrap_or("unknown"))

@@ -40,7 +40,7 @@ impl Generation {
 }
 
 #[derive(Deserialize)]
-struct Described {
+struct IndexDescription {
     mappings: Mappings,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>, Er
 }
 
 /// Returns the mappings of the indexes behind the alias, by name of the index.
-fn aliased(client: &Client, stop: &Stop) -> Result<BTreeMap<String, Described>, Error> {
+fn aliased(client: &Client, stop: &Stop) -> Result<BTreeMap<String, IndexDescription>, Error> {
     let path = format!("/{}/_mapping", client.address().index());
     Ok(client.find(Call::get("look up the index", path), stop)?.unwrap_or_default())
 }
@@ -84,7 +84,7 @@ pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation
 }
 
 /// Reads the metadata of an index; returns `None` if another program made the index.
-fn generation(name: &str, described: &Described) -> Option<Generation> {
+fn generation(name: &str, described: &IndexDescription) -> Option<Generation> {
     let meta = described.mappings.meta.get(META)?;
     let text = |key: &str| meta[key].as_str().unwrap_or_default().to_owned();
     Some(Generation {
@@ -111,7 +111,7 @@ fn checked(client: &Client, found: Generation) -> Result<Generation, Error> {
 
 pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Generation, Error> {
     let call = Call::get("look up the index", format!("/{name}/_mapping"));
-    let found = client.find::<BTreeMap<String, Described>>(call, stop)?.unwrap_or_default();
+    let found = client.find::<BTreeMap<String, IndexDescription>>(call, stop)?.unwrap_or_default();
     match found.get(name).and_then(|described| generation(name, described)) {
         Some(found) => checked(client, found),
         None => Err(Error::Replaced { address: client.address().to_string() }),
@@ -122,7 +122,7 @@ pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Gene
 pub(super) fn all(client: &Client, stop: &Stop) -> Result<Vec<Generation>, Error> {
     let pattern = format!("/{}-v*/_mapping", client.address().index());
     let call = Call::import("list the indexes", "GET", pattern);
-    let found = client.find::<BTreeMap<String, Described>>(call, stop)?.unwrap_or_default();
+    let found = client.find::<BTreeMap<String, IndexDescription>>(call, stop)?.unwrap_or_default();
     let is_ours = |name: &str| {
         let rest = name.strip_prefix(client.address().index());
         let rest = rest.and_then(|rest| rest.strip_prefix("-v")?.split_once('-'));

@@ -106,11 +106,11 @@ pub(crate) struct RankedTitle {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct RankedAnswer {
     timed_out: bool,
     #[serde(rename = "_shards")]
     shards: Shards,
-    hits: Page,
+    hits: HitList,
     #[serde(default)]
     aggregations: Value,
     #[serde(default)]
@@ -118,10 +118,10 @@ struct Answer {
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct HitList {
     #[serde(default)]
     total: Total,
-    hits: Vec<Found>,
+    hits: Vec<RankedHit>,
 }
 
 #[derive(Default, Deserialize)]
@@ -130,7 +130,7 @@ struct Total {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct RankedHit {
     #[serde(rename = "_score")]
     score: Option<f32>,
     #[serde(default, rename = "_source")]
@@ -209,7 +209,7 @@ impl<'a> Ranked<'a> {
     pub(crate) fn frequencies(&self, terms: &[String]) -> Result<Vec<u64>, Error> {
         #[derive(Deserialize)]
         struct Answers {
-            responses: Vec<Answer>,
+            responses: Vec<RankedAnswer>,
         }
         let mut all = Vec::new();
         for chunk in terms.chunks(MOST_COUNTS) {
@@ -292,7 +292,7 @@ impl<'a> Ranked<'a> {
             "docvalue_fields": ["v", "c", "i"], "sort": [{ "_score": "desc" }, { "k": "asc" }],
         }))?;
         let packed = PackedQuery::new(vector);
-        let cosine = |Found { fields, .. }: Found| {
+        let cosine = |RankedHit { fields, .. }: RankedHit| {
             let at = (self.view.place(*fields.c.first()?)?, *fields.i.first()?);
             Some((at, packed.cosine(&fields.packed())?))
         };
@@ -377,7 +377,7 @@ impl<'a> Ranked<'a> {
             "stored_fields": "_none_", "docvalue_fields": ["v", "c"],
             "sort": [{ "_score": "desc" }, { "k": "asc" }],
         }))?;
-        let read = |found: Found| {
+        let read = |found: RankedHit| {
             // A conversation without messages has no place.
             let place = self.view.place(*found.fields.c.first()?)?;
             Some((place, found.score?, found.fields.packed()))
@@ -385,7 +385,7 @@ impl<'a> Ranked<'a> {
         Ok(found.hits.hits.into_iter().filter_map(read).collect())
     }
 
-    fn messages(&self, found: Vec<Found>) -> Result<Vec<RankedMessage>, Error> {
+    fn messages(&self, found: Vec<RankedHit>) -> Result<Vec<RankedMessage>, Error> {
         let mut messages = Vec::with_capacity(found.len());
         for found in found {
             let packed = found.fields.packed();
@@ -408,26 +408,26 @@ impl<'a> Ranked<'a> {
     }
 
     /// Sends a search whose scores do not depend on the frequencies of terms.
-    fn search(&self, body: Value) -> Result<Answer, Error> {
+    fn search(&self, body: Value) -> Result<RankedAnswer, Error> {
         self.search_by("query_then_fetch", body)
     }
 
     /// Sends a search. With `dfs_query_then_fetch`, the weights of terms are computed over all shards
     /// together, which takes one more step.
-    fn search_by(&self, kind: &str, mut body: Value) -> Result<Answer, Error> {
+    fn search_by(&self, kind: &str, mut body: Value) -> Result<RankedAnswer, Error> {
         body["track_scores"] = true.into();
         let path = format!(
             "/{}/_search?allow_partial_search_results=false&search_type={kind}",
             self.view.index()
         );
         let call = Call { is_import: false, ..Call::import(WHAT, "POST", path) };
-        let answer: Option<Answer> = self.client.find(call.with(&body), self.stop)?;
+        let answer: Option<RankedAnswer> = self.client.find(call.with(&body), self.stop)?;
         let replaced = || Error::Replaced { address: self.client.address().to_string() };
         self.whole(answer.ok_or_else(replaced)?)
     }
 
     /// Fails unless every shard answered.
-    fn whole(&self, answer: Answer) -> Result<Answer, Error> {
+    fn whole(&self, answer: RankedAnswer) -> Result<RankedAnswer, Error> {
         if answer.timed_out || answer.shards.failed > 0 {
             let why = format!("{} of its shards did not answer", answer.shards.failed.max(1));
             return Err(self.client.failed(WHAT, why));

@@ -47,8 +47,8 @@ pub struct Database {
     connection: Connection,
     layout: Layout,
     path: PathBuf,
-    files: Files,
-    access: Access,
+    files: DatabaseFiles,
+    access: FileAccess,
     stop: Stop,
     /// The count of map faults when the database was opened.
     faults: u64,
@@ -56,7 +56,7 @@ pub struct Database {
 
 /// The way in which SQLite reads the files.
 #[derive(Debug)]
-enum Access {
+enum FileAccess {
     /// The database is in rollback mode. SQLite's locks protect the read.
     Locked,
     /// The database is in WAL mode. SQLite reads through the existing `-wal` and `-shm` files.
@@ -71,7 +71,7 @@ enum Access {
 
 /// A database with its journal, `-wal` and `-shm` files.
 #[derive(Debug)]
-struct Files {
+struct DatabaseFiles {
     database: SharedFile,
     real: PathBuf,
     before: FileState,
@@ -159,12 +159,12 @@ impl Database {
             return false;
         }
         let now = match self.access {
-            Access::Wal | Access::Copy { .. } => return true,
-            Access::Locked | Access::Immutable | Access::Log => self.files.now(),
+            FileAccess::Wal | FileAccess::Copy { .. } => return true,
+            FileAccess::Locked | FileAccess::Immutable | FileAccess::Log => self.files.now(),
         };
         let before = &self.files.before;
         now.is_ok_and(|now| match self.access {
-            Access::Locked => (now.header, now.database) == (before.header, before.database),
+            FileAccess::Locked => (now.header, now.database) == (before.header, before.database),
             _ => &now == before,
         })
     }
@@ -190,17 +190,17 @@ fn attempt(
     known: Option<&Layout>,
 ) -> Result<Database, Error> {
     let faults = map_faults::count();
-    let mut files = Files::find(path)?;
+    let mut files = DatabaseFiles::find(path)?;
     let mut access = files.access();
-    if number >= COPY_FROM && !matches!(access, Access::Wal) {
+    if number >= COPY_FROM && !matches!(access, FileAccess::Wal) {
         access = files.copy(path, stop)?;
         // The log of an open database may end with an unfinished commit, whose frames are written but not yet
         // synchronised. Only the -shm file tells, and a copy has no -shm file.
-        if matches!(files.access(), Access::Wal) {
+        if matches!(files.access(), FileAccess::Wal) {
             return Err(Error::Unsteady { path: path.to_owned() });
         }
     }
-    if matches!(access, Access::Immutable | Access::Log) {
+    if matches!(access, FileAccess::Immutable | FileAccess::Log) {
         files.settle(path)?;
     }
     let (connection, detected) = loop {
@@ -212,7 +212,7 @@ fn attempt(
             return Err(Error::Unsteady { path: path.to_owned() });
         }
         access = match (sqlite_code(&error), access) {
-            (Some(ffi::SQLITE_READONLY_ROLLBACK), Access::Locked | Access::Wal) => {
+            (Some(ffi::SQLITE_READONLY_ROLLBACK), FileAccess::Locked | FileAccess::Wal) => {
                 files.copy(path, stop)?
             }
             (
@@ -221,13 +221,13 @@ fn attempt(
                     | ffi::SQLITE_READONLY_RECOVERY
                     | ffi::SQLITE_CANTOPEN,
                 ),
-                Access::Wal,
-            ) => Access::Log,
+                FileAccess::Wal,
+            ) => FileAccess::Log,
             _ => return Err(error),
         };
     };
     // SQLite finds the log of a database by name. So it may have opened one file and the log of another file.
-    if !matches!(access, Access::Copy { .. }) && !files.in_place() {
+    if !matches!(access, FileAccess::Copy { .. }) && !files.in_place() {
         return Err(Error::Unsteady { path: path.to_owned() });
     }
     let layout =
@@ -239,18 +239,18 @@ fn attempt(
 fn begin(
     path: &Path,
     stop: &Stop,
-    files: &mut Files,
-    access: &Access,
+    files: &mut DatabaseFiles,
+    access: &FileAccess,
     known: Option<&Layout>,
 ) -> Result<(Connection, layout::Detected), Error> {
     let explained = |error| explain(path, stop, error);
     let connection = connect(&files.real, stop, access).map_err(explained)?;
-    if matches!(access, Access::Wal) && !matches!(files.access(), Access::Wal) {
+    if matches!(access, FileAccess::Wal) && !matches!(files.access(), FileAccess::Wal) {
         return Err(Error::Unsteady { path: path.to_owned() });
     }
     let begun = "BEGIN; SELECT count(*) FROM sqlite_schema";
     connection.execute_batch(begun).map_err(explained)?;
-    if matches!(access, Access::Locked) {
+    if matches!(access, FileAccess::Locked) {
         files.before = files.now().map_err(|source| Error::Io { path: path.to_owned(), source })?;
     }
     let detected = match known {
@@ -260,13 +260,13 @@ fn begin(
     Ok((connection, detected))
 }
 
-fn connect(real: &Path, stop: &Stop, access: &Access) -> rusqlite::Result<Connection> {
+fn connect(real: &Path, stop: &Stop, access: &FileAccess) -> rusqlite::Result<Connection> {
     let mut mode = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let uri = match access {
-        Access::Locked | Access::Wal => uri(real, "mode=ro"),
-        Access::Immutable => uri(real, "mode=ro&immutable=1"),
-        Access::Log => uri(real, &format!("mode=ro&vfs={LOCKLESS}")),
-        Access::Copy { folder } => {
+        FileAccess::Locked | FileAccess::Wal => uri(real, "mode=ro"),
+        FileAccess::Immutable => uri(real, "mode=ro&immutable=1"),
+        FileAccess::Log => uri(real, &format!("mode=ro&vfs={LOCKLESS}")),
+        FileAccess::Copy { folder } => {
             mode = OpenFlags::SQLITE_OPEN_READ_WRITE;
             uri(&folder.path().join(COPY_NAME), "mode=rw")
         }
@@ -292,15 +292,15 @@ fn connect(real: &Path, stop: &Stop, access: &Access) -> rusqlite::Result<Connec
     // No mmap: if another program truncated the database, reading the map would raise SIGBUS. A scan of
     // 532,167 messages takes 0.27 s with and without a map.
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA temp_store = MEMORY")?;
-    if matches!(access, Access::Log) {
+    if matches!(access, FileAccess::Log) {
         connection.query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(()))?;
     }
     functions::add(&connection)?;
     Ok(connection)
 }
 
-impl Files {
-    fn find(path: &Path) -> Result<Files, Error> {
+impl DatabaseFiles {
+    fn find(path: &Path) -> Result<DatabaseFiles, Error> {
         let not_found = || Error::NotFound { path: path.to_owned() };
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(),
@@ -312,27 +312,27 @@ impl Files {
         }
         let database = header::shared_file(&real).map_err(failed)?;
         let before = FileState::of(&database, &real).map_err(failed)?;
-        Ok(Files { database, real, before })
+        Ok(DatabaseFiles { database, real, before })
     }
 
     /// Returns the kind of access that the current state of the files allows.
-    fn access(&self) -> Access {
+    fn access(&self) -> FileAccess {
         // The state is read again, so that little time passes before SQLite itself reads the files.
         let now = self.now();
         let state = now.as_ref().unwrap_or(&self.before);
         // SQLite removes a log or journal beside an empty file, even if it opens the file read-only. SQLite
         // treats a file of one byte as empty (unixFileSize in os_unix.c).
         if state.database.size <= 1 {
-            return Access::Immutable;
+            return FileAccess::Immutable;
         }
         if !state.in_wal_mode() {
-            return Access::Locked;
+            return FileAccess::Locked;
         }
         match (&state.wal, state.shm) {
-            (None, _) => Access::Immutable,
-            (Some(wal), false) if wal.size == 0 => Access::Immutable,
-            (Some(_), true) => Access::Wal,
-            (Some(_), false) => Access::Log,
+            (None, _) => FileAccess::Immutable,
+            (Some(wal), false) if wal.size == 0 => FileAccess::Immutable,
+            (Some(_), true) => FileAccess::Wal,
+            (Some(_), false) => FileAccess::Log,
         }
     }
 
@@ -363,7 +363,7 @@ impl Files {
     }
 
     /// Copies the database and its log or journal into a private folder.
-    fn copy(&mut self, path: &Path, stop: &Stop) -> Result<Access, Error> {
+    fn copy(&mut self, path: &Path, stop: &Stop) -> Result<FileAccess, Error> {
         let failed = |source| Error::Io { path: path.to_owned(), source };
         self.before = self.now().map_err(failed)?;
         let folder = private::temporary_dir().map_err(failed)?;
@@ -393,7 +393,7 @@ impl Files {
         if self.now().map_err(failed)? != self.before {
             return Err(Error::Unsteady { path: path.to_owned() });
         }
-        Ok(Access::Copy { folder })
+        Ok(FileAccess::Copy { folder })
     }
 }
 

@@ -62,7 +62,7 @@ pub struct RemoteModel {
 }
 
 /// Why a request failed.
-enum Failure {
+enum RequestFailure {
     /// A later attempt may work. The provider may have said how long to wait.
     Passing(String, Option<Duration>),
     /// No attempt will work.
@@ -195,13 +195,13 @@ impl RemoteModel {
             };
             tried += 1;
             match failure {
-                Failure::TooMuch(_) if texts.len() > 1 => {
+                RequestFailure::TooMuch(_) if texts.len() > 1 => {
                     let (first, second) = texts.split_at(texts.len() / 2);
                     let mut vectors = self.ask(first, purpose, stop)?;
                     vectors.extend(self.ask(second, purpose, stop)?);
                     return Ok(vectors);
                 }
-                Failure::TooMuch(why) => {
+                RequestFailure::TooMuch(why) => {
                     let count = texts[0].chars().count();
                     if count <= FEWEST_CHARACTERS {
                         return Err(self.failed(why));
@@ -209,7 +209,7 @@ impl RemoteModel {
                     let half: String = texts[0].chars().take(count / 2).collect();
                     return self.ask(&[&half], purpose, stop);
                 }
-                Failure::Passing(_, after) if tried < tries => {
+                RequestFailure::Passing(_, after) if tried < tries => {
                     let wait_now = after.unwrap_or(wait).min(MOST_WAIT);
                     wait *= 2;
                     // A question does not wait when the provider demands a long pause.
@@ -217,14 +217,14 @@ impl RemoteModel {
                         pause(wait_now, stop)?;
                     }
                 }
-                Failure::Passing(why, _) => {
+                RequestFailure::Passing(why, _) => {
                     let times = if tries == 1 { "once" } else { "several times" };
                     let why = format!("{why} (tried {times})");
                     let mut absent = lock(&self.absent);
                     *absent = Some((Instant::now(), why.clone()));
                     return Err(self.failed(why));
                 }
-                Failure::Final(why) => return Err(self.failed(why)),
+                RequestFailure::Final(why) => return Err(self.failed(why)),
             }
         }
     }
@@ -235,7 +235,7 @@ impl RemoteModel {
         texts: &[&str],
         purpose: Purpose,
         stop: &Stop,
-    ) -> Result<Result<Vec<Vec<f32>>, Failure>, Error> {
+    ) -> Result<Result<Vec<Vec<f32>>, RequestFailure>, Error> {
         let model = &self.remote.model;
         let body = match self.remote.protocol {
             Protocol::OpenAi => json!({"model": model, "input": texts, "encoding_format": "float"}),
@@ -261,7 +261,7 @@ impl RemoteModel {
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
-                    return Ok(Err(Failure::Final("the request broke off".to_owned())));
+                    return Ok(Err(RequestFailure::Final("the request broke off".to_owned())));
                 }
             }
         }
@@ -327,7 +327,7 @@ fn exchange(
     body: String,
     count: usize,
     timeout: Duration,
-) -> Result<Vec<Vec<f32>>, Failure> {
+) -> Result<Vec<Vec<f32>>, RequestFailure> {
     let mut request = agent
         .post(&remote.endpoint)
         .header("content-type", "application/json")
@@ -346,37 +346,40 @@ fn exchange(
     if status != 200 {
         let said = read.map(|bytes| said(&bytes, remote)).unwrap_or_default();
         return Err(match status {
-            401 | 403 => Failure::Final(format!(
+            401 | 403 => RequestFailure::Final(format!(
                 "it refused the key (status {status}); VERBATIM_EMBEDDINGS_KEY holds one"
             )),
-            400 | 413 | 422 => Failure::TooMuch(format!("it refused (status {status}{said})")),
-            408 | 429 | 500..=599 => {
-                Failure::Passing(format!("it answered with status {status}{said}"), after)
+            400 | 413 | 422 => {
+                RequestFailure::TooMuch(format!("it refused (status {status}{said})"))
             }
-            _ => Failure::Final(format!("it answered with status {status}{said}")),
+            408 | 429 | 500..=599 => {
+                RequestFailure::Passing(format!("it answered with status {status}{said}"), after)
+            }
+            _ => RequestFailure::Final(format!("it answered with status {status}{said}")),
         });
     }
     let bytes = read.map_err(|error| unsent(&error, timeout))?;
-    let vectors = parse(remote.protocol, &bytes)
-        .map_err(|why| Failure::Final(format!("its answer is not what was asked for: {why}")))?;
+    let vectors = parse(remote.protocol, &bytes).map_err(|why| {
+        RequestFailure::Final(format!("its answer is not what was asked for: {why}"))
+    })?;
     if vectors.len() != count {
         let why = format!("it answered with {} vectors for {count} texts", vectors.len());
-        return Err(Failure::Final(why));
+        return Err(RequestFailure::Final(why));
     }
     Ok(vectors)
 }
 
 /// Returns the kind of failure of an exchange.
-fn unsent(error: &ureq::Error, timeout: Duration) -> Failure {
+fn unsent(error: &ureq::Error, timeout: Duration) -> RequestFailure {
     match error {
         ureq::Error::Timeout(_) => {
-            Failure::Passing(format!("it did not answer within {timeout:?}"), None)
+            RequestFailure::Passing(format!("it did not answer within {timeout:?}"), None)
         }
         ureq::Error::Io(_)
         | ureq::Error::Protocol(_)
         | ureq::Error::HostNotFound
-        | ureq::Error::ConnectionFailed => Failure::Passing(error.to_string(), None),
-        _ => Failure::Final(error.to_string()),
+        | ureq::Error::ConnectionFailed => RequestFailure::Passing(error.to_string(), None),
+        _ => RequestFailure::Final(error.to_string()),
     }
 }
 
@@ -384,7 +387,7 @@ fn unsent(error: &ureq::Error, timeout: Duration) -> Failure {
 pub fn said(bytes: &[u8], remote: &Remote) -> String {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Said {
+    enum ProviderAnswer {
         Plain { error: String },
         Nested { error: ErrorMessage },
     }
@@ -393,8 +396,8 @@ pub fn said(bytes: &[u8], remote: &Remote) -> String {
         message: String,
     }
     let text = match serde_json::from_slice(bytes) {
-        Ok(Said::Plain { error }) => error,
-        Ok(Said::Nested { error }) => error.message,
+        Ok(ProviderAnswer::Plain { error }) => error,
+        Ok(ProviderAnswer::Nested { error }) => error.message,
         Err(_) => return String::new(),
     };
     let text = match &remote.key {

@@ -229,7 +229,7 @@ pub(crate) fn import_until(
         report.took = begun.elapsed();
         return Ok(report);
     }
-    let mut reading = Reading {
+    let mut reading = ImportReading {
         target,
         branches,
         stop,
@@ -251,7 +251,7 @@ pub(crate) fn import_until(
         reading.writer.note(&source, is_whole, counts)?;
         counted.push(counts);
     }
-    let Reading { writer, mut report, attachments, .. } = reading;
+    let ImportReading { writer, mut report, attachments, .. } = reading;
     report.attachments = attachments.as_ref().map(|it| it.counts().clone());
     let is_whole = !report.stopped && report.missing().is_empty();
     let finished =
@@ -266,7 +266,7 @@ pub(crate) fn import_until(
 }
 
 /// The reading of the exports of one import.
-struct Reading<'a> {
+struct ImportReading<'a> {
     target: &'a Target<'a>,
     branches: Branches,
     stop: &'a Stop,
@@ -277,11 +277,11 @@ struct Reading<'a> {
     report: Report,
 }
 
-impl Reading<'_> {
+impl ImportReading<'_> {
     /// Merges one export. Returns whether all of it was read, and how much.
     fn read(&mut self, number: usize, mut export: Export) -> Result<(bool, SourceCounts), Error> {
-        let Reading { target, branches, stop, .. } = *self;
-        let Reading { writer, attachments, report, shown, progress, .. } = self;
+        let ImportReading { target, branches, stop, .. } = *self;
+        let ImportReading { writer, attachments, report, shown, progress, .. } = self;
         let tell = |change: &dyn Fn(&mut ImportProgress)| {
             let mut now = shown.get();
             change(&mut now);

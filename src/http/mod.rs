@@ -228,7 +228,7 @@ impl HttpServer {
             .route(MCP, mcp);
         if let Some(search) = &self.search {
             let found =
-                FoundBy { searches: Searches::new(search.clone()), page: self.page.clone() };
+                SearchHandlers { searches: Searches::new(search.clone()), page: self.page.clone() };
             app = app.route(SEARCH_PATH, get(search_for).with_state(found));
         }
         if let Some(page) = self.page.clone() {
@@ -273,12 +273,12 @@ fn allow_files() {
 
 /// The handlers of `/search`: JSON for programs, the page for browsers.
 #[derive(Clone)]
-struct FoundBy {
+struct SearchHandlers {
     searches: Searches,
     page: Option<Router>,
 }
 
-async fn search_for(State(found): State<FoundBy>, request: Request) -> Response {
+async fn search_for(State(found): State<SearchHandlers>, request: Request) -> Response {
     let headers = request.headers();
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     // Browsers name HTML in `Accept`; other programs do so only if they want HTML.

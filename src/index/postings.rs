@@ -227,48 +227,48 @@ impl DocBits {
 }
 
 /// The documents of a boolean query over lists.
-pub(super) struct DocTree<'a>(Node<'a>);
+pub(super) struct DocTree<'a>(DocNode<'a>);
 
-enum Node<'a> {
+enum DocNode<'a> {
     List(Box<SegmentPostings>),
     All(Vec<DocTree<'a>>),
     /// The trees, and a heap with the next document of each tree.
     OneOf(Vec<DocTree<'a>>, BinaryHeap<Reverse<(u32, usize)>>),
-    Messages(Box<Messages<'a>>),
+    Messages(Box<MemberMessages<'a>>),
 }
 
 impl<'a> DocTree<'a> {
     /// Returns the documents of a list, from its current document on.
     pub(super) fn list(list: SegmentPostings) -> DocTree<'a> {
-        DocTree(Node::List(Box::new(list)))
+        DocTree(DocNode::List(Box::new(list)))
     }
 
     pub(super) fn messages(store: &'a DocStore, mut conversations: DocTree<'a>) -> DocTree<'a> {
         let next = first_from(store, &mut conversations, 0);
         let begun = BinaryHeap::new();
-        DocTree(Node::Messages(Box::new(Messages { store, conversations, next, begun })))
+        DocTree(DocNode::Messages(Box::new(MemberMessages { store, conversations, next, begun })))
     }
 
     /// Returns the intersection of the trees: the documents that are in all of them.
     pub(super) fn all(trees: Vec<DocTree<'a>>) -> DocTree<'a> {
-        DocTree(Node::All(trees))
+        DocTree(DocNode::All(trees))
     }
 
     /// Returns the union of the trees: the documents that are in at least one of them.
     pub(super) fn one_of(mut trees: Vec<DocTree<'a>>) -> DocTree<'a> {
         let next = trees.iter_mut().enumerate().map(|(tree, docs)| Reverse((docs.seek(0), tree)));
         let heap = next.collect();
-        DocTree(Node::OneOf(trees, heap))
+        DocTree(DocNode::OneOf(trees, heap))
     }
 
     /// Returns the first document at or after `target`; [`END`] if there is none. `target` must not
     /// decrease from call to call.
     fn seek(&mut self, target: u32) -> u32 {
         match &mut self.0 {
-            Node::List(list) if list.doc() >= target => list.doc(),
-            Node::List(list) => list.seek(target),
-            Node::Messages(messages) => messages.seek(target),
-            Node::OneOf(trees, heap) => loop {
+            DocNode::List(list) if list.doc() >= target => list.doc(),
+            DocNode::List(list) => list.seek(target),
+            DocNode::Messages(messages) => messages.seek(target),
+            DocNode::OneOf(trees, heap) => loop {
                 let Some(mut least) = heap.peek_mut() else { return END };
                 let Reverse((doc, tree)) = *least;
                 if doc >= target {
@@ -276,7 +276,7 @@ impl<'a> DocTree<'a> {
                 }
                 *least = Reverse((trees[tree].seek(target), tree));
             },
-            Node::All(trees) => {
+            DocNode::All(trees) => {
                 let mut doc = target;
                 'documents: loop {
                     for tree in &mut *trees {
@@ -298,7 +298,7 @@ impl<'a> DocTree<'a> {
 
 /// The messages of the conversations in a tree, ascending. A conversation with a higher number begins later,
 /// because conversations are numbered in the order of their first messages.
-struct Messages<'a> {
+struct MemberMessages<'a> {
     store: &'a DocStore,
     conversations: DocTree<'a>,
     /// The next conversation and its messages; `None` after the last.
@@ -307,7 +307,7 @@ struct Messages<'a> {
     begun: BinaryHeap<Reverse<Members<'a>>>,
 }
 
-impl Messages<'_> {
+impl MemberMessages<'_> {
     fn seek(&mut self, target: u32) -> u32 {
         loop {
             while let Some(mut least) = self.begun.peek_mut()

@@ -20,8 +20,8 @@ pub fn decode_parts(stored: &str) -> Option<String> {
     if !stored.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('[') {
         return None;
     }
-    let parts: Vec<Part> = serde_json::from_str(&mend_surrogates(stored)).ok()?;
-    let mut texts = parts.into_iter().filter_map(|Part(text)| text);
+    let parts: Vec<JsonPart> = serde_json::from_str(&mend_surrogates(stored)).ok()?;
+    let mut texts = parts.into_iter().filter_map(|JsonPart(text)| text);
     let first = texts.next().unwrap_or_default();
     Some(texts.fold(first, |text, part| text + "\n" + &part))
 }
@@ -129,7 +129,7 @@ impl<'de> Deserialize<'de> for LongPart<'de> {
                     if value.get().starts_with('"') {
                         text = Some(value);
                     } else {
-                        // Other values are parsed too, so that this check is as strict as that of `Part`.
+                        // Other values are parsed too, so that this check is as strict as that of `JsonPart`.
                         serde_json::from_str::<serde_json::Value>(&mend_surrogates(value.get()))
                             .map_err(de::Error::custom)?;
                     }
@@ -189,27 +189,27 @@ fn escape(json: &[u8], at: usize) -> Option<u16> {
 }
 
 /// A string, or the field `text` of an object.
-struct Part(Option<String>);
+struct JsonPart(Option<String>);
 
-impl<'de> Deserialize<'de> for Part {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Part, D::Error> {
+impl<'de> Deserialize<'de> for JsonPart {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<JsonPart, D::Error> {
         struct PartVisitor;
         impl<'de> Visitor<'de> for PartVisitor {
-            type Value = Part;
+            type Value = JsonPart;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string or an object")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Part, E> {
-                Ok(Part(Some(text.to_owned())))
+            fn visit_str<E>(self, text: &str) -> Result<JsonPart, E> {
+                Ok(JsonPart(Some(text.to_owned())))
             }
 
-            fn visit_string<E>(self, text: String) -> Result<Part, E> {
-                Ok(Part(Some(text)))
+            fn visit_string<E>(self, text: String) -> Result<JsonPart, E> {
+                Ok(JsonPart(Some(text)))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Part, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonPart, A::Error> {
                 let mut text = None;
                 while let Some(key) = map.next_key::<Cow<'_, str>>()? {
                     if key == "text" {
@@ -220,7 +220,7 @@ impl<'de> Deserialize<'de> for Part {
                         map.next_value::<IgnoredAny>()?;
                     }
                 }
-                Ok(Part(text))
+                Ok(JsonPart(text))
             }
         }
         deserializer.deserialize_any(PartVisitor)

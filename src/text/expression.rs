@@ -189,9 +189,9 @@ impl RegexPattern {
 /// before or the one after is in no word, so it is in no word of ASCII either. A half boundary asks for
 /// just that.
 fn without_unicode_boundaries(pattern: &str) -> Option<String> {
-    struct Boundaries(Vec<(Range<usize>, &'static str)>);
+    struct BoundaryFinder(Vec<(Range<usize>, &'static str)>);
 
-    impl ast::Visitor for Boundaries {
+    impl ast::Visitor for BoundaryFinder {
         type Output = Vec<(Range<usize>, &'static str)>;
         type Err = ();
 
@@ -218,7 +218,7 @@ fn without_unicode_boundaries(pattern: &str) -> Option<String> {
     }
 
     let ast = ast::parse::Parser::new().parse(pattern).ok()?;
-    let boundaries = ast::visit(&ast, Boundaries(Vec::new())).ok()?;
+    let boundaries = ast::visit(&ast, BoundaryFinder(Vec::new())).ok()?;
     let (mut text, mut end) = (String::new(), 0);
     for (span, wider) in &boundaries {
         text.push_str(&pattern[end..span.start]);

@@ -80,15 +80,15 @@ const PAGES: usize = 0x1EA;
 const CHANGED_PAGES: usize = 27;
 
 /// A two-level table: the page of a letter, and the bits of the letter that folding flips.
-struct Table {
+struct FoldTable {
     pages: [u8; PAGES],
     flips: [[u16; 256]; CHANGED_PAGES],
 }
 
-static TABLE: Table = table();
+static TABLE: FoldTable = table();
 
-const fn table() -> Table {
-    let mut table = Table { pages: [0; PAGES], flips: [[0; 256]; CHANGED_PAGES] };
+const fn table() -> FoldTable {
+    let mut table = FoldTable { pages: [0; PAGES], flips: [[0; 256]; CHANGED_PAGES] };
     let mut last_page = 0;
     let mut at = 0;
     while at < FOLDS.len() {

@@ -166,7 +166,7 @@ fn run(call: &tool::ToolCall<'_>) -> Result<Answer, Error> {
         Error::Refused(format!("Unknown action: '{name}'. Valid actions: {actions}"))
     })?;
     let mut told = Told::default();
-    let call = Action { call, name: action };
+    let call = ThreadCall { call, name: action };
     let data = match action {
         "start" => call.start(),
         "continue" => call.record(&mut told),
@@ -200,12 +200,12 @@ fn refuse(call: &tool::ToolCall<'_>, error: &Error) -> Answer {
 }
 
 /// A call of one action; it reads only the arguments of that action.
-struct Action<'a> {
+struct ThreadCall<'a> {
     call: &'a tool::ToolCall<'a>,
     name: &'static str,
 }
 
-impl<'a> Action<'a> {
+impl<'a> ThreadCall<'a> {
     fn start(&self) -> Result<Data, Error> {
         let name = |name, default| Ok::<_, Error>(self.short_text(name)?.unwrap_or(default));
         let start = Start {

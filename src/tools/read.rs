@@ -100,7 +100,7 @@ fn read(call: &ToolCall<'_>) -> Result<Answer, Error> {
     }
     let most = if end.is_some() { bound::MOST_TOKENS - bound::FRAME } else { PAGE };
     let (start, end) = (start.unwrap_or(1), end.unwrap_or(last).min(last));
-    let page = Page::of(&session, Part { start, end, offset, most });
+    let page = ReadPage::of(&session, ReadPart { start, end, offset, most });
     page.map(Answer::from).map_err(out_of_range)
 }
 
@@ -113,8 +113,8 @@ pub fn transcript(
 ) -> Result<Option<String>, engine::Error> {
     for source in engine.sources() {
         if let Some(session) = engine.find(stop).session(source.kind, id, options.raw_content)? {
-            let part = Part { start: 1, end: u32::MAX, offset: 0, most: usize::MAX / 8 };
-            return Ok(Page::of(&session, part).ok());
+            let part = ReadPart { start: 1, end: u32::MAX, offset: 0, most: usize::MAX / 8 };
+            return Ok(ReadPage::of(&session, part).ok());
         }
     }
     Ok(None)
@@ -145,8 +145,8 @@ pub(super) fn part(
     let Some(session) = session else { return Ok(None) };
     let most = bound::MOST_TOKENS - bound::FRAME;
     let from = |start, offset| {
-        let part = Part { start, end: u32::MAX, offset, most };
-        let page = Page::written(&session, part).map_err(Error::Refused);
+        let part = ReadPart { start, end: u32::MAX, offset, most };
+        let page = ReadPage::written(&session, part).map_err(Error::Refused);
         page.map(|(text, rest)| (text, rest.map(|rest| rest.for_id(&about.id))))
     };
     let mut shown = match place.is_exact {
@@ -164,7 +164,7 @@ pub(super) fn part(
 }
 
 /// The part of a conversation to show.
-struct Part {
+struct ReadPart {
     /// The first and the last line.
     start: u32,
     end: u32,
@@ -175,7 +175,7 @@ struct Part {
 }
 
 /// A page that is being written.
-struct Page<'a> {
+struct ReadPage<'a> {
     session: &'a Session,
     exchanges: Exchanges<'a>,
     text: String,
@@ -188,10 +188,10 @@ struct Page<'a> {
     cut: Option<(usize, usize)>,
 }
 
-impl Page<'_> {
+impl ReadPage<'_> {
     /// Returns the messages of a part, as many as fit; the error says why no message can be shown.
-    fn of(session: &Session, part: Part) -> Result<String, String> {
-        let (mut text, whereabouts) = Page::written(session, part)?;
+    fn of(session: &Session, part: ReadPart) -> Result<String, String> {
+        let (mut text, whereabouts) = ReadPage::written(session, part)?;
         if let Some(whereabouts) = whereabouts {
             text.push_str(&format!("\n---\n\n*{}*\n", whereabouts.for_lines()));
         }
@@ -199,7 +199,7 @@ impl Page<'_> {
     }
 
     /// Returns the messages of a part, and the position of the part in the conversation.
-    fn written(session: &Session, part: Part) -> Result<(String, Option<Whereabouts>), String> {
+    fn written(session: &Session, part: ReadPart) -> Result<(String, Option<Whereabouts>), String> {
         let turns = session.turns();
         let first = partition(turns, |turn| session.line(turn) < part.start);
         let after = partition(turns, |turn| session.line(turn) <= part.end);
@@ -207,7 +207,7 @@ impl Page<'_> {
         let exchange = (0..first).filter(|turn| exchanges.begins(*turn)).count();
         let text = head(session);
         let left = part.most.saturating_sub(bound::tokens(&text));
-        let mut page = Page { session, exchanges, text, left, exchange, cut: None };
+        let mut page = ReadPage { session, exchanges, text, left, exchange, cut: None };
         let mut shown = first;
         while shown < after && page.cut.is_none() {
             let offset = if shown == first { part.offset } else { 0 };

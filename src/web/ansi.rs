@@ -26,7 +26,7 @@ pub(super) fn html(text: &str) -> String {
     if !text.contains(ESCAPE) {
         return escaped(text);
     }
-    let run = |(look, run): (Look, String)| match look.classes() {
+    let run = |(look, run): (AnsiStyle, String)| match look.classes() {
         classes if classes.is_empty() => escaped(&run),
         classes => format!("<span class=\"{classes}\">{}</span>", escaped(&run)),
     };
@@ -35,7 +35,7 @@ pub(super) fn html(text: &str) -> String {
 
 /// The style of a text in a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Look {
+struct AnsiStyle {
     /// The class of the colour; empty for the normal colour of text.
     colour: &'static str,
     is_bold: bool,
@@ -44,7 +44,7 @@ struct Look {
     is_underlined: bool,
 }
 
-impl Look {
+impl AnsiStyle {
     fn classes(self) -> String {
         let classes = [
             (!self.colour.is_empty(), self.colour),
@@ -63,7 +63,7 @@ impl Look {
         let mut numbers = params.iter().flatten().copied();
         while let Some(number) = numbers.next() {
             match number {
-                0 => *self = Look::default(),
+                0 => *self = AnsiStyle::default(),
                 1 => self.is_bold = true,
                 2 => self.is_dim = true,
                 3 => self.is_italic = true,
@@ -118,20 +118,20 @@ fn nearest(parts: [u8; 3]) -> &'static str {
 }
 
 /// Splits a text into runs with one style each.
-fn runs(text: &str) -> Vec<(Look, String)> {
-    let mut runs = Runs::default();
+fn runs(text: &str) -> Vec<(AnsiStyle, String)> {
+    let mut runs = StyledRuns::default();
     let mut parser = Parser::<Utf8Parser>::new();
     text.bytes().for_each(|byte| parser.advance(&mut runs, byte));
     runs.runs
 }
 
 #[derive(Default)]
-struct Runs {
-    look: Look,
-    runs: Vec<(Look, String)>,
+struct StyledRuns {
+    look: AnsiStyle,
+    runs: Vec<(AnsiStyle, String)>,
 }
 
-impl Perform for Runs {
+impl Perform for StyledRuns {
     fn print(&mut self, character: char) {
         match self.runs.last_mut() {
             Some((look, run)) if *look == self.look => run.push(character),

@@ -9,11 +9,11 @@ pub(super) struct Path {
     turns: Vec<usize>,
     /// The place of each turn in `turns`; `None` for a turn that is on another branch or left out.
     places: Vec<Option<usize>>,
-    tree: Option<Tree>,
+    tree: Option<BranchTree>,
 }
 
 /// The order of messages in a conversation with branches.
-struct Tree {
+struct BranchTree {
     /// The turn before each turn.
     before: Vec<Option<usize>>,
     /// The next turns after each turn, oldest first. The turns after `None` begin the conversation.
@@ -29,7 +29,7 @@ impl Path {
         follows: &HashMap<String, String>,
         turn: Option<usize>,
     ) -> Path {
-        let tree = (!follows.is_empty()).then(|| Tree::of(session, follows));
+        let tree = (!follows.is_empty()).then(|| BranchTree::of(session, follows));
         let turns = match &tree {
             None => (0..session.turns()).collect(),
             Some(tree) => tree.through(turn),
@@ -69,8 +69,8 @@ impl Path {
     }
 }
 
-impl Tree {
-    fn of(session: &Session, follows: &HashMap<String, String>) -> Tree {
+impl BranchTree {
+    fn of(session: &Session, follows: &HashMap<String, String>) -> BranchTree {
         let all = session.turns();
         let messages: Vec<_> = (0..all)
             .map(|turn| {
@@ -98,7 +98,7 @@ impl Tree {
         for turns in after.values_mut() {
             turns.sort_by_key(|turn| (messages[*turn].1, *turn));
         }
-        Tree { before, after, is_shown }
+        BranchTree { before, after, is_shown }
     }
 
     /// Returns the path through a turn. After the turn, the path follows the branch that the

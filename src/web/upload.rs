@@ -64,7 +64,7 @@ pub(super) async fn receive(
         return (StatusCode::CONFLICT, "Another import is under way.").into_response();
     }
     // If the browser disconnects early, this future is dropped, and `unfinished` ends the import.
-    let mut unfinished = Unfinished { site: Arc::clone(&site), is_received: false };
+    let mut unfinished = UploadGuard { site: Arc::clone(&site), is_received: false };
     let received = store(&site, &name, length, body).await;
     unfinished.is_received = true;
     match received {
@@ -88,12 +88,12 @@ pub(super) async fn receive(
 }
 
 /// Ends an import if its file did not arrive completely.
-struct Unfinished {
+struct UploadGuard {
     site: Arc<SiteState>,
     is_received: bool,
 }
 
-impl Drop for Unfinished {
+impl Drop for UploadGuard {
     fn drop(&mut self) {
         if !self.is_received {
             self.site.imports.set(Stage::Failed("The file did not arrive whole.".to_owned()));

@@ -224,10 +224,10 @@ fn constants_are_no_tuples() {
 }
 
 #[test]
-fn shared_names_have_one_meaning() {
+fn names_have_one_meaning() {
     let mut files: [BTreeMap<String, BTreeSet<String>>; 2] = Default::default();
     for file in Tree::read().files {
-        for (files, names) in files.iter_mut().zip(code::shared_names(&file.code)) {
+        for (files, names) in files.iter_mut().zip(code::defined_names(&file.code)) {
             for name in names {
                 files.entry(name).or_default().insert(file.path.clone());
             }

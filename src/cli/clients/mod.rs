@@ -41,7 +41,7 @@ pub enum Syntax {
 
 /// The form of a server's entry in a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entry {
+enum EntryForm {
     /// An entry with the keys `command` and `args`.
     Plain,
     /// An entry with `command`, `args` and `"type": "stdio"`.
@@ -65,7 +65,7 @@ pub(super) struct AiClient {
     /// The key of the object that holds the servers by name.
     pub(super) key: &'static str,
     pub(super) syntax: Syntax,
-    entry: Entry,
+    entry: EntryForm,
     /// Whether users start the client from the desktop. Such a client gets a `PATH` with few folders.
     is_desktop: bool,
 }
@@ -81,12 +81,12 @@ impl AiClient {
         let program = program.to_string_lossy();
         let (command, args) = (("command", json!(program)), ("args", json!(arguments)));
         match self.entry {
-            Entry::Plain => vec![command, args],
-            Entry::Stdio => vec![("type", json!("stdio")), command, args],
-            Entry::Copilot => {
+            EntryForm::Plain => vec![command, args],
+            EntryForm::Stdio => vec![("type", json!("stdio")), command, args],
+            EntryForm::Copilot => {
                 vec![("type", json!("local")), command, args, ("tools", json!(["*"]))]
             }
-            Entry::OpenCode => {
+            EntryForm::OpenCode => {
                 let words = std::iter::once(&*program).chain(arguments.iter().map(String::as_str));
                 let command = ("command", words.collect());
                 vec![("type", json!("local")), command, ("enabled", json!(true))]
@@ -117,7 +117,7 @@ pub(super) fn known(environment: &Environment) -> Vec<AiClient> {
     let claude_code = claude.as_deref().or(home);
     let claude_marker = if claude.is_some() { ".claude.json" } else { ".claude" };
     let zed = if cfg!(windows) { "Zed" } else { "zed" };
-    use Entry::{Copilot, OpenCode, Plain, Stdio};
+    use EntryForm::{Copilot, OpenCode, Plain, Stdio};
     use Syntax::{Json, StrictJson, Toml};
     let mut clients = Vec::new();
     let mut add =

@@ -61,11 +61,11 @@ pub(crate) fn probe(server: &Server<'_>, folder: &Path) -> Result<usize, String>
     process.current_dir(folder);
     process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = process.spawn().map_err(|error| format!("cannot be started: {error}"))?;
-    Conversation::begin(child).run()
+    ServerConnection::begin(child).run()
 }
 
 /// A connection to a started server.
-struct Conversation {
+struct ServerConnection {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -73,8 +73,8 @@ struct Conversation {
     deadline: Instant,
 }
 
-impl Conversation {
-    fn begin(mut child: Child) -> Conversation {
+impl ServerConnection {
+    fn begin(mut child: Child) -> ServerConnection {
         let input = child.stdin.take();
         let output = child.stdout.take().expect("standard output is piped");
         let errors = child.stderr.take().expect("standard error is piped");
@@ -95,7 +95,7 @@ impl Conversation {
             let _ = std::io::copy(&mut errors, &mut std::io::sink());
             String::from_utf8_lossy(&text).into_owned()
         });
-        Conversation { child, input, lines, log, deadline: Instant::now() + MAX_WAIT }
+        ServerConnection { child, input, lines, log, deadline: Instant::now() + MAX_WAIT }
     }
 
     fn run(mut self) -> Result<usize, String> {

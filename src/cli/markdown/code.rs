@@ -92,20 +92,24 @@ impl Syntaxes {
         Syntaxes { set: SyntaxSet::load_defaults_newlines(), colours }
     }
 
-    fn analysis(&self, language: &str) -> Option<Analysis<'_>> {
+    fn analysis(&self, language: &str) -> Option<CodeAnalysis<'_>> {
         let syntax: &SyntaxReference = self.set.find_syntax_by_token(language)?;
-        Some(Analysis { syntaxes: self, state: ParseState::new(syntax), stack: ScopeStack::new() })
+        Some(CodeAnalysis {
+            syntaxes: self,
+            state: ParseState::new(syntax),
+            stack: ScopeStack::new(),
+        })
     }
 }
 
 /// The syntax analysis of one code block, line by line.
-struct Analysis<'a> {
+struct CodeAnalysis<'a> {
     syntaxes: &'a Syntaxes,
     state: ParseState,
     stack: ScopeStack,
 }
 
-impl Analysis<'_> {
+impl CodeAnalysis<'_> {
     /// Adds a line in its colours. Returns `None` if the line cannot be analysed.
     fn line(&mut self, line: &str, text: &mut StyledText) -> Option<()> {
         let operations = self.state.parse_line(line, &self.syntaxes.set).ok()?;

@@ -51,7 +51,7 @@ pub(super) fn write(
     let call = message.match_indices(TOOL).map(|(at, _)| at).find(is_call);
     let (markdown, rest) = message.split_at(call.unwrap_or(message.len()));
     if !markdown.trim().is_empty() {
-        let mut page = Page::new(out, look, highlighter, mark);
+        let mut page = MarkdownWriter::new(out, look, highlighter, mark);
         let options =
             Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
         for event in Parser::new_ext(markdown, options) {
@@ -91,7 +91,7 @@ struct Prefix {
 }
 
 /// The block that contains the current event of the parser.
-enum Block {
+enum OpenBlock {
     Text,
     /// A code block: its language and its text.
     Code(String, String),
@@ -99,13 +99,13 @@ enum Block {
 }
 
 /// Writes the events of a Markdown parser.
-struct Page<'a> {
+struct MarkdownWriter<'a> {
     out: &'a mut dyn Write,
     look: Look,
     highlighter: &'a CodeHighlighter,
     mark: Mark<'a>,
     text: StyledText,
-    block: Block,
+    block: OpenBlock,
     prefixes: Vec<Prefix>,
     /// The next number of each open list; `None` for a list with bullets.
     lists: Vec<Option<u64>>,
@@ -117,21 +117,21 @@ struct Page<'a> {
     is_after_block: bool,
 }
 
-impl<'a> Page<'a> {
+impl<'a> MarkdownWriter<'a> {
     fn new(
         out: &'a mut dyn Write,
         look: Look,
         highlighter: &'a CodeHighlighter,
         mark: Mark<'a>,
-    ) -> Page<'a> {
+    ) -> MarkdownWriter<'a> {
         let (prefixes, lists, links, styles) = Default::default();
-        Page {
+        MarkdownWriter {
             out,
             look,
             highlighter,
             mark,
             text: StyledText::default(),
-            block: Block::Text,
+            block: OpenBlock::Text,
             prefixes,
             lists,
             links,
@@ -145,7 +145,7 @@ impl<'a> Page<'a> {
             Event::Start(tag) => self.start(tag)?,
             Event::End(tag) => self.end(tag)?,
             Event::Text(text) => match &mut self.block {
-                Block::Code(_, code) => code.push_str(&text),
+                OpenBlock::Code(_, code) => code.push_str(&text),
                 _ => self.push(&text, Style::new()),
             },
             Event::Code(code) => match self.look.colours {
@@ -191,7 +191,7 @@ impl<'a> Page<'a> {
                     CodeBlockKind::Fenced(info) => info.split([' ', ',']).next().unwrap_or(""),
                     CodeBlockKind::Indented => "",
                 };
-                self.block = Block::Code(language.to_owned(), String::new());
+                self.block = OpenBlock::Code(language.to_owned(), String::new());
             }
             Tag::List(first) => {
                 // A list inside a list follows without a blank line.
@@ -225,15 +225,15 @@ impl<'a> Page<'a> {
             }
             Tag::Table(alignments) => {
                 self.begin_block()?;
-                self.block = Block::Table(Box::new(Table::new(alignments)));
+                self.block = OpenBlock::Table(Box::new(Table::new(alignments)));
             }
             Tag::TableHead | Tag::TableRow => {
-                if let Block::Table(table) = &mut self.block {
+                if let OpenBlock::Table(table) = &mut self.block {
                     table.begin_row();
                 }
             }
             Tag::TableCell => {
-                if let Block::Table(table) = &mut self.block {
+                if let OpenBlock::Table(table) = &mut self.block {
                     table.begin_cell();
                 }
             }
@@ -279,7 +279,7 @@ impl<'a> Page<'a> {
     /// Returns the text of the current cell or paragraph.
     fn inline(&mut self) -> &mut StyledText {
         match &mut self.block {
-            Block::Table(table) => table.cell(),
+            OpenBlock::Table(table) => table.cell(),
             _ => &mut self.text,
         }
     }
@@ -378,7 +378,8 @@ impl<'a> Page<'a> {
     }
 
     fn write_code(&mut self) -> io::Result<()> {
-        let Block::Code(language, code) = std::mem::replace(&mut self.block, Block::Text) else {
+        let OpenBlock::Code(language, code) = std::mem::replace(&mut self.block, OpenBlock::Text)
+        else {
             return Ok(());
         };
         let code = harmless(&code).replace('\t', "    ");
@@ -393,7 +394,7 @@ impl<'a> Page<'a> {
     }
 
     fn write_table(&mut self) -> io::Result<()> {
-        let Block::Table(table) = std::mem::replace(&mut self.block, Block::Text) else {
+        let OpenBlock::Table(table) = std::mem::replace(&mut self.block, OpenBlock::Text) else {
             return Ok(());
         };
         for line in table.lines(self.columns(), self.look, self.mark) {

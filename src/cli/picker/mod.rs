@@ -56,7 +56,7 @@ pub(super) enum Picked {
 }
 
 /// An answer from a thread, with the number of the question.
-enum Answer {
+enum PickerAnswer {
     Found(u64, Results),
     Read(u64, Option<Preview>),
 }
@@ -82,7 +82,7 @@ struct Loop<'a> {
     is_reading: bool,
     /// Whether the screen must be drawn again.
     is_changed: bool,
-    answers: mpsc::Receiver<Answer>,
+    answers: mpsc::Receiver<PickerAnswer>,
     screen: Screen,
 }
 
@@ -91,10 +91,10 @@ impl Loop<'_> {
         let (sender, answers) = mpsc::channel();
         let searches = Worker::start(engine, sender.clone(), |engine, number, text, stop| {
             let text: &String = text;
-            Some(Answer::Found(number, search::search(engine, text, stop)?))
+            Some(PickerAnswer::Found(number, search::search(engine, text, stop)?))
         })?;
         let previews = Worker::start(engine, sender, |engine, number, target, stop| {
-            Some(Answer::Read(number, search::preview(engine, target, stop)))
+            Some(PickerAnswer::Read(number, search::preview(engine, target, stop)))
         })?;
         let mut picker = Picker::default();
         picker.is_searching = true;
@@ -145,7 +145,7 @@ impl Loop<'_> {
         while self.is_waiting() {
             let rest = end.saturating_duration_since(Instant::now());
             match self.answers.recv_timeout(rest) {
-                Ok(Answer::Found(number, results)) if self.searches.is_newest(number) => {
+                Ok(PickerAnswer::Found(number, results)) if self.searches.is_newest(number) => {
                     let is_all = results.text.is_empty() && results.problem.is_none();
                     if is_all && results.conversations.is_empty() {
                         return Ok(Some(Picked::NoChats));
@@ -156,7 +156,7 @@ impl Loop<'_> {
                         return Ok(Some(picked));
                     }
                 }
-                Ok(Answer::Read(number, preview)) if self.previews.is_newest(number) => {
+                Ok(PickerAnswer::Read(number, preview)) if self.previews.is_newest(number) => {
                     (self.is_reading, self.is_changed) = (false, true);
                     self.picker.show_preview(preview.unwrap_or_default());
                 }

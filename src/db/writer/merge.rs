@@ -34,7 +34,7 @@ pub(super) struct Merge<'a> {
     pub(super) late: Option<&'a LateParts>,
 }
 
-struct StoredConversation {
+struct KnownConversation {
     create_time: Option<String>,
     update_time: Option<String>,
     title: Option<String>,
@@ -46,7 +46,7 @@ struct StoredConversation {
     origin: Option<Origin>,
 }
 
-struct StoredMessage {
+struct KnownMessage {
     id: String,
     role: Option<String>,
     content: Option<String>,
@@ -120,7 +120,7 @@ impl Merge<'_> {
         Ok(Some((stored.source.unwrap_or_default(), conversation)))
     }
 
-    fn stored(&self, id: &str) -> rusqlite::Result<Option<StoredConversation>> {
+    fn stored(&self, id: &str) -> rusqlite::Result<Option<KnownConversation>> {
         // The caller has ensured that the tables of this program exist.
         let mut statement = self.prepare(
             "SELECT c.create_time, c.update_time, c.title, v.source, v.model, v.link, v.archived, v.starred,
@@ -131,7 +131,7 @@ impl Merge<'_> {
         )?;
         statement
             .query_row([id], |row| {
-                Ok(StoredConversation {
+                Ok(KnownConversation {
                     create_time: text(row, 0)?,
                     update_time: text(row, 1)?,
                     title: text(row, 2)?,
@@ -194,7 +194,7 @@ impl Merge<'_> {
         source: &str,
         id: &str,
         new: &Conversation,
-        stored: &StoredConversation,
+        stored: &KnownConversation,
         is_again: bool,
     ) -> rusqlite::Result<Changes> {
         let stored_time = stored.update_time.as_deref().and_then(date::from_stored);
@@ -269,7 +269,7 @@ impl Merge<'_> {
         source: &str,
         id: &str,
         new: &Conversation,
-        stored: &StoredConversation,
+        stored: &KnownConversation,
     ) -> rusqlite::Result<bool> {
         let canonical = new.title.is_some() && new.title != stored.title
             || differs(new.create_time, &stored.create_time)
@@ -304,7 +304,7 @@ impl Merge<'_> {
     }
 
     /// Returns the messages of a conversation in reading order.
-    fn stored_messages(&self, id: &str) -> rusqlite::Result<Vec<StoredMessage>> {
+    fn stored_messages(&self, id: &str) -> rusqlite::Result<Vec<KnownMessage>> {
         let mut statement = self.prepare(
             "SELECT m.id, m.role, m.content, m.create_time, m.update_time, m.position, v.export_id, v.model,
                  b.follows
@@ -314,7 +314,7 @@ impl Merge<'_> {
         )?;
         let rows = statement.query_map([id], |row| {
             let id = text(row, 0)?.unwrap_or_default();
-            Ok(StoredMessage {
+            Ok(KnownMessage {
                 role: text(row, 1)?,
                 content: text(row, 2)?,
                 create_time: text(row, 3)?,
@@ -343,7 +343,7 @@ impl Merge<'_> {
     }
 
     /// Returns whether a stored message equals a new message. Ignores the position.
-    fn is_same(&self, row: &StoredMessage, new: &Message) -> bool {
+    fn is_same(&self, row: &KnownMessage, new: &Message) -> bool {
         row.role.as_deref().unwrap_or_default() == new.role
             && row.content.as_deref() == Some(self.encoded(&new.content).as_ref())
             && !differs(new.create_time, &row.create_time)
@@ -353,7 +353,7 @@ impl Merge<'_> {
     }
 
     /// Moves a message to a position; returns whether the message had another position.
-    fn place(&self, row: &StoredMessage, position: i64) -> rusqlite::Result<bool> {
+    fn place(&self, row: &KnownMessage, position: i64) -> rusqlite::Result<bool> {
         if row.position == Some(position) {
             return Ok(false);
         }
@@ -365,7 +365,7 @@ impl Merge<'_> {
 
     fn update_message(
         &self,
-        row: &StoredMessage,
+        row: &KnownMessage,
         new: &Message,
         position: i64,
     ) -> rusqlite::Result<()> {

@@ -27,10 +27,10 @@ type Seen = Option<(PathBuf, State)>;
 
 /// The cached conversations to leave out, with the states of the databases for which they are valid.
 #[derive(Debug, Default)]
-pub(super) struct HiddenIds(Mutex<Option<Known>>);
+pub(super) struct HiddenIds(Mutex<Option<KnownHidden>>);
 
 #[derive(Debug)]
-struct Known {
+struct KnownHidden {
     /// The states of the transcript store and of the export.
     of: [Seen; 2],
     hidden: HiddenOf,
@@ -62,15 +62,15 @@ impl HiddenIds {
             return Some(known.hidden.clone());
         }
         // The lock is not held here, so that other questions do not wait while the databases are read.
-        let read = Known::read(of, config, stop)?;
+        let read = KnownHidden::read(of, config, stop)?;
         let hidden = read.hidden.clone();
         *lock(&self.0) = Some(read);
         Some(hidden)
     }
 }
 
-impl Known {
-    fn read(of: [Seen; 2], config: &Config, stop: &Stop) -> Option<Known> {
+impl KnownHidden {
+    fn read(of: [Seen; 2], config: &Config, stop: &Stop) -> Option<KnownHidden> {
         let transcripts = |of: &Seen| match of {
             Some((path, _)) => db::read(path, stop, db::last_changes),
             None => Ok(HashMap::new()),
@@ -91,6 +91,6 @@ impl Known {
             }
         }
         let [elsewhere, in_store, in_export] = [elsewhere, in_store, in_export].map(Arc::new);
-        Some(Known { of, hidden: HiddenOf { elsewhere, in_store, in_export } })
+        Some(KnownHidden { of, hidden: HiddenOf { elsewhere, in_store, in_export } })
     }
 }

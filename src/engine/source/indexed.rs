@@ -34,7 +34,7 @@ pub(super) struct IndexedReader {
 }
 
 /// The outcome of a search of the index.
-enum Outcome {
+enum IndexOutcome {
     Found(SearchPlan),
     /// The index failed after this many hits had been shown.
     Failed {
@@ -59,8 +59,8 @@ impl IndexedReader {
             return LiveReader::new(self.source, reason).search(request, stop, sink);
         }
         match self.attempt(request, stop, sink)? {
-            Outcome::Found(plan) => Ok(plan),
-            Outcome::Failed { reason, shown } => {
+            IndexOutcome::Found(plan) => Ok(plan),
+            IndexOutcome::Failed { reason, shown } => {
                 let state = self.snapshot.state().parse().unwrap_or_default();
                 let live = LiveReader::new(self.source, FallbackReason::Unreadable(reason));
                 live.search_after(shown, Some(&state), request, stop, sink)
@@ -85,7 +85,7 @@ impl IndexedReader {
         request: &Request,
         stop: &Stop,
         sink: &mut dyn Sink,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<IndexOutcome, Error> {
         let mut verified = VerifiedSink::new(&self.snapshot, stop, sink);
         // The files were checked when they were opened, but a file may change during the search.
         let found = map_faults::caught(|| {
@@ -97,7 +97,7 @@ impl IndexedReader {
             Ok(Ok(_)) if verified.is_stopped => return Err(db::Error::Stopped.into()),
             Ok(Ok(trace)) if !verified.is_torn => {
                 let snapshot = self.snapshot.name().to_owned();
-                return Ok(Outcome::Found(SearchPlan::ByIndex { snapshot, trace }));
+                return Ok(IndexOutcome::Found(SearchPlan::ByIndex { snapshot, trace }));
             }
             Ok(Ok(_)) => "its files changed while they were read".to_owned(),
             Ok(Err(error @ index::Error::Expression(_))) => return Err(error.into()),
@@ -106,7 +106,7 @@ impl IndexedReader {
             Err(panic) => format!("searching it failed: {panic}"),
         };
         verified.sink.discard();
-        Ok(Outcome::Failed { reason, shown: verified.shown })
+        Ok(IndexOutcome::Failed { reason, shown: verified.shown })
     }
 
     fn catalogue(&self) -> &Arc<Catalogue> {
@@ -134,8 +134,8 @@ impl Reader for IndexedReader {
             return LiveReader::new(self.source.clone(), reason).search(request, stop, sink);
         }
         match self.attempt(request, stop, sink)? {
-            Outcome::Found(plan) => Ok(plan),
-            Outcome::Failed { .. } => {
+            IndexOutcome::Found(plan) => Ok(plan),
+            IndexOutcome::Failed { .. } => {
                 let folder = self.source.index_dir()?.folder().to_owned();
                 Err(Error::Torn { folder })
             }

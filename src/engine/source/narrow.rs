@@ -39,7 +39,7 @@ pub(crate) struct Narrowing {
 }
 
 /// One filter, with all names that conversations have for it.
-struct Known<'a> {
+struct NameFilter<'a> {
     what: &'static str,
     given: &'a [String],
     fits: fn(&str, &str) -> bool,
@@ -47,9 +47,13 @@ struct Known<'a> {
     is_met: bool,
 }
 
-impl Known<'_> {
-    fn of<'a>(what: &'static str, given: &'a [String], fits: fn(&str, &str) -> bool) -> Known<'a> {
-        Known { what, given, fits, names: BTreeSet::new(), is_met: false }
+impl NameFilter<'_> {
+    fn of<'a>(
+        what: &'static str,
+        given: &'a [String],
+        fits: fn(&str, &str) -> bool,
+    ) -> NameFilter<'a> {
+        NameFilter { what, given, fits, names: BTreeSet::new(), is_met: false }
     }
 
     /// Collects the names of a conversation. Returns whether the filter accepts one of them.
@@ -70,10 +74,10 @@ impl Known<'_> {
 }
 
 /// The filters on tool calls of agents.
-struct Calls<'a>(Vec<Call<'a>>);
+struct Calls<'a>(Vec<CallFilter<'a>>);
 
 /// A filter on tool calls: by the tool's name or by a file's path.
-struct Call<'a> {
+struct CallFilter<'a> {
     what: &'static str,
     given: &'a str,
     fits: fn(&str, &str) -> bool,
@@ -87,14 +91,14 @@ impl Calls<'_> {
         let file: Fits = |path, content| tool::named_files(content).any(|file| is_part(path, file));
         let calls = [("tool", &narrowing.tool, tool), ("file", &narrowing.file, file)];
         let given = calls.into_iter().filter_map(|(what, given, fits)| {
-            Some(Call { what, given: given.as_deref()?, fits, is_met: false })
+            Some(CallFilter { what, given: given.as_deref()?, fits, is_met: false })
         });
         Calls(given.collect())
     }
 
     /// Returns, for each filter, the conversations of a source that it accepts.
     fn look(&mut self, source: &Source, stop: &Stop) -> Result<Vec<HashSet<String>>, Error> {
-        let look = |call: &mut Call<'_>| {
+        let look = |call: &mut CallFilter<'_>| {
             let (given, fits) = (call.given, call.fits);
             let id =
                 |hit: Hit<'_>| fits(given, &hit.content).then(|| hit.conversation_id.into_owned());
@@ -120,11 +124,11 @@ impl Sources {
             return Ok((scope, Vec::new()));
         }
         let Narrowing { services, project, branch, folder, model, .. } = narrowing;
-        let mut services = Known::of("source", services, is_same);
-        let mut project = Known::of("project", project.as_slice(), is_part);
-        let mut branch = Known::of("branch", branch.as_slice(), is_same);
-        let mut folder = Known::of("folder", folder.as_slice(), is_part);
-        let mut model = Known::of("model", model.as_slice(), is_part);
+        let mut services = NameFilter::of("source", services, is_same);
+        let mut project = NameFilter::of("project", project.as_slice(), is_part);
+        let mut branch = NameFilter::of("branch", branch.as_slice(), is_same);
+        let mut folder = NameFilter::of("folder", folder.as_slice(), is_part);
+        let mut model = NameFilter::of("model", model.as_slice(), is_part);
         let mut without_models = Vec::new();
         let mut calls = Calls::of(narrowing);
         let mut ids = ConversationIds::new();
@@ -178,7 +182,7 @@ impl Sources {
                 notes.push(Note::Unknown { what: known.what, given: given.clone(), known: names });
             }
         }
-        for Call { what, given, .. } in calls.0.into_iter().filter(|call| !call.is_met) {
+        for CallFilter { what, given, .. } in calls.0.into_iter().filter(|call| !call.is_met) {
             let known = match what {
                 "tool" => nearest(given, self.called_tools(&scope.sources, stop)?),
                 _ => Vec::new(),

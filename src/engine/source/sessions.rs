@@ -33,7 +33,7 @@ impl Source {
                 Some(_) => None,
                 None => timeless.get(listing.heading(place).0).cloned(),
             };
-            entries.push(Entry { place: Some((0, place)), own });
+            entries.push(SessionEntry { place: Some((0, place)), own });
         }
         let mut lists = vec![listing];
         if is_dated {
@@ -42,7 +42,7 @@ impl Source {
             for place in 0..listing.len() {
                 let own = timeless.get(listing.heading(place).0);
                 if let Some(own) = own.filter(|own| scope.covers(own.begun, own.last)) {
-                    entries.push(Entry { place: Some((1, place)), own: Some(own.clone()) });
+                    entries.push(SessionEntry { place: Some((1, place)), own: Some(own.clone()) });
                 }
             }
             lists.push(listing);
@@ -57,7 +57,7 @@ impl Source {
                 && !left_out.contains(&own.id)
         };
         let empty = timeless.values().filter(is_wanted);
-        entries.extend(empty.map(|own| Entry { place: None, own: Some(own.clone()) }));
+        entries.extend(empty.map(|own| SessionEntry { place: None, own: Some(own.clone()) }));
         let sessions = Sessions { kind: self.kind, lists, entries: Vec::new() };
         entries.sort_by(|a, b| {
             let order = sessions.last_of(b).cmp(&sessions.last_of(a));
@@ -121,7 +121,7 @@ impl Source {
 
 /// A conversation. `place` is its list and its position in the list, if it has messages. `own` is its row,
 /// if none of its messages has a time.
-struct Entry {
+struct SessionEntry {
     place: Option<(usize, usize)>,
     own: Option<Outline>,
 }
@@ -129,16 +129,19 @@ struct Entry {
 struct Sessions {
     kind: SourceKind,
     lists: Vec<Box<dyn Listing>>,
-    entries: Vec<Entry>,
+    entries: Vec<SessionEntry>,
 }
 
 impl Sessions {
-    fn last_of(&self, Entry { place, own }: &Entry) -> Option<Instant> {
+    fn last_of(&self, SessionEntry { place, own }: &SessionEntry) -> Option<Instant> {
         let listed = place.and_then(|(list, place)| self.lists[list].last(place));
         listed.or(own.as_ref().and_then(|own| own.last))
     }
 
-    fn heading_of<'a>(&'a self, Entry { place, own }: &'a Entry) -> (&'a str, &'a str) {
+    fn heading_of<'a>(
+        &'a self,
+        SessionEntry { place, own }: &'a SessionEntry,
+    ) -> (&'a str, &'a str) {
         match (place, own) {
             (Some((list, place)), _) => self.lists[*list].heading(*place),
             (None, Some(own)) => (&own.id, &own.title),
@@ -147,7 +150,7 @@ impl Sessions {
     }
 
     fn described(&self, at: usize, describe: impl Fn(&dyn Listing, usize) -> About) -> About {
-        let Entry { place, own } = &self.entries[at];
+        let SessionEntry { place, own } = &self.entries[at];
         let own = own.clone().unwrap_or_default();
         match place {
             Some((list, place)) => {

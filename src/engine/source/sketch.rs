@@ -22,12 +22,12 @@ pub(crate) struct Sketch {
     pub(crate) about: About,
     /// The origin, if the conversation is from a coding agent.
     pub(crate) origin: Option<Origin>,
-    order: ReadingOrder,
+    order: OrderedMessages,
 }
 
 /// The messages in reading order, to find the turn of a message.
 #[derive(Debug)]
-enum ReadingOrder {
+enum OrderedMessages {
     Open(Box<dyn Messages>),
     Read(Skeleton, TurnFinder),
 }
@@ -41,8 +41,8 @@ impl Sketch {
     /// Returns the number of a message of the conversation, from 0 in reading order.
     pub(crate) fn turn(&self, hit: &Hit<'_>) -> usize {
         let turn = match &self.order {
-            ReadingOrder::Open(messages) => messages.turn_of(hit),
-            ReadingOrder::Read(skeleton, finder) => {
+            OrderedMessages::Open(messages) => messages.turn_of(hit),
+            OrderedMessages::Read(skeleton, finder) => {
                 let messages = &skeleton.messages;
                 let key = |turn: usize| messages[turn].0.as_str();
                 finder.find(messages.len(), &&*hit.message_id, key, |turn| {
@@ -75,7 +75,7 @@ impl Source {
                 if let Some(messages) = reader.read(id, false, stop)?
                     && !listing.is_empty()
                 {
-                    let order = ReadingOrder::Open(messages);
+                    let order = OrderedMessages::Open(messages);
                     let (about, origin) = (describe(&*listing), listing.origin(0).cloned());
                     sketches.insert((*id).to_owned(), Sketch { about, origin, order });
                 }
@@ -104,7 +104,7 @@ impl Source {
                 last: times().max(),
             };
             let about = About::of_outline(self.kind, outline, origin);
-            let order = ReadingOrder::Read(skeleton, TurnFinder::default());
+            let order = OrderedMessages::Read(skeleton, TurnFinder::default());
             (id, Sketch { about, origin: known, order })
         };
         Ok(skeletons.into_iter().map(sketch).collect())

@@ -127,7 +127,7 @@ fn comparable(
     path: &Path,
     snapshot: &Snapshot,
     stop: &Stop,
-) -> Result<Option<(Known, db::Layout)>, Error> {
+) -> Result<Option<(ComparedMessages, db::Layout)>, Error> {
     let reading = snapshot.reading();
     if !reading.plain {
         return Ok(None);
@@ -141,25 +141,27 @@ fn comparable(
     }
     let conversations = feed.conversations()?;
     let is_plain = conversations.iter().all(|conversation| conversation.is_plain);
-    Ok(is_plain.then(|| (Known::of(snapshot, &conversations), layout.clone())))
+    Ok(is_plain.then(|| (ComparedMessages::of(snapshot, &conversations), layout.clone())))
 }
 
 /// The messages of a snapshot, prepared for the comparison.
-struct Known {
+struct ComparedMessages {
     /// Keys and doc ids of the messages in unchanged conversations, sorted by key.
     doc_ids: Vec<(i64, u32)>,
     /// Doc ids of the messages whose conversation is gone, or has another title.
     dead: Vec<u32>,
 }
 
-impl Known {
-    fn of(snapshot: &Snapshot, conversations: &[db::ConversationEntry]) -> Known {
+impl ComparedMessages {
+    fn of(snapshot: &Snapshot, conversations: &[db::ConversationEntry]) -> ComparedMessages {
         let titles: HashMap<&[u8], Option<&[u8]>> = conversations
             .iter()
             .map(|conversation| (conversation.id.as_bytes(), conversation.title.as_deref()))
             .collect();
-        let mut known =
-            Known { doc_ids: Vec::with_capacity(snapshot.messages() as usize), dead: Vec::new() };
+        let mut known = ComparedMessages {
+            doc_ids: Vec::with_capacity(snapshot.messages() as usize),
+            dead: Vec::new(),
+        };
         for (part, found) in snapshot.segments().into_iter().enumerate() {
             let is_as_it_was: Vec<bool> = (0..snapshot.conversations_in(part))
                 .map(|number| {

@@ -17,7 +17,7 @@ const TEXTS: [&str; 4] = ["text", "code", "thoughts", "execution_output"];
 /// Returns the files of a message without repeats: first the attachments, then the files that the content
 /// names. Their field `message` is 0.
 pub(super) fn of_message(list: Option<Value>, content: Option<&Value>) -> Vec<AttachedFile> {
-    let mut files = MessageFiles::default();
+    let mut files = FilesOfMessage::default();
     for file in list.as_ref().map(Value::items).unwrap_or_default() {
         let name = ["name", "file_name"].map(|field| file.str(field));
         files.add(file.str("id"), name.into_iter().find(|name| !name.is_empty()));
@@ -30,12 +30,12 @@ pub(super) fn of_message(list: Option<Value>, content: Option<&Value>) -> Vec<At
 
 /// The files of a message, without repeats.
 #[derive(Default)]
-struct MessageFiles {
+struct FilesOfMessage {
     list: Vec<AttachedFile>,
     ids: HashSet<String>,
 }
 
-impl MessageFiles {
+impl FilesOfMessage {
     fn add_pointers(&mut self, value: &Value) {
         match value {
             Value::Object(fields) => {

@@ -192,14 +192,14 @@ fn parts(length: usize) -> usize {
 
 /// The tables of a segment.
 #[derive(Debug, Default)]
-pub(super) struct Symbols(Vec<Table>);
+pub(super) struct Symbols(Vec<PackTable>);
 
-struct Table {
+struct PackTable {
     symbols: [[u8; SYMBOL]; 256],
     lengths: [u8; 256],
 }
 
-impl std::fmt::Debug for Table {
+impl std::fmt::Debug for PackTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Table").finish_non_exhaustive()
     }
@@ -212,12 +212,12 @@ impl Symbols {
             let (symbols, lengths) = bytes.split_at_checked(SYMBOL * CODES)?;
             let is_table = lengths.len() == CODES
                 && lengths.iter().all(|length| usize::from(*length) <= SYMBOL);
-            let mut table = Table { symbols: [[0; SYMBOL]; 256], lengths: [0; 256] };
+            let mut table = PackTable { symbols: [[0; SYMBOL]; 256], lengths: [0; 256] };
             table.symbols[..CODES].copy_from_slice(symbols.as_chunks().0);
             table.lengths[..CODES].copy_from_slice(lengths.get(..CODES)?);
             is_table.then_some(table)
         });
-        tables.collect::<Option<Vec<Table>>>().map(Symbols)
+        tables.collect::<Option<Vec<PackTable>>>().map(Symbols)
     }
 
     /// Returns a text that was packed by [`Packer::pack`] with the table `number`.
@@ -346,7 +346,7 @@ impl<'a> Text<'a> {
 
 #[derive(Clone, Copy, Debug)]
 struct Packed<'a> {
-    table: &'a Table,
+    table: &'a PackTable,
     length: usize,
     /// The size in bytes of the codes of each part except the last.
     ends: &'a [[u8; 2]],
@@ -404,7 +404,7 @@ impl Packed<'_> {
     }
 }
 
-impl Table {
+impl PackTable {
     /// Writes the symbols of codes to a buffer. The buffer must have room for one more symbol.
     #[inline]
     fn decode(&self, codes: &[u8], buffer: &mut [u8]) {

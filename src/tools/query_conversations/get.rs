@@ -25,7 +25,7 @@ struct Got {
     mode: &'static str,
     found: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<Described>,
+    session: Option<DescribedSession>,
     #[serde(skip_serializing_if = "Option::is_none")]
     turns: Option<Vec<TurnText>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ struct Got {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Described {
+struct DescribedSession {
     id: String,
     session_key: String,
     title: Option<String>,
@@ -109,7 +109,7 @@ pub(super) fn get(
         }
     }
     let message = (!notes.is_empty()).then(|| notes.join(". "));
-    let described = Described {
+    let described = DescribedSession {
         id: about.id.clone(),
         session_key: engine.find(stop).key_of(about)?,
         title,

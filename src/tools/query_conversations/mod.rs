@@ -20,21 +20,23 @@ use crate::{
 };
 
 /// A numeric argument of at least 1.
-struct Count {
+struct CountArgument {
     default: usize,
     most: usize,
     takes: &'static str,
 }
 
 /// The number of conversations in an answer.
-const LIMIT: Count =
-    Count { default: 20, most: answer::MOST_IN_ANSWER, takes: "an integer from 1 to 50" };
+const LIMIT: CountArgument =
+    CountArgument { default: 20, most: answer::MOST_IN_ANSWER, takes: "an integer from 1 to 50" };
 
 /// The number of turns of each conversation that a search finds.
-const TURNS_OF_MATCH: Count = Count { default: 10, most: 50, takes: "an integer from 1 to 50" };
+const TURNS_OF_MATCH: CountArgument =
+    CountArgument { default: 10, most: 50, takes: "an integer from 1 to 50" };
 
 /// The number of turns of the conversation in `mode="get"`.
-const TURNS: Count = Count { default: 50, most: 200, takes: "an integer from 1 to 200" };
+const TURNS: CountArgument =
+    CountArgument { default: 50, most: 200, takes: "an integer from 1 to 200" };
 
 /// The maximum number of characters of a query.
 const LONGEST_QUERY: usize = 1000;
@@ -80,7 +82,7 @@ enum CallMode {
 }
 
 fn schema() -> Map<String, Value> {
-    let count = |Count { default, most, .. }| json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
+    let count = |CountArgument { default, most, .. }| json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
     object(json!({
         "type": "object",
         "properties": {
@@ -143,7 +145,7 @@ fn run(call: &ToolCall<'_>) -> Result<Answer, Error> {
     let takes = "\"summary\", \"turns\" or \"both\"";
     let fields = given.choice("searchMode", takes, &SEARCH_MODES)?.unwrap_or(Fields::Summaries);
     let with_transcript = given.flag("includeTranscript")?;
-    let count = |name, Count { default, most, takes }| {
+    let count = |name, CountArgument { default, most, takes }| {
         given.integer_in(name, takes, 1..=most).map(|count| count.unwrap_or(default))
     };
     let turns_of_match = count("maxTurnsPerConversation", TURNS_OF_MATCH)?;

@@ -44,7 +44,7 @@ struct SearchItem {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SearchResults {
+struct SearchReply {
     mode: &'static str,
     total_results: usize,
     conversations: Vec<SearchItem>,
@@ -167,7 +167,7 @@ pub(super) fn search(
         c: items.map(|(item, id)| CompactSearchItem::of(item, id)).collect(),
         message: message.clone(),
     };
-    let results = SearchResults {
+    let results = SearchReply {
         mode: "search",
         total_results: ranking.total,
         conversations,

@@ -258,22 +258,20 @@ pub(super) fn tokens(code: &str) -> Vec<&str> {
     tokens
 }
 
-/// Returns the names of the types, and those of the constants, that a code shows to other files.
-pub(super) fn shared_names(code: &str) -> [BTreeSet<String>; 2] {
+/// Returns the names of all types of a code, and of the constants that it shows to other files.
+pub(super) fn defined_names(code: &str) -> [BTreeSet<String>; 2] {
     let mut names = [BTreeSet::new(), BTreeSet::new()];
     let tokens = tokens(code);
-    for (at, _) in tokens.iter().enumerate().filter(|(_, token)| **token == "pub") {
-        let mut rest = &tokens[at + 1..];
-        if rest.first() == Some(&"(") {
-            let end = rest.iter().position(|token| *token == ")").unwrap_or(rest.len() - 1);
-            rest = &rest[end + 1..];
-        }
-        let kind = match rest {
-            ["struct" | "enum" | "trait" | "type" | "union", ..] => 0,
-            ["const" | "static", name, ":", ..] if is_name(name) => 1,
+    for (at, token) in tokens.iter().enumerate() {
+        let next = tokens.get(at + 1).copied().unwrap_or_default();
+        let is_shown = || matches!(tokens[..at], [.., "pub"] | [.., "pub", "(", _, ")"]);
+        let kind = match *token {
+            "struct" | "enum" | "trait" if is_name(next) => 0,
+            "type" if is_shown() => 0,
+            "const" | "static" if is_shown() && tokens.get(at + 2) == Some(&":") => 1,
             _ => continue,
         };
-        names[kind].insert(rest[1].to_owned());
+        names[kind].insert(next.to_owned());
     }
     names
 }

@@ -45,8 +45,8 @@ pub(crate) struct SummaryCache {
     /// The hashes of the terms, by number.
     terms: Vec<u32>,
     texts: Vec<u8>,
-    by_place: HashMap<u64, Place>,
-    by_text: HashMap<u64, Place>,
+    by_place: HashMap<u64, RecordPlace>,
+    by_text: HashMap<u64, RecordPlace>,
     dimensions: usize,
     /// The length of a stored vector in bytes. The vector may be from another model.
     row: usize,
@@ -54,7 +54,7 @@ pub(crate) struct SummaryCache {
 
 /// The offset of a record, and the offset of its texts.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RecordPlace {
     record: usize,
     text: usize,
 }
@@ -104,7 +104,7 @@ impl SummaryCache {
         }
         let mut texts = vec![0; length];
         let unpacked = lz4_flex::block::decompress_into(packed, &mut texts).ok()?;
-        let mut place = Place { record: end - rest.len(), text: 0 };
+        let mut place = RecordPlace { record: end - rest.len(), text: 0 };
         let dimensions = if is_of_model { stored } else { 0 };
         let mut cache = SummaryCache { terms, texts, dimensions, ..SummaryCache::default() };
         cache.row = stored.div_ceil(2);
@@ -120,7 +120,7 @@ impl SummaryCache {
                 }
             }
             let text = place.text.checked_add(title)?.checked_add(summary)?;
-            place = Place { record: end - rest.len(), text };
+            place = RecordPlace { record: end - rest.len(), text };
         }
         (unpacked == length && place.text == length).then_some(SummaryCache { bytes, ..cache })
     }
@@ -144,7 +144,7 @@ impl SummaryCache {
         self.record(*self.by_text.get(&fingerprint)?)
     }
 
-    fn record(&self, place: Place) -> Option<SummaryRecord> {
+    fn record(&self, place: RecordPlace) -> Option<SummaryRecord> {
         let record = self.bytes.get(place.record..)?;
         let mut rest = record.get(HEAD..)?;
         let row = take(&mut rest, self.row)?;

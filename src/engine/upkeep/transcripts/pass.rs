@@ -355,7 +355,7 @@ impl<'a> Pass<'a> {
         file: &mut TranscriptFile,
         reader: &mut TranscriptReader,
         size: u64,
-    ) -> Result<Option<Batch>, SyncError> {
+    ) -> Result<Option<ReadBatch>, SyncError> {
         if let Err(error) = input.seek(SeekFrom::Start(file.taken)) {
             self.report.fail(&found.path, &error);
             return Ok(None);
@@ -390,7 +390,7 @@ impl<'a> Pass<'a> {
             }
             Err(error) => return Err(error),
         };
-        Ok(Some(Batch { taken, is_end, last }))
+        Ok(Some(ReadBatch { taken, is_end, last }))
     }
 
     fn commit(&mut self) -> Result<(), SyncError> {
@@ -428,7 +428,7 @@ impl<'a> Pass<'a> {
 }
 
 /// The result of reading one batch of a file.
-struct Batch {
+struct ReadBatch {
     taken: u64,
     is_end: bool,
     /// The time of the last message that has a time.
