@@ -208,7 +208,8 @@ pub(crate) struct StoredMessage {
 /// One message of an export.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
-    /// The id of the message in the export. Messages of different conversations may have the same id.
+    /// The id of the message in the export. Messages of different conversations may have the same id. A message
+    /// without an id gets its conversation's id, `/` and its number.
     pub id: String,
     /// `user`, `assistant`, `tool`, `system`, or another role that the export names.
     pub role: String,

@@ -1,6 +1,6 @@
 //! The contract of `engine::Reader`, with SQLite as the oracle. A new reader is done when it passes.
 //!
-//! Every test runs over [`subjects`]. To add a reader, implement [`Subject`] and add a line there.
+//! Every test runs over [`subjects_of`]. To add a reader, implement [`Subject`] and add it there.
 
 mod counts;
 mod database;
@@ -30,14 +30,9 @@ pub(crate) use suite::{Damage, RESOURCES, Subject, config, hits, reindex};
 /// The share of the usual cases of property tests that are tried.
 pub(crate) const SHARE: f64 = 1.0;
 
-/// Every kind of reader.
-fn subjects() -> [&'static dyn Subject; 3] {
-    [&Live, &Indexed, &Refreshed]
-}
-
 /// Every kind of reader that can read a database.
 pub(crate) fn subjects_of(_: &Database) -> Vec<&'static dyn Subject> {
-    subjects().to_vec()
+    vec![&Live, &Indexed, &Refreshed]
 }
 
 /// [`LiveReader`].

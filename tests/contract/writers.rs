@@ -17,7 +17,7 @@ use verbatim_search::{
 use crate::{
     RESOURCES,
     database::{Database, Schema},
-    subjects,
+    subjects_of,
 };
 
 /// The number of transactions. States are numbered from 0.
@@ -181,7 +181,9 @@ fn an_open_reader_answers_one_state() {
     for journal in ["wal", "delete"] {
         let database = database(journal);
         let connection = database.connect();
-        let readers = subjects().map(|subject| (subject.name(), subject.open(&database)));
+        let subjects = subjects_of(&database).into_iter();
+        let readers: Vec<_> =
+            subjects.map(|subject| (subject.name(), subject.open(&database))).collect();
         // A reader that is already open must not see later writes.
         let opened: Vec<_> = readers
             .iter()

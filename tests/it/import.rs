@@ -127,13 +127,23 @@ fn branches_are_known_by_what_they_follow() {
     assert!(branches().contains(&r#""b2" "b1""#.to_owned()), "{:?}", branches());
 }
 
+/// Returns the golden exports, of every format.
+fn exports() -> Vec<PathBuf> {
+    let entries = fs::read_dir(golden("")).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|it| it == "json")).collect();
+    found.sort();
+    found
+}
+
 #[test]
 fn golden_exports() {
-    for name in ["chatgpt", "lenient", "claude"] {
+    for export in exports() {
+        let name = export.file_stem().unwrap().to_str().unwrap();
         for (branches, kind) in [(Branches::Shown, "shown"), (Branches::All, "all")] {
             let folder = TempDir::new().unwrap();
             let database = folder.path().join("out.db");
-            let report = import(&[&golden(&format!("{name}.json"))], &database, branches).unwrap();
+            let report = import(&[&export], &database, branches).unwrap();
             let found = dump(&database) + &told(&report);
             let expected = golden(&format!("{name}.{kind}.txt"));
             if std::env::var_os("UPDATE").is_some() {
@@ -188,8 +198,8 @@ fn canonical_schema() {
 
 #[test]
 fn cut_off_anywhere() {
-    for name in ["chatgpt.json", "lenient.json", "claude.json"] {
-        let whole = fs::read(golden(name)).unwrap();
+    for export in exports() {
+        let (name, whole) = (export.display(), fs::read(&export).unwrap());
         let (all, _) = read(&whole);
         let mut most = 0;
         for length in (0..whole.len()).step_by(37) {
@@ -323,7 +333,7 @@ fn contents(folder: &Path) -> Vec<String> {
 fn again_writes_nothing() {
     let folder = TempDir::new().unwrap();
     let database = folder.path().join("out.db");
-    let sources = [golden("chatgpt.json"), golden("lenient.json"), golden("claude.json")];
+    let sources = exports();
     let sources: Vec<&Path> = sources.iter().map(PathBuf::as_path).collect();
     for branches in [Branches::Shown, Branches::All] {
         let first = import(&sources, &database, branches).unwrap();

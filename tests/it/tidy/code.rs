@@ -264,7 +264,13 @@ pub(super) fn defined_names(code: &str) -> [BTreeSet<String>; 2] {
     let tokens = tokens(code);
     for (at, token) in tokens.iter().enumerate() {
         let next = tokens.get(at + 1).copied().unwrap_or_default();
-        let is_shown = || matches!(tokens[..at], [.., "pub"] | [.., "pub", "(", _, ")"]);
+        let is_shown = || match &tokens[..at] {
+            [before @ .., ")"] => {
+                let open = before.iter().rposition(|token| *token == "(").unwrap_or_default();
+                before[..open].last() == Some(&"pub")
+            }
+            before => before.last() == Some(&"pub"),
+        };
         let kind = match *token {
             "struct" | "enum" | "trait" if is_name(next) => 0,
             "type" if is_shown() => 0,
