@@ -253,7 +253,7 @@ mod tests {
             ..Config::default()
         };
         assert_eq!(config(&flags, &environment), expected);
-        let bare = Environment { variables: Variables::default(), ..environment };
+        let bare = Environment { variables: [].into(), ..environment };
         let config = config(&places([None; 3]), &bare);
         assert_eq!(config.home, PathBuf::from("data/verbatim"));
         assert_eq!(config.local_databases, Some(PathBuf::from("nowhere/db")));

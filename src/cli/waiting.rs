@@ -5,7 +5,7 @@
 use std::{
     io::{self, Write},
     sync::{
-        Mutex, MutexGuard,
+        Mutex,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -29,10 +29,6 @@ const LINE: &str = "{wide_msg} {elapsed}";
 /// The waiting line of this process, if one is shown.
 static LINE_SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
-
-fn line() -> MutexGuard<'static, Option<ProgressBar>> {
-    lock(&LINE_SHOWN)
-}
 
 /// A guard that removes the waiting line when it is dropped.
 pub(super) struct Waiting;
@@ -59,12 +55,12 @@ pub(super) fn say(text: impl Into<String>) {
     let bar = ProgressBar::new_spinner().with_message(text.into());
     let style = ProgressStyle::with_template(LINE);
     bar.set_style(style.expect("templates are constants that indicatif takes"));
-    *line() = Some(bar.clone());
+    *lock(&LINE_SHOWN) = Some(bar.clone());
     IS_WAITING.store(true, Ordering::Release);
     thread::spawn(move || {
         thread::sleep(AFTER);
         // The lock is held here, so that nothing is drawn after another thread removed the line.
-        let _line = line();
+        let _line = lock(&LINE_SHOWN);
         if !bar.is_finished() {
             bar.enable_steady_tick(TICK);
         }
@@ -73,7 +69,7 @@ pub(super) fn say(text: impl Into<String>) {
 
 pub(super) fn end() {
     if IS_WAITING.swap(false, Ordering::AcqRel) {
-        let mut line = line();
+        let mut line = lock(&LINE_SHOWN);
         if let Some(bar) = line.take() {
             bar.finish_and_clear();
         }
@@ -101,18 +97,18 @@ mod tests {
     #[test]
     fn whatever_is_written_ends_it() {
         say("searching");
-        assert!(line().is_some());
+        assert!(lock(&LINE_SHOWN).is_some());
         let mut out = Vec::new();
         EndsWaiting(&mut out).write_all(b"found").unwrap();
-        assert!(line().is_none());
+        assert!(lock(&LINE_SHOWN).is_none());
         drop(Waiting::begin(&Environment::default(), "not on a terminal"));
-        assert!(line().is_none());
+        assert!(lock(&LINE_SHOWN).is_none());
         let waiting = Waiting::begin(
             &Environment { progress: true, ..Environment::default() },
             "until it is dropped",
         );
-        assert!(line().is_some());
+        assert!(lock(&LINE_SHOWN).is_some());
         drop(waiting);
-        assert!(line().is_none());
+        assert!(lock(&LINE_SHOWN).is_none());
     }
 }

@@ -58,13 +58,13 @@ pub(super) struct LoginCode(Mutex<Option<(String, Instant)>>);
 impl LoginCode {
     pub(super) fn make(&self) -> Result<String, token::Error> {
         let code = token::random()?;
-        *self.locked() = Some((code.clone(), Instant::now() + CODE_LIFE));
+        *lock(&self.0) = Some((code.clone(), Instant::now() + CODE_LIFE));
         Ok(code)
     }
 
     /// Returns whether the given code is right. A right code cannot be used again.
     fn take(&self, given: &[u8]) -> bool {
-        let mut held = self.locked();
+        let mut held = lock(&self.0);
         let is_right = held.as_ref().is_some_and(|(code, until)| {
             Instant::now() < *until && is_equal(code.as_bytes(), given)
         });
@@ -72,10 +72,6 @@ impl LoginCode {
             *held = None;
         }
         is_right
-    }
-
-    fn locked(&self) -> std::sync::MutexGuard<'_, Option<(String, Instant)>> {
-        lock(&self.0)
     }
 }
 

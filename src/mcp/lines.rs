@@ -7,7 +7,7 @@ use std::{
     convert::Infallible,
     future::{self, Future},
     io::{self, BufRead, Write},
-    sync::{Arc, Mutex, MutexGuard, mpsc as blocking},
+    sync::{Arc, Mutex, mpsc as blocking},
     thread,
     time::Duration,
 };
@@ -138,7 +138,7 @@ impl Input {
                 self.session.blocking_send(*message).ok()?;
                 // A cancelled request gets no answer, so its batch must not wait for an answer.
                 if let Some(id) = cancelled {
-                    let complete = locked(&self.batches).answer(&id, None);
+                    let complete = lock(&self.batches).answer(&id, None);
                     complete.map_or(Some(()), |answer| self.answer(&answer))?;
                 }
                 Some(())
@@ -157,7 +157,7 @@ impl Input {
         if items.is_empty() {
             return self.take(refused(Value::Null, INVALID_REQUEST, "an empty batch"));
         }
-        if !locked(&self.batches).are_allowed {
+        if !lock(&self.batches).are_allowed {
             let problem = "this revision of the protocol has no batches: one message a line";
             let mut ids: Vec<Value> = items.iter().map(id).filter(|id| !id.is_null()).collect();
             if ids.is_empty() {
@@ -173,7 +173,7 @@ impl Input {
             match parse(item.to_string().as_bytes()) {
                 LineAction::Deliver(message) => {
                     if let JsonRpcMessage::Request(request) = &*message
-                        && (locked(&self.batches).holds(&request.id)
+                        && (lock(&self.batches).holds(&request.id)
                             || !batch.waiting.insert(request.id.clone()))
                     {
                         let problem = "the id is that of another request of a batch";
@@ -190,14 +190,10 @@ impl Input {
                 LineAction::Ignore => {}
             }
         }
-        let complete = locked(&self.batches).begin(batch);
+        let complete = lock(&self.batches).begin(batch);
         complete.map_or(Some(()), |answer| self.answer(&answer))?;
         messages.into_iter().try_for_each(|message| self.take(LineAction::Deliver(message)))
     }
-}
-
-fn locked(batches: &Mutex<Batches>) -> MutexGuard<'_, Batches> {
-    lock(&batches)
 }
 
 /// Returns the id of the request that a cancel notification names.
@@ -268,7 +264,7 @@ fn id(json: &Value) -> Value {
 impl Lines {
     /// Returns the line for a message; `None` if the message waits for the rest of its batch.
     pub fn line(&mut self, message: &ServerJsonRpcMessage) -> serde_json::Result<Option<Vec<u8>>> {
-        let mut batches = locked(&self.batches);
+        let mut batches = lock(&self.batches);
         let id = match message {
             JsonRpcMessage::Response(response) => {
                 if let ServerResult::InitializeResult(begun) = &response.result {

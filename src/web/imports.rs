@@ -1,6 +1,6 @@
 //! The import that was begun on the page: its progress and its result.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use crate::lock::lock;
 
@@ -51,13 +51,9 @@ pub(super) struct Outcome {
 }
 
 impl Imports {
-    fn locked(&self) -> MutexGuard<'_, Option<Upload>> {
-        lock(&self.0)
-    }
-
     /// Begins an import; returns false if another import is running.
     pub(super) fn begin(&self, name: &str, bytes: Option<u64>) -> bool {
-        let mut now = self.locked();
+        let mut now = lock(&self.0);
         if now.as_ref().is_some_and(Upload::is_under_way) {
             return false;
         }
@@ -66,14 +62,14 @@ impl Imports {
     }
 
     pub(super) fn set(&self, stage: Stage) {
-        if let Some(upload) = &mut *self.locked() {
+        if let Some(upload) = &mut *lock(&self.0) {
             upload.stage = stage;
         }
     }
 
     /// Returns the current import, or the last one.
     pub(super) fn last(&self) -> Option<Upload> {
-        self.locked().clone()
+        lock(&self.0).clone()
     }
 }
 
