@@ -17,6 +17,11 @@ impl Withheld {
         Ok(Withheld { exclusions, forgotten: Forgotten::of(config)? })
     }
 
+    /// Returns the forgotten conversations.
+    pub(crate) fn forgotten(&self) -> &Forgotten {
+        &self.forgotten
+    }
+
     /// Returns whether nothing is withheld.
     pub(crate) fn is_empty(&self) -> bool {
         self.exclusions.is_empty() && self.forgotten.0.is_empty()

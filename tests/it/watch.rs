@@ -264,6 +264,28 @@ fn an_export_that_was_not_imported_is_spoken_of_once() {
 }
 
 #[test]
+fn at_rest_nothing_is_written() {
+    let place = folder();
+    let archives = vec![place.path().join("sessions")];
+    fs::create_dir_all(&archives[0]).unwrap();
+    let record = json!({
+        "type": "user", "uuid": "u1", "sessionId": "s1", "timestamp": "2026-11-01T10:00:00.000Z",
+        "message": { "role": "user", "content": "a marmalade question" },
+    });
+    fs::write(archives[0].join("s1.jsonl"), format!("{record}\n")).unwrap();
+    let home = place.path().join("home");
+    let watched = Home::with(place, Config { home: home.clone(), archives, ..Config::default() });
+    watched.until("the transcript is indexed", || watched.log().contains("vectors of 1 message"));
+    // Files that come and go change the time of their folder. A poll without an event comes after five
+    // seconds.
+    let age = |folder: &Path| {
+        let modified = fs::metadata(folder).and_then(|folder| folder.modified()).unwrap();
+        modified.elapsed().unwrap_or_default()
+    };
+    watched.until("the home is at rest", || age(&home) > Duration::from_secs(7));
+}
+
+#[test]
 fn words_and_vectors_that_an_index_lacks_are_made() {
     let folder = folder();
     let home = folder.path().join("home");
