@@ -503,6 +503,36 @@ fn the_lock_of_a_killed_process_holds_nobody_up() {
 }
 
 #[test]
+fn an_import_waits_while_another_process_builds_the_index() {
+    let folder = folder();
+    let home = folder.path();
+    let path = home.join("conversations.json");
+    let import = |name: &str| {
+        let export = json!([{"uuid": "c", "name": name, "created_at": "2025-01-01T00:00:00Z",
+            "updated_at": "2025-01-01T00:00:00Z", "chat_messages": [{"uuid": "m", "text": name,
+            "sender": "human", "created_at": "2025-01-01T00:00:00Z"}]}]);
+        fs::write(&path, export.to_string()).unwrap();
+        let done = program(&["import", path.to_str().unwrap()], home).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    import("red");
+    let index_dirs = fs::read_dir(home.join("index")).unwrap().flatten().map(|entry| entry.path());
+    let index_dir = index_dirs.into_iter().find(|path| path.is_dir()).unwrap();
+    let lock = fs::File::options().write(true).open(index_dir.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let held = Duration::from_secs(2);
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(held);
+            lock.unlock().unwrap();
+        });
+        import("blue");
+    });
+    assert!(begun.elapsed() > held);
+}
+
+#[test]
 fn two_servers_and_an_importer_share_an_index() {
     let folder = folder();
     let home = folder.path();
