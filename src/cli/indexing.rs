@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -32,6 +33,10 @@ const WRITTEN: f64 = 0.45;
 
 const MEMORY: usize = 1 << 30;
 
+/// How long an import waits for another process that builds the same index, and the pause between two tries.
+const MOST_WAITING: Duration = Duration::from_secs(120);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
 /// What indexing may use.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Limits {
@@ -51,7 +56,7 @@ impl Limits {
         let text = |setting: &Setting| settings::given(setting, None, environment).text();
         let memory = self.memory.or_else(|| parse_size(&text(&settings_file::MEMORY)?).ok());
         let threads = self.threads.or_else(|| text(&settings_file::THREADS)?.parse().ok());
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = || thread::available_parallelism().map_or(1, usize::from);
         Resources {
             memory: memory.unwrap_or(MEMORY),
             threads: threads.map_or_else(cores, usize::from),
@@ -85,7 +90,7 @@ pub(super) fn index_all(
     let options = Reindex { resources: Limits::default().resources(environment), full: false };
     let (mut export, mut failed) = (None, None);
     for source in engine.sources() {
-        match index(engine, &source, options, environment, stop) {
+        match index_in_turn(engine, &source, options, environment, stop) {
             Ok((indexed, failure)) => {
                 failed = failed.or(failure);
                 if source.kind == SourceKind::Export {
@@ -98,6 +103,28 @@ pub(super) fn index_all(
         }
     }
     (export, failed)
+}
+
+/// Does the same as [`index`]. If another process builds the same index, such as the server of an AI client,
+/// waits for its end.
+fn index_in_turn(
+    engine: &Engine,
+    source: &Source,
+    options: Reindex,
+    environment: &Environment,
+    stop: &Stop,
+) -> Result<(Indexed, Option<EngineError>), EngineError> {
+    let begun = Instant::now();
+    loop {
+        match index(engine, source, options, environment, stop) {
+            Err(EngineError::Indexing { .. })
+                if begun.elapsed() < MOST_WAITING && !stop.requested() =>
+            {
+                thread::sleep(RETRY_PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 /// Makes the missing files of ranked search for some kinds of sources; an empty list means all

@@ -47,7 +47,7 @@ impl ForgottenId {
 }
 
 /// The forgotten conversations of a home.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Forgotten(pub(crate) Vec<ForgottenId>);
 
 impl Forgotten {

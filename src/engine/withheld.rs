@@ -17,6 +17,10 @@ impl Withheld {
         Ok(Withheld { exclusions, forgotten: Forgotten::of(config)? })
     }
 
+    pub(crate) fn forgotten(&self) -> &Forgotten {
+        &self.forgotten
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.exclusions.is_empty() && self.forgotten.0.is_empty()
     }

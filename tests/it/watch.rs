@@ -264,6 +264,28 @@ fn an_export_that_was_not_imported_is_spoken_of_once() {
 }
 
 #[test]
+fn at_rest_nothing_is_written() {
+    let place = folder();
+    let archives = vec![place.path().join("sessions")];
+    fs::create_dir_all(&archives[0]).unwrap();
+    let record = json!({
+        "type": "user", "uuid": "u1", "sessionId": "s1", "timestamp": "2026-11-01T10:00:00.000Z",
+        "message": { "role": "user", "content": "a marmalade question" },
+    });
+    fs::write(archives[0].join("s1.jsonl"), format!("{record}\n")).unwrap();
+    let home = place.path().join("home");
+    let watched = Home::with(place, Config { home: home.clone(), archives, ..Config::default() });
+    watched.until("the transcript is indexed", || watched.log().contains("vectors of 1 message"));
+    // Files that come and go change the time of their folder. A poll without an event comes after five
+    // seconds.
+    let age = |folder: &Path| {
+        let modified = fs::metadata(folder).and_then(|folder| folder.modified()).unwrap();
+        modified.elapsed().unwrap_or_default()
+    };
+    watched.until("the home is at rest", || age(&home) > Duration::from_secs(7));
+}
+
+#[test]
 fn words_and_vectors_that_an_index_lacks_are_made() {
     let folder = folder();
     let home = folder.path().join("home");
@@ -478,6 +500,36 @@ fn the_lock_of_a_killed_process_holds_nobody_up() {
     let index_dir = files(&home.join("index")).into_keys().next().unwrap();
     // The new index is in use a moment before the old one is removed.
     until("what the killed ones left is still there", || segments(&index_dir) == 1);
+}
+
+#[test]
+fn an_import_waits_while_another_process_builds_the_index() {
+    let folder = folder();
+    let home = folder.path();
+    let path = home.join("conversations.json");
+    let import = |name: &str| {
+        let export = json!([{"uuid": "c", "name": name, "created_at": "2025-01-01T00:00:00Z",
+            "updated_at": "2025-01-01T00:00:00Z", "chat_messages": [{"uuid": "m", "text": name,
+            "sender": "human", "created_at": "2025-01-01T00:00:00Z"}]}]);
+        fs::write(&path, export.to_string()).unwrap();
+        let done = program(&["import", path.to_str().unwrap()], home).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    import("red");
+    let index_dirs = fs::read_dir(home.join("index")).unwrap().flatten().map(|entry| entry.path());
+    let index_dir = index_dirs.into_iter().find(|path| path.is_dir()).unwrap();
+    let lock = fs::File::options().write(true).open(index_dir.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let held = Duration::from_secs(2);
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(held);
+            lock.unlock().unwrap();
+        });
+        import("blue");
+    });
+    assert!(begun.elapsed() > held);
 }
 
 #[test]

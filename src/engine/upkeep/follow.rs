@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{events::UpkeepEvent, transcripts::sync};
+use super::{
+    events::UpkeepEvent,
+    transcripts::{Settled, sync},
+};
 use crate::{engine::config::Config, model::Stop};
 
 /// The pause after a poll, as a multiple of the poll's duration.
@@ -25,6 +28,8 @@ const MAX_FOLDER_DEPTH: usize = 12;
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
     not_before: Option<Instant>,
+    /// The last synchronisation that left nothing to do.
+    settled: Option<Settled>,
     /// The failures reported last, so that they are not reported again.
     reported: String,
     has_reported_messages: bool,
@@ -46,7 +51,7 @@ impl Follower {
         if let Some(at) = self.not_before.filter(|at| *at > begun) {
             return Some(at - begun);
         }
-        let work = AssertUnwindSafe(|| sync(config, stop, &|_| {}));
+        let work = AssertUnwindSafe(|| sync(config, &mut self.settled, stop, &|_| {}));
         let (reason, next) = match catch_unwind(work) {
             Ok(Ok(report)) => {
                 let next = report.elsewhere.then_some(LONGEST_PAUSE);

@@ -173,7 +173,7 @@ impl Upkeep<'_> {
         stop: &Stop,
         progress: &dyn Fn(ArchiveProgress),
     ) -> Result<ArchiveReport, Error> {
-        Ok(transcripts::sync(&self.sources.current_config(), stop, progress)?)
+        Ok(transcripts::sync(&self.sources.current_config(), &mut None, stop, progress)?)
     }
 
     /// Returns the folders in which a change may concern a source, whether they exist or not.

@@ -19,7 +19,7 @@ pub use self::report::{ArchiveProgress, ArchiveReport};
 pub(crate) use self::{
     partly::partly_read,
     report::SyncError,
-    sync::{sync, withhold},
+    sync::{Settled, sync, withhold},
 };
 use crate::{db, engine::error::Error};
 

@@ -5,13 +5,17 @@ use std::{fs, path::Path, time::Instant};
 use super::{
     pass::Pass,
     report::{ArchiveProgress, ArchiveReport, SyncError},
-    walk::walk,
+    walk::{Walk, walk},
 };
 use crate::{
-    db::transcripts::{self, TranscriptStore},
+    db::{
+        self, State,
+        transcripts::{self, TranscriptStore},
+    },
     engine::{
         attachments::{AttachmentStore, TranscriptFiles},
         config::Config,
+        forgotten::Forgotten,
         withheld::Withheld,
     },
     index::IndexDir,
@@ -19,12 +23,24 @@ use crate::{
     private::{self, FileLock},
 };
 
+/// All that an update of the transcript store depends on, after an update that left nothing to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Settled {
+    walk: Walk,
+    exclude: Vec<String>,
+    forgotten: Forgotten,
+    store: State,
+}
+
 /// Updates the transcript store of a configuration from the transcripts in its folders, without those
 /// that are withheld.
 ///
-/// If another process is updating the store, does nothing, and the report says so.
+/// If another process is updating the store, does nothing, and the report says so. Does nothing either if
+/// nothing has changed since the update that `settled` is of, and sets `settled` anew otherwise: opening the
+/// store creates files, and those who watch its folder would wake up.
 pub(crate) fn sync(
     config: &Config,
+    settled: &mut Option<Settled>,
     stop: &Stop,
     progress: &dyn Fn(ArchiveProgress),
 ) -> Result<ArchiveReport, SyncError> {
@@ -37,6 +53,16 @@ pub(crate) fn sync(
     let walk = walk(config, &mut report);
     // If there are neither transcripts nor a store, no file is created.
     if walk.found.is_empty() && !database.is_file() {
+        return Ok(report);
+    }
+    if let Some(known) = settled.take()
+        && known.walk == walk
+        && known.exclude == config.exclude
+        && withheld_by(config)?.forgotten() == &known.forgotten
+        && db::state(&database).is_ok_and(|state| state == known.store)
+    {
+        report.files = walk.found.len() as u64;
+        *settled = Some(known);
         return Ok(report);
     }
     let Some(_lock) = lock(&database)? else {
@@ -71,6 +97,13 @@ pub(crate) fn sync(
         let reason = "the transcript store was damaged. It has been rebuilt from the transcripts that \
                       are there; this file may still hold those that were deleted";
         report.fail(&path, &reason);
+    }
+    if report.failed == failures.1
+        && !stop.requested()
+        && let Ok(store) = db::state(&database)
+    {
+        let (exclude, forgotten) = (config.exclude.clone(), withheld.forgotten().clone());
+        *settled = Some(Settled { walk, exclude, forgotten, store });
     }
     report.took = begun.elapsed();
     Ok(report)

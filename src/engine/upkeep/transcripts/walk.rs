@@ -16,7 +16,7 @@ use crate::{
 const MAX_FOLDER_DEPTH: usize = 12;
 
 /// A transcript that a walk found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TranscriptPath {
     pub(super) path: PathBuf,
     /// The path as text, in the form that the store has.
@@ -27,7 +27,7 @@ pub(super) struct TranscriptPath {
 }
 
 /// The result of a walk through the archives.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Walk {
     pub(super) found: Vec<TranscriptPath>,
     /// The folders of the archives. A walk finds out nothing about files outside them.
