@@ -46,12 +46,12 @@ fn explain_index(out: &mut dyn Write, trace: &Trace) -> io::Result<()> {
             writeln!(out, "grams in {place}:")?;
         }
         for gram in grams.iter().filter(|gram| gram.in_titles == in_titles) {
-            let name = harmless(&format!("{:?}", gram.gram));
+            let name = harmless(&format!("{:?}", gram.gram.to_string()));
             writeln!(out, "  {name} in {} {holders}", gram.messages)?;
         }
     }
     if *gaps > 0 {
-        writeln!(out, "narrowed by: the characters that {gaps} of the _ can match")?;
+        writeln!(out, "narrowed by: the characters that {gaps} of the wildcards can match")?;
     }
     writeln!(out, "candidates: {candidates}")?;
     writeln!(out, "verified: {verified}")?;

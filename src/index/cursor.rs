@@ -13,11 +13,11 @@ use crate::{
     text::lossy,
 };
 
-/// The bytes that verification may read before a pattern with `_` is expanded ([`super::wildcards`]). Reading
+/// The bytes that verification may read before a pattern's gaps are expanded ([`super::wildcards`]). Reading
 /// this much takes about as long as the expansion.
 const BYTES_BEFORE_EXPANSION: u64 = 1 << 20;
 
-/// The number of candidates after which a pattern with `_` is expanded.
+/// The number of candidates after which a pattern's gaps are expanded.
 const CANDIDATES_BEFORE_EXPANSION: u64 = 2_000;
 
 /// A search in one segment.
@@ -27,7 +27,7 @@ pub(super) struct Cursor<'a> {
     plan: Plan<'a>,
     verifier: Verifier<'a>,
     candidates: u64,
-    /// Whether the pattern has `_` that were not expanded yet.
+    /// Whether the pattern has gaps (`_`, or `.` in an expression) that were not expanded yet.
     can_expand: bool,
     /// A scan of all messages, if the posting lists do not narrow the candidates.
     scan: Option<Scan<'a>>,
@@ -67,6 +67,9 @@ impl<'a> Cursor<'a> {
         trace: &mut Trace,
     ) -> Result<Option<u32>, Error> {
         let mut stop = || stop();
+        if self.can_expand && self.scan.as_ref().is_some_and(Scan::is_slow) {
+            self.expand_wildcards(trace)?;
+        }
         if let Some(scan) = &mut self.scan {
             return Ok(scan.next(&mut self.plan, &mut stop, trace));
         }
@@ -102,7 +105,7 @@ impl<'a> Cursor<'a> {
         self.scan.is_none() && self.verifier.is_by_text(doc)
     }
 
-    /// Narrows the candidates by the pattern's `_`: the characters around each `_` propose too many.
+    /// Narrows the candidates by the pattern's gaps: the characters around each gap propose too many.
     fn expand_wildcards(&mut self, trace: &mut Trace) -> Result<(), Error> {
         self.can_expand = false;
         let mut is_narrowed = false;

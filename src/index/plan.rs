@@ -98,7 +98,11 @@ impl<'a> GramQuery<'a> {
         });
         let runs = single.is_none().then(|| matchers.runs(request));
         let signatures = matchers.each(request, SignatureQuery::new);
-        let (grams, gaps, is_gram, common_run) = single.unwrap_or_default();
+        let (grams, mut gaps, is_gram, common_run) = single.unwrap_or_default();
+        if let Some(expression) = matchers.single_expression() {
+            let of_expression = expression.gaps();
+            gaps.extend(of_expression.map(|(left, right)| WildcardGap::between(left, right)));
+        }
         let texts_only = false;
         let query = GramQuery {
             request,
@@ -303,9 +307,12 @@ impl<'a> Lists<'a> {
         {
             lists.insert(0, role.clone());
         }
-        let open = lists.iter().map(|(info, list)| segment.data.postings.read(*list, info));
-        let lists = Conjunction::new(open.collect::<Result<_, _>>()?);
-        Ok(Lists { lists: Some(lists), doc: None })
+        // An open list takes more than a kilobyte, so a growing vector would copy the lists again and again.
+        let mut open = Vec::with_capacity(lists.len());
+        for (info, list) in &lists {
+            open.push(segment.data.postings.read(*list, info)?);
+        }
+        Ok(Lists { lists: Some(Conjunction::new(open)), doc: None })
     }
 
     /// Opens lists of titles, and the role's list if that is the shortest.
@@ -357,7 +364,7 @@ fn rarest_lists(
 ) -> Result<Option<Vec<(TermInfo, List)>>, Error> {
     let is_first = segment.first == 0;
     let mut record = |gram: Gram, messages| {
-        let (gram, in_titles) = (gram.to_string(), list == List::Title);
+        let in_titles = list == List::Title;
         let is_same = |known: &&mut GramUse| known.gram == gram && known.in_titles == in_titles;
         match trace.grams.iter_mut().find(is_same) {
             Some(known) => known.messages += messages,
@@ -491,8 +498,7 @@ impl<'a, 't> Lookups<'a, 't> {
         let open = present.into_iter().map(|(info, gram)| {
             if is_first {
                 let (in_titles, messages) = (list == List::Title, info.doc_freq);
-                let gram = GramUse { gram: gram.to_string(), in_titles, messages };
-                self.trace.borrow_mut().grams.push(gram);
+                self.trace.borrow_mut().grams.push(GramUse { gram, in_titles, messages });
             }
             Ok(Looked::Documents(DocTree::list(postings.read(list, &info)?)))
         });

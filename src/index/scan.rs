@@ -43,6 +43,11 @@ impl<'a> Scan<'a> {
         Scan { segment, query, stop, batch: FIRST_BATCH, found: VecDeque::new() }
     }
 
+    /// Returns whether the first batches had few hits, and no hit of a batch is waiting.
+    pub(super) fn is_slow(&self) -> bool {
+        self.found.is_empty() && self.batch > FIRST_BATCH * GROWTH
+    }
+
     /// Returns the next message that matches; `None` after the last, or once `stop` returns true.
     pub(super) fn next(
         &mut self,

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use crate::text::grams::Gram;
+
 /// A gram that a search looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GramUse {
-    /// The gram, ASCII letters in lower case.
-    pub(crate) gram: String,
+    pub(crate) gram: Gram,
     /// Whether the gram was looked up in the titles and not in the texts.
     pub(crate) in_titles: bool,
     /// The number of messages (or titles) with the gram, in the segments in which it was looked up. In later
@@ -19,7 +20,7 @@ pub(crate) struct GramUse {
 pub struct Trace {
     /// The grams whose posting lists the search used.
     pub(crate) grams: Vec<GramUse>,
-    /// The number of `_` that were expanded to narrow the candidates.
+    /// The number of gaps (`_`, or `.` in an expression) that were expanded to narrow the candidates.
     pub gaps: u64,
     /// The number of threads that read all messages, if no gram narrows the candidates; otherwise 0.
     pub scan_threads: usize,
@@ -38,8 +39,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Returns the grams whose posting lists the search used.
-    pub fn grams(&self) -> impl Iterator<Item = &str> {
-        self.grams.iter().map(|it| it.gram.as_str())
+    /// Returns the grams whose posting lists the search used, with ASCII letters in lower case.
+    pub fn grams(&self) -> impl Iterator<Item = String> {
+        self.grams.iter().map(|used| used.gram.to_string())
     }
 }

@@ -10,7 +10,10 @@ use regex_syntax::{
     ast::{self, AssertionKind, Ast, ClassSetItem},
 };
 
-use super::{run_query::RunQuery, snippet};
+use super::{
+    run_query::{RunQuery, gaps_of_expression},
+    snippet,
+};
 
 use crate::lock::lock;
 
@@ -92,6 +95,8 @@ pub struct RegexPattern {
     /// An expression without Unicode's word boundaries that matches whenever `program` does.
     wider: Option<regex::bytes::Regex>,
     runs: RunQuery,
+    /// The runs before and after its gaps, as [`gaps_of_expression`] returns them.
+    gaps: Vec<(String, String)>,
 }
 
 /// A compiled expression.
@@ -142,12 +147,18 @@ impl RegexPattern {
             // Without this program, matching only takes longer.
             builder.size_limit(most).dfa_size_limit(MAX_STATES_BYTES).build().ok()
         });
-        Ok(RegexPattern { program, wider, runs: RunQuery::of_expression(&hir) })
+        let (runs, gaps) = (RunQuery::of_expression(&hir), gaps_of_expression(&hir));
+        Ok(RegexPattern { program, wider, runs, gaps })
     }
 
     /// Returns the runs of characters that every matching text has.
     pub fn runs(&self) -> &RunQuery {
         &self.runs
+    }
+
+    /// Returns the runs before and after each gap: every matching text has them, with one character between.
+    pub fn gaps(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.gaps.iter().map(|(left, right)| (left.as_str(), right.as_str()))
     }
 
     /// Returns whether the expression matches in `text`, which should be UTF-8.

@@ -492,7 +492,8 @@ impl CommonRun {
     }
 }
 
-/// A single `_` of a pattern with its neighbouring characters, folded.
+/// A single `_` of a pattern, or a character of an expression that may be one of many, with its neighbouring
+/// characters, folded.
 ///
 /// Each character that may fill the gap makes a run with the neighbouring characters, and the grams of this
 /// run can be looked up. Only few characters occur there in any text. So the posting lists tell which
@@ -505,13 +506,7 @@ pub struct WildcardGap {
 
 /// Returns the gaps of a pattern that have characters on both sides.
 pub fn wildcard_gaps(pattern: &Pattern<'_>) -> Vec<WildcardGap> {
-    let gaps = pattern.gaps().map(|(left, right)| {
-        let (mut left, mut right) = (folded(left), folded(right));
-        left.drain(..left.len().saturating_sub(2));
-        right.truncate(LONGEST);
-        WildcardGap { left, right }
-    });
-    gaps.collect()
+    pattern.gaps().map(|(left, right)| WildcardGap::between(left, right)).collect()
 }
 
 fn folded(run: &str) -> Vec<char> {
@@ -519,6 +514,14 @@ fn folded(run: &str) -> Vec<char> {
 }
 
 impl WildcardGap {
+    /// Returns the gap between two runs that are not empty.
+    pub fn between(left: &str, right: &str) -> WildcardGap {
+        let (mut left, mut right) = (folded(left), folded(right));
+        left.drain(..left.len().saturating_sub(2));
+        right.truncate(LONGEST);
+        WildcardGap { left, right }
+    }
+
     /// Returns the indexed grams that a text must hold if this character fills the gap.
     pub fn filled(&self, character: char, common: &CommonGrams) -> Vec<Gram> {
         let run: Vec<char> = self

@@ -201,6 +201,14 @@ impl Matchers {
         [runs(any, &self.any), runs(all, &self.all)]
     }
 
+    /// Returns the expression, if the request has one and no other text that must match.
+    pub fn single_expression(&self) -> Option<&RegexPattern> {
+        match (&self.any[..], &self.all[..]) {
+            ([Matcher::Regex(expression)], []) => Some(expression),
+            _ => None,
+        }
+    }
+
     /// If the request has a single text that is not a regular expression, calls `with` with its pattern.
     /// Every matching text has the runs of the pattern.
     pub fn with_single<T>(

@@ -160,6 +160,44 @@ impl fmt::Display for RunQuery {
     }
 }
 
+/// Returns the runs before and after each gap of an expression. A gap is one character of a class with many,
+/// such as `.` or `\w`, between two parts that match one text each.
+///
+/// Invariant: if the expression matches a text, the folded text has, for each gap, its first run, any
+/// character, and its second run.
+pub fn gaps_of_expression(hir: &Hir) -> Vec<(String, String)> {
+    let mut gaps = Vec::new();
+    // The run before the last gap, and the run since.
+    let (mut before, mut run) = (None, String::new());
+    for part in parts_of(hir) {
+        let analysis = Analysis::of(part);
+        let only = analysis.exact.as_ref().filter(|texts| texts.len() == 1);
+        if let Some(text) = only.and_then(|texts| texts.first()) {
+            run.push_str(text);
+            continue;
+        }
+        let is_gap = matches!(part.kind(), HirKind::Class(Class::Unicode(_)));
+        let ended = std::mem::take(&mut run);
+        let left = if is_gap { Some(ended.clone()) } else { None };
+        gaps.extend(std::mem::replace(&mut before, left).map(|before| (before, ended)));
+    }
+    gaps.extend(before.map(|before| (before, run)));
+    // No gram has a NUL.
+    gaps.retain(|(left, right)| {
+        [left, right].iter().all(|run| !run.is_empty() && !run.contains('\0'))
+    });
+    gaps
+}
+
+/// Returns the consecutive parts that an expression joins.
+fn parts_of(hir: &Hir) -> Vec<&Hir> {
+    match hir.kind() {
+        HirKind::Concat(parts) => parts.iter().flat_map(parts_of).collect(),
+        HirKind::Capture(capture) => parts_of(&capture.sub),
+        _ => vec![hir],
+    }
+}
+
 fn folded(text: &str) -> String {
     text.chars().map(fold).collect()
 }
@@ -354,6 +392,29 @@ fn runs_of(texts: &Texts) -> RunQuery {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn expressions_have_gaps() {
+        for (pattern, expected) in [
+            ("a.b", &[("a", "b")][..]),
+            ("(?i). M.e", &[(" m", "e")]),
+            (r"x\wy[^z]z{2}", &[("x", "y"), ("y", "zz")]),
+            (r"(a(b.))\bc", &[("ab", "c")]),
+            ("[ab].c", &[]),
+            ("a[bc]d", &[("a", "d")]),
+            ("a..b", &[]),
+            ("a.*b", &[]),
+            ("a.?b", &[]),
+            ("a.{1}b|c", &[]),
+            ("a.\0", &[]),
+            ("a.b*c", &[]),
+        ] {
+            let hir = regex_syntax::parse(pattern).expect("it parses");
+            let gaps = gaps_of_expression(&hir);
+            let gaps: Vec<_> = gaps.iter().map(|(left, right)| (&**left, &**right)).collect();
+            assert_eq!(gaps, expected, "{pattern}");
+        }
+    }
 
     #[test]
     fn expressions_have_runs() {

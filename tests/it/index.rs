@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use verbatim_search::{
     engine::{Config, Engine, FallbackReason, Reindex, Reindexed, SearchPlan},
     index::Resources,
-    model::{Hit, Instant, Request, Stop},
+    model::{Hit, Instant, Matching, Request, Stop},
 };
 
 use crate::{
@@ -406,6 +406,34 @@ fn patterns_of_common_runs_are_narrowed_by_their_gaps() {
         pair.compare(&Request { limit: None, ..request });
     }
     assert!(narrowed > 5, "only {narrowed} gaps were used");
+
+    // Expressions without a run that has a posting list are scanned until their gaps are expanded.
+    let mut narrowed = 0;
+    for text in [
+        "q.x",
+        "(?-i)Q.z",
+        "o.o.o",
+        "t.q",
+        r"\w[^a]q.[x-z]",
+        "的.(?:平)",
+        "(e.q|z)",
+        "e.q$",
+        "平.t",
+    ] {
+        let request = Request {
+            text: text.to_owned(),
+            matching: Matching::Regex,
+            limit: Some(50),
+            ..Request::default()
+        };
+        if let SearchPlan::ByIndex { trace, .. } = pair.compare(&request) {
+            narrowed += trace.gaps;
+        }
+        pair.compare(&Request { roles: vec!["tool".to_owned()], ..request.clone() });
+        pair.compare(&Request { limit: None, ..request.clone() });
+        pair.compare(&Request { not: vec!["fox".to_owned()], limit: None, ..request });
+    }
+    assert!(narrowed > 3, "only {narrowed} gaps of expressions were used");
 }
 
 /// Messages of many conversations at once, in several scripts, some of them long.
