@@ -19,7 +19,7 @@ use super::{
     found::{FoundHit, Page},
     groups::Groups,
     lines::{FlatLines, JsonAnswer, JsonLines},
-    look::{Color, DIM, Look},
+    look::{Color, Look},
     notes,
     output::{FOUND, NOTHING, complain, counted, counted_of, json_line},
     patterns::{self, Patterns},
@@ -54,9 +54,11 @@ const MOST_COUNTING: Duration = Duration::from_millis(400);
 pub(super) struct Args {
     #[command(flatten)]
     patterns: Patterns,
+    /// exact, or the best by words (text), by meaning (vector) or both
+    ///
     /// exact: messages that contain the words; text: the best by words; vector: the best by meaning; both:
-    /// the best by words and meaning (the MCP tool `search` says text for exact)
-    #[arg(long, value_name = "MODE", default_value = "exact")]
+    /// the best by words and meaning (the MCP tool `search` says text for exact).
+    #[arg(long, value_name = "MODE", default_value = "exact", hide_possible_values = true)]
     mode: SearchMode,
     #[command(flatten)]
     filters: Filters,
@@ -64,17 +66,17 @@ pub(super) struct Args {
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
     /// Print this many messages of the conversation before and after each match
-    #[arg(short = 'C', long, value_name = "COUNT", default_value_t = 0)]
+    #[arg(short = 'C', long, hide_short_help = true, value_name = "COUNT", default_value_t = 0)]
     context: usize,
     /// Print one line per message: ID:NUMBER, time, role and text
-    #[arg(long, conflicts_with = "context")]
+    #[arg(long, hide_short_help = true, conflicts_with = "context")]
     flat: bool,
     /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
     /// position, source, number, url
-    #[arg(long, conflicts_with_all = ["context", "flat"])]
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["context", "flat"])]
     json: bool,
     /// Print only how many messages match, of all sources and without a limit; titles are counted apart
-    #[arg(short = 'c', long, conflicts_with_all = ["context", "flat", "explain"])]
+    #[arg(short = 'c', long, hide_short_help = true, conflicts_with_all = ["context", "flat", "explain"])]
     count: bool,
     /// Show the query plan and timings instead of the answer
     #[arg(long, hide_short_help = true, conflicts_with_all = ["json", "context", "flat"])]
@@ -438,7 +440,7 @@ impl<'a> Exact<'a> {
         let count = groups.write(&self.page, &mark, out)?;
         if is_terminal && count > 0 {
             let text = format!("{}{}", groups.totals(), self.searched(&searched)?);
-            writeln!(out, "{}", self.page.look.styled(DIM, &text))?;
+            writeln!(out, "{}", self.page.look.note(&text))?;
         }
         self.say_if_cut(!is_terminal && is_cut, out)?;
         Ok(count)

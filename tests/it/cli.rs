@@ -3,6 +3,7 @@
 use std::{ffi::OsString, fs, path::Path, process::Command, process::Stdio};
 
 use rusqlite::{Connection, params};
+use unicode_width::UnicodeWidthStr;
 use verbatim_search::{
     cli::{self, Environment},
     engine::Config,
@@ -322,6 +323,53 @@ fn a_terminal_is_told_the_totals_and_pages() {
     let totals = "1 of 3 messages in 1 conversation, 1 conversation by title; -n 0 shows all\n";
     assert!(few.ends_with(totals), "{few}");
     assert!(!search(&[], &Environment::default()).contains("messages in"));
+}
+
+#[test]
+fn lines_fit_every_terminal() {
+    let home = home_with_an_export();
+    for columns in [16, 20, 30, 40, 59, 60, 80, 100] {
+        let terminal = Environment {
+            terminal: true,
+            columns: Some(columns),
+            pager: Some("".into()),
+            ..Environment::default()
+        };
+        let lines = |arguments: &[&str]| -> Vec<String> {
+            let (code, out) = run_on_all(home.path(), arguments, &terminal);
+            assert_eq!(code, Ok(0), "{arguments:?}: {out}");
+            out.lines().map(str::to_owned).collect()
+        };
+        for arguments in [
+            &["list"][..],
+            &["search", "the"],
+            &["search", "borrow", "-C", "1"],
+            &["search", "before", "--flat"],
+            &["search", "the borrow", "--mode", "text"],
+            &["stats"],
+            &["status"],
+            &["doctor"],
+        ] {
+            for line in lines(arguments) {
+                let is_one_word = !line.trim().trim_start_matches("-> ").contains(' ');
+                let is_cut_at =
+                    if arguments.contains(&"--flat") { columns.max(20) } else { columns };
+                let fits = line.width() <= is_cut_at || is_one_word || line.contains('`');
+                assert!(fits, "{arguments:?} at {columns}: {line:?}");
+            }
+        }
+        // A title, a project, a time and the whole id of each conversation are there.
+        let found = lines(&["search", "parser"]).join("\n");
+        assert!(found.contains("5f0c9a52") && found.contains("claude-code"), "{found}");
+        let place = if columns < 30 { "" } else { "claude-code" };
+        let list = lines(&["list", "-n", "0"]).join("\n");
+        assert!(list.contains("6650a1b2") && list.contains(place), "{list}");
+        // A match at the end of a message is shown.
+        for form in [&["--no-pager"][..], &["--flat"]] {
+            let found = lines(&[&["search", "is gone."], form].concat()).join("\n");
+            assert!(columns < 30 || found.contains("is gone."), "{found}");
+        }
+    }
 }
 
 #[test]
