@@ -1,4 +1,4 @@
-//! `verbatim search --mode text|vector|both`: the best messages for a question.
+//! `verbatim search --mode words|vector|both`: the best messages for a question.
 
 use std::io::Write;
 

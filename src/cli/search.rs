@@ -42,7 +42,7 @@ const MOST_COUNTING: Duration = Duration::from_millis(400);
 /// Prints the conversations with a message or a title that contains the words, one after the other.
 /// Letters match in any case, unless one of the words' is upper case (-i, -s). Conversations with the
 /// newest match come first. `verbatim show ID:NUMBER` shows a message.
-/// With --mode text, vector or both, the words are a question. The messages that answer it best come
+/// With --mode words, vector or both, the words are a question. The messages that answer it best come
 /// first. They contain its "quoted" texts exactly, and none of its -words.
 /// The exit code is grep's: 0 if something was found, 1 if nothing, 2 for trouble.
 ///
@@ -54,10 +54,10 @@ const MOST_COUNTING: Duration = Duration::from_millis(400);
 pub(super) struct Args {
     #[command(flatten)]
     patterns: Patterns,
-    /// exact, or the best by words (text), by meaning (vector) or both
+    /// exact, or the best by words, by meaning (vector) or by both
     ///
-    /// exact: messages that contain the words; text: the best by words; vector: the best by meaning; both:
-    /// the best by words and meaning (the MCP tool `search` says text for exact).
+    /// exact: messages that contain the words (text, as in the MCP tool `search`, is the same); words: the
+    /// best by words; vector: the best by meaning; both: the best by words and meaning.
     #[arg(long, value_name = "MODE", default_value = "exact", hide_possible_values = true)]
     mode: SearchMode,
     #[command(flatten)]
@@ -133,8 +133,10 @@ impl Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum SearchMode {
+    // `text` is the name in the MCP tool `search`.
+    #[value(alias = "text")]
     Exact,
-    Text,
+    Words,
     Vector,
     Both,
 }
@@ -287,7 +289,7 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
 fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
     let mode = match args.mode {
         SearchMode::Exact => return Ok(None),
-        SearchMode::Text => engine::Mode::Text,
+        SearchMode::Words => engine::Mode::Text,
         SearchMode::Vector => engine::Mode::Vector,
         SearchMode::Both => engine::Mode::Both,
     };

@@ -501,7 +501,7 @@ fn a_list_that_is_cut_says_so() {
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     drop(crate::corpus::database(&place.db, &texts));
     let says = |limit: &str| {
-        let words = ["search", "red", "--mode", "text", "--flat", "--no-archive", "-n", limit];
+        let words = ["search", "red", "--mode", "words", "--flat", "--no-archive", "-n", limit];
         let output = place.command(&words).output().unwrap();
         let shown = String::from_utf8(output.stdout).unwrap().lines().count();
         (shown, String::from_utf8(output.stderr).unwrap())
@@ -548,7 +548,7 @@ fn eval_measures() {
     let (code, out) = run(&["--json"]);
     assert_eq!(code, Ok(0), "{out}");
     let figures: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-    for mode in ["text", "both"] {
+    for mode in ["words", "both"] {
         for figure in ["recall_at_5", "recall_at_10", "mrr_at_10", "ndcg_at_10"] {
             assert_eq!(figures["modes"][mode][figure], 1.0, "{out}");
         }
