@@ -16,6 +16,9 @@ use crate::{
     model::Stop,
 };
 
+/// The width of a verdict and the space after it.
+pub(super) const INDENT: usize = 7;
+
 /// Examine databases, indexes, folders and client configurations
 ///
 /// Reports the state of each, and tells you how to fix what is wrong. Changes nothing. The exit
@@ -28,7 +31,7 @@ pub(super) struct Args {
     full: bool,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(super) fn run(
@@ -90,7 +93,7 @@ fn write_finding(out: &mut dyn Write, finding: &Finding) -> std::io::Result<()> 
     let about = if what.starts_with(about.as_str()) { "" } else { &format!("{about}: ") };
     writeln!(out, "{verdict}  {}", harmless(&format!("{about}{what}")))?;
     if let Some(mend) = mend {
-        writeln!(out, "       -> {}", harmless(mend))?;
+        writeln!(out, "{:INDENT$}-> {}", "", harmless(mend))?;
     }
     out.flush()
 }

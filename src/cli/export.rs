@@ -15,16 +15,19 @@ use super::{
     environment::Environment,
     error::Error,
     filters::Filters,
-    notes,
+    found, notes,
     output::{FOUND, NOTHING, complain, counted, json_line, plural},
     progress, show,
 };
 use crate::{
     engine::{About, Attachment, AttachmentFiles, Engine, ListOptions, Session},
-    model::Stop,
+    model::{Provenance, Stop},
     private,
     text::{date, snippet},
 };
+
+/// The number of conversations whose services are looked up in one step.
+const PART: usize = 500;
 
 /// The maximum number of characters of a title in a file name.
 const MAX_NAME: usize = 60;
@@ -90,37 +93,42 @@ pub(super) fn run(
     let [mut written, mut unchanged] = [0_u64; 2];
     let mut attachments = 0;
     let kept_files = AttachmentFiles::of(engine.config());
-    for about in &listed.abouts {
-        bar.inc(1);
-        let Some(session) = engine.find(&stop).session(about.source, &about.id, false)? else {
-            continue;
-        };
-        let path = files.path_for(about, clock);
-        let kept = show::attachments(engine, about.source, &about.id);
-        let mut links = links(&kept, about);
-        let mut copied = Ok(());
-        links.retain(|Link { attachment, place, .. }| match kept_files.open(attachment) {
-            Ok(mut content) if copied.is_ok() => {
-                let target = path.with_file_name(place);
-                let done = copy(&mut content, &target, attachment.bytes);
-                copied = done.map_err(|error| failed(&target, error));
-                true
+    for part in listed.abouts.chunks(PART) {
+        let provenance = found::provenance(engine, part, &stop)?;
+        for about in part {
+            bar.inc(1);
+            let Some(session) = engine.find(&stop).session(about.source, &about.id, false)? else {
+                continue;
+            };
+            let path = files.path_for(about, clock);
+            let kept = show::attachments(engine, about.source, &about.id);
+            let mut links = links(&kept, about);
+            let mut copied = Ok(());
+            links.retain(|Link { attachment, place, .. }| match kept_files.open(attachment) {
+                Ok(mut content) if copied.is_ok() => {
+                    let target = path.with_file_name(place);
+                    let done = copy(&mut content, &target, attachment.bytes);
+                    copied = done.map_err(|error| failed(&target, error));
+                    true
+                }
+                Ok(_) => false,
+                Err(error) => {
+                    complain(&error.to_string());
+                    false
+                }
+            });
+            copied?;
+            attachments += links.len();
+            let of_service = provenance.get(&(about.source, about.id.clone()));
+            let text = markdown(&session, &links, of_service, clock);
+            let text = text.expect("a text can be written");
+            match files
+                .write(&path, &about.id, text.as_bytes())
+                .map_err(|error| failed(&path, error))?
+            {
+                true => written += 1,
+                false => unchanged += 1,
             }
-            Ok(_) => false,
-            Err(error) => {
-                complain(&error.to_string());
-                false
-            }
-        });
-        copied?;
-        attachments += links.len();
-        let text = markdown(&session, &links, clock).expect("a text can be written");
-        match files
-            .write(&path, &about.id, text.as_bytes())
-            .map_err(|error| failed(&path, error))?
-        {
-            true => written += 1,
-            false => unchanged += 1,
         }
     }
     bar.finish_and_clear();
@@ -315,6 +323,7 @@ fn plain(text: &str) -> String {
 fn markdown(
     session: &Session,
     links: &[Link<'_>],
+    of_service: Option<&Provenance>,
     clock: Clock,
 ) -> Result<String, std::fmt::Error> {
     let about = &session.about;
@@ -322,6 +331,12 @@ fn markdown(
     let mut text = front(&about.id);
     writeln!(text, "title: {}", quoted(&about.title))?;
     writeln!(text, "source: {}", about.source.name())?;
+    if let Some(Provenance { service, link }) = of_service {
+        writeln!(text, "service: {}", quoted(service))?;
+        if let Some(link) = link {
+            writeln!(text, "url: {}", quoted(link))?;
+        }
+    }
     if let Some(project) = &about.project {
         writeln!(text, "project: {}", quoted(project))?;
     }

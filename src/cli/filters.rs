@@ -11,12 +11,13 @@ use crate::{
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Filters {
-    /// Only this source: export, archive (coding agents), threads, or chatgpt, claude, claude-code, codex
-    /// (repeatable)
+    /// Only this source: chatgpt, claude, claude-code, codex (repeatable)
+    ///
+    /// Or a kind of source: export, archive (the transcripts of coding agents), threads.
     #[arg(long, value_name = "SOURCE", value_parser = source)]
     source: Vec<String>,
     /// Only coding agents' conversations in a project with this in its name, in any letter case
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
     project: Option<String>,
     /// Only coding agents' conversations on this branch
     #[arg(long, hide_short_help = true, value_name = "NAME")]
@@ -34,16 +35,18 @@ pub(super) struct Filters {
     #[arg(long, hide_short_help = true, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
     file: Option<String>,
     /// Only this conversation: its id, title or link
-    #[arg(long = "in", value_name = "CONVERSATION")]
+    #[arg(long = "in", hide_short_help = true, value_name = "CONVERSATION")]
     within: Option<String>,
     /// Only messages with this role: user, assistant, tool, system (repeatable)
-    #[arg(long, value_name = "ROLE")]
+    #[arg(long, hide_short_help = true, value_name = "ROLE")]
     role: Vec<String>,
-    /// Only from this day or moment on: 7d, 2w, yesterday, 2025-01, 2025-01-31, 2025-01-31T14:30
+    /// Only from this day or moment on: 7d, yesterday, 2025-01, 2025-01-31
+    ///
+    /// Also 2w, today, 2025 and 2025-01-31T14:30.
     #[arg(long, value_name = "DATE")]
     since: Option<String>,
     /// Only up to the end of this day or moment
-    #[arg(long, value_name = "DATE")]
+    #[arg(long, hide_short_help = true, value_name = "DATE")]
     until: Option<String>,
     /// Read and show times in UTC, not in the time zone of this computer
     #[arg(long, hide_short_help = true)]

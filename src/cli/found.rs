@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     clock::Clock,
-    look::{Look, Piece, ROLE, excerpt, fitted, plain},
+    look::{Look, Piece, excerpt, plain},
     output::{harmless, role},
 };
 use crate::{
@@ -87,13 +87,13 @@ impl FoundHit {
         let title = title(hit, mark, look);
         let spans = mark(&hit.content);
         let is_title_only = spans.is_empty() && !mark(snippet::trim(&hit.title)).is_empty();
-        let columns = look.columns.saturating_sub(ROLE);
         FoundHit {
             key: (kind, hit.conversation_id.clone().into_owned()),
             message: MessageKey::of(hit),
             title,
             role: role(hit),
-            text: (!is_title_only).then(|| excerpt(&hit.content, &spans, columns)),
+            text: (!is_title_only)
+                .then(|| excerpt(&hit.content, &spans, look.columns_of_message())),
         }
     }
 }
@@ -151,13 +151,7 @@ impl DescribedConversation {
 
     /// Returns the source, the time and the id for the heading of a conversation.
     pub(super) fn facts(&self, page: &Page<'_>, time: Option<Instant>) -> [String; 3] {
-        [self.place_on(page.look), page.clock.words(time), harmless(&self.short_id)]
-    }
-
-    /// Returns the source, project and branch, cut so that there is room for a title.
-    pub(super) fn place_on(&self, look: Look) -> String {
-        let place = fitted(&[plain(&self.place())], look.columns * 2 / 5);
-        place.into_iter().map(|piece| piece.text).collect()
+        [self.place(), page.clock.words(time), harmless(&self.short_id)]
     }
 }
 
@@ -205,6 +199,24 @@ pub(super) fn conversations(
     }
 }
 
+/// Looks up the services and the links of conversations of a list.
+pub(super) fn provenance(
+    engine: &Engine,
+    abouts: &[About],
+    stop: &Stop,
+) -> Result<HashMap<Key, Provenance>, Error> {
+    let mut provenance = HashMap::new();
+    for kind in SourceKind::ALL {
+        let of_kind = abouts.iter().filter(|about| about.source == kind);
+        let ids: Vec<&str> = of_kind.map(|about| about.id.as_str()).collect();
+        if !ids.is_empty() {
+            let known = engine.all_sources().provenance(kind, &ids, stop)?.into_iter();
+            provenance.extend(known.map(|(id, one)| ((kind, id), one)));
+        }
+    }
+    Ok(provenance)
+}
+
 /// Describes conversations of a list, in its order; `short` are their short ids.
 pub(super) fn listed(
     engine: &Engine,
@@ -212,22 +224,12 @@ pub(super) fn listed(
     short: &[String],
     stop: &Stop,
 ) -> Result<Vec<DescribedConversation>, Error> {
-    let mut provenance = HashMap::new();
-    for kind in SourceKind::ALL {
-        let of_kind = abouts.iter().filter(|about| about.source == kind);
-        let ids: Vec<&str> = of_kind.map(|about| about.id.as_str()).collect();
-        if !ids.is_empty() {
-            provenance.insert(kind, engine.all_sources().provenance(kind, &ids, stop)?);
-        }
-    }
+    let mut provenance = provenance(engine, abouts, stop)?;
     let described = abouts.iter().zip(short).map(|(about, short_id)| DescribedConversation {
         sketch: None,
         origin: Some(Origin { project: about.project.clone(), ..Origin::default() }),
         short_id: short_id.clone(),
-        provenance: provenance
-            .get(&about.source)
-            .and_then(|of_kind| of_kind.get(&about.id))
-            .cloned(),
+        provenance: provenance.remove(&(about.source, about.id.clone())),
         kind: about.source,
     });
     Ok(described.collect())

@@ -244,7 +244,7 @@ impl Group {
                 let role = harmless(&message.role);
                 let is_context = turns.binary_search(&turn).is_err();
                 let spans = if is_context { Vec::new() } else { mark(&message.content) };
-                let mut text = excerpt(&message.content, &spans, page.look.columns);
+                let mut text = excerpt(&message.content, &spans, page.look.columns_of_message());
                 if is_context {
                     text.insert(0, super::look::plain("| "));
                 }

@@ -17,6 +17,7 @@ use found::FoundChoice;
 use super::{
     archives,
     environment::Environment,
+    fold::folded,
     indexing::{self, Limits},
     interrupt,
     output::{FOUND, complain, counted, grouped, harmless},
@@ -84,7 +85,7 @@ pub(super) struct ImportArgs {
     branches: BranchesArg,
 
     /// Show counts of messages and speeds too
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     verbose: bool,
 
     /// Print JSON: one object at the end
@@ -187,7 +188,7 @@ pub(super) fn run(
         write_changes(&report, args.verbose, out)?;
     }
     if !args.json {
-        write_left_out(&report, out)?;
+        write_left_out(&report, environment.columns, out)?;
         out.flush()?;
     }
     let Some(path) = target.path() else {
@@ -333,7 +334,7 @@ fn is_all_new(report: &Report) -> bool {
 
 pub(super) fn write_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     write_changes(report, false, out)?;
-    write_left_out(report, out)
+    write_left_out(report, None, out)
 }
 
 /// Writes the numbers of read and new messages.
@@ -373,7 +374,7 @@ fn write_changes(report: &Report, verbose: bool, out: &mut dyn Write) -> io::Res
 }
 
 /// Writes one line for each kind of thing that was not imported.
-fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+fn write_left_out(report: &Report, columns: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
     let remedies = Remedies {
         branches: "; `--branches all` imports them",
         forgotten: "; `verbatim forget --list` lists them",
@@ -381,7 +382,7 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         room: "`verbatim forget` makes room for files: it removes those of a conversation",
     };
     let mut lines = left_out(report, remedies).into_iter();
-    lines.try_for_each(|line| writeln!(out, "{}", on_one_line(&line)))
+    lines.try_for_each(|line| writeln!(out, "{}", folded(&on_one_line(&line), columns, 2)))
 }
 
 fn write_json(
@@ -498,11 +499,13 @@ impl Ending<'_> {
         let config = self.engine.config();
         let is_in_home = self.target.starts_with(config.db_folder());
         let place = if is_in_home { &config.home } else { self.target };
-        let place = places::short(place, self.environment);
+        let place = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
+        let place = places::short(&place, self.environment);
         let private = if is_in_home { " (only you can read them)" } else { "" };
         let took = duration(begun.elapsed());
         let done = if is_indexed || self.args.no_index { "Ready" } else { "Imported" };
-        writeln!(out, "{done} in {took}. Your chats are in {place}{private}.")?;
+        let text = format!("{done} in {took}. Your chats are in {place}{private}.");
+        writeln!(out, "{}", folded(&text, self.environment.columns, 0))?;
         if !is_indexed && self.args.no_index {
             writeln!(out, "Not indexed: `{}` makes searches instant.", self.command("reindex"))?;
         }

@@ -8,12 +8,13 @@ use std::{
 
 use serde::Serialize;
 use tempfile::SpooledTempFile;
+use unicode_width::UnicodeWidthStr;
 
 use super::{
     clock::Clock,
     error::Error,
     found::{FoundHit, Key, MessageKey, Page, conversations},
-    look::{DIM, ROLE, fitted, padded},
+    look::{DIM, ROLE, around_match, padded},
     output::{JsonHit, harmless},
 };
 use crate::{
@@ -109,13 +110,17 @@ fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[FoundHit]) -> Resul
             None => None,
         };
         let number = number.map_or_else(String::new, |number| format!(":{number}"));
-        let id = padded(&harmless(&format!("{}{number}", conversation.short_id)), ID);
+        let id = harmless(&format!("{}{number}", conversation.short_id));
         let minute = found.message.time().and_then(|time| page.clock.minute(time));
         let minute = minute.unwrap_or_else(|| "(no time)".to_owned());
         let role = if found.text.is_some() { &found.role } else { "title" };
-        let start = format!("{minute:<16}  {}  ", padded(role, ROLE));
-        let room = page.look.columns.saturating_sub(id.len() + 2 + start.len());
-        let text = fitted(found.text.as_ref().unwrap_or(&found.title), room);
+        // A narrow terminal has room for the text only.
+        let (id, start) = match page.look.is_narrow() {
+            true => (id, String::new()),
+            false => (padded(&id, ID), format!("{minute:<16}  {}  ", padded(role, ROLE))),
+        };
+        let room = page.look.columns.saturating_sub(id.width() + 2 + start.width());
+        let text = around_match(found.text.as_ref().unwrap_or(&found.title), room);
         let id = page.look.linked(&id, conversation.link());
         let text = page.look.joined(&text, anstyle::Style::new());
         writeln!(out, "{id}  {}{text}", page.look.styled(DIM, &start))?;

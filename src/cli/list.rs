@@ -11,7 +11,7 @@ use super::{
     error::Error,
     filters::Filters,
     found::{DescribedConversation, listed},
-    look::{DIM, LineStart, Look, padded},
+    look::Look,
     notes,
     output::{FOUND, NOTHING, complain, grouped, harmless, json_line},
 };
@@ -20,12 +20,12 @@ use crate::{
     model::Stop,
 };
 
-/// The width of the id, time and count columns; longer ids are not aligned.
+/// The maximum width of the column of ids; longer ids are not aligned.
 const LONGEST_ID: usize = 16;
-const TIME: usize = 15;
-const COUNT: usize = 6;
 
-/// The number of conversations that are read at a time, with one query for each database.
+/// How many conversations are read at a time. Databases are asked once for each part. The first part is
+/// small, because it is printed before what helps to read many conversations.
+const FIRST_PART: usize = 50;
 const PART: usize = 500;
 
 /// List conversations, the most recently active first
@@ -40,19 +40,19 @@ pub(super) struct Args {
     #[command(flatten)]
     filters: Filters,
     /// Only conversations of coding agents in this session
-    #[arg(long, value_name = "ID")]
+    #[arg(long, hide_short_help = true, value_name = "ID")]
     session: Option<String>,
     /// Print at most this many, 0 for all
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
     /// Skip this many
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    #[arg(long, hide_short_help = true, value_name = "COUNT", default_value_t = 0)]
     offset: usize,
     /// Print one JSON object per conversation
     #[arg(long)]
     pub(super) json: bool,
     /// Do not start a pager
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(super) no_pager: bool,
 }
 
@@ -74,10 +74,15 @@ pub(super) fn run(
     let short = engine.find(&stop).short_ids(&page.ids())?;
     let id = short.iter().map(|id| id.width()).max().unwrap_or(0).min(LONGEST_ID);
     let columns = ListColumns { look: Look::of(environment), clock, id };
-    page.prepare(!args.json);
-    // The first lines are printed while the others are read.
-    for start in (0..short.len()).step_by(PART) {
-        let part = start..short.len().min(start + PART);
+    let mut start = 0;
+    while start < short.len() {
+        let size = if start == 0 { FIRST_PART } else { PART };
+        let part = start..short.len().min(start + size);
+        if start == FIRST_PART {
+            out.flush()?;
+            page.prepare(!args.json);
+        }
+        start = part.end;
         let abouts = page.abouts(part.clone(), !args.json);
         let conversations = listed(engine, &abouts, &short[part], &stop)?;
         for (about, conversation) in abouts.iter().zip(&conversations) {
@@ -99,7 +104,7 @@ pub(super) fn run(
         let text =
             format!("{shown} of {} conversations; -n 0 shows all", grouped(page.total as u64));
         match environment.terminal && !args.json {
-            true => writeln!(out, "{}", columns.look.styled(DIM, &text))?,
+            true => writeln!(out, "{}", columns.look.note(&text))?,
             false => {
                 out.flush()?;
                 complain(&text);
@@ -124,16 +129,14 @@ fn write_text(
 ) -> io::Result<()> {
     let ListColumns { look, clock, .. } = *columns;
     let id = harmless(&conversation.short_id);
-    let gap = " ".repeat(columns.id.saturating_sub(id.width()));
-    let time = padded(&clock.words(about.last), TIME);
-    let facts = format!("{gap}  {time}  {:>COUNT$}  ", grouped(about.turns));
     let title = about.title.split_whitespace().collect::<Vec<_>>().join(" ");
     let title = if title.is_empty() { "Untitled".to_owned() } else { harmless(&title) };
-    let start = LineStart {
-        columns: id.width() + facts.width(),
-        text: look.linked(&id, conversation.link()) + &look.styled(DIM, &facts),
-    };
-    look.entry(out, start, &title, &conversation.place_on(look))
+    look.entry(
+        out,
+        (&id, conversation.link(), columns.id.saturating_sub(id.width())),
+        [&clock.words(about.last), &grouped(about.turns)],
+        (&title, &conversation.place()),
+    )
 }
 
 fn write_json(

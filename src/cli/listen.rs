@@ -31,13 +31,13 @@ pub(super) const ADDRESS: &str = "127.0.0.1:8377";
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Admission {
     /// Take the token from this file, not from VERBATIM_TOKEN or the home
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Let every user of this computer in, without a token; on 127.0.0.1 only
-    #[arg(long, conflicts_with = "token_file")]
+    #[arg(long, hide_short_help = true, conflicts_with = "token_file")]
     no_token: bool,
     /// A name under which clients reach the server, beside localhost and its address (repeatable)
-    #[arg(long = "host", value_name = "NAME", value_parser = host)]
+    #[arg(long = "host", hide_short_help = true, value_name = "NAME", value_parser = host)]
     hosts: Vec<String>,
 }
 

@@ -11,16 +11,32 @@ use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{environment::Environment, output::harmless};
+use super::{environment::Environment, fold::folded, output::harmless};
 
 /// The width of a line if the output is not a terminal.
 const COLUMNS: usize = 100;
 
 /// The minimum width of a line.
-const FEWEST_COLUMNS: usize = 40;
+const FEWEST_COLUMNS: usize = 16;
+
+/// Below this width, the facts about a conversation have a line of their own, below its title.
+const LEAST_FOR_FACTS: usize = 60;
+
+/// Below this width, the lines of messages have no roles.
+const LEAST_FOR_ROLES: usize = 40;
+
+/// The width of a longer title that other text on its line leaves.
+const LEAST_TITLE: usize = 20;
 
 /// The maximum number of characters for each column, because some characters have no width.
 const PER_COLUMN: usize = 4;
+
+/// The width of a place that other text on its line leaves.
+const LEAST_PLACE: usize = 11;
+
+/// The widths of a time and of a count in a list.
+const TIME: usize = 15;
+const COUNT: usize = 6;
 
 /// The width of the longest common role.
 pub(super) const ROLE: usize = 9;
@@ -63,13 +79,6 @@ impl Color {
     }
 }
 
-/// The beginning of a line, and its width.
-#[derive(Debug, Default)]
-pub(super) struct LineStart {
-    pub(super) text: String,
-    pub(super) columns: usize,
-}
-
 impl Look {
     pub(super) fn of(environment: &Environment) -> Look {
         let columns = environment.columns.unwrap_or(COLUMNS).max(FEWEST_COLUMNS);
@@ -81,6 +90,11 @@ impl Look {
             true => format!("{style}{text}{style:#}"),
             false => text.to_owned(),
         }
+    }
+
+    /// Returns a note below an answer, folded to the width.
+    pub(super) fn note(self, text: &str) -> String {
+        self.styled(DIM, &folded(text, Some(self.columns), 2))
     }
 
     /// Returns the pieces as one text, with coloured matches.
@@ -99,41 +113,103 @@ impl Look {
         }
     }
 
-    /// Writes the heading of a conversation: its title, and other facts at the right edge.
+    /// Writes the heading of a conversation: its title, and facts at the right edge, the most important
+    /// one last. On a narrow terminal the facts are on the next line, the most important one first.
     pub(super) fn heading(
         self,
         out: &mut dyn Write,
         title: &[Piece],
-        facts: &[String],
+        [place, facts @ ..]: &[String; 3],
         link: Option<&str>,
     ) -> io::Result<()> {
-        self.between(out, LineStart::default(), (title, TITLE, link), &facts.join("  "))
+        let [time, id] = facts;
+        let after = format!("{time}  {id}");
+        match self.beside(title, place, 2 + after.width()) {
+            Some((title, place)) => {
+                let shown = self.linked(&self.joined(&title, TITLE), link);
+                self.aligned(out, (&shown, width(&title)), &format!("{place}  {after}"))
+            }
+            None => {
+                let title = cut_title(title, self.columns);
+                writeln!(out, "{}", self.linked(&self.joined(&title, TITLE), link))?;
+                self.below(out, &[id, time, place])
+            }
+        }
     }
 
-    /// Writes a line of a list: its beginning, a title, and other details at the right edge.
+    /// Writes a line of a list: an id, facts, a title, and a place at the right edge. On a narrow terminal
+    /// the facts and the place are on the next line.
     pub(super) fn entry(
         self,
         out: &mut dyn Write,
-        start: LineStart,
-        title: &str,
-        right: &str,
+        (id, link, gap): (&str, Option<&str>, usize),
+        [time, count]: [&str; 2],
+        (title, place): (&str, &str),
     ) -> io::Result<()> {
-        self.between(out, start, (&[plain(title)], Style::new(), None), right)
+        let shown_id = self.linked(id, link);
+        let facts = format!("{:gap$}  {}  {count:>COUNT$}  ", "", padded(time, TIME));
+        let title = [plain(title)];
+        let start = id.width() + facts.width();
+        match self.beside(&title, place, start) {
+            Some((title, place)) => {
+                let facts = self.styled(DIM, &facts);
+                let line = format!("{shown_id}{facts}{}", self.joined(&title, Style::new()));
+                self.aligned(out, (&line, start + width(&title)), &place)
+            }
+            None => {
+                let room = self.columns.saturating_sub(id.width() + gap + 2);
+                let title = self.joined(&fitted(&title, room), Style::new());
+                writeln!(out, "{shown_id}{:gap$}  {title}", "")?;
+                self.below(out, &[time, count, place])
+            }
+        }
     }
 
-    fn between(
+    /// Returns whether a line has no room for facts beside a text.
+    pub(super) fn is_narrow(self) -> bool {
+        self.columns < LEAST_FOR_FACTS
+    }
+
+    /// Returns a title and a place, cut to one line with `others` columns of other text; `None` if the
+    /// line is too narrow.
+    fn beside(self, title: &[Piece], place: &str, others: usize) -> Option<(Vec<Piece>, String)> {
+        let room = self.columns.checked_sub(others + 2)?;
+        let least = width(title).min(LEAST_TITLE);
+        let most = room.checked_sub(least)?.min(self.columns * 2 / 5);
+        if self.is_narrow() || most < place.width().min(LEAST_PLACE) {
+            return None;
+        }
+        let place = self.joined(&fitted(&[plain(place)], most), Style::new());
+        Some((cut_title(title, room - place.width()), place))
+    }
+
+    /// Writes a line with a text of a given width, and a text at the right edge.
+    fn aligned(
         self,
         out: &mut dyn Write,
-        start: LineStart,
-        (title, style, link): (&[Piece], Style, Option<&str>),
+        (text, columns): (&str, usize),
         right: &str,
     ) -> io::Result<()> {
-        let room = self.columns.saturating_sub(start.columns + right.width() + 2);
-        let title = fitted(title, room.max(self.columns / 3));
-        let gap = room.saturating_sub(width(&title)) + 2;
-        let shown = self.linked(&self.joined(&title, style), link);
-        let right = self.styled(DIM, right);
-        writeln!(out, "{}{shown}{}{right}", start.text, " ".repeat(gap))
+        let gap = self.columns.saturating_sub(columns + right.width()).max(2);
+        writeln!(out, "{text}{:gap$}{}", "", self.styled(DIM, right))
+    }
+
+    /// Writes facts on an indented line, cut to the width.
+    fn below(self, out: &mut dyn Write, facts: &[&str]) -> io::Result<()> {
+        let facts = fitted(&[plain(&format!("  {}", facts.join("  ")))], self.columns);
+        writeln!(out, "{}", self.joined(&facts, DIM))
+    }
+
+    /// Returns the columns for the text of a message below a heading.
+    pub(super) fn columns_of_message(self) -> usize {
+        self.columns.saturating_sub(self.start_of_message("", "").width())
+    }
+
+    fn start_of_message(self, number: &str, role: &str) -> String {
+        match self.columns < LEAST_FOR_ROLES {
+            true => format!("{number:>3}  "),
+            false => format!("{number:>3}  {}  ", padded(role, ROLE)),
+        }
     }
 
     /// Writes a message below a heading: its number, its role and a part of its text.
@@ -144,9 +220,9 @@ impl Look {
         role: &str,
         text: &[Piece],
     ) -> io::Result<()> {
-        let start = format!("{number:>3}  {}  ", padded(role, ROLE));
-        let room = self.columns.saturating_sub(start.width());
-        let text = self.joined(&fitted(text, room), Style::new());
+        let start = self.start_of_message(number, role);
+        let text = around_match(text, self.columns.saturating_sub(start.width()));
+        let text = self.joined(&text, Style::new());
         writeln!(out, "{}{text}", self.styled(DIM, &start))
     }
 }
@@ -179,6 +255,17 @@ pub(super) fn fitted(pieces: &[Piece], columns: usize) -> Vec<Piece> {
     fitted
 }
 
+/// Returns the beginning of a title, cut to a width of `columns`; the part with the first match if the
+/// beginning has none.
+fn cut_title(title: &[Piece], columns: usize) -> Vec<Piece> {
+    let has_match = |pieces: &[Piece]| pieces.iter().any(|it| it.is_match && !it.text.is_empty());
+    let start = fitted(title, columns);
+    match has_match(title) && !has_match(&start) {
+        true => around_match(title, columns),
+        false => start,
+    }
+}
+
 /// Returns the byte length of the longest beginning of a text that fits into some columns. Each
 /// grapheme cluster is measured as one: an emoji with a variation selector takes two columns.
 pub(super) fn end_within(text: &str, columns: usize) -> usize {
@@ -204,15 +291,11 @@ pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec
     let after = &text[focus..];
     let after = &after[..after.char_indices().nth(all).map_or(after.len(), |(at, _)| at)];
     // At least a third of the line is for text before the match, or more if little text follows the match.
-    let before = columns.saturating_sub(after.width()).max(columns / 3);
-    let mut taken = 0;
-    let fits = |(_, c): &(usize, char)| {
-        taken += c.width().unwrap_or(0);
-        taken <= before
-    };
-    let start = match text[..focus].char_indices().rev().take_while(fits).last() {
-        Some((at, _)) => at,
-        None => focus,
+    let room = columns.saturating_sub(after.width());
+    let start = match start_within(&text[..focus], room.max(columns / 3)) {
+        0 => 0,
+        // One column is for the sign that text is cut off.
+        _ => start_within(&text[..focus], room.saturating_sub(1).max(columns / 3)),
     };
     let end = focus + after.len();
     let mut pieces = Vec::new();
@@ -232,6 +315,30 @@ pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec
     }
     let pieces = on_one_line(pieces);
     fitted(&pieces, columns)
+}
+
+/// Returns the byte offset of the longest end of a text that fits into some columns.
+fn start_within(text: &str, columns: usize) -> usize {
+    let mut taken = 0;
+    let fits = |(_, c): &(usize, char)| {
+        taken += c.width().unwrap_or(0);
+        taken <= columns
+    };
+    text.char_indices().rev().take_while(fits).last().map_or(text.len(), |(at, _)| at)
+}
+
+/// Returns the pieces, cut to a width of `columns` so that the first match stays visible.
+pub(super) fn around_match(pieces: &[Piece], columns: usize) -> Vec<Piece> {
+    if width(pieces) <= columns {
+        return pieces.to_vec();
+    }
+    let (mut text, mut spans) = (String::new(), Vec::new());
+    for piece in pieces {
+        let start = text.len();
+        text.push_str(&piece.text);
+        spans.extend(piece.is_match.then_some(start..text.len()));
+    }
+    excerpt(&text, &spans, columns)
 }
 
 /// Returns the pieces with white space as single spaces, and without control characters of the terminal.
@@ -283,6 +390,17 @@ mod tests {
         assert_eq!(shown(&"é\u{301}".repeat(500), "x", 10), "é\u{301}".repeat(9) + "…");
         assert_eq!(shown("\u{1b}[31mred", "red", 40), "\u{FFFD}[31m[red]");
         assert_eq!(shown("", "x", 40), "");
+    }
+
+    #[test]
+    fn a_match_at_the_end_stays_visible() {
+        let text = format!("{}needle", "before ".repeat(50));
+        assert_eq!(shown(&text, "needle", 20), "…e before before [needle]");
+        let end = text.len() - 6..text.len();
+        let pieces = excerpt(&text, std::slice::from_ref(&end), 40);
+        let cut: String = around_match(&pieces, 20).into_iter().map(|piece| piece.text).collect();
+        assert_eq!(cut, "…fore before needle");
+        assert_eq!(shown("exactly needle", "needle", 14), "exactly [needle]");
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod exclude;
 mod explain;
 mod export;
 mod filters;
+mod fold;
 mod forget;
 mod found;
 mod groups;
@@ -66,6 +67,7 @@ use clap::{
 
 pub use self::{environment::Environment, error::Error, program::run_program};
 use self::{
+    fold::Folded,
     old_home::Consent,
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter, complain},
     pager::Paged,
@@ -96,6 +98,18 @@ Verbatim finds what was said in your AI chats, exactly.
   verbatim connect                       let AI clients search your chats
 On a terminal, `verbatim` alone searches as you type; `verbatim --help` lists all commands.
 ";
+
+/// The parts of a help; here `before-help` is the examples.
+const HELP: &str = "\
+{about-with-newline}
+{before-help}{usage-heading} {usage}
+
+{all-args}{after-help}";
+
+/// The examples in the help of the program.
+const FIRST_STEPS: &str = "    verbatim import
+    verbatim search borrow checker
+    verbatim show 6650a1b2";
 
 /// The part of a command's help that names the flags of all commands.
 const PLACES: &str = "Where the data is: --db, --home, --index, --archive, --no-archive; \
@@ -188,6 +202,20 @@ impl Command {
         }
     }
 
+    /// Returns whether the command neither reads the database that `--db` names nor passes it on.
+    fn ignores_database(&self) -> bool {
+        matches!(
+            self,
+            Command::Demo(_)
+                | Command::Token(_)
+                | Command::Threads(_)
+                | Command::Workspace(_)
+                | Command::Completions(_)
+                | Command::Man(_)
+                | Command::Version(_)
+        )
+    }
+
     /// Returns whether the command may compute vectors, of messages or of a question.
     fn makes_vectors(&self) -> bool {
         self.writes() || matches!(self, Command::Search(_) | Command::Eval(_))
@@ -218,6 +246,16 @@ impl Command {
         }
     }
 
+    /// Returns the indentation of folded lines if the output is sentences for a person.
+    fn fold_indent(&self) -> Option<usize> {
+        match self {
+            Command::Status(args) if !args.json => Some(0),
+            Command::Doctor(args) if !args.json => Some(doctor::INDENT),
+            Command::Config(args) if !args.json => Some(config::INDENT),
+            _ => None,
+        }
+    }
+
     /// Returns whether the answer is for a person and may be long.
     fn is_paged(&self) -> bool {
         match self {
@@ -235,7 +273,7 @@ pub fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    let mut command = without_places(Cli::command());
+    let mut command = with_short_help(Cli::command());
     if !environment.terminal {
         command = command.term_width(HELP_WIDTH);
     }
@@ -250,7 +288,11 @@ pub fn run(
             let is_paged = cli.command.as_ref().is_none_or(Command::is_paged);
             let mut out = Paged::new(out, environment, is_paged);
             let mut out_on_terminal = TerminalWriter::new(&mut out);
-            let code = execute(cli, environment, &mut EndsWaiting(&mut out_on_terminal));
+            let indent = cli.command.as_ref().and_then(Command::fold_indent);
+            let columns = environment.columns.filter(|_| indent.is_some());
+            let mut folded = Folded::new(&mut out_on_terminal, columns, indent.unwrap_or(0));
+            let code = execute(cli, environment, &mut EndsWaiting(&mut folded));
+            folded.flush()?;
             out.finish()?;
             code
         }
@@ -270,11 +312,23 @@ pub fn run(
     }
 }
 
-/// Hides the flags for data paths in the help of commands. The help of the program shows these flags.
-fn without_places(command: clap::Command) -> clap::Command {
+/// Hides the flags for data paths in the help of commands, and shows the examples before the usage, in
+/// the short help too. The help of the program shows these flags.
+fn with_short_help(command: clap::Command) -> clap::Command {
     let flags = command.get_arguments().filter(|flag| flag.is_global_set());
     let flags: Vec<Arg> = flags.cloned().map(|flag| flag.hide(true)).collect();
-    command.mut_subcommands(|command| command.args(flags.clone()).after_help(PLACES))
+    let command = command.before_help(FIRST_STEPS).help_template(HELP);
+    command.mut_subcommands(|command| {
+        let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+        let is_example = |line: &&str| line.starts_with("    ");
+        let (examples, text): (Vec<&str>, Vec<&str>) = long.lines().partition(is_example);
+        let command = match examples.is_empty() {
+            true => command,
+            false => command.long_about(text.join("\n").trim_end().to_owned()),
+        };
+        let command = command.before_help(examples.join("\n")).help_template(HELP);
+        command.args(flags.clone()).after_help(PLACES)
+    })
 }
 
 /// Adds a tip to an error: a command to type in place of an unknown command, or an example of a
@@ -337,6 +391,10 @@ fn example_of(missing: &str) -> Option<String> {
 
 fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
     let Some(mut command) = cli.command else { return pick(&cli.places, environment, out) };
+    if cli.places.db.is_some() && command.ignores_database() {
+        let text = "this command reads no database, so leave out --db";
+        return Err(filters::usage(text.to_owned()));
+    }
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
     let provider = places::embeddings(environment);

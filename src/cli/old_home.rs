@@ -59,7 +59,7 @@ pub(super) fn offer(
     }
     if yes || confirmed(&question)? {
         old.move_to(&config.home)?;
-        complain(&format!("moved the chats of {from} to {to}; `verbatim reindex` indexes them"));
+        complain(&format!("moved the chats of {from} to {to}"));
     }
     Ok(())
 }

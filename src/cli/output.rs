@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{clock::Clock, waiting};
+use super::{clock::Clock, fold::folded, waiting};
 use crate::{
     model::Hit,
     text::{date, terminal::is_bidi_control},
@@ -27,7 +27,10 @@ pub(super) const TROUBLE: u8 = 2;
 /// Writes a message to standard error; a failure to write is ignored.
 pub(super) fn complain(message: &str) {
     waiting::end();
-    let _ = writeln!(io::stderr(), "verbatim: {}", harmless(message));
+    let columns = terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| width.0.into());
+    let message = format!("verbatim: {}", harmless(message));
+    let lines: Vec<String> = message.lines().map(|line| folded(line, columns, 2)).collect();
+    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 
 /// A writer for a terminal. It escapes bidi controls and characters from U+007F to U+009F as in

@@ -14,33 +14,35 @@ pub(super) struct Patterns {
     /// The words to find, as one text; write -- before one that begins with a dash
     #[arg(required_unless_present_any = ["regexp", "and", "not"], value_name = "WORDS")]
     words: Vec<String>,
-    /// Find what this regular expression matches; ^ and $ match at lines; repeat it to find any of several
+    /// Find what this regular expression matches
+    ///
+    /// ^ and $ match at lines. Repeat it to find any of several.
     #[arg(short = 'e', long, value_name = "REGEX", allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["words", "word", "like", "fold"])]
     regexp: Vec<String>,
     /// Find the text only where it begins and ends at the ends of words
-    #[arg(short = 'w', long, conflicts_with = "like")]
+    #[arg(hide_short_help = true, short = 'w', long, conflicts_with = "like")]
     word: bool,
     /// Find messages with this instead, too (repeatable)
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(hide_short_help = true, long, value_name = "TEXT", allow_hyphen_values = true)]
     or: Vec<String>,
     /// Only messages that have this too, in the text or the title (repeatable)
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(hide_short_help = true, long, value_name = "TEXT", allow_hyphen_values = true)]
     and: Vec<String>,
     /// Only messages that do not have this, in the text or the title (repeatable)
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(hide_short_help = true, long, value_name = "TEXT", allow_hyphen_values = true)]
     not: Vec<String>,
     /// Take % for any text and _ for any one character, as SQL's LIKE does; case is ignored for A to Z only
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     like: bool,
     /// Ignore the case of letters, even where one of them is upper case
-    #[arg(short = 'i', long, overrides_with = "case_sensitive")]
+    #[arg(hide_short_help = true, short = 'i', long, overrides_with = "case_sensitive")]
     ignore_case: bool,
     /// Do not ignore the case of letters; without -s and -i it is ignored unless one of them is upper case
-    #[arg(short = 's', long, overrides_with = "ignore_case")]
+    #[arg(hide_short_help = true, short = 's', long, overrides_with = "ignore_case")]
     case_sensitive: bool,
     /// Ignore accents and width too: cafe finds café, テスト finds ﾃｽﾄ
-    #[arg(long, conflicts_with = "like")]
+    #[arg(hide_short_help = true, long, conflicts_with = "like")]
     fold: bool,
 }
 

@@ -17,21 +17,29 @@ use crate::engine::{Config, Key, Provider, StoreAddress, UnknownProvider};
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Places")]
 pub(super) struct PlaceArgs {
-    /// Use this database, or an index of OpenSearch, such as opensearch+https://HOST:9200/INDEX
-    /// [default: VERBATIM_DB, CONVERSATION_DB, then ORIGIN_CONVERSATION_DB, then the newest *.db
-    /// with chats in the working folder's db/, then in the home folder's db/]
+    /// Use this database
+    ///
+    /// Or an index of OpenSearch, such as opensearch+https://HOST:9200/INDEX. By default VERBATIM_DB,
+    /// CONVERSATION_DB or ORIGIN_CONVERSATION_DB names it; else it is the newest *.db with chats in the
+    /// working folder's db/, or in the home folder's db/.
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) db: Option<PathBuf>,
-    /// Use this home folder, which holds db/ and index/ [default: VERBATIM_HOME, then verbatim/ in the
-    /// platform's local data folder]
+    /// Use this home folder
+    ///
+    /// It holds db/ and index/. By default VERBATIM_HOME names it; else it is verbatim/ in the platform's
+    /// local data folder.
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) home: Option<PathBuf>,
-    /// Keep the search index here; it can be deleted at any time [default: VERBATIM_INDEX, then the
-    /// home folder's index/]
+    /// Keep the search index here
+    ///
+    /// It can be deleted at any time. By default VERBATIM_INDEX names it; else it is the home folder's
+    /// index/.
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) index: Option<PathBuf>,
-    /// Search the transcripts of coding agents in this folder, and not in the default ones; may be given several times
-    /// [default: VERBATIM_ARCHIVE, then the folders of Claude Code and Codex in the user's home]
+    /// Search the transcripts of coding agents in this folder (repeatable)
+    ///
+    /// The default ones are not searched then: those that VERBATIM_ARCHIVE names, or else those of Claude
+    /// Code and Codex in the user's home.
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) archive: Vec<PathBuf>,
     /// Search no transcripts of coding agents
@@ -39,7 +47,7 @@ pub(super) struct PlaceArgs {
     pub(super) no_archive: bool,
     /// Ask an index of OpenSearch on another computer without TLS: everybody on the way can read the
     /// chats and the password
-    #[arg(long, global = true)]
+    #[arg(long, hide_short_help = true, global = true)]
     pub(super) insecure: bool,
 }
 

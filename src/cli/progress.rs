@@ -7,16 +7,19 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
+use unicode_width::UnicodeWidthStr;
 
-use super::{environment::Environment, waiting};
+use super::{environment::Environment, fold::folded, waiting};
 
 pub(super) use crate::text::amount::bytes;
 
 /// The number of units in the bar of a [`Step`].
 const STEPS: u64 = 10_000;
 
-/// The bar of a finished step.
-const FULL: &str = "████████████████████";
+/// The widths of a step's name and of its bar. A narrow terminal has no room for a bar.
+const NAME: usize = 11;
+const BAR: usize = 20;
+const LEAST_FOR_BAR: usize = 60;
 
 /// The time between two redraws, so that the elapsed time stays current.
 const TICK: Duration = Duration::from_millis(200);
@@ -28,10 +31,10 @@ const KNOWN_FROM: f64 = 0.25;
 /// The shortest remaining time that is shown.
 const LEAST_LEFT: Duration = Duration::from_secs(1);
 
-/// The templates of a step's line. The first template shows the elapsed time, until the remaining
+/// The ends of the template of a step's line. The first one shows the elapsed time, until the remaining
 /// time is known. Long lines are cut.
-const UNKNOWN: &str = "{prefix:11} {bar:20} {elapsed}  {wide_msg}";
-const KNOWN: &str = "{prefix:11} {bar:20} {wide_msg}";
+const UNKNOWN: &str = "{elapsed}  {wide_msg}";
+const KNOWN: &str = "{wide_msg}";
 
 /// The characters of a bar: for done work, for the end of the done part, and for remaining work.
 const CELLS: &str = "██░";
@@ -52,6 +55,7 @@ pub(super) fn bar(environment: &Environment, length: u64, template: &str) -> Pro
 #[derive(Debug)]
 pub(super) struct Step {
     bar: ProgressBar,
+    columns: Option<usize>,
     begun: Instant,
     /// Whether the remaining time is shown.
     is_known: Cell<bool>,
@@ -59,13 +63,14 @@ pub(super) struct Step {
 
 impl Step {
     pub(super) fn begin(environment: &Environment, name: &str) -> Step {
-        let bar = bar(environment, STEPS, UNKNOWN);
+        let columns = environment.columns;
+        let bar = bar(environment, STEPS, &template(columns, UNKNOWN));
         bar.set_style(bar.style().progress_chars(CELLS));
         bar.set_prefix(name.to_owned());
         if environment.progress {
             bar.enable_steady_tick(TICK);
         }
-        Step { bar, begun: Instant::now(), is_known: Cell::new(false) }
+        Step { bar, columns, begun: Instant::now(), is_known: Cell::new(false) }
     }
 
     pub(super) fn rename(&self, name: &str) {
@@ -85,7 +90,7 @@ impl Step {
             return;
         }
         if !self.is_known.replace(true) {
-            let style = ProgressStyle::with_template(KNOWN);
+            let style = ProgressStyle::with_template(&template(self.columns, KNOWN));
             let style = style.expect("templates are constants that indicatif takes");
             self.bar.set_style(style.progress_chars(CELLS));
         }
@@ -94,19 +99,31 @@ impl Step {
         self.bar.set_message(format!("{} left  {text}", duration(left.max(LEAST_LEFT))));
     }
 
-    /// Ends the step, and leaves a line with a full bar and a text.
+    /// Ends the step, and leaves a line with a full bar, where there is room for it, and a text.
     pub(super) fn finish(self, text: &str) {
-        let (is_hidden, name) = (self.bar.is_hidden(), self.bar.prefix());
+        let (is_hidden, name, columns) = (self.bar.is_hidden(), self.bar.prefix(), self.columns);
         self.clear();
         if !is_hidden {
+            let bar = format!("{}  ", "█".repeat(BAR));
+            let width = NAME + 1 + BAR + 2 + text.width();
+            let bar = if columns.is_some_and(|columns| width > columns) { "" } else { &bar };
+            let line = folded(&format!("{name:NAME$} {bar}{text}"), columns, NAME + 1);
             // The line ends with a line break, so that the next output begins on a new line.
-            let _ = writeln!(io::stderr(), "{name:11} {FULL}  {text}");
+            let _ = writeln!(io::stderr(), "{line}");
         }
     }
 
     /// Ends the step, and removes its line.
     pub(super) fn clear(self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Returns the template of a step's line with a given end.
+fn template(columns: Option<usize>, end: &str) -> String {
+    match columns.is_some_and(|columns| columns < LEAST_FOR_BAR) {
+        true => format!("{{prefix:{NAME}}} {{percent:>3}} %  {end}"),
+        false => format!("{{prefix:{NAME}}} {{bar:{BAR}}} {end}"),
     }
 }
 

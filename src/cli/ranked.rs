@@ -1,4 +1,4 @@
-//! `verbatim search --mode text|vector|both`: the best messages for a question.
+//! `verbatim search --mode words|vector|both`: the best messages for a question.
 
 use std::io::Write;
 
@@ -58,9 +58,7 @@ pub(super) fn run(
     let mut words = Words::of(&text);
     for note in &ranking.notes {
         notes::print(&[as_written(note, &text, &ranking.items, &words)]);
-        if let Note::Slip { meant, .. } = note {
-            words.add(meant);
-        }
+        words.heed(note);
     }
     if ranking.items.is_empty() {
         complain(&format!("no message answers {}; try other words", quoted(&text)));
@@ -92,9 +90,9 @@ pub(super) fn run(
         let hit = Hit { content, ..one.hit.lent() };
         let found = FoundHit::of(one.source, &hit, page.look, &mark);
         // A ranked message is shown even if only its title contains words of the question.
-        let text = found
-            .text
-            .unwrap_or_else(|| super::look::excerpt(&hit.content, &[], page.look.columns));
+        let text = found.text.unwrap_or_else(|| {
+            super::look::excerpt(&hit.content, &[], page.look.columns_of_message())
+        });
         FoundHit { text: Some(text), ..found }
     });
     if form.flat {

@@ -33,7 +33,7 @@ pub(super) struct Args {
     limits: Limits,
 
     /// Show sizes, speeds and folders too
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     verbose: bool,
 
     /// Print JSON: one object at the end

@@ -19,7 +19,7 @@ use super::{
     found::{FoundHit, Page},
     groups::Groups,
     lines::{FlatLines, JsonAnswer, JsonLines},
-    look::{Color, DIM, Look},
+    look::{Color, Look},
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, json_line},
     patterns::{self, Patterns},
@@ -42,7 +42,7 @@ const MOST_COUNTING: Duration = Duration::from_millis(400);
 /// Prints the conversations with a message or a title that contains the words, one after the other.
 /// Letters match in any case, unless one of the words' is upper case (-i, -s). Conversations with the
 /// newest match come first. `verbatim show ID:NUMBER` shows a message.
-/// With --mode text, vector or both, the words are a question. The messages that answer it best come
+/// With --mode words, vector or both, the words are a question. The messages that answer it best come
 /// first. They contain its "quoted" texts exactly, and none of its -words.
 /// The exit code is grep's: 0 if something was found, 1 if nothing, 2 for trouble.
 ///
@@ -54,9 +54,11 @@ const MOST_COUNTING: Duration = Duration::from_millis(400);
 pub(super) struct Args {
     #[command(flatten)]
     patterns: Patterns,
-    /// exact: messages that contain the words; text: the best by words; vector: the best by meaning; both:
-    /// the best by words and meaning (the MCP tool `search` says text for exact)
-    #[arg(long, value_name = "MODE", default_value = "exact")]
+    /// exact, or the best by words, by meaning (vector) or by both
+    ///
+    /// exact: messages that contain the words (text, as in the MCP tool `search`, is the same); words: the
+    /// best by words; vector: the best by meaning; both: the best by words and meaning.
+    #[arg(long, value_name = "MODE", default_value = "exact", hide_possible_values = true)]
     mode: SearchMode,
     #[command(flatten)]
     filters: Filters,
@@ -64,17 +66,17 @@ pub(super) struct Args {
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
     /// Print this many messages of the conversation before and after each match
-    #[arg(short = 'C', long, value_name = "COUNT", default_value_t = 0)]
+    #[arg(short = 'C', long, hide_short_help = true, value_name = "COUNT", default_value_t = 0)]
     context: usize,
     /// Print one line per message: ID:NUMBER, time, role and text
-    #[arg(long, conflicts_with = "context")]
+    #[arg(long, hide_short_help = true, conflicts_with = "context")]
     flat: bool,
     /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
     /// position, source, number, url
-    #[arg(long, conflicts_with_all = ["context", "flat"])]
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["context", "flat"])]
     json: bool,
     /// Print only how many messages match, of all sources and without a limit; titles are counted apart
-    #[arg(short = 'c', long, conflicts_with_all = ["context", "flat", "explain"])]
+    #[arg(short = 'c', long, hide_short_help = true, conflicts_with_all = ["context", "flat", "explain"])]
     count: bool,
     /// Show the query plan and timings instead of the answer
     #[arg(long, hide_short_help = true, conflicts_with_all = ["json", "context", "flat"])]
@@ -130,8 +132,10 @@ impl Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum SearchMode {
+    // `text` is the name in the MCP tool `search`.
+    #[value(alias = "text")]
     Exact,
-    Text,
+    Words,
     Vector,
     Both,
 }
@@ -284,7 +288,7 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
 fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
     let mode = match args.mode {
         SearchMode::Exact => return Ok(None),
-        SearchMode::Text => engine::Mode::Text,
+        SearchMode::Words => engine::Mode::Text,
         SearchMode::Vector => engine::Mode::Vector,
         SearchMode::Both => engine::Mode::Both,
     };
@@ -437,7 +441,7 @@ impl<'a> Exact<'a> {
         let count = groups.write(&self.page, &mark, out)?;
         if is_terminal && count > 0 {
             let text = format!("{}{}", groups.totals(), self.searched(&searched)?);
-            writeln!(out, "{}", self.page.look.styled(DIM, &text))?;
+            writeln!(out, "{}", self.page.look.note(&text))?;
         }
         self.say_if_cut(!is_terminal && is_cut, out)?;
         Ok(count)

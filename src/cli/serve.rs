@@ -46,14 +46,14 @@ pub(super) struct Args {
     #[command(flatten)]
     pub(super) workspaces: Workspaces,
     /// Do not ignore the case of the letters A to Z
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     case_sensitive: Option<bool>,
     /// Match and show messages as stored, even if that is the JSON of ChatGPT's message parts
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     raw_content: Option<bool>,
     /// Do not refresh indexes; by default, the server follows the databases and refreshes their
     /// indexes in the background
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     no_watch: Option<bool>,
     /// Speak HTTP on this address: a port, a host, or both
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS)]

@@ -52,7 +52,7 @@ pub(super) struct Args {
     #[arg(long)]
     pub(super) json: bool,
     /// Show messages as stored, even if that is the JSON of ChatGPT's message parts
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     raw_content: Option<bool>,
     /// Do not render Markdown on a terminal
     #[arg(long, conflicts_with = "color")]
@@ -61,13 +61,13 @@ pub(super) struct Args {
     #[arg(long = "match", value_name = "TEXT", conflicts_with_all = ["raw", "json"])]
     matching: Option<String>,
     /// Colour the output; with always, Markdown is rendered even if the output is no terminal
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
     color: Color,
     /// Show times in UTC, not in the time zone of this computer
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     utc: bool,
     /// Do not start a pager
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(super) no_pager: bool,
 }
 

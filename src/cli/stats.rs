@@ -10,22 +10,26 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
+use unicode_width::UnicodeWidthStr;
 
 use super::{
     clock::Clock,
     environment::Environment,
     error::Error,
     filters::Filters,
+    fold::folded,
+    look::{fitted, plain},
     notes,
-    output::{FOUND, NOTHING, counted, grouped, harmless},
+    output::{FOUND, NOTHING, complain, counted, grouped, harmless},
 };
 use crate::{
     engine::{Engine, Tally},
     model::Stop,
 };
 
-/// The length of the longest bar in characters.
-const BAR_WIDTH: u64 = 40;
+/// The length of the longest bar in characters, and the shortest length that is worth its place.
+const BAR_WIDTH: usize = 40;
+const LEAST_BAR: usize = 4;
 
 /// The maximum number of bars; the last bar is the sum of all other values.
 const MOST_BARS: usize = 15;
@@ -62,6 +66,7 @@ pub(super) fn run(
     notes::print(&tally.notes);
     if tally.messages == 0 {
         notes::print(engine.all_sources().unknown_role(&scope, &stop)?.as_slice());
+        complain("no message found; without filters, `verbatim stats` counts all");
     }
     let drawing = args.svg.as_ref().map(|path| (path, svg(&months(&tally))));
     if let Some((_, svg)) = drawing.as_ref().filter(|(path, _)| path.as_os_str() == "-") {
@@ -74,7 +79,7 @@ pub(super) fn run(
     if args.json {
         writeln!(out, "{}", as_json(&tally, &services, clock))?;
     } else {
-        charts(out, (&tally, &services), clock, environment.colours)?;
+        charts(out, (&tally, &services), clock, environment)?;
     }
     Ok(if tally.messages > 0 { FOUND } else { NOTHING })
 }
@@ -97,24 +102,23 @@ fn charts(
     out: &mut dyn Write,
     (tally, services): (&Tally, &BTreeMap<String, u64>),
     clock: Clock,
-    colours: bool,
+    environment: &Environment,
 ) -> io::Result<()> {
-    write!(
-        out,
+    let mut line = format!(
         "{} in {}",
         counted(tally.messages, "message"),
         counted(tally.conversations, "conversation")
-    )?;
+    );
     let day = |time: Option<_>| clock.minute(time?)?.split(' ').next().map(str::to_owned);
     if let (Some(first), Some(last)) = (day(tally.first), day(tally.last)) {
-        write!(out, ", {first} to {last}")?;
+        line.push_str(&format!(", {first} to {last}"));
     }
-    writeln!(out)?;
-    chart(out, "Months", &months(tally), colours)?;
+    writeln!(out, "{}", folded(&line, environment.columns, 2))?;
+    chart(out, "Months", &months(tally), environment)?;
     for (heading, counts) in
         [("Roles", &tally.roles), ("Sources", services), ("Models", &tally.models)]
     {
-        chart(out, heading, &largest(counts), colours)?;
+        chart(out, heading, &largest(counts), environment)?;
     }
     Ok(())
 }
@@ -163,20 +167,27 @@ fn chart(
     out: &mut dyn Write,
     heading: &str,
     counts: &[(String, u64)],
-    colours: bool,
+    environment: &Environment,
 ) -> io::Result<()> {
     let Some(most) = counts.iter().map(|(_, count)| *count).max() else { return Ok(()) };
-    let names: Vec<String> = counts.iter().map(|(name, _)| harmless(name)).collect();
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let digits = grouped(most).len();
-    let style = if colours { AnsiColor::Cyan.on_default() } else { Style::new() };
+    // The columns beside the count and the spaces around it.
+    let room = environment.columns.map_or(usize::MAX, |columns| columns.saturating_sub(digits + 4));
+    let name = |(name, _): &(String, u64)| -> String {
+        let pieces = fitted(&[plain(&harmless(name))], room);
+        pieces.into_iter().map(|piece| piece.text).collect()
+    };
+    let names: Vec<String> = counts.iter().map(name).collect();
+    let width = names.iter().map(|name| name.width()).max().unwrap_or(0);
+    let longest = room.saturating_sub(width + 2).min(BAR_WIDTH);
+    let style = if environment.colours { AnsiColor::Cyan.on_default() } else { Style::new() };
     writeln!(out, "\n{heading}")?;
     for (name, (_, count)) in names.iter().zip(counts) {
-        let pad = " ".repeat(width - name.chars().count());
+        let pad = " ".repeat(width - name.width());
         let number = grouped(*count);
         write!(out, "  {name}{pad}  {number:>digits$}")?;
-        let bar = bar(*count, most);
-        if !bar.is_empty() {
+        let bar = bar(*count, most, longest);
+        if !bar.is_empty() && longest >= LEAST_BAR {
             write!(out, "  {style}{bar}{style:#}")?;
         }
         writeln!(out)?;
@@ -184,10 +195,11 @@ fn chart(
     Ok(())
 }
 
-/// Returns a bar with a precision of an eighth of a character. The bar of a count above 0 is not empty.
-fn bar(count: u64, most: u64) -> String {
+/// Returns a bar with a precision of an eighth of a character. The bar of a count above 0 is not empty;
+/// the bar of `most` has the length `longest`.
+fn bar(count: u64, most: u64, longest: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let eighths = u128::from(count) * u128::from(BAR_WIDTH) * 8 / u128::from(most.max(1));
+    let eighths = u128::from(count) * longest as u128 * 8 / u128::from(most.max(1));
     let eighths = if count > 0 { eighths.max(1) as usize } else { 0 };
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
@@ -262,10 +274,10 @@ mod tests {
         for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), text);
         }
-        assert_eq!(bar(0, 7), "");
-        assert_eq!(bar(1, u64::MAX), "▏");
-        assert_eq!(bar(7, 7).chars().count(), 40);
-        assert_eq!(bar(1, 80), "▌");
+        assert_eq!(bar(0, 7, 40), "");
+        assert_eq!(bar(1, u64::MAX, 40), "▏");
+        assert_eq!(bar(7, 7, 40).chars().count(), 40);
+        assert_eq!(bar(1, 80, 40), "▌");
     }
 
     #[test]

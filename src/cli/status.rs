@@ -24,7 +24,7 @@ use crate::{
 pub(super) struct Args {
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Writes the status of every source; `named` is the flag or variable that names the database.

@@ -47,7 +47,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
     /// Print one JSON object per line: conversation, date, path, line, text
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     json: bool,
 }
 

@@ -38,6 +38,7 @@ fn line(note: &Note) -> String {
         | Note::Unknown { .. }
         | Note::Slip { .. }
         | Note::NoPhrase { .. }
+        | Note::WithinWords { .. }
         | Note::ProviderAway { .. } => return note.to_string(),
     };
     format!("{note}; {advice}")

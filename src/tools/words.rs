@@ -4,7 +4,13 @@ use std::{collections::HashSet, ops::Range};
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::text::{snippet, words::Tokenizer};
+use crate::{
+    engine::Note,
+    text::{literal::LiteralPattern, snippet, words::Tokenizer},
+};
+
+/// The maximum number of marked spans in a text if the question was found within words.
+const MOST_SPANS: usize = 100;
 
 /// Returns a text in quotation marks, for a message.
 pub(crate) fn quoted(text: &str) -> String {
@@ -15,17 +21,24 @@ pub(crate) fn quoted(text: &str) -> String {
 pub(crate) struct Words {
     tokenizer: Tokenizer,
     terms: HashSet<String>,
+    /// The text of the question, if it was found within words.
+    text: Option<LiteralPattern>,
 }
 
 impl Words {
     pub(crate) fn of(question: &str) -> Words {
         let tokenizer = Tokenizer::default();
         let terms = tokenizer.question(question).into_iter().collect();
-        Words { tokenizer, terms }
+        Words { tokenizer, terms, text: None }
     }
 
-    pub(crate) fn add(&mut self, term: &str) {
-        self.terms.insert(term.to_owned());
+    /// Adds what a note says was found in place of the question's words.
+    pub(crate) fn heed(&mut self, note: &Note) {
+        match note {
+            Note::Slip { meant, .. } => drop(self.terms.insert(meant.clone())),
+            Note::WithinWords { text } => self.text = Some(LiteralPattern::new(text, false)),
+            _ => {}
+        }
     }
 
     /// Returns the first word of the texts whose stemmed term is `term`. If there is none, returns
@@ -52,6 +65,9 @@ impl Words {
 
     /// Returns the spans of the question's words in a text.
     pub(crate) fn spans(&self, text: &str) -> Vec<Range<usize>> {
+        if let Some(pattern) = &self.text {
+            return pattern.first_spans(text, MOST_SPANS);
+        }
         let mut spans = Vec::new();
         for (start, word) in text.unicode_word_indices() {
             let mut is_asked = false;

@@ -281,9 +281,7 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
     let ranking = site.engine.rank(&question, stop)?;
     let mut words = Words::of(ask.text());
     for note in &ranking.notes {
-        if let Note::Slip { meant, .. } = note {
-            words.add(meant);
-        }
+        words.heed(note);
     }
     let marker = Marker::Words(words);
     let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());

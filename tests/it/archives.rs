@@ -747,7 +747,7 @@ fn indexed_from_the_terminal() {
         "b.jsonl",
         line(3, "assistant", "blue whales").replace("\"session\"", "\"session-b\""),
     );
-    assert!(run(&["search", "whales", "--mode", "text"]).1.contains("blue whales"));
+    assert!(run(&["search", "whales", "--mode", "words"]).1.contains("blue whales"));
     assert!(run(&["show", "session-b"]).1.contains("new"));
     fs::remove_file(home.path("b.jsonl")).unwrap();
     let (_, again) = run(&["reindex", "--verbose"]);

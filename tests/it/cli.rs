@@ -3,6 +3,7 @@
 use std::{ffi::OsString, fs, path::Path, process::Command, process::Stdio};
 
 use rusqlite::{Connection, params};
+use unicode_width::UnicodeWidthStr;
 use verbatim_search::{
     cli::{self, Environment},
     engine::Config,
@@ -139,8 +140,8 @@ fn searching() {
         (&["-e", "borrow(", "--role", "user"][..], "borrow(\n"),
         (&["-e", "a", "b"], "cannot be used with"),
         (&["-e", "a", "--fold"], "cannot be used with"),
-        (&["a", "--mode", "text", "-w"], "--word is for exact search"),
-        (&["a", "--mode", "text", "-c"], "--count is for exact search"),
+        (&["a", "--mode", "words", "-w"], "--word is for exact search"),
+        (&["a", "--mode", "words", "-c"], "--count is for exact search"),
     ] {
         let error = count(wrong).0.expect_err("it is refused");
         assert!(error.contains(says), "{wrong:?}: {error}");
@@ -257,9 +258,9 @@ fn every_source_is_searched_and_filters_choose() {
         assert_eq!(count(&["--folder", "/code/parser"]), claude);
         assert_eq!(count(&["-n", "2"]), 2);
         assert_eq!(search(&["--project", "nowhere"]), (Ok(1), Vec::new()));
-        let ranked = search(&["--mode", "text", "--project", "shop"]).1;
+        let ranked = search(&["--mode", "words", "--project", "shop"]).1;
         assert!(ranked.iter().all(|hit| hit["source"] == "archive"), "{ranked:?}");
-        let text = ["search", "rounding", "--mode", "text", "--color", "always", "-n", "1"];
+        let text = ["search", "rounding", "--mode", "words", "--color", "always", "-n", "1"];
         let text = run_on_all(home.path(), &text, &environment).1;
         assert!(text.contains("codex · shop@fix/rounding"), "{text}");
         assert!(text.contains("\u{1b}[31mrounded\u{1b}[0m"), "{text}");
@@ -325,6 +326,55 @@ fn a_terminal_is_told_the_totals_and_pages() {
 }
 
 #[test]
+fn lines_fit_every_terminal() {
+    let home = home_with_an_export();
+    for columns in [16, 20, 30, 40, 59, 60, 80, 100] {
+        let terminal = Environment {
+            terminal: true,
+            columns: Some(columns),
+            pager: Some("".into()),
+            ..Environment::default()
+        };
+        let lines = |arguments: &[&str]| -> Vec<String> {
+            let (code, out) = run_on_all(home.path(), arguments, &terminal);
+            assert_eq!(code, Ok(0), "{arguments:?}: {out}");
+            out.lines().map(str::to_owned).collect()
+        };
+        for arguments in [
+            &["list"][..],
+            &["search", "the"],
+            &["search", "borrow", "-C", "1"],
+            &["search", "before", "--flat"],
+            &["search", "the borrow", "--mode", "words"],
+            &["stats"],
+            &["status"],
+            &["doctor"],
+        ] {
+            for line in lines(arguments) {
+                let is_one_word = !line.trim().trim_start_matches("-> ").contains(' ');
+                let is_cut_at =
+                    if arguments.contains(&"--flat") { columns.max(20) } else { columns };
+                let fits = line.width() <= is_cut_at || is_one_word || line.contains('`');
+                assert!(fits, "{arguments:?} at {columns}: {line:?}");
+            }
+        }
+        // A title, a project, a time and the whole id of each conversation are there.
+        let found = lines(&["search", "parser"]).join("\n");
+        assert!(found.contains("5f0c9a52") && found.contains("claude-code"), "{found}");
+        let place = if columns < 30 { "" } else { "claude-code" };
+        let list = lines(&["list", "-n", "0"]).join("\n");
+        assert!(list.contains("6650a1b2") && list.contains(place), "{list}");
+        // A mode of the MCP tool `search` means the same here.
+        assert_eq!(lines(&["search", "borrow"]), lines(&["search", "borrow", "--mode", "text"]));
+        // A match at the end of a message is shown.
+        for form in [&["--no-pager"][..], &["--flat"]] {
+            let found = lines(&[&["search", "is gone."], form].concat()).join("\n");
+            assert!(columns < 30 || found.contains("is gone."), "{found}");
+        }
+    }
+}
+
+#[test]
 fn the_program_itself() {
     let home = folder();
     std::fs::create_dir(home.path().join("db")).unwrap();
@@ -375,7 +425,7 @@ fn ranked_search_synchronises_the_transcripts_once() {
     let config = Config { archives, ..place.engine().config().clone() };
     let store = config.archive_database();
     std::fs::create_dir_all(&store).unwrap();
-    let mut command = place.command(&["search", "borrow", "--mode", "text"]);
+    let mut command = place.command(&["search", "borrow", "--mode", "words"]);
     let output = command.arg("--archive").arg(&transcripts).output().unwrap();
     let log = String::from_utf8(output.stderr).unwrap();
     let reports = log.lines().filter(|line| line.contains(store.to_str().unwrap()));

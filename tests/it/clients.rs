@@ -140,6 +140,9 @@ fn every_client_is_connected_and_disconnected() {
         let says = user.says(&["connect", id, "--yes"], 0);
         assert!(says.contains("connected already"), "{id}: {says}");
         assert_eq!(backups(&path), 0, "a new file has no backup");
+        let says = user.says(&["connect"], 0);
+        let missing = says.split("Not found on this machine: ").nth(1).unwrap_or_default();
+        assert!(missing.split([',', ' ', '\n']).all(|name| name != id), "{id}: {says}");
         let findings = user.doctor();
         assert!(findings.iter().all(|(verdict, _)| verdict == "well"), "{id}: {findings:?}");
         let says = user.says(&["disconnect", id, "--yes"], 0);

@@ -175,7 +175,7 @@ fn what_finds_nothing_says_so_in_words_that_fit() {
     assert!(errors.contains("no message is without \"Conv\""), "{errors}");
     let (_, errors) = says(&["--and", "Conv", "--not", "59"]);
     assert!(errors.contains("no message has \"Conv\" without \"59\""), "{errors}");
-    let (code, errors) = says(&["conv 59", "--mode", "text"]);
+    let (code, errors) = says(&["conv 59", "--mode", "words"]);
     assert_eq!(code, 0, "a ranked search takes no such setting: {errors}");
 }
 

@@ -18,6 +18,18 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
+fn the_front_matter_names_the_service_and_the_page() {
+    let scene = crate::scene::Scene::imported();
+    let output = scene.command(&["export", "notes", "--source", "chatgpt"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let notes = scene.path("work/notes");
+    let text = fs::read_to_string(notes.join(&names(&notes)[0])).unwrap();
+    let url = format!("https://chatgpt.com/c/{}", crate::scene::CHAT);
+    let lines = format!("\nsource: export\nservice: \"chatgpt\"\nurl: \"{url}\"\n");
+    assert!(text.contains(&lines), "{text}");
+}
+
+#[test]
 fn conversations_become_files_that_are_kept_up_to_date() {
     let folder = folder();
     let home = folder.path();

@@ -98,7 +98,7 @@ fn models_choose_conversations() {
         by_model["models"],
         serde_json::json!({"claude-opus-4-1": 1, "claude-haiku-4-5": 1})
     );
-    let ranked = ask(&scene, &["search", "the cookie", "--mode", "text"], &["--model", "opus"]);
+    let ranked = ask(&scene, &["search", "the cookie", "--mode", "words"], &["--model", "opus"]);
     assert!(!ranked.lines.is_empty(), "{}", ranked.errors);
     assert!(ranked.lines.iter().all(|line| line["source"] == "archive"), "{:?}", ranked.lines);
     let exported = ask(&scene, &["export", "notes"], &["--model", "gpt-4"]);

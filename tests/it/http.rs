@@ -502,7 +502,7 @@ fn the_answers_are_those_of_stdio_and_of_sqlite() {
         (&cut[..all.len() - 1], &cut[all.len() - 1]["more"]),
         (&all[..all.len() - 1], &json!(true))
     );
-    let best = lines(&search("q=number&mode=text&limit=3"));
+    let best = lines(&search("q=number&mode=words&limit=3"));
     assert_eq!((best.len(), &best[3]["more"]), (4, &json!(true)), "{best:?}");
     for (query, why) in [
         ("", "q, the text to find, is missing"),
@@ -865,7 +865,7 @@ fn the_page_is_served_with_the_settings() {
     };
     assert!(search("q=dark").contains("dark red"));
     assert!(!search("q=%25DARK%25&like=1").contains("dark red"));
-    assert!(search("q=dark&mode=text").contains("dark red"), "it takes no such setting");
+    assert!(search("q=dark&mode=words").contains("dark red"), "it takes no such setting");
     let none = search("q=dark&role=nobody");
     assert!(none.contains("nobody") && none.contains("notes"), "{none}");
     assert!(!server.place.index.exists(), "nothing is watched");

@@ -182,7 +182,7 @@ fn searches(compare: Compare<'_>) {
     compare("search", &["search", "borrow", "checker"], 0);
     compare("search", &["search", "parser", "--source", "archive"], 0);
     compare("search --mode both", &["search", "lifetimes", "--mode", "both"], 0);
-    compare("search --mode both", &["search", "parser", "--mode", "text"], 0);
+    compare("search --mode both", &["search", "parser", "--mode", "words"], 0);
     compare("list", &["list", "-n", "0"], 0);
     compare("show", &["show", CHAT], 0);
     compare("show", &["show", "Baking"], 0);

@@ -15,6 +15,41 @@ fn told(command: &mut Command) -> (Option<i32>, String, String) {
 }
 
 #[test]
+fn the_short_help_has_examples_and_few_options() {
+    let scene = Scene::new();
+    let run = |arguments: &[&str]| told(&mut scene.command(arguments)).1;
+    let commands = run(&["--help"]);
+    let commands = commands.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names: Vec<&str> = names.map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names.into_iter().filter(|name| *name != "help") {
+        let [short, long] = ["-h", "--help"].map(|flag| run(&[name, flag]));
+        let examples = |help: &str| -> Vec<String> {
+            let lines = help.split("\nUsage: ").next().unwrap().lines();
+            lines.filter(|line| line.starts_with("    ")).map(str::to_owned).collect()
+        };
+        assert_eq!(examples(&short), examples(&long), "{name}");
+        let options = short.split("\nOptions:\n").nth(1).unwrap().lines();
+        let options = options.take_while(|line| !line.is_empty());
+        let is_option =
+            |line: &&str| line.trim_start().starts_with('-') && !line.contains("--help");
+        assert!(options.filter(is_option).count() <= 5, "{short}");
+    }
+    assert!(run(&["search", "-h"]).contains("    verbatim search borrow checker --since 30d\n"));
+}
+
+#[test]
+fn a_database_is_refused_where_none_is_read() {
+    let scene = Scene::imported();
+    for command in [&["token"][..], &["threads", "list"], &["version"], &["demo"], &["man", "m"]] {
+        let (code, out, errors) = told(&mut scene.command(&[command, &["--db", "x.db"]].concat()));
+        assert!(code == Some(2) && out.is_empty(), "{command:?}: {out}");
+        assert!(errors.contains("no database, so leave out --db"), "{command:?}: {errors}");
+    }
+}
+
+#[test]
 fn mistakes_are_answered_with_what_helps() {
     let scene = Scene::imported();
     let run = |arguments: &[&str]| told(&mut scene.command(arguments));

@@ -421,7 +421,7 @@ mod program {
         let (_, status, _) = run(with_db(&home, &["status", "--json"], &home.db()));
         assert!(status.contains("\"words\"") && status.contains("\"vectors\""), "{status}");
         let missing = home.folder.path().join("nope.db");
-        for arguments in [&["list"][..], &["stats"], &["search", "zeppelin", "--mode", "text"]] {
+        for arguments in [&["list"][..], &["stats"], &["search", "zeppelin", "--mode", "words"]] {
             let (code, out, errors) = run(with_db(&home, arguments, &missing));
             assert_eq!(code, Some(0), "{arguments:?}: {errors}");
             assert!(!out.is_empty() && errors.contains("Database not found: "), "{errors}");

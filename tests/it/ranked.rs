@@ -294,6 +294,26 @@ fn slips_of_the_keyboard_are_mended() {
 }
 
 #[test]
+fn a_part_of_a_word_is_found_where_no_message_has_the_word() {
+    let library = Library::of_things();
+    for mode in [Mode::Text, Mode::Both] {
+        let ranking = |text: &str| {
+            let concepts = vec![text.to_owned()];
+            library.ask(&Question { concepts, mode, limit: 3, ..Question::default() })
+        };
+        for part in ["ecke", "THERBA", "rbac"] {
+            let found = ranking(part);
+            let texts = found.items.iter().map(|one| one.hit.content.to_lowercase());
+            assert!(texts.len() > 0 && texts.clone().all(|it| it.contains(&part.to_lowercase())));
+            let said = format!("no message has “{part}” as a word; found it within other words");
+            assert_eq!(found.notes(), [said]);
+        }
+        assert_eq!(ranking("borrow ecke").notes(), [""; 0], "a message has one of the words");
+        assert_eq!(ranking("zzyzx qqqq").notes(), [""; 0]);
+    }
+}
+
+#[test]
 fn a_phrase_quoted_from_memory_is_words() {
     let library = Library::of_things();
     for mode in [Mode::Text, Mode::Both] {
@@ -481,7 +501,7 @@ fn a_list_that_is_cut_says_so() {
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     drop(crate::corpus::database(&place.db, &texts));
     let says = |limit: &str| {
-        let words = ["search", "red", "--mode", "text", "--flat", "--no-archive", "-n", limit];
+        let words = ["search", "red", "--mode", "words", "--flat", "--no-archive", "-n", limit];
         let output = place.command(&words).output().unwrap();
         let shown = String::from_utf8(output.stdout).unwrap().lines().count();
         (shown, String::from_utf8(output.stderr).unwrap())
@@ -528,7 +548,7 @@ fn eval_measures() {
     let (code, out) = run(&["--json"]);
     assert_eq!(code, Ok(0), "{out}");
     let figures: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-    for mode in ["text", "both"] {
+    for mode in ["words", "both"] {
         for figure in ["recall_at_5", "recall_at_10", "mrr_at_10", "ndcg_at_10"] {
             assert_eq!(figures["modes"][mode][figure], 1.0, "{out}");
         }

@@ -70,7 +70,7 @@ impl User {
     #[track_caller]
     fn found(&self, text: &str) -> usize {
         let exact = self.run(&["search", text, "--json", "-n", "0"]).1.lines().count();
-        let ranked = self.run(&["search", text, "--json", "--mode", "text"]).1;
+        let ranked = self.run(&["search", text, "--json", "--mode", "words"]).1;
         assert_eq!(exact > 0, ranked.to_lowercase().contains(text), "{text}: {ranked}");
         exact
     }

@@ -71,9 +71,9 @@ pub(super) struct AiClient {
 }
 
 impl AiClient {
-    /// Returns whether the client seems to be installed.
+    /// Returns whether the client seems to be installed, or is configured at least.
     pub(super) fn is_installed(&self) -> bool {
-        self.marker.exists()
+        self.marker.exists() || self.path.exists()
     }
 
     /// Returns the entry that starts this program as a server: keys and values, in the usual order.

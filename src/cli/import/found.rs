@@ -12,6 +12,7 @@ use ignore::overrides::OverrideBuilder;
 use crate::{
     cli::{
         environment::Environment,
+        fold::folded,
         output::{FOUND, NOTHING, complain, confirmed, harmless},
         places,
         progress::bytes,
@@ -81,11 +82,9 @@ pub(super) fn choose(
     };
     let width = found.iter().map(|(export, _)| name(export).chars().count()).max().unwrap_or(0);
     for (number, (export, is_imported)) in (1..).zip(&found) {
-        let mut line = format!("  {number}  {:width$}  {}", name(export), described(export));
-        if *is_imported {
-            line.push_str(" (imported already)");
-        }
-        writeln!(out, "{line}")?;
+        let note = if *is_imported { " (imported already)" } else { "" };
+        let line = format!("  {number}  {:width$}  {}{note}", name(export), described(export));
+        writeln!(out, "{}", folded(&line, environment.columns, 5))?;
     }
     out.flush()?;
     let fresh: Vec<PathBuf> = found

@@ -71,6 +71,8 @@ pub(super) struct Results {
 pub(super) struct FoundConversation {
     pub(super) source: SourceKind,
     pub(super) id: String,
+    /// The service, the agent, or else the source.
+    pub(super) service: String,
     pub(super) title: MarkedText,
     pub(super) day: String,
     pub(super) messages: Vec<FoundMessage>,
@@ -139,9 +141,30 @@ pub(super) fn search(engine: &Engine, text: &str, stop: &Stop) -> Option<Results
         _ => find(engine, text, stop, &mut results),
     });
     let problem = found.unwrap_or_else(|panic| Some(format!("the search failed: {panic}")));
+    name_services(engine, stop, &mut results.conversations);
     let problem = problem.or_else(|| unreadable(engine, stop));
     results.problem = problem.map(|problem| clean(&problem, false));
     (!stop.requested()).then_some(results)
+}
+
+/// Replaces the names of sources by the names of services, where these are known.
+fn name_services(engine: &Engine, stop: &Stop, found: &mut [FoundConversation]) {
+    for kind in SourceKind::ALL {
+        let of_kind = || found.iter().filter(|it| it.source == kind);
+        let ids: Vec<&str> = of_kind().map(|it| it.id.as_str()).collect();
+        if ids.is_empty() {
+            continue;
+        }
+        // Without an answer, the names of the sources stay.
+        let known = engine.all_sources().provenance(kind, &ids, stop).unwrap_or_default();
+        for conversation in found.iter_mut().filter(|it| it.source == kind) {
+            if let Some(provenance) = known.get(&conversation.id)
+                && !provenance.service.is_empty()
+            {
+                conversation.service = harmless(&provenance.service);
+            }
+        }
+    }
 }
 
 /// Returns a message about the first source that cannot be read.
@@ -193,8 +216,10 @@ fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Opti
         let id = message.hit.conversation_id.to_string();
         let place = *places.entry((source, id.clone())).or_insert_with(|| {
             let day = day(message.hit.time);
-            let messages = Vec::new();
-            results.conversations.push(FoundConversation { source, id, title, day, messages });
+            let service = source.name().to_owned();
+            let conversation =
+                FoundConversation { source, id, service, title, day, messages: Vec::new() };
+            results.conversations.push(conversation);
             results.conversations.len() - 1
         });
         results.conversations[place].messages.push(message);
@@ -221,6 +246,7 @@ fn list(engine: &Engine, stop: &Stop, results: &mut Results) -> Option<String> {
             let conversation = FoundConversation {
                 source: source.kind,
                 id: id.to_owned(),
+                service: source.kind.name().to_owned(),
                 title: title(heading, None),
                 day: day(last),
                 messages: Vec::new(),

@@ -274,6 +274,7 @@ mod tests {
         let conversation = |number: usize| FoundConversation {
             source: SourceKind::Export,
             id: number.to_string(),
+            service: "export".to_owned(),
             title: MarkedText::default(),
             day: String::new(),
             messages: Vec::new(),

@@ -184,7 +184,7 @@ impl PickerView {
             false => String::new(),
         };
         let source = match width >= ROOMY {
-            true => format!("  {}", conversation.source.name()),
+            true => format!("  {}", conversation.service),
             false => String::new(),
         };
         let room = width.saturating_sub(source.width());

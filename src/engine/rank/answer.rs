@@ -16,7 +16,7 @@ use super::{
 use crate::{
     engine::{
         error::Error,
-        source::{Source, line_number, scoring::Concept},
+        source::{Note, Source, line_number, scoring::Concept},
     },
     model::{MOST_KEPT, Stop},
     text::{snippet, up_to, words::Tokenizer},
@@ -75,6 +75,9 @@ impl Ranker<'_> {
             if is_single && is_without_words(&concept) {
                 return Ok(FoundBy::Substring(all()));
             }
+            if is_single && scanned.is_empty() && self.is_within_words(text, &concept, &all())? {
+                return Ok(FoundBy::Substring(all()));
+            }
             if self.question.fields != Fields::Summaries {
                 by_concept.push(self.score_messages(&sources, &mut concept)?);
             }
@@ -86,6 +89,28 @@ impl Ranker<'_> {
             _ => in_common_conversations(&sources, by_concept, self.common.is_some()),
         };
         Ok(FoundBy::Scores(ScoredMessages { sources, concepts, scored }, scanned))
+    }
+
+    /// Returns whether no message has a word of a question, but some have its text within other words.
+    /// Adds a note if so.
+    fn is_within_words(
+        &mut self,
+        text: &str,
+        concept: &Concept,
+        sources: &[Source],
+    ) -> Result<bool, Error> {
+        let is_plain = concept.query.text == text;
+        let asks_for_words =
+            self.question.mode != Mode::Vector && self.question.fields != Fields::Summaries;
+        let may_be_incomplete = self.notes.iter().any(Note::is_gap);
+        if !concept.terms.is_empty() || !is_plain || !asks_for_words || may_be_incomplete {
+            return Ok(false);
+        }
+        let is_found = !self.containing(sources, 1)?.0.is_empty();
+        if is_found {
+            self.note(Note::WithinWords { text: text.to_owned() });
+        }
+        Ok(is_found)
     }
 
     /// Returns the conversations that answer best.

@@ -140,7 +140,7 @@ impl Ranker<'_> {
 
     /// Returns messages that contain the concepts, newest first, and whether these are all. Returns at
     /// least `count` if there are so many.
-    fn containing(
+    pub(super) fn containing(
         &mut self,
         sources: &[Source],
         count: usize,

@@ -80,6 +80,11 @@ pub(crate) enum Note {
         /// The phrases, in quotation marks.
         phrases: String,
     },
+    /// No message has a word of the question, but some have its text within other words. These were found.
+    WithinWords {
+        /// The text of the question.
+        text: String,
+    },
     /// The question could not be encoded as a vector, so messages were ranked by words only.
     ProviderAway {
         reason: String,
@@ -104,6 +109,7 @@ impl Note {
                 | Note::Ambiguous { .. }
                 | Note::Slip { .. }
                 | Note::NoPhrase { .. }
+                | Note::WithinWords { .. }
         )
     }
 }
@@ -189,6 +195,10 @@ impl fmt::Display for Note {
             Note::NoPhrase { phrases } => {
                 let phrases = echo(phrases);
                 write!(f, "no message has {phrases}; searched for its words instead")
+            }
+            Note::WithinWords { text } => {
+                let text = echo(text);
+                write!(f, "no message has “{text}” as a word; found it within other words")
             }
             Note::ProviderAway { reason } => {
                 write!(f, "ranked by words alone, not by meaning: {reason}")

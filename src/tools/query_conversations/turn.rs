@@ -68,18 +68,21 @@ impl TurnText {
     }
 }
 
-/// A turn in a compact text: the first letter of its role, and its content.
+/// A turn in a compact text: the first letter of its role, its content and, of a turn that matched, its
+/// line for the tool `read`.
 #[derive(Serialize)]
 pub(super) struct CompactTurn {
     r: String,
     c: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    l: Option<u32>,
 }
 
 impl CompactTurn {
     /// Returns a turn with its content cut to `most` characters.
     pub(super) fn of(turn: &TurnText, most: usize) -> CompactTurn {
         let content = snippet::cut(&turn.content, most).unwrap_or(&turn.content);
-        CompactTurn { r: turn.role.chars().take(1).collect(), c: content.to_owned() }
+        CompactTurn { r: turn.role.chars().take(1).collect(), c: content.to_owned(), l: turn.line }
     }
 }
 

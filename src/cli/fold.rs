@@ -1,0 +1,93 @@
+//! Folds long lines between words, so that a terminal does not break them within words.
+
+use std::io::{self, Write};
+
+use unicode_width::UnicodeWidthStr;
+
+/// Returns a line that is folded to columns: further lines begin with `indent` spaces. Commands in
+/// backquotes are not folded, so that they can be pasted; neither are words such as paths.
+pub(super) fn folded(line: &str, columns: Option<usize>, indent: usize) -> String {
+    let Some(columns) = columns else { return line.to_owned() };
+    let indent = indent.min(columns / 3);
+    let text = line.trim_start_matches(' ');
+    let mut taken = line.len() - text.len();
+    let mut folded = " ".repeat(taken);
+    let mut is_in_command = false;
+    let words = text.split(|c| {
+        is_in_command ^= c == '`';
+        c == ' ' && !is_in_command
+    });
+    for (number, word) in words.enumerate() {
+        if number > 0 && taken + 1 + word.width() > columns {
+            folded.push_str(&format!("\n{:indent$}", ""));
+            taken = indent;
+        } else if number > 0 {
+            folded.push(' ');
+            taken += 1;
+        }
+        folded.push_str(word);
+        taken += word.width();
+    }
+    folded
+}
+
+/// A writer that folds lines. Further lines are indented more than the line, at least by `indent`.
+pub(super) struct Folded<'a> {
+    out: &'a mut dyn Write,
+    columns: Option<usize>,
+    indent: usize,
+    line: Vec<u8>,
+}
+
+impl<'a> Folded<'a> {
+    /// Returns a writer that folds to columns; `None` folds nothing.
+    pub(super) fn new(out: &'a mut dyn Write, columns: Option<usize>, indent: usize) -> Folded<'a> {
+        Folded { out, columns, indent, line: Vec::new() }
+    }
+}
+
+impl Write for Folded<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.columns.is_none() {
+            return self.out.write(bytes);
+        }
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                let line = String::from_utf8_lossy(&self.line).into_owned();
+                let own = line.len() - line.trim_start_matches(' ').len();
+                let line = folded(line.trim_end(), self.columns, self.indent.max(own + 2));
+                writeln!(self.out, "{line}")?;
+                self.line.clear();
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(&std::mem::take(&mut self.line))?;
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_folded_between_words_and_not_in_commands() {
+        let fold = |text: &str, columns| folded(text, Some(columns), 4);
+        assert_eq!(fold("  one two three", 10), "  one two\n   three");
+        assert_eq!(fold("in /a/very/long/path it is", 12), "in\n    /a/very/long/path\n    it is");
+        assert_eq!(fold("type `verbatim import` now", 20), "type\n    `verbatim import`\n    now");
+        assert_eq!(fold("日本 日本", 6), "日本\n  日本");
+        assert_eq!(folded("one two", None, 4), "one two");
+        let mut out = Vec::new();
+        let mut writer = Folded::new(&mut out, Some(10), 0);
+        for bytes in b"  one two three\nfour five six".chunks(3) {
+            writer.write_all(bytes).unwrap();
+        }
+        writer.flush().unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "  one two\n   three\nfour five six");
+    }
+}
