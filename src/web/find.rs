@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     engine::{
-        ConversationIds, ConversationKey, Flags, Match, Mode, Note, Question, Render, Scope,
-        SearchPlan, SourceKind,
+        ConversationIds, ConversationKey, FallbackReason, Flags, Match, Mode, Note, Question,
+        Render, Scope, SearchPlan, SourceKind,
     },
     model::{Hit, Instant, Stop},
     text::{literal::LiteralPattern, snippet},
@@ -257,8 +257,12 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         &mut show,
     )?;
     let took = begun.elapsed();
-    let is_slow =
-        |plan: &SearchPlan| matches!(plan, SearchPlan::ByLike { took, .. } if *took >= SLOW);
+    let is_slow = |plan: &SearchPlan| match plan {
+        SearchPlan::ByLike { why: FallbackReason::NoIndex | FallbackReason::Stale, took } => {
+            *took >= SLOW
+        }
+        _ => false,
+    };
     let is_without_index = searched.plans.iter().any(|(_, plan, _)| is_slow(plan));
     let (messages, conversations) = (grouping.messages, grouping.seen.len());
     let shown: Vec<SeenConversation> =

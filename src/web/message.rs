@@ -122,8 +122,9 @@ impl MessageSettings<'_> {
         let (mut marks, mut most_marks) = (0, 0);
         let mut is_first = message.is_current;
         let mut shown_parts = Vec::new();
+        let view = self.view;
         let parts = parts(message.role, text, self.joins_thinking);
-        for part in parts.into_iter().filter(|part| part.is_in(self.view)) {
+        for part in parts.into_iter().filter(|part| part.is_in(view)) {
             let (html, count) = self.part(&part, message, !spans.is_empty(), is_first);
             marks += count;
             most_marks = most_marks.max(count);
@@ -310,8 +311,7 @@ impl Part<'_> {
 
 /// Returns whether a view shows anything of a message.
 pub(super) fn is_in_view(view: View, role: &str, content: &str, joins_thinking: bool) -> bool {
-    let is_in = |part: Part<'_>| part.is_in(view);
-    view == View::All || parts(role, snippet::trim(content), joins_thinking).into_iter().any(is_in)
+    parts(role, snippet::trim(content), joins_thinking).iter().any(|part| part.is_in(view))
 }
 
 fn first_line(text: &str) -> String {

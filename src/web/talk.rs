@@ -336,8 +336,10 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
     let (session, card) = find(site, &view.id, stop)?;
     let mut turn = view.number.map(|number| turn_of(&session, number)).transpose()?;
     let is_kept = |at: usize| {
-        let (role, message) = (session.role(at), session.message(at));
-        is_in_view(view.ask.view, role, &message.content, joins_thinking(&card))
+        let of = |content: &str| {
+            is_in_view(view.ask.view, session.role(at), content, joins_thinking(&card))
+        };
+        view.ask.view == View::All || of(&session.message(at).content)
     };
     let mut hits = Vec::new();
     if !matches!(marker, Marker::Nothing) {
