@@ -40,13 +40,23 @@ if (given) {
 }
 ";
 
+/// The colours are those of the page.
 const STYLE_TEXT: &str = "\
-:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
-body { max-width: 32rem; margin: 15vh auto 0; padding: 0 1.25rem; }
-h1 { font-size: 1.5rem; }
-label { display: block; margin-bottom: .25rem; }
-input { font: inherit; width: 100%; box-sizing: border-box; padding: .5rem .75rem; }
-button { font: inherit; margin-top: .75rem; padding: .5rem 1.25rem; }
+:root { color-scheme: light dark; --paper: light-dark(#fff, #131519); --ink: light-dark(#14171c, #e7e9ec);
+  --soft: light-dark(#474e58, #b6bcc5); --edge: light-dark(#7f8792, #737b87);
+  --link: light-dark(#1c4dbf, #9dbaff); --mark: light-dark(#ffe382, #574503); }
+body { max-width: 30rem; margin: 18vh auto 0; padding: 0 1.25rem; background: var(--paper); color: var(--soft);
+  font: .9375rem/1.5 -apple-system, 'Segoe UI', system-ui, Roboto, sans-serif; }
+h1 { display: inline-block; margin: 0; color: var(--ink); font-size: 1.5rem; letter-spacing: -.03em;
+  background: linear-gradient(transparent 55%, var(--mark) 55% 92%, transparent 92%); }
+a { color: var(--link); }
+code { color: var(--ink); font-family: ui-monospace, monospace; }
+label { display: block; margin: 1.5rem 0 .25rem; color: var(--ink); font-size: .8125rem; font-weight: 600; }
+input { width: 100%; box-sizing: border-box; padding: .5rem .75rem; border: 1px solid var(--edge); border-radius: 4px;
+  background: var(--paper); color: var(--ink); font: inherit; }
+input:focus { border-color: var(--link); outline: 1px solid var(--link); }
+button { margin-top: .75rem; padding: .4375rem 1.25rem; border: 1px solid var(--link); border-radius: 4px;
+  background: var(--link); color: var(--paper); font: inherit; cursor: pointer; }
 ";
 
 /// The code that logs in the browser that the program starts. The code is valid once and for a
@@ -153,7 +163,7 @@ fn answer(status: StatusCode, title: &str, script: &Markup, main: &Markup) -> Re
                 link rel="stylesheet" href=(LOGIN_STYLE);
                 (script)
             }
-            body { main { h1 { "Verbatim" } (main) } }
+            body { main { h1 { "verbatim" } (main) } }
         }
     };
     let kind = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];

@@ -49,18 +49,27 @@ impl Clock {
 
     /// Returns a time in words, such as `today 09:18` or `18 Nov 2023`.
     pub(crate) fn words(self, instant: Option<Instant>) -> String {
+        self.in_words(instant, "")
+    }
+
+    /// Returns a time in words with its hour, such as `today 09:18` or `18 Nov 2023, 09:18`.
+    pub(crate) fn words_and_hour(self, instant: Option<Instant>) -> String {
+        self.in_words(instant, ", %H:%M")
+    }
+
+    fn in_words(self, instant: Option<Instant>, hour: &str) -> String {
         let Some(time) = instant.and_then(|instant| self.of_instant(instant)) else {
             return "(no time)".to_owned();
         };
         let now = self.at(self.now);
         let days = now.date_naive().signed_duration_since(time.date_naive()).num_days();
         let format = match days {
-            0 => "today %H:%M",
-            1 => "yesterday %H:%M",
-            _ if time.year() == now.year() => "%a %-d %b",
-            _ => "%-d %b %Y",
+            0 => "today %H:%M".to_owned(),
+            1 => "yesterday %H:%M".to_owned(),
+            _ if time.year() == now.year() => format!("%a %-d %b{hour}"),
+            _ => format!("%-d %b %Y{hour}"),
         };
-        time.format(format).to_string()
+        time.format(&format).to_string()
     }
 
     /// Returns a time to the minute, such as `2023-11-18 09:18`.

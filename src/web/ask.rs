@@ -8,9 +8,6 @@ use crate::engine;
 /// because a project has the name of a folder.
 pub(super) const NO_PROJECT: &str = "/";
 
-/// The value of `view` that shows prompts and answers only.
-pub(super) const FOCUSED: &str = "text";
-
 /// The characters that are percent-encoded in an address.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -33,6 +30,32 @@ impl Way {
     }
 }
 
+/// The parts of messages that a conversation shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum View {
+    #[default]
+    All,
+    /// Prompts and answers.
+    Text,
+    Thinking,
+    /// Tool calls and their results.
+    Tools,
+}
+
+impl View {
+    pub(super) const EACH: [View; 4] = [View::All, View::Text, View::Thinking, View::Tools];
+
+    /// Returns the value of `view` in an address; empty for the default.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            View::All => "",
+            View::Text => "text",
+            View::Thinking => "thinking",
+            View::Tools => "tools",
+        }
+    }
+}
+
 /// The request of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ask {
@@ -51,8 +74,7 @@ pub(super) struct Ask {
     pub(super) hidden: bool,
     /// The search text inside one conversation.
     pub(super) find: String,
-    /// Whether a conversation shows only prompts and answers.
-    pub(super) is_focused: bool,
+    pub(super) view: View,
     /// The page of the results, from 0.
     pub(super) page: usize,
 }
@@ -88,7 +110,10 @@ impl Ask {
                 "starred" => ask.starred = value == "1",
                 "hidden" => ask.hidden = value == "1",
                 "find" => ask.find = value,
-                "view" => ask.is_focused = value == FOCUSED,
+                "view" => {
+                    let view = View::EACH.into_iter().find(|view| view.name() == value);
+                    ask.view = view.unwrap_or_default();
+                }
                 "page" => ask.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
                 _ => {}
             }
@@ -140,7 +165,7 @@ impl Ask {
         add("starred", if self.starred { "1" } else { "" });
         add("hidden", if self.hidden { "1" } else { "" });
         add("find", &self.find);
-        add("view", if self.is_focused { FOCUSED } else { "" });
+        add("view", self.view.name());
         if self.page > 0 {
             add("page", &(self.page + 1).to_string());
         }
@@ -148,7 +173,7 @@ impl Ask {
     }
 
     pub(super) fn address(&self) -> String {
-        let search = Ask { find: String::new(), is_focused: false, ..self.clone() };
+        let search = Ask { find: String::new(), view: View::All, ..self.clone() };
         match search.query() {
             query if query.is_empty() => "/".to_owned(),
             query => format!("/?{query}"),
@@ -158,7 +183,7 @@ impl Ask {
     /// Returns the query string that keeps the text marked on a conversation's page.
     pub(super) fn marks(&self) -> String {
         match self.query() {
-            _ if self.sought().is_empty() && !self.is_focused => String::new(),
+            _ if self.sought().is_empty() && self.view == View::All => String::new(),
             query => format!("?{query}"),
         }
     }

@@ -110,11 +110,20 @@ pub(super) fn title_of(about: &About) -> String {
 
 /// Returns a time in words, with its ISO form in the HTML.
 pub(super) fn moment(clock: Clock, time: Option<Instant>) -> Markup {
+    timed(clock, time, &clock.words(time))
+}
+
+/// Returns a time in words with its hour.
+pub(super) fn hour(clock: Clock, time: Option<Instant>) -> Markup {
+    timed(clock, time, &clock.words_and_hour(time))
+}
+
+fn timed(clock: Clock, time: Option<Instant>, words: &str) -> Markup {
     let iso = time.and_then(|time| clock.iso(time));
     let minute = time.and_then(|time| clock.minute(time));
     html! {
         @if let (Some(iso), Some(minute)) = (iso, minute) {
-            time datetime=(iso) title=(minute) { (clock.words(time)) }
+            time datetime=(iso) title=(minute) { (words) }
         }
     }
 }

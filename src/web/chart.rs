@@ -130,39 +130,44 @@ fn years<'a>(months: &[Month<'a>]) -> Vec<(usize, &'a str)> {
     starts.into_iter().step_by(step).collect()
 }
 
-/// Draws the messages by month for the statistics, with lines at round numbers.
-pub(super) fn columns(months: &[(String, u64)]) -> Markup {
-    const TALL: f64 = 176.0;
-    const FOOT: f64 = 200.0;
+/// The pixels of the highest value of a chart with lines at round numbers, and of its base.
+const TALL: f64 = 176.0;
+const FOOT: f64 = 184.0;
 
-    let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+/// Draws lines at round numbers up to `most`, with the numbers at the left, and the years below.
+fn grid(most: f64, months: &[Month<'_>], all: f64) -> Markup {
+    let step = round_step(most as u64);
+    let lines = (0..=most as u64 / step).map(|line| line * step);
+    html! {
+        @for line in lines {
+            @let y = FOOT - line as f64 / most * TALL;
+            line.axis x1="0" x2="100%" y1=(format!("{y:.1}")) y2=(format!("{y:.1}")) {}
+            text x="-8" y=(format!("{:.1}", y + 4.0)) text-anchor="end" { (grouped(line as usize)) }
+        }
+        @for (at, year) in years(months) {
+            text x=(percent(at as f64, all)) y=(FOOT + 17.0) { (year) }
+        }
+    }
+}
+
+/// Draws the messages by month for the statistics.
+pub(super) fn columns(months: &[(String, u64)]) -> Markup {
+    let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1) as f64;
     let all = months.len().max(FEWEST) as f64;
-    let step = round_step(most);
-    let lines: Vec<u64> = (0..=most / step).map(|line| line * step).collect();
-    let height = |count: u64| count as f64 / most as f64 * TALL;
+    let height = |count: u64| (count as f64 / most * TALL).max(1.0);
     let named: Vec<Month<'_>> =
         months.iter().map(|(name, count)| Month { name, count: *count, is_in: true }).collect();
     let label = "Messages by month; the numbers are in the table below";
     html! {
-        svg.chart width="100%" height="220" role="img" aria-label=(label) {
-            @for line in &lines {
-                @let y = format!("{:.1}", FOOT - height(*line));
-                line.axis x1="0" x2="100%" y1=(y) y2=(y) {}
-            }
+        svg.chart height="204" role="img" aria-label=(label) {
+            (grid(most, &named, all))
             @for (at, (name, count)) in months.iter().enumerate() {
                 @if *count > 0 {
-                    rect.col x=(percent(at as f64 + 0.09, all)) y=(format!("{:.1}", FOOT - height(*count).max(1.0)))
-                        width=(percent(0.82, all)) height=(format!("{:.1}", height(*count).max(1.0))) {
+                    rect.col x=(percent(at as f64 + 0.09, all)) y=(format!("{:.1}", FOOT - height(*count)))
+                        width=(percent(0.82, all)) height=(format!("{:.1}", height(*count))) {
                         title { (month_name(name)) ": " (grouped(*count as usize)) }
                     }
                 }
-            }
-            // The numbers are over the columns, which may reach to the left edge.
-            @for line in lines.iter().filter(|line| **line > 0) {
-                text.over y=(format!("{:.1}", FOOT - height(*line) - 4.0)) { (grouped(*line as usize)) }
-            }
-            @for (at, year) in years(&named) {
-                text x=(percent(at as f64, all)) y="217" { (year) }
             }
         }
     }
@@ -170,27 +175,21 @@ pub(super) fn columns(months: &[(String, u64)]) -> Markup {
 
 /// Draws several numbers by month as lines, on one scale.
 pub(super) fn lines(months: &[&str], series: &[Vec<f64>]) -> Markup {
-    const TALL: f64 = 180.0;
-
     let most = series.iter().flatten().copied().fold(1.0, f64::max);
     let last = months.len().max(2) - 1;
     let point = |(at, value): (usize, &f64)| format!("{at},{:.1}", TALL - value / most * TALL);
     let named: Vec<Month<'_>> =
         months.iter().map(|name| Month { name, count: 0, is_in: true }).collect();
     html! {
-        svg.lines width="100%" height=(TALL) viewBox=(format!("0 0 {last} {TALL}")) preserveAspectRatio="none"
-            role="img" aria-label="Messages by month; the numbers are in the table below" {
-            @for (place, values) in series.iter().enumerate() {
-                polyline class=(format!("t{}", place + 1))
-                    points=(values.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")) {}
+        svg.chart height="204" role="img" aria-label="Messages by month; the numbers are in the table below" {
+            (grid(most, &named, last as f64))
+            svg.lines y=(FOOT - TALL) height=(TALL) viewBox=(format!("0 0 {last} {TALL}")) preserveAspectRatio="none" {
+                @for (place, values) in series.iter().enumerate() {
+                    polyline class=(format!("t{}", place + 1))
+                        points=(values.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")) {}
+                }
             }
         }
-        svg width="100%" height="20" aria-hidden="true" {
-            @for (at, year) in years(&named) {
-                text x=(percent(at as f64, last as f64)) y="14" { (year) }
-            }
-        }
-        p.note { "The highest point is " (grouped(most.round() as usize)) "." }
     }
 }
 

@@ -18,6 +18,9 @@ const AFTER: usize = 200;
 const SHORT_BEFORE: usize = 20;
 const SHORT_AFTER: usize = 60;
 
+/// The number of bytes of a word at the end of an excerpt that is left out rather than cut.
+const WORD: usize = 24;
+
 /// The maximum number of matches to find in a text that is shown only around its first matches.
 const FIRST_SPANS: usize = 200;
 
@@ -102,7 +105,14 @@ fn cut(text: &str, spans: &[Range<usize>], before: usize, after: usize) -> Vec<T
     };
     let blank = text.len() - text.trim_start().len();
     let from = back(text, first, before).max(blank.min(first));
-    let end = first + snippet::cut(&text[first..], after).map_or(text.len() - first, str::len);
+    let end = match snippet::cut(&text[first..], after) {
+        Some(part) => {
+            let word = part.rfind(char::is_whitespace).filter(|at| part.len() - at <= WORD);
+            let least = spans.first().map_or(0, |span| span.len());
+            first + word.filter(|at| *at >= least).unwrap_or(part.len())
+        }
+        None => text.len(),
+    };
     let mut pieces = pieces(text, from..end, spans);
     if from > blank {
         pieces.insert(0, TextPiece { text: "…".to_owned(), is_match: false });
@@ -190,5 +200,7 @@ mod tests {
         assert!(cut.starts_with("…日") && cut.contains("[needle]") && cut.ends_with("é…"), "{cut}");
         assert!(shown(&"x".repeat(1000), &"x".repeat(999)).ends_with("x]…"));
         assert_eq!(shown("  plain", "absent"), "plain");
+        let words = shown(&format!("needle {}", "abcdef ".repeat(60)), "needle");
+        assert!(words.ends_with(" abcdef…"), "{words}");
     }
 }

@@ -171,11 +171,10 @@ pub(super) fn filters(
             count: &|name| of(counted.map(|facets| &facets.roles), name),
         },
     ];
-    let is_open = ask.has_filters();
     let at_least = counted.is_some_and(|facets| !facets.is_complete);
     Ok(html! {
-        details.filters #facets open[is_open] {
-            summary { "Filters" @if is_open { ": " (chosen(ask)) } }
+        details.filters #facets {
+            summary { "Filters" @if ask.has_filters() { ": " (chosen(ask)) } }
             @for facet in &all {
                 // A filter with only one name is not shown, because it offers no choice.
                 @if facet.known.len() > 1 || !facet.chosen.is_empty() { (facet.show(at_least)) }
@@ -237,7 +236,7 @@ impl Facet<'_> {
         let hidden = rest.len() - folded.len();
         let choice = |(name, _, count): &(&str, u64, Option<u64>)| {
             html! {
-                label {
+                label.zero[*count == Some(0)] {
                     input type="checkbox" name=(self.name) value=(name) form="find"
                         checked[is_chosen(name)];
                     " " (self.label(name)) " "

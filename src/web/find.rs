@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     engine::{
-        ConversationIds, ConversationKey, Flags, Match, Mode, Note, Question, Render, Scope,
-        SourceKind,
+        ConversationIds, ConversationKey, FallbackReason, Flags, Match, Mode, Note, Question,
+        Render, Scope, SearchPlan, SourceKind,
     },
     lock::lock,
     model::{Hit, Instant, Stop},
@@ -44,6 +44,9 @@ const MOST_READ: usize = 60;
 /// The time limit of counting messages beyond a full page. The request for the filters counts all messages.
 const MOST_COUNTING: Duration = Duration::from_millis(1);
 
+/// How long a search without an index may take before the page says why it is slow.
+const SLOW: Duration = Duration::from_millis(200);
+
 /// The number of results of a search by meaning.
 const NEAREST: usize = 60;
 
@@ -56,6 +59,8 @@ pub(super) struct SearchResults {
     /// Whether there are more messages than were counted.
     pub(super) is_cut: bool,
     pub(super) took: Duration,
+    /// Whether the search was slow because a source has no current index.
+    pub(super) is_without_index: bool,
     pub(super) notes: Vec<Note>,
     pub(super) flags: Flags,
 }
@@ -253,6 +258,13 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         &mut show,
     )?;
     let took = begun.elapsed();
+    let is_slow = |plan: &SearchPlan| match plan {
+        SearchPlan::ByLike { why: FallbackReason::NoIndex | FallbackReason::Stale, took } => {
+            *took >= SLOW
+        }
+        _ => false,
+    };
+    let is_without_index = searched.plans.iter().any(|(_, plan, _)| is_slow(plan));
     let (messages, conversations) = (grouping.messages, grouping.seen.len());
     let shown: Vec<SeenConversation> =
         grouping.seen.into_iter().skip(first_shown).take(GROUPS).collect();
@@ -268,6 +280,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         conversations,
         is_cut,
         took,
+        is_without_index,
         notes: searched.notes,
         flags: Flags::default(),
     })
@@ -316,7 +329,17 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
     let conversations = groups.len();
     let took = Duration::ZERO;
     let (notes, flags) = (ranking.notes, Flags::default());
-    Ok(SearchResults { groups, messages, conversations, is_cut: false, took, notes, flags })
+    let (is_cut, is_without_index) = (false, false);
+    Ok(SearchResults {
+        groups,
+        messages,
+        conversations,
+        is_cut,
+        took,
+        is_without_index,
+        notes,
+        flags,
+    })
 }
 
 /// Lists the conversations, latest activity first.
@@ -343,6 +366,7 @@ fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRe
         conversations: page.total,
         is_cut: false,
         took: Duration::ZERO,
+        is_without_index: false,
         notes: page.notes,
         flags: Flags::default(),
     })

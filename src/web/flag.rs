@@ -12,24 +12,23 @@ use crate::engine::{Flag, Flags, count_of};
 pub(super) const STAR: &str = "star";
 pub(super) const HIDE: &str = "hide";
 
-pub(super) fn buttons(flags: &Flags, card: &Card, ask: &Ask) -> Markup {
-    let button = |flag, name, off: &str, on: &str| {
-        let is_set = flags.has(flag, card.kind, &card.id);
-        let query = match ask.marks().strip_prefix('?') {
-            Some(marks) => format!("&{marks}"),
-            None => String::new(),
-        };
-        let address = format!("{}/flag?{name}={}{query}", card.address(), u8::from(!is_set));
-        html! {
-            form method="post" action=(address) {
-                button.btn { @if is_set { (on) } @else { (off) } }
-            }
-        }
-    };
-    html! {
-        (button(Flag::Starred, STAR, "☆ Star", "★ Starred"))
-        " " (button(Flag::Hidden, HIDE, "Hide from results", "Show in results again"))
-    }
+/// Returns the button that stars a conversation, or removes its star.
+pub(super) fn star_button(flags: &Flags, card: &Card, ask: &Ask) -> Markup {
+    let is_set = flags.has(Flag::Starred, card.kind, &card.id);
+    button((STAR, is_set), if is_set { "★ Starred" } else { "☆ Star" }, card, ask)
+}
+
+/// Returns the button that hides a conversation from results, or shows it again.
+pub(super) fn hide_button(flags: &Flags, card: &Card, ask: &Ask) -> Markup {
+    let is_set = flags.has(Flag::Hidden, card.kind, &card.id);
+    let label = if is_set { "Show in results again" } else { "Hide from results" };
+    button((HIDE, is_set), label, card, ask)
+}
+
+fn button((name, is_set): (&str, bool), label: &str, card: &Card, ask: &Ask) -> Markup {
+    let query = ask.marks().replacen('?', "&", 1);
+    let address = format!("{}/flag?{name}={}{query}", card.address(), u8::from(!is_set));
+    html! { form method="post" action=(address) { button.btn { (label) } } }
 }
 
 pub(super) fn star(flags: &Flags, card: &Card) -> Markup {

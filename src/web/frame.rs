@@ -130,7 +130,10 @@ fn keys() -> Markup {
         (&["/", "Ctrl+K"][..], "Go to the search field"),
         (&["j", "↓"], "The next result"),
         (&["k", "↑"], "The result before"),
-        (&["j", "k"], "In a conversation: the next of your own messages, the one before"),
+        (
+            &["J", "K"],
+            "In a conversation: the next of your own messages, the one before; j and k too",
+        ),
         (&["Enter"], "Open the chosen result"),
         (&["n"], "The next match in the conversation"),
         (&["N"], "The match before"),
@@ -156,10 +159,9 @@ fn keys() -> Markup {
 }
 
 /// Returns the page that explains an error.
-pub(super) fn problem(heading: &str, what: &str) -> Markup {
-    let ask = Ask::default();
+pub(super) fn problem(heading: &str, what: &str, ask: &Ask) -> Markup {
     let (title, tab, stamp) = (heading, Tab::Elsewhere, "");
-    let frame = Frame { title, tab, ask: &ask, messages: None, zone: None, stamp };
+    let frame = Frame { title, tab, ask, messages: None, zone: None, stamp };
     frame.around(html! {
         div.page.plain {
             main #main {

@@ -6,7 +6,8 @@ use maud::{Markup, PreEscaped, html};
 
 use super::{
     ansi,
-    card::{counted, moment, role_name},
+    ask::View,
+    card::{counted, hour, role_name},
     code::Highlighter,
     diff::change,
     excerpt::{Marker, around, marked},
@@ -65,8 +66,8 @@ pub(super) struct MessageSettings<'a> {
     pub(super) highlighter: Highlighter,
     /// Whether thinking and answer may follow each other without a separator. Then thinking is shown too.
     pub(super) joins_thinking: bool,
-    /// Whether thinking and tools are left out.
-    pub(super) is_focused: bool,
+    /// The parts that are shown.
+    pub(super) view: View,
 }
 
 /// A part of a message.
@@ -99,7 +100,7 @@ impl MessageSettings<'_> {
                     }
                     " " h2 id=(format!("h{number}")) { (role_name(role)) }
                     @if let Some(versions) = &message.versions { " " (versions.show(number)) }
-                    " " (moment(self.clock, message.time))
+                    " " (hour(self.clock, message.time))
                 }
                 (self.body(message))
                 (message.files)
@@ -115,17 +116,9 @@ impl MessageSettings<'_> {
         let (mut marks, mut most_marks) = (0, 0);
         let mut is_first = message.is_current;
         let mut shown_parts = Vec::new();
-        let mut parts = parts(message.role, text);
-        if let Some(last) = parts.last_mut()
-            && let Part::Thinking(text) = *last
-            && self.joins_thinking
-        {
-            *last = Part::Answer(text);
-        }
-        if self.is_focused {
-            parts.retain(is_text);
-        }
-        for part in parts {
+        let view = self.view;
+        let parts = parts(message.role, text, self.joins_thinking);
+        for part in parts.into_iter().filter(|part| part.is_in(view)) {
             let (html, count) = self.part(&part, message, !spans.is_empty(), is_first);
             marks += count;
             most_marks = most_marks.max(count);
@@ -167,6 +160,8 @@ impl MessageSettings<'_> {
                 ansi::html(text)
             )
         };
+        // The text of a part that is shown as a change of a file.
+        let mut raw = None;
         let (summary, html) = match part {
             Part::Text(text) | Part::Answer(text) => {
                 let html = match is_markdown {
@@ -195,6 +190,7 @@ impl MessageSettings<'_> {
             }
             Part::Call(name, arguments) => match change(&ansi::plain(arguments)) {
                 Some(change) => {
+                    raw = Some(*arguments);
                     let summary =
                         html! { code { (name) } " " bdi { (change.file) } " " (change.size()) };
                     (summary, change.html())
@@ -206,6 +202,7 @@ impl MessageSettings<'_> {
             },
             Part::Output(text) => {
                 let html = change(&ansi::plain(text)).map(|change| change.html());
+                raw = html.is_some().then_some(*text);
                 (
                     html! { (first_line(text)) },
                     html.unwrap_or_else(|| plain(text, "Output of the tool")),
@@ -221,6 +218,12 @@ impl MessageSettings<'_> {
                     @if count > 0 { span.n { mark { (counted(count, "hit")) } } }
                 }
                 (PreEscaped(html))
+                @if let Some(raw) = raw {
+                    details.as-is {
+                        summary { "As it was written" }
+                        (PreEscaped(plain(raw, "The change as it was written")))
+                    }
+                }
             }
         };
         (fold, count)
@@ -288,14 +291,21 @@ fn part_of(text: &str, spans: &[Range<usize>]) -> Range<usize> {
     start + line.map_or(0, |at| at + 1)..end
 }
 
-fn is_text(part: &Part<'_>) -> bool {
-    matches!(part, Part::Text(_) | Part::Answer(_))
+impl Part<'_> {
+    /// Returns whether a view shows the part.
+    fn is_in(&self, view: View) -> bool {
+        match view {
+            View::All => true,
+            View::Text => matches!(self, Part::Text(_) | Part::Answer(_)),
+            View::Thinking => matches!(self, Part::Thinking(_) | Part::Answer(_)),
+            View::Tools => matches!(self, Part::Call(..) | Part::Output(_)),
+        }
+    }
 }
 
-/// Returns whether a message has text besides thinking and tools.
-pub(super) fn has_text(role: &str, content: &str, joins_thinking: bool) -> bool {
-    let parts = parts(role, snippet::trim(content));
-    parts.iter().any(is_text) || joins_thinking && matches!(parts.last(), Some(Part::Thinking(_)))
+/// Returns whether a view shows anything of a message.
+pub(super) fn is_in_view(view: View, role: &str, content: &str, joins_thinking: bool) -> bool {
+    parts(role, snippet::trim(content), joins_thinking).iter().any(|part| part.is_in(view))
 }
 
 fn first_line(text: &str) -> String {
@@ -310,7 +320,7 @@ fn first_line(text: &str) -> String {
 
 /// Returns the parts of a message. Imports write lines such as `[thinking]` and `[tool: …]` above
 /// the parts that are not plain text.
-fn parts<'a>(role: &str, content: &'a str) -> Vec<Part<'a>> {
+fn parts<'a>(role: &str, content: &'a str, joins_thinking: bool) -> Vec<Part<'a>> {
     const THINKING: &str = "[thinking]";
     const CALL: &str = "[tool: ";
 
@@ -337,6 +347,12 @@ fn parts<'a>(role: &str, content: &'a str) -> Vec<Part<'a>> {
             parts.push(Part::Text(text));
         }
         rest = &body[end..];
+    }
+    if let Some(last) = parts.last_mut()
+        && let Part::Thinking(text) = *last
+        && joins_thinking
+    {
+        *last = Part::Answer(text);
     }
     parts
 }
@@ -365,11 +381,17 @@ mod tests {
         let content = "[thinking]\nhm\n\nso\n[tool: Bash]\ncommand: ls\n[tool: Read]";
         let expected =
             [Part::Thinking("hm\n\nso"), Part::Call("Bash", "command: ls"), Part::Call("Read", "")];
+        let parts = |role, content| super::parts(role, content, false);
         assert_eq!(parts("assistant", content), expected);
         assert_eq!(parts("assistant", "a\n[tool: x] y\nb"), [Part::Text("a\n[tool: x] y\nb")]);
         assert_eq!(parts("user", "[thinking]\na"), [Part::Text("[thinking]\na")]);
         assert_eq!(parts("tool", "a\n"), [Part::Output("a\n")]);
         assert_eq!(parts("assistant", ""), []);
+        let views = [View::All, View::Text, View::Thinking, View::Tools];
+        let shown = |content| views.map(|view| is_in_view(view, "assistant", content, true));
+        assert_eq!(shown("[tool: Bash]\nls"), [true, false, false, true]);
+        assert_eq!(shown("[thinking]\nHm.\n\nSo."), [true, true, true, false]);
+        assert_eq!(shown("[thinking]\nHm.\n[tool: Bash]\nls"), [true, false, true, true]);
     }
 
     #[test]
@@ -377,9 +399,8 @@ mod tests {
         let shown = |joins_thinking| {
             let highlighter = Highlighter::new();
             let (clock, marker) = (Clock::new(false), &Marker::Nothing);
-            let is_focused = false;
-            let mut reading =
-                MessageSettings { clock, marker, highlighter, joins_thinking, is_focused };
+            let view = View::All;
+            let mut reading = MessageSettings { clock, marker, highlighter, joins_thinking, view };
             let message = ShownMessage {
                 number: 1,
                 role: "assistant",

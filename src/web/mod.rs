@@ -48,7 +48,7 @@ use tower_http::{CompressionLevel, compression::CompressionLayer};
 
 use crate::engine::{Engine, Resources};
 use ask::Ask;
-use site::{SiteState, change, file, html, text};
+use site::{SiteState, change, file, html, html_for, text};
 
 type Shared = State<Arc<SiteState>>;
 
@@ -84,7 +84,7 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
 
 async fn search(State(site): Shared, RawQuery(query): RawQuery) -> Response {
     let ask = Ask::parse(query.as_deref().unwrap_or_default());
-    html(&site, move |site, stop| results::page(site, &ask, stop)).await
+    html_for(&site, ask, results::page).await
 }
 
 async fn fragment(State(site): Shared, RawQuery(query): RawQuery) -> Response {
@@ -244,7 +244,7 @@ mod tests {
             assert!(early.contains("No message holds"), "{early}");
             let (status, wrong) = get_of(&router, "/search?q=red&from=soon").await;
             assert_eq!(status, StatusCode::BAD_REQUEST);
-            assert!(wrong.contains("2025-01-31"), "{wrong}");
+            assert!(wrong.contains("2025-01-31") && wrong.contains("value=\"red\""), "{wrong}");
             let (_, by_title) = get_of(&router, "/search?q=TITLE+1").await;
             assert!(
                 by_title.contains("<mark>Title 1</mark>")
@@ -386,8 +386,14 @@ mod tests {
         let (_, page) = get_of(&router, "/c/0?find=needle&view=text").await;
         assert!(words_of(&page).contains("1 of 2 “needle”, exact"), "{page}");
         assert!(!page.contains("in a tool") && !page.contains("in a thought"), "{page}");
-        assert!(page.contains("href=\"/c/0/1?find=needle#m1\">Show thinking"), "{page}");
+        assert!(page.contains("href=\"/c/0/1?find=needle#m1\">Everything"), "{page}");
         assert_eq!(page.matches("<article").count(), 3);
+        for (view, messages) in [("thinking", 1), ("tools", 2)] {
+            let (_, page) = get_of(&router, &format!("/c/0?find=needle&view={view}")).await;
+            assert_eq!(page.matches("<article").count(), messages, "{view}: {page}");
+            let matches = format!("1 of {messages} “needle”, exact");
+            assert!(words_of(&page).contains(&matches), "{view}: {page}");
+        }
     }
 
     #[tokio::test]

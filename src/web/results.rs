@@ -56,6 +56,9 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
         div #count {
             (headline(ask, results))
             @if !results.groups.is_empty() || ask.page > 0 { (count(ask, results, messages)) }
+            @if results.is_without_index {
+                p.say { "There is no current index yet, so every message was read: the answer is complete, and only slower. " a href="/status" { "Status" } }
+            }
             (notices(&results.notes))
             (flag::left_out(&results.flags, ask))
         }
@@ -99,7 +102,11 @@ fn count(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
     let more = if results.is_cut { "more than " } else { "" };
     let conversations = counted(results.conversations, "conversation");
     let took = results.took.as_secs_f64() * 1e3;
-    let took = if took < 10.0 { format!("{took:.1} ms") } else { format!("{took:.0} ms") };
+    let took = match took {
+        ..10.0 => format!("{took:.1} ms"),
+        ..1e3 => format!("{took:.0} ms"),
+        _ => format!("{:.1} s", took / 1e3),
+    };
     let leaves_out = !results.flags.hidden.is_empty();
     let of = messages.filter(|_| !ask.has_filters() && !results.is_cut && !leaves_out);
     let by_title = results.messages == 0;
@@ -154,8 +161,8 @@ fn conversation(site: &Site, ask: &Ask, group: &FoundGroup, flags: &Flags) -> Ma
                 p.meta {
                     @if ask.text().is_empty() { span { (counted(group.more, "message")) } " " }
                     (group.card.meta(clock, group.time))
+                    @if !group.lines.is_empty() { (ticks(&group.lines)) }
                 }
-                @if !group.lines.is_empty() { (ticks(&group.lines)) }
             }
             @if !group.summary.is_empty() { p.text.summary dir="auto" { (group.summary) } }
             @if !open.is_empty() {

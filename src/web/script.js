@@ -117,6 +117,7 @@ addEventListener("DOMContentLoaded", () => {
     const end = ["First month", "Last month"].indexOf(focused.ariaLabel);
     swap(page, "hist");
     addEnds();
+    point();
     if (end >= 0) at("hist").querySelectorAll("input")[end]?.focus();
     if (mark) {
       const same = [...at("facets").querySelectorAll("input")];
@@ -145,6 +146,7 @@ addEventListener("DOMContentLoaded", () => {
     document.querySelectorAll("#list [aria-current]").forEach((row) => row.removeAttribute("aria-current"));
     const row = all[chosen];
     row.setAttribute("aria-current", "true");
+    point();
     row.scrollIntoView({ block: "nearest" });
     const link = row.querySelector("a");
     link.focus({ preventScroll: true });
@@ -173,6 +175,20 @@ addEventListener("DOMContentLoaded", () => {
     } catch (error) {
       if (error.name !== "AbortError") pane.replaceChildren();
     }
+  };
+
+  // Marks the month of the chosen result in the timeline.
+  const point = () => {
+    const group = document.querySelector("#list [aria-current]")?.closest(".group");
+    const month = group?.querySelector("time")?.dateTime.slice(0, 7);
+    document.querySelector("#hist .here")?.remove();
+    const bar = months().find((one) => one.dataset.month === month);
+    const tick = bar?.cloneNode();
+    tick?.removeAttribute("data-month");
+    tick?.classList.add("here");
+    tick?.setAttribute("y", 50);
+    tick?.setAttribute("height", 3);
+    bar?.after(tick);
   };
 
   // Chooses the first result, or the result with `link`. The text cursor does not move.
@@ -319,6 +335,8 @@ addEventListener("DOMContentLoaded", () => {
       "?": () => keys.showModal(),
       j: () => step(1),
       k: () => step(-1),
+      J: !isSearch && (() => step(1)),
+      K: !isSearch && (() => step(-1)),
       ArrowDown: isSearch && (() => step(1)),
       ArrowUp: isSearch && (() => (chosen <= 0 ? field.focus() : step(-1))),
       n: () => go(".hop [rel=next]"),

@@ -12,7 +12,7 @@ use axum::{
 };
 use maud::Markup;
 
-use super::{frame, imports::Imports};
+use super::{ask::Ask, frame, imports::Imports};
 use crate::{
     engine::{self, Engine, Facets, Flags, Places, Resources, Scope},
     lock::lock,
@@ -273,9 +273,19 @@ pub(super) async fn html(
     site: &Arc<SiteState>,
     work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
-    match run(site, work).await {
+    html_for(site, Ask::default(), move |site, _, stop| work(site, stop)).await
+}
+
+/// Answers with an HTML page for a request; the page of an error keeps the text of the request.
+pub(super) async fn html_for(
+    site: &Arc<SiteState>,
+    ask: Ask,
+    work: impl Fn(&Site, &Ask, &Stop) -> Result<Markup, Problem> + Send + 'static,
+) -> Response {
+    let of = ask.clone();
+    match run(site, move |site, stop| work(site, &of, stop)).await {
         Ok(page) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
-        Err(problem) => refused(&problem),
+        Err(problem) => refused_for(&problem, &ask),
     }
 }
 
@@ -331,8 +341,12 @@ pub(super) async fn text(
 
 /// Answers with the page of an error.
 pub(super) fn refused(problem: &Problem) -> Response {
+    refused_for(problem, &Ask::default())
+}
+
+fn refused_for(problem: &Problem, ask: &Ask) -> Response {
     let (heading, what) = problem.words();
-    let page = frame::problem(&heading, &what);
+    let page = frame::problem(&heading, &what, ask);
     answer(problem.status(), "text/html; charset=utf-8", page.into_string())
 }
 

@@ -6,10 +6,10 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
     ansi,
-    ask::{Ask, Way, encoded, fields},
+    ask::{Ask, View, Way, encoded, fields},
     assets::STYLE,
     branches::Path,
-    card::{Card, cards, counted, moment, title_of},
+    card::{Card, cards, counted, hour, title_of},
     code::Highlighter,
     excerpt::{Marker, few_words, marked, whole},
     family::Family,
@@ -17,7 +17,7 @@ use super::{
     find::marker,
     flag,
     frame::{Frame, Tab},
-    message::{MOST_SHOWN, MessageSettings, ShownMessage, Versions, has_text},
+    message::{MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view},
     site::{Problem, Site},
 };
 use crate::{
@@ -275,7 +275,7 @@ fn reading<'a>(
     highlighter: Highlighter,
 ) -> MessageSettings<'a> {
     let (clock, joins_thinking) = (site.clock(), joins_thinking(card));
-    MessageSettings { clock, marker, highlighter, joins_thinking, is_focused: false }
+    MessageSettings { clock, marker, highlighter, joins_thinking, view: View::All }
 }
 
 /// Returns the messages on branches that the service does not show, each with the message before it.
@@ -334,8 +334,10 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
     let (session, card) = find(site, &view.id, stop)?;
     let mut turn = view.number.map(|number| turn_of(&session, number)).transpose()?;
     let is_kept = |at: usize| {
-        !view.ask.is_focused
-            || has_text(session.role(at), &session.message(at).content, joins_thinking(&card))
+        let of = |content: &str| {
+            is_in_view(view.ask.view, session.role(at), content, joins_thinking(&card))
+        };
+        view.ask.view == View::All || of(&session.message(at).content)
     };
     let mut hits = Vec::new();
     if !matches!(marker, Marker::Nothing) {
@@ -355,7 +357,7 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
         turn = hits.first().copied();
     }
     let mut path = Path::of(&session, &follows(site, &session, stop)?, turn);
-    if view.ask.is_focused {
+    if view.ask.view != View::All {
         path.retain(|at| Some(at) == turn || is_kept(at));
     }
     let family = Family::of(&site.engine, &session, stop)?;
@@ -414,7 +416,7 @@ impl Talk {
 
     fn messages(&self, site: &Site, marker: &Marker, stop: &Stop) -> Markup {
         let mut reading = MessageSettings {
-            is_focused: self.ask.is_focused,
+            view: self.ask.view,
             ..reading(site, &self.card, marker, Highlighter::new())
         };
         let files = MessageFiles::of(site, &self.card, self.session.about.source);
@@ -483,10 +485,18 @@ impl Talk {
     /// Returns the search field of this conversation, and a note about left-out parts.
     fn within(&self) -> Markup {
         let query = Ask { find: String::new(), page: 0, ..self.ask.clone() }.query();
-        let other = Ask { is_focused: !self.ask.is_focused, ..self.ask.clone() };
-        let here = match self.turn {
-            Some(turn) => address(&self.card, &other, self.session.line(turn)),
-            None => format!("{}{}", self.card.address(), other.marks()),
+        let with = |view: View| {
+            let ask = Ask { view, ..self.ask.clone() };
+            match self.turn {
+                Some(turn) => address(&self.card, &ask, self.session.line(turn)),
+                None => format!("{}{}", self.card.address(), ask.marks()),
+            }
+        };
+        let label = |view: View| match view {
+            View::All => "Everything",
+            View::Text => "Prompts and answers",
+            View::Thinking => "Thinking",
+            View::Tools => "Tools",
         };
         html! {
             form.within.row role="search" aria-label="This conversation" action=(self.card.address()) method="get" {
@@ -494,7 +504,12 @@ impl Talk {
                 label.sr for="within" { "Text to find in this conversation" }
                 input.field #within type="search" name="find" value=(self.ask.find) dir="auto"
                     placeholder="Find in this conversation" autocomplete="off" spellcheck="false" aria-keyshortcuts="f";
-                a href=(here) { @if self.ask.is_focused { "Show thinking and tools too" } @else { "Only prompts and answers" } }
+                nav.views aria-label="What is shown" {
+                    @for view in View::EACH {
+                        a href=(with(view)) aria-current=[(view == self.ask.view).then_some("true")] { (label(view)) }
+                        " "
+                    }
+                }
             }
         }
     }
@@ -523,8 +538,10 @@ impl Talk {
                 (button(after, "next", "n", html! { span { "Next" } " ›" }))
                 p.count role="status" {
                     b {
-                        @if let Some(rank) = self.rank() { (grouped(rank + 1)) " of " }
-                        (grouped(self.hits.len()))
+                        @match self.rank() {
+                            Some(rank) => { (grouped(rank + 1)) " of " (grouped(self.hits.len())) }
+                            None => (counted(self.hits.len(), "hit")),
+                        }
                     }
                     " " span dir="auto" { "“" bdi { (snippet::echo(self.ask.sought())) } "”, " (way) }
                 }
@@ -596,12 +613,13 @@ impl Talk {
                         " " a.btn href=(link) rel="noreferrer" { "Open original ↗" }
                     }
                     " " a.btn href=(address) data-copy="address" { "Copy link" }
-                    " " (flag::buttons(flags, &self.card, &self.ask))
+                    " " (flag::star_button(flags, &self.card, &self.ask))
                     details.resume {
-                        summary { "Save or forget" }
+                        summary { "Save, hide or forget" }
                         div.row {
                             a.btn href=(format!("{address}.html")) download=(file_name(&self.title(), "html")) { "Save as HTML" }
                             " " a.btn href=(format!("{address}.md")) download=(file_name(&self.title(), "md")) { "Save as Markdown" }
+                            " " (flag::hide_button(flags, &self.card, &self.ask))
                             " " a.btn href=(self.card.forget_address()) { "Forget …" }
                         }
                     }
@@ -613,8 +631,8 @@ impl Talk {
                     }
                 }
                 dl.facts {
-                    div { dt { "Begun" } " " dd { (moment(clock, about.begun)) } }
-                    div { dt { "Last" } " " dd { (moment(clock, about.last)) } }
+                    div { dt { "Begun" } " " dd { (hour(clock, about.begun)) } }
+                    div { dt { "Last" } " " dd { (hour(clock, about.last)) } }
                     div { dt { "Messages" } " " dd { (grouped(self.session.turns())) } }
                     @if self.path.branches() > 1 {
                         div { dt { "Branches" } " " dd { (grouped(self.path.branches())) } }

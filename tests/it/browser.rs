@@ -186,6 +186,11 @@ impl Browser {
         call("GET", &format!("{}/{path}", self.session), &Value::Null)
     }
 
+    /// Returns a picture of the window, as a PNG in base 64.
+    pub(crate) fn picture(&self) -> String {
+        self.get("screenshot").as_str().expect("a picture").to_owned()
+    }
+
     /// Clears the console, for example the error of a request that the server did not answer.
     pub(crate) fn forget_console(&self) {
         self.post("se/log", &json!({"type": "browser"}));

@@ -54,6 +54,7 @@ mod page;
 mod page_changes;
 mod page_files;
 mod picker;
+mod pictures;
 #[cfg(unix)]
 mod private;
 #[cfg(unix)]

@@ -100,6 +100,8 @@ fn from_the_first_letter_to_the_message_and_back() {
     browser.wait("document.querySelectorAll('#list .hits li').length === 4");
     browser.wait("location.search === '?q=bread'");
     browser.wait("document.querySelector('#hist svg')");
+    // The month of the chosen result has a tick.
+    browser.wait("document.querySelector('#hist .here')");
     browser.wait("[...document.querySelectorAll('.facet .n')].some(n => n.textContent === '2')");
     // A filter keeps the text and is in the address.
     browser.run("document.querySelector('[name=role][value=tool]').click()");
@@ -225,6 +227,9 @@ fn views_fit_a_phone_and_ask_for_little() {
     let Some((browser, site)) = start() else { return };
     let phone = json!({"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true});
     browser.chromium("Emulation.setDeviceMetricsOverride", &phone);
+    // The filters do not push the results out of sight.
+    browser.open(&format!("{}/?q=bread&role=user&from=2023", site.address));
+    browser.wait("document.querySelector('.hits li').getBoundingClientRect().bottom < 844");
     for path in
         ["/", "/?q=bread", "/?q=nothing+at+all", "/c/c1?q=bread", "/stats", "/status", "/import"]
     {
