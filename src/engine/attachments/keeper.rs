@@ -23,6 +23,7 @@ use super::{
 use crate::{
     engine::error::Error,
     model::{Base64Text, Stop},
+    private,
 };
 
 /// Maximum size of one file, in bytes.
@@ -105,7 +106,7 @@ impl<'a> Keeper<'a> {
         if fs::metadata(&path).is_ok_and(|found| found.len() == bytes) {
             drop(file);
         } else {
-            file.persist(&path).map_err(|error| io_failed(error.error))?;
+            private::replace(file.into_temp_path(), &path).map_err(io_failed)?;
             self.open.as_mut().expect("it is open").1 += bytes;
         }
         let media_type = media_type.unwrap_or(PLAIN_TEXT).to_owned();
