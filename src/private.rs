@@ -7,19 +7,16 @@
 //! On Windows a new file has the rights of its folder, and the user's own folders are private there.
 
 #[cfg(unix)]
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::{
-    fs,
-    os::unix::net::{UnixListener, UnixStream},
-};
-use std::{
-    fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError},
+    fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError},
     io::{self, Write},
     path::Path,
     thread,
     time::Duration,
 };
 
-use tempfile::TempDir;
+use tempfile::{TempDir, TempPath};
 
 /// The mode of private folders, and the mask that keeps only the owner's bits of other modes.
 #[cfg(unix)]
@@ -31,6 +28,11 @@ const FILE_MODE: u32 = 0o600;
 /// The bits that let the group or others write.
 #[cfg(unix)]
 const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// The number of times that an action on a file is tried again while another program has the file open, and
+/// the pause before each: a second in total.
+const MORE_ATTEMPTS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
     builder().create(path)
@@ -108,6 +110,15 @@ impl FileLock {
     }
 }
 
+/// Opens a file. While the returned value exists, the file can be read and written, but not removed or renamed.
+#[cfg(windows)]
+pub(crate) fn open_unremovable(path: &Path) -> io::Result<File> {
+    use std::os::windows::fs::OpenOptionsExt;
+    const FILE_SHARE_READ: u32 = 1;
+    const FILE_SHARE_WRITE: u32 = 2;
+    options().read(true).write(true).share_mode(FILE_SHARE_READ | FILE_SHARE_WRITE).open(path)
+}
+
 /// Makes a Unix socket to which only its owner can connect. Replaces a socket that has no server.
 #[cfg(unix)]
 pub(crate) fn bind_socket(path: &Path) -> io::Result<UnixListener> {
@@ -132,6 +143,45 @@ pub(crate) fn replace_file(path: &Path) -> io::Result<File> {
 /// Writes a file, and replaces the content if the file exists.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     replace_file(path)?.write_all(content)
+}
+
+/// Renames a complete temporary file to `path`. Replaces a file with this name in one step.
+pub(crate) fn replace(file: TempPath, path: &Path) -> io::Result<()> {
+    let file = file.keep().map_err(|error| error.error)?;
+    let renamed = until_free(|| fs::rename(&file, path));
+    if renamed.is_err() {
+        drop(fs::remove_file(&file));
+    }
+    renamed
+}
+
+/// Runs an action on a file or folder. Tries again for a second while the action fails because another
+/// program has the file open.
+///
+/// Only Windows refuses to replace or move an open file. Readers and virus scanners soon close the file.
+pub(crate) fn until_free<T>(action: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    repeated(action, |error| cfg!(windows) && is_in_use(error))
+}
+
+fn repeated<T>(
+    mut action: impl FnMut() -> io::Result<T>,
+    is_passing: impl Fn(&io::Error) -> bool,
+) -> io::Result<T> {
+    for _ in 0..MORE_ATTEMPTS {
+        match action() {
+            Err(error) if is_passing(&error) => thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+    action()
+}
+
+/// Returns whether an error of Windows says that another program has the file open.
+fn is_in_use(error: &io::Error) -> bool {
+    const ACCESS_DENIED: i32 = 5;
+    const SHARING_VIOLATION: i32 = 32;
+    let number = error.raw_os_error();
+    number.is_some_and(|number| [ACCESS_DENIED, SHARING_VIOLATION].contains(&number))
 }
 
 fn options() -> OpenOptions {
@@ -276,8 +326,54 @@ fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_waits_until_a_file_is_free() {
+        let results = [Err(32), Err(5), Ok("done"), Err(32)];
+        let mut left = results.into_iter().map(|it| it.map_err(io::Error::from_raw_os_error));
+        assert_eq!(repeated(|| left.next().unwrap(), is_in_use).unwrap(), "done");
+        let mut times = 0;
+        let missing = || -> io::Result<()> {
+            times += 1;
+            Err(io::Error::from_raw_os_error(2))
+        };
+        assert!(repeated(missing, is_in_use).is_err());
+        assert_eq!(times, 1, "nobody waits for a file that is missing");
+    }
+
+    #[test]
+    fn a_file_is_replaced_while_it_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let replaced = |content: &str| {
+            let file = tempfile::NamedTempFile::new_in(folder.path()).unwrap();
+            write(file.path(), content.as_bytes()).unwrap();
+            replace(file.into_temp_path(), &path)
+        };
+        replaced("first").unwrap();
+        let reader = File::open(&path).unwrap();
+        let (sent, received) = std::sync::mpsc::channel();
+        let closing = thread::spawn(move || {
+            received.recv().unwrap();
+            thread::sleep(3 * PAUSE);
+            drop(reader);
+        });
+        sent.send(()).unwrap();
+        replaced("second").unwrap();
+        closing.join().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(replaced("third").is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+}
+
+#[cfg(all(test, unix))]
+mod unix_tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;

@@ -470,7 +470,7 @@ impl Followed<'_> {
         let page = sources.list(&scope, 0..usize::MAX, ListOptions::BRIEF, &stop);
         let known = page.map(|page| page.abouts).unwrap_or_default();
         for source in &self.sources {
-            let real = source.canonicalize().unwrap_or_else(|_| source.clone());
+            let real = dunce::canonicalize(source).unwrap_or_else(|_| source.clone());
             let is_here =
                 |about: &&About| about.file.as_ref().is_some_and(|file| file.starts_with(&real));
             let number = known.iter().filter(is_here).count() as u64;
@@ -509,7 +509,8 @@ impl Ending<'_> {
         if !is_indexed && self.args.no_index {
             writeln!(out, "Not indexed: `{}` makes searches instant.", self.command("reindex"))?;
         }
-        let same = |read: &Path| read.canonicalize().ok() == self.target.canonicalize().ok();
+        let same =
+            |read: &Path| dunce::canonicalize(read).ok() == dunce::canonicalize(self.target).ok();
         if let Ok(read) = config.export_store()
             && !read.path().is_some_and(same)
         {

@@ -102,13 +102,31 @@ fn command(environment: &Environment) -> Option<Command> {
         None if is_there(PAGER) => OsStr::new(PAGER),
         None => return None,
     };
-    let mut command = match cfg!(windows) {
-        true => Command::new("cmd"),
-        false => Command::new("sh"),
-    };
-    command.arg(if cfg!(windows) { "/C" } else { "-c" }).arg(pager).stdin(Stdio::piped());
+    let mut command = shell(pager);
+    command.stdin(Stdio::piped());
     if environment.variable("LESS").is_none() {
         command.env("LESS", LESS);
     }
     Some(command)
+}
+
+/// Returns the command that starts a pager by the platform's shell, because a pager is named with its options.
+#[cfg(unix)]
+fn shell(pager: &OsStr) -> Command {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(pager);
+    command
+}
+
+#[cfg(windows)]
+fn shell(pager: &OsStr) -> Command {
+    use std::os::windows::process::CommandExt;
+    // `arg` would escape the quotation marks of a path in a way that `cmd` does not read. With `/S`, `cmd`
+    // removes the outer quotation marks and no others.
+    let mut line = std::ffi::OsString::from("\"");
+    line.push(pager);
+    line.push("\"");
+    let mut command = Command::new("cmd");
+    command.args(["/S", "/C"]).raw_arg(line);
+    command
 }

@@ -5,14 +5,14 @@
 //! shared, and kept open as long as one of its connections may hold a lock on the file.
 
 use std::{
-    fs::{self, File, Metadata},
+    fs::File,
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::SystemTime,
 };
 
-use crate::lock::lock;
+use crate::{lock::lock, private};
 
 /// Above this number of open files, unused files that no path names any more are closed.
 const MANY: usize = 64;
@@ -31,7 +31,7 @@ impl OpenDescriptor {
     /// Returns whether the path no longer names this file. While the path still names it, SQLite may hold
     /// locks on it.
     fn is_gone(&self) -> bool {
-        !fs::metadata(&self.path).is_ok_and(|there| identity(&there) == self.identity)
+        !Stamp::at(&self.path).is_ok_and(|there| there.identity == self.identity)
     }
 }
 
@@ -49,20 +49,55 @@ pub(crate) struct Stamp {
 }
 
 impl Identity {
-    /// Returns the device number and the inode number.
+    /// Returns the device number and the inode number, or the numbers that Windows has in their place.
     pub(crate) fn numbers(self) -> [u64; 2] {
         [self.0, self.1]
     }
 }
 
 impl Stamp {
-    pub(crate) fn of(metadata: &Metadata) -> Stamp {
+    /// Returns the stamp of the file at `path`.
+    #[cfg(unix)]
+    pub(crate) fn at(path: &Path) -> io::Result<Stamp> {
+        std::fs::metadata(path).map(|metadata| Stamp::new(&metadata))
+    }
+
+    /// Returns the stamp of an open file.
+    #[cfg(unix)]
+    pub(crate) fn of(file: &File) -> io::Result<Stamp> {
+        file.metadata().map(|metadata| Stamp::new(&metadata))
+    }
+
+    #[cfg(unix)]
+    fn new(metadata: &std::fs::Metadata) -> Stamp {
+        use std::os::unix::fs::MetadataExt;
         Stamp {
-            identity: identity(metadata),
+            identity: Identity(metadata.dev(), metadata.ino()),
             size: metadata.len(),
             modified: metadata.modified().ok(),
-            changed: changed(metadata),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
+    }
+
+    /// Returns the stamp of the file at `path`.
+    #[cfg(windows)]
+    pub(crate) fn at(path: &Path) -> io::Result<Stamp> {
+        Stamp::of(winapi_util::Handle::from_path_any(path)?.as_file())
+    }
+
+    /// Returns the stamp of an open file.
+    ///
+    /// The time of creation does not identify a file: Windows gives a new file the time of the file that had
+    /// the same name a few seconds before.
+    #[cfg(windows)]
+    pub(crate) fn of(file: &File) -> io::Result<Stamp> {
+        let numbers = winapi_util::file::information(file)?;
+        Ok(Stamp {
+            identity: Identity(numbers.volume_serial_number(), numbers.file_index()),
+            size: numbers.file_size(),
+            modified: file.metadata()?.modified().ok(),
+            changed: (0, 0),
+        })
     }
 
     /// Returns the time of the last change of the file or its metadata, in seconds and nanoseconds.
@@ -81,12 +116,12 @@ pub(crate) struct SharedFile {
 /// Returns the file at `path` for reading. All calls for one file share one descriptor.
 pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
     let mut files = lock(&OPEN_FILES);
-    let identity = identity(&fs::metadata(path)?);
+    let identity = Stamp::at(path)?.identity;
     if let Some(entry) = files.iter().find(|entry| entry.identity == identity) {
         return Ok(SharedFile { file: entry.file.clone(), identity });
     }
     let file = File::open(path)?;
-    let identity = self::identity(&file.metadata()?);
+    let identity = Stamp::of(&file)?.identity;
     if let Some(entry) = files.iter_mut().find(|entry| entry.identity == identity) {
         entry.spare.push(file);
         return Ok(SharedFile { file: entry.file.clone(), identity });
@@ -125,46 +160,22 @@ impl SharedFile {
     }
 
     pub(crate) fn stamp(&self) -> io::Result<Stamp> {
-        Ok(Stamp::of(&self.file.metadata()?))
+        Stamp::of(&self.file)
     }
 }
 
 /// Returns the stamp of the file at `path`; `None` if there is no file.
 pub(crate) fn stamp_at(path: &Path) -> io::Result<Option<Stamp>> {
-    match fs::metadata(path) {
-        Ok(metadata) => Ok(Some(Stamp::of(&metadata))),
+    match private::until_free(|| Stamp::at(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+        stamp => stamp.map(Some),
     }
-}
-
-#[cfg(unix)]
-fn identity(metadata: &Metadata) -> Identity {
-    use std::os::unix::fs::MetadataExt;
-    Identity(metadata.dev(), metadata.ino())
-}
-
-#[cfg(unix)]
-fn changed(metadata: &Metadata) -> (i64, i64) {
-    use std::os::unix::fs::MetadataExt;
-    (metadata.ctime(), metadata.ctime_nsec())
 }
 
 #[cfg(unix)]
 fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     use std::os::unix::fs::FileExt;
     file.read_at(buffer, offset)
-}
-
-#[cfg(windows)]
-fn identity(metadata: &Metadata) -> Identity {
-    use std::os::windows::fs::MetadataExt;
-    Identity(metadata.creation_time(), 0)
-}
-
-#[cfg(windows)]
-fn changed(_: &Metadata) -> (i64, i64) {
-    (0, 0)
 }
 
 #[cfg(windows)]
@@ -175,6 +186,8 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -197,5 +210,21 @@ mod tests {
         fs::remove_file(&path).unwrap();
         open_many(MANY);
         assert!(first.upgrade().is_none());
+    }
+
+    #[test]
+    fn a_new_file_with_the_name_of_another_has_another_identity() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, aside) = (folder.path().join("a"), folder.path().join("b"));
+        fs::write(&path, "old").unwrap();
+        let old = Stamp::at(&path).unwrap();
+        fs::rename(&path, &aside).unwrap();
+        fs::write(&path, "new").unwrap();
+        let [new, renamed] = [&path, &aside].map(|path| Stamp::at(path).unwrap());
+        assert_eq!(renamed.identity, old.identity);
+        assert_ne!(new.identity, old.identity);
+        let file = File::open(&path).unwrap();
+        assert_eq!(Stamp::of(&file).unwrap(), new);
+        assert_eq!(stamp_at(&folder.path().join("c")).unwrap(), None);
     }
 }

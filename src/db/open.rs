@@ -306,7 +306,7 @@ impl DatabaseFiles {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(),
             _ => Error::Io { path: path.to_owned(), source },
         };
-        let real = fs::canonicalize(path).map_err(failed)?;
+        let real = dunce::canonicalize(path).map_err(failed)?;
         if !fs::metadata(&real).map_err(failed)?.is_file() {
             return Err(not_found());
         }
@@ -427,14 +427,11 @@ pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
 
 /// Returns a `file:` URI with the path escaped.
 fn uri(path: &Path, parameters: &str) -> String {
-    let mut uri = String::from("file://");
     let text = path.as_os_str().as_encoded_bytes();
-    if text.first() != Some(&b'/') {
-        uri.push('/');
-    }
+    // Only a path that begins with a slash may follow the name of a host, which is empty.
+    let mut uri = String::from(if text.first() == Some(&b'/') { "file://" } else { "file:" });
     for &byte in text {
         match byte {
-            b'\\' if cfg!(windows) => uri.push('/'),
             b'/' | b'-' | b'.' | b'_' | b'~' | b':' => uri.push(char::from(byte)),
             _ if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
             _ => uri.push_str(&format!("%{byte:02X}")),

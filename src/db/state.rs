@@ -18,7 +18,7 @@
 //! the state and no row.
 
 use std::{
-    fmt, fs,
+    fmt,
     fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
@@ -58,7 +58,7 @@ impl Probe {
     /// Opens the database file and stores the paths of its companion files, such as `-wal`.
     pub fn of(path: &Path) -> Result<Probe, Error> {
         let find = || {
-            let real = fs::canonicalize(path)?;
+            let real = dunce::canonicalize(path)?;
             Ok(Probe {
                 path: path.to_owned(),
                 file: header::shared_file(&real)?,
@@ -84,7 +84,7 @@ impl Probe {
     /// caller then needs a new probe.
     pub fn state(&self) -> Result<Option<State>, Error> {
         let read = || {
-            let stamp = Stamp::of(&fs::metadata(&self.path)?);
+            let stamp = Stamp::at(&self.path)?;
             if stamp.identity != self.file.identity() {
                 return Ok(None);
             }

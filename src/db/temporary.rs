@@ -16,11 +16,12 @@ const SUFFIX: &str = ".tmp";
 
 /// A database under a temporary name. Dropping the value removes the file.
 ///
-/// Its creator holds a lock on the file, so that other processes notice if the creator was killed.
+/// Its creator keeps the file from others, so that other processes notice if the creator was killed.
 #[derive(Debug)]
 pub(super) struct TemporaryDatabase {
-    path: TempPath,
+    // Fields are dropped in order, and on Windows the file must be closed before it can be removed.
     file: File,
+    path: TempPath,
 }
 
 impl TemporaryDatabase {
@@ -31,13 +32,11 @@ impl TemporaryDatabase {
         named.prefix(PREFIX).suffix(SUFFIX);
         loop {
             let (file, path) = named.tempfile_in(folder)?.into_parts();
-            if cfg!(unix) {
-                file.lock()?;
-            }
-            let ours = Stamp::of(&file.metadata()?).identity;
+            let file = kept(file, &path)?;
+            let ours = Stamp::of(&file)?.identity;
             // Another process could remove the file as abandoned before it was locked.
-            if fs::metadata(&path).is_ok_and(|there| Stamp::of(&there).identity == ours) {
-                return Ok(TemporaryDatabase { path, file });
+            if Stamp::at(&path).is_ok_and(|there| there.identity == ours) {
+                return Ok(TemporaryDatabase { file, path });
             }
         }
     }
@@ -53,13 +52,35 @@ impl TemporaryDatabase {
 
     /// Renames the file to `path`. Fails if another file has this name.
     pub(super) fn take_place(self, path: &Path) -> Result<(), PathPersistError> {
+        drop(self.file);
         self.path.persist_noclobber(path)
     }
 
     /// Renames the file to `path`, and replaces a file with this name.
-    pub(super) fn replace(self, path: &Path) -> Result<(), PathPersistError> {
-        self.path.persist(path)
+    pub(super) fn replace(self, path: &Path) -> io::Result<()> {
+        drop(self.file);
+        private::replace(self.path, path)
     }
+}
+
+/// Keeps a file from other processes: from now on, [`is_abandoned`] is false for them.
+///
+/// On Unix the file is locked. On Windows a lock would keep SQLite from the file too, so the file is opened in
+/// a way that does not let others remove it.
+#[cfg(unix)]
+fn kept(file: File, _: &Path) -> io::Result<File> {
+    file.lock().map(|()| file)
+}
+
+#[cfg(windows)]
+fn kept(_: File, path: &Path) -> io::Result<File> {
+    private::open_unremovable(path)
+}
+
+/// Returns whether no process keeps the file.
+fn is_abandoned(path: &Path) -> bool {
+    // Windows refuses to remove a file that is kept.
+    cfg!(windows) || File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
 /// Writes a file under a temporary name, syncs it to disk, and then renames it to `path`.
@@ -81,14 +102,8 @@ pub(crate) fn is_temporary(name: &str) -> bool {
 
 /// Removes temporary databases from a folder if their creators are gone.
 pub(crate) fn remove_abandoned(folder: &Path) {
-    // The lock is tested on Unix only: on other systems, open files cannot be removed anyway.
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if !is_temporary(&entry.file_name().to_string_lossy()) {
-            continue;
-        }
-        let is_free =
-            !cfg!(unix) || File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
-        if is_free {
+        if is_temporary(&entry.file_name().to_string_lossy()) && is_abandoned(&entry.path()) {
             drop(fs::remove_file(entry.path()));
         }
     }

@@ -218,7 +218,7 @@ impl TranscriptStore {
             connection.close().map_err(|(_, error)| error)
         };
         make().map_err(|source| Error::Sqlite { path: path.to_owned(), source })?;
-        file.replace(path).map_err(|error| failed(error.error))
+        file.replace(path).map_err(failed)
     }
 
     /// Renames a store and its companion files, because they may still contain conversations of files that
@@ -233,7 +233,7 @@ impl TranscriptStore {
         }
         for end in DATABASE_FILES {
             let from = beside(path, end);
-            match fs::rename(&from, beside(&aside, end)) {
+            match private::until_free(|| fs::rename(&from, beside(&aside, end))) {
                 Err(source) if source.kind() != io::ErrorKind::NotFound => {
                     return Err(Error::Io { path: from, source });
                 }
@@ -247,7 +247,7 @@ impl TranscriptStore {
     pub(crate) fn remove(path: &Path) -> Result<(), Error> {
         for end in DATABASE_FILES {
             let path = beside(path, end);
-            match fs::remove_file(&path) {
+            match private::until_free(|| fs::remove_file(&path)) {
                 Err(source) if source.kind() != io::ErrorKind::NotFound => {
                     return Err(Error::Io { path, source });
                 }

@@ -1,7 +1,6 @@
 //! Checks whether a database file is complete.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Mutex,
 };
@@ -43,7 +42,7 @@ pub fn is_whole(path: &Path) -> bool {
 /// Returns whether a database has a log that is not empty: a program has the database open in WAL mode, or
 /// left the log behind.
 pub fn has_log(path: &Path) -> bool {
-    let log = fs::canonicalize(path).map(|real| beside(&real, "-wal"));
+    let log = dunce::canonicalize(path).map(|real| beside(&real, "-wal"));
     log.and_then(|log| stamp_at(&log)).is_ok_and(|log| log.is_some_and(|log| log.size > 0))
 }
 

@@ -164,8 +164,8 @@ impl Config {
 
     /// Returns whether a path is in one of the configured folders of transcripts.
     pub(crate) fn follows(&self, path: &Path) -> bool {
-        let Ok(path) = path.canonicalize() else { return false };
-        let roots = self.archives.iter().filter_map(|archive| archive.canonicalize().ok());
+        let Ok(path) = dunce::canonicalize(path) else { return false };
+        let roots = self.archives.iter().filter_map(|archive| dunce::canonicalize(archive).ok());
         roots.into_iter().any(|root| path.starts_with(root))
     }
 
@@ -214,7 +214,7 @@ pub(crate) fn without_links(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let real = path.ancestors().find_map(|existing| {
         let rest = path.strip_prefix(existing).ok()?;
-        Some(existing.canonicalize().ok()?.join(rest))
+        Some(dunce::canonicalize(existing).ok()?.join(rest))
     });
     // `components` removes the separator at the end that joining an empty path adds.
     real.map_or_else(|| path.clone(), |real| real.components().collect())

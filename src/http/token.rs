@@ -98,9 +98,8 @@ impl AccessToken {
     pub fn renewed(home: &Path) -> Result<AccessToken, Error> {
         let path = home.join(TOKEN_FILE);
         let (token, file) = AccessToken::written(&path)?;
-        let failed =
-            |error: tempfile::PersistError| Error::File { path: path.clone(), source: error.error };
-        file.persist(&path).map_err(failed)?;
+        let failed = |source| Error::File { path: path.clone(), source };
+        private::replace(file.into_temp_path(), &path).map_err(failed)?;
         Ok(token)
     }
 

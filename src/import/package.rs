@@ -101,7 +101,7 @@ impl Package {
         let metadata = fs::metadata(path).map_err(failed)?;
         if metadata.is_dir() {
             let mut package = Package::empty("the folder");
-            let root = path.canonicalize().map_err(failed)?;
+            let root = dunce::canonicalize(path).map_err(failed)?;
             package.walk(&root, &root, MAX_FOLDER_DEPTH).map_err(failed)?;
             package.sort();
             return Ok(package);
@@ -284,7 +284,7 @@ impl Package {
             let mut kind = entry.file_type()?;
             if kind.is_symlink() {
                 // Links are followed only to files below the folder of the export.
-                match path.canonicalize() {
+                match dunce::canonicalize(&path) {
                     Ok(target) if target.starts_with(root) && target.is_file() => {
                         kind = target.metadata()?.file_type();
                     }

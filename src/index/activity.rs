@@ -19,6 +19,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::artifact;
+use crate::private;
 
 const ACTIVITY: &str = "activity";
 const LAST: &str = "last";
@@ -113,6 +114,6 @@ fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
 fn write(folder: &Path, name: &str, note: &impl Serialize) {
     let Ok(bytes) = serde_json::to_vec(note) else { return };
     if let Ok(file) = artifact::write_beside(folder, &bytes) {
-        drop(file.persist(folder.join(name)));
+        drop(private::replace(file.into_temp_path(), &folder.join(name)));
     }
 }

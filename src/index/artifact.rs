@@ -355,11 +355,11 @@ impl Unfinished {
         let Unfinished { lock, folder, target } = self;
         write_manifest(folder.path(), manifest)?;
         if target.exists() {
-            fs::remove_dir_all(&target)?;
+            private::until_free(|| fs::remove_dir_all(&target))?;
         }
         // Windows does not rename a folder while a file in it is open, and the lock file is open.
         let lock = lock.filter(|_| cfg!(unix));
-        fs::rename(folder.path(), &target)?;
+        private::until_free(|| fs::rename(folder.path(), &target))?;
         // The folder has moved, so its old path must not be removed.
         let _ = folder.keep();
         drop(lock);
@@ -386,7 +386,7 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-/// Writes a file under a temporary name; `persist` then puts it in place in one step.
+/// Writes a file under a temporary name; `private::replace` then puts it in place in one step.
 pub(super) fn write_beside(folder: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
     file.write_all(bytes)?;

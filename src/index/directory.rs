@@ -228,7 +228,8 @@ impl Writing {
         let next = next.map_err(failed)?;
         next.as_file().sync_all().map_err(failed)?;
         failpoint::pass("next commit written");
-        next.persist(self.index_dir.folder.join(CURRENT)).map_err(|error| failed(error.error))?;
+        private::replace(next.into_temp_path(), &self.index_dir.folder.join(CURRENT))
+            .map_err(failed)?;
         failpoint::pass("snapshot in use");
         artifact::sync_folder(&self.index_dir.folder).map_err(failed)?;
         failpoint::pass("snapshot in use for good");

@@ -6,9 +6,11 @@ pub fn quoted(argument: &str) -> String {
     quoted_for(argument, cfg!(windows))
 }
 
-fn quoted_for(argument: &str, windows: bool) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
-    let is_plain = |c: char| is_plain(c) || windows && c == '\\';
+/// Returns an argument for the shells of Windows, `cmd` and PowerShell, or for those of other systems.
+pub(crate) fn quoted_for(argument: &str, windows: bool) -> String {
+    // Without quotation marks, PowerShell reads `a,b` as a list and `@a` as a variable.
+    let marks = if windows { r"/._-+:=\" } else { "/._-+,:@%=" };
+    let is_plain = |c: char| c.is_alphanumeric() || marks.contains(c);
     let is_safe = !argument.is_empty() && argument.chars().all(is_plain);
     match windows {
         _ if is_safe => argument.to_owned(),
@@ -31,6 +33,8 @@ mod tests {
             (r"C:\Users\me\export.zip", r"C:\Users\me\export.zip"),
             (r"C:\My Chats\a.zip", r#""C:\My Chats\a.zip""#),
             (r"C:\My Chats\", r#""C:\My Chats\\""#),
+            ("red,green", r#""red,green""#),
+            ("@home", r#""@home""#),
             (r#"say "hi""#, r#""say \"hi\"""#),
             ("", r#""""#),
         ] {

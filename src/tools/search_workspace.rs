@@ -182,7 +182,8 @@ fn nothing(question: &WorkspaceQuestion, dates: Option<&str>) -> String {
 /// relative to its workspace, because conversations of different dates may have the same name.
 fn results(lines: &[Line], workspaces: &[PathBuf]) -> String {
     // Links are resolved here, because the paths of lines have resolved links too.
-    let roots: Vec<PathBuf> = workspaces.iter().filter_map(|it| it.canonicalize().ok()).collect();
+    let roots: Vec<PathBuf> =
+        workspaces.iter().filter_map(|it| dunce::canonicalize(it).ok()).collect();
     let within = |path: &'_ Path| match &roots[..] {
         [root] => path.strip_prefix(root).unwrap_or(path).to_owned(),
         _ => path.to_owned(),

@@ -1,6 +1,6 @@
 //! The command that resumes a coding agent's session.
 
-use crate::{model::Origin, text::shell::quoted};
+use crate::{model::Origin, text::shell::quoted_for};
 
 /// The session of a coding agent. `Display` gives the command that resumes the session.
 pub(crate) struct ResumeCommand<'a> {
@@ -30,15 +30,21 @@ impl<'a> ResumeCommand<'a> {
     }
 }
 
+impl ResumeCommand<'_> {
+    fn line(&self, windows: bool) -> String {
+        let words = self.words.map(|word| quoted_for(word, windows)).join(" ");
+        // In `cmd`, `cd` stays on the same drive, and PowerShell does not know `cd /d`.
+        let cd = if windows { "pushd" } else { "cd" };
+        match self.folder {
+            Some(folder) => format!("{cd} {} && {words}", quoted_for(folder, windows)),
+            None => words,
+        }
+    }
+}
+
 impl std::fmt::Display for ResumeCommand<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(folder) = self.folder {
-            // With `/d`, the shell cmd changes the drive too.
-            let cd = if cfg!(windows) { "cd /d" } else { "cd" };
-            write!(f, "{cd} {} && ", quoted(folder))?;
-        }
-        let words = self.words.map(quoted);
-        f.write_str(&words.join(" "))
+        f.write_str(&self.line(cfg!(windows)))
     }
 }
 
@@ -66,5 +72,14 @@ mod tests {
             assert_eq!(command("codex", "/", session), None, "{session}");
         }
         assert_eq!(command("chatgpt", "/", "0a"), None);
+    }
+
+    #[test]
+    fn commands_that_resume_on_windows() {
+        let command = |folder| {
+            ResumeCommand { folder: Some(folder), words: ["claude", "--resume", "0a"] }.line(true)
+        };
+        assert_eq!(command(r"D:\app"), r"pushd D:\app && claude --resume 0a");
+        assert_eq!(command(r"D:\my app"), r#"pushd "D:\my app" && claude --resume 0a"#);
     }
 }

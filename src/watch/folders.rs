@@ -33,7 +33,7 @@ type FolderIdentity = (u64, Option<SystemTime>);
 impl FolderWatcher {
     /// Returns a watcher that calls `wake` from another thread. Changes in `index_folder` are ignored.
     pub(super) fn new(index_folder: PathBuf, wake: impl Fn() + Send + 'static) -> FolderWatcher {
-        let index_folder = fs::canonicalize(&index_folder).unwrap_or(index_folder);
+        let index_folder = dunce::canonicalize(&index_folder).unwrap_or(index_folder);
         let watcher = recommended_watcher(move |event: notify::Result<notify::Event>| {
             let matters = event.map_or(true, |event| matters(&event, &index_folder));
             if matters {
@@ -65,7 +65,7 @@ impl FolderWatcher {
             report(problem);
         }
         let Some(watcher) = &mut self.watcher else { return };
-        let existing = |folder: &Path| Some((fs::canonicalize(folder).ok()?, identity(folder)?));
+        let existing = |folder: &Path| Some((dunce::canonicalize(folder).ok()?, identity(folder)?));
         let wanted: BTreeMap<PathBuf, FolderIdentity> =
             folders.iter().filter_map(|folder| folder.ancestors().find_map(existing)).collect();
         let gone: Vec<PathBuf> = self

@@ -152,7 +152,7 @@ pub fn folders(workspaces: &[PathBuf], named: Option<&str>) -> Result<Vec<Folder
         return Err(Error::NoWorkspace);
     }
     let roots = workspaces.iter().map(|path| {
-        let real = fs::canonicalize(path).and_then(|real| fs::read_dir(&real).map(|_| real));
+        let real = dunce::canonicalize(path).and_then(|real| fs::read_dir(&real).map(|_| real));
         real.map_err(|source| Error::Unreadable { path: path.clone(), source })
     });
     let mut roots = roots.collect::<Result<Vec<PathBuf>, Error>>()?;
@@ -164,7 +164,7 @@ pub fn folders(workspaces: &[PathBuf], named: Option<&str>) -> Result<Vec<Folder
         return Ok(roots.into_iter().map(whole).collect());
     };
     let inside = |root: &PathBuf| {
-        let path = fs::canonicalize(root.join(Path::new(named))).ok()?;
+        let path = dunce::canonicalize(root.join(Path::new(named))).ok()?;
         let there = path.starts_with(root) && path.is_dir();
         there.then(|| Folder { path, workspace: root.clone() })
     };

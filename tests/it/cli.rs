@@ -332,7 +332,7 @@ fn lines_fit_every_terminal() {
         let terminal = Environment {
             terminal: true,
             columns: Some(columns),
-            pager: Some("".into()),
+            variables: [("PAGER", "")].into(),
             ..Environment::default()
         };
         let lines = |arguments: &[&str]| -> Vec<String> {

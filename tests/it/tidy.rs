@@ -193,6 +193,15 @@ fn only_private_makes_folders_and_files() {
 }
 
 #[test]
+fn real_paths_are_without_the_prefix_of_windows() {
+    for file in Tree::read().files {
+        let others = ["fs::canonicalize(", ".canonicalize()"];
+        let is_other = others.iter().any(|call| file.code.contains(call));
+        assert!(!is_other, "{}: dunce::canonicalize returns paths without `\\\\?\\`", file.path);
+    }
+}
+
+#[test]
 fn files_and_functions_stay_short() {
     let (mut long, mut wide) = (Vec::new(), Vec::new());
     for file in Tree::read().files {
@@ -251,8 +260,9 @@ fn dependencies_are_used() {
     let manifest = manifest();
     let tree = Tree::read();
     let main = code::code(include_str!("../../src/main.rs"));
-    let unix = &manifest["target"]["cfg(unix)"]["dependencies"];
-    for dependencies in [&manifest["dependencies"], unix] {
+    let [unix, windows] =
+        ["cfg(unix)", "cfg(windows)"].map(|target| &manifest["target"][target]["dependencies"]);
+    for dependencies in [&manifest["dependencies"], unix, windows] {
         for name in dependencies.as_table().expect("a table of dependencies").keys() {
             let path = format!("{}::", name.replace('-', "_"));
             let codes = tree.files.iter().map(|file| &*file.code).chain([&*main]);

@@ -64,7 +64,7 @@ impl ConfigFile {
 
     /// Returns the path with links resolved, so that a linked configuration file remains a link.
     fn real_path(&self) -> PathBuf {
-        fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
+        dunce::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
     }
 
     /// Returns the content; empty if there is no file.
@@ -151,7 +151,7 @@ impl ConfigFile {
             file.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
         }
         file.as_file().sync_all()?;
-        file.persist(&path)?;
+        crate::private::replace(file.into_temp_path(), &path)?;
         Ok(backup)
     }
 }

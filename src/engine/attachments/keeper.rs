@@ -23,7 +23,7 @@ use super::{
 use crate::{
     engine::error::Error,
     model::{Base64Text, Stop},
-    private::FileLock,
+    private::{self, FileLock},
 };
 
 pub(crate) const MAX_FILE: u64 = 100_000_000;
@@ -105,7 +105,7 @@ impl<'a> Keeper<'a> {
         if fs::metadata(&path).is_ok_and(|found| found.len() == bytes) {
             drop(file);
         } else {
-            file.persist(&path).map_err(|error| io_failed(error.error))?;
+            private::replace(file.into_temp_path(), &path).map_err(io_failed)?;
             self.open.as_mut().expect("it is open").1 += bytes;
         }
         let media_type = media_type.unwrap_or(PLAIN_TEXT).to_owned();

@@ -163,11 +163,11 @@ impl AttachmentStore {
         if fs::metadata(target).is_ok_and(|there| there.len() >= length) {
             return fs::remove_file(path);
         }
-        if fs::rename(path, target).is_err() {
+        if private::until_free(|| fs::rename(path, target)).is_err() {
             // The other store may be on another disk.
             let mut file = self.begun_file()?;
             io::copy(&mut File::open(path)?, &mut file)?;
-            file.persist(target)?;
+            private::replace(file.into_temp_path(), target)?;
             fs::remove_file(path)?;
         }
         Ok(())
@@ -269,8 +269,7 @@ impl AttachmentStore {
     pub(super) fn put(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         let mut file = self.begun_file()?;
         file.write_all(content)?;
-        file.persist(path)?;
-        Ok(())
+        private::replace(file.into_temp_path(), path)
     }
 
     pub(super) fn begun_file(&self) -> io::Result<NamedTempFile> {

@@ -455,7 +455,7 @@ pub(crate) fn watched_folders(config: &Config) -> Vec<PathBuf> {
     let stores = config.db.iter().cloned().chain(config.export_store().ok());
     let databases = stores.filter_map(|store| store.path().map(Path::to_owned));
     for path in databases.chain([config.threads_database()]) {
-        let real = fs::canonicalize(&path).ok();
+        let real = dunce::canonicalize(&path).ok();
         let path = std::path::absolute(&path).unwrap_or(path);
         folders.extend(path.parent().map(Path::to_owned));
         folders.extend(real.and_then(|real| Some(real.parent()?.to_owned())));

@@ -25,7 +25,10 @@ use std::{
 };
 
 use super::features::{Summary, SummaryFeatures};
-use crate::index::varint::{push_varint, take_varint};
+use crate::{
+    index::varint::{push_varint, take_varint},
+    private,
+};
 
 const MAGIC: &[u8; 4] = b"VBSU";
 
@@ -259,8 +262,7 @@ pub(crate) fn store(
     let Checksummed { mut writer, crc } = writer;
     writer.write_all(&crc.finalize().to_le_bytes())?;
     let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    private::replace(file.into_temp_path(), path)
 }
 
 /// The terms of summaries, the most frequent first, and the position of each term in this list.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    fs::{self, File},
+    fs::File,
     io::{self, Read, Seek, SeekFrom},
     path::Path,
     time::SystemTime,
@@ -14,7 +14,10 @@ use super::{
     walk::{TranscriptPath, Walk},
 };
 use crate::{
-    db::transcripts::{ConversationData, TranscriptFile, TranscriptStore},
+    db::{
+        header::Stamp,
+        transcripts::{ConversationData, TranscriptFile, TranscriptStore},
+    },
     engine::{attachments::TranscriptFiles, withheld::Withheld},
     import::{Format, compressed, repeats::ReadingOrder, transcript::TranscriptReader},
     model::{self, Stop},
@@ -113,9 +116,9 @@ impl<'a> Pass<'a> {
         }
         for name in std::mem::take(&mut self.again) {
             let path = Path::new(&name);
-            if let Ok(metadata) = fs::symlink_metadata(path) {
-                self.total += metadata.len();
-                new.push(TranscriptPath::of(path, &name, &metadata));
+            if let Ok(stamp) = Stamp::at(path) {
+                self.total += stamp.size;
+                new.push(TranscriptPath::of(path, &name, &stamp));
             }
         }
         new.sort_by_cached_key(order);

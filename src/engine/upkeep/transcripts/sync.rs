@@ -182,7 +182,7 @@ fn remove_old(folder: &Path) {
 
 /// Removes the index of a store that is no longer read.
 fn remove_index_of(store: &Path, folder: &Path) {
-    if let Ok(real) = store.canonicalize() {
+    if let Ok(real) = dunce::canonicalize(store) {
         drop(fs::remove_dir_all(IndexDir::of(folder, &real).folder()));
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn walk(config: &Config, report: &mut ArchiveReport) -> Walk {
     let mut walk = Walk { roots: config.archive_roots(), ..Walk::default() };
     let mut roots: Vec<PathBuf> = Vec::new();
     for archive in &config.archives {
-        match archive.canonicalize() {
+        match dunce::canonicalize(archive) {
             Ok(root) => roots.push(root),
             // If the folder of an archive is gone, its transcripts are gone too.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -77,7 +77,10 @@ impl Walk {
                 return;
             }
             match path.to_str() {
-                Some(name) => self.found.push(TranscriptPath::of(path, name, &metadata)),
+                Some(name) => match Stamp::at(path) {
+                    Ok(stamp) => self.found.push(TranscriptPath::of(path, name, &stamp)),
+                    Err(error) => self.fail(path, &error, report),
+                },
                 None => report.fail(path, &"its name is not Unicode"),
             }
         } else if metadata.is_dir() && depth == 0 {
@@ -127,8 +130,7 @@ impl Walk {
 }
 
 impl TranscriptPath {
-    pub(super) fn of(path: &Path, name: &str, metadata: &fs::Metadata) -> TranscriptPath {
-        let stamp = Stamp::of(metadata);
+    pub(super) fn of(path: &Path, name: &str, stamp: &Stamp) -> TranscriptPath {
         let [device, number] = stamp.identity.numbers();
         let since = stamp.modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
         let modified = since.map_or(0, |since| since.as_nanos());
