@@ -48,7 +48,7 @@ pub(super) struct Args {
     /// The messages, one JSON object per line
     #[arg(long, value_name = "FILE")]
     corpus: PathBuf,
-    /// Print one JSON object: {"modes": {"words": {"recall_at_5", …}, "vector": …, "both": …}}
+    /// Print one JSON object: {"modes": {"text": {"recall_at_5", …}, "vector": …, "both": …}}
     #[arg(long)]
     json: bool,
     /// Rank every question over all conversations
@@ -57,7 +57,7 @@ pub(super) struct Args {
 }
 
 const MODES: [(&str, Mode); 3] =
-    [("words", Mode::Text), ("vector", Mode::Vector), ("both", Mode::Both)];
+    [("text", Mode::Text), ("vector", Mode::Vector), ("both", Mode::Both)];
 
 /// The number of messages ranked for a question.
 const DEPTH: usize = 10;

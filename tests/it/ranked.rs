@@ -548,7 +548,7 @@ fn eval_measures() {
     let (code, out) = run(&["--json"]);
     assert_eq!(code, Ok(0), "{out}");
     let figures: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-    for mode in ["words", "both"] {
+    for mode in ["text", "both"] {
         for figure in ["recall_at_5", "recall_at_10", "mrr_at_10", "ndcg_at_10"] {
             assert_eq!(figures["modes"][mode][figure], 1.0, "{out}");
         }
