@@ -285,7 +285,7 @@ impl Package {
             let mut kind = entry.file_type()?;
             if kind.is_symlink() {
                 // Links are followed only to files below the folder of the export.
-                match dunce::canonicalize(path) {
+                match dunce::canonicalize(&path) {
                     Ok(target) if target.starts_with(root) && target.is_file() => {
                         kind = target.metadata()?.file_type();
                     }
