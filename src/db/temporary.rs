@@ -32,9 +32,12 @@ impl TemporaryDatabase {
         named.prefix(PREFIX).suffix(SUFFIX);
         loop {
             let (file, path) = named.tempfile_in(folder)?.into_parts();
-            let file = kept(file, &path)?;
+            // Another process could remove the file as abandoned before it was kept.
+            let file = match kept(file, &path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                file => file?,
+            };
             let ours = Stamp::of(&file)?.identity;
-            // Another process could remove the file as abandoned before it was locked.
             if Stamp::at(&path).is_ok_and(|there| there.identity == ours) {
                 return Ok(TemporaryDatabase { file, path });
             }
@@ -73,8 +76,9 @@ fn kept(file: File, _: &Path) -> io::Result<File> {
 }
 
 #[cfg(windows)]
-fn kept(_: File, path: &Path) -> io::Result<File> {
-    private::open_unremovable(path)
+fn kept(file: File, path: &Path) -> io::Result<File> {
+    drop(file);
+    private::until_free(|| private::open_unremovable(path))
 }
 
 /// Returns whether no process keeps the file.
@@ -125,6 +129,9 @@ mod tests {
         let second = TemporaryDatabase::begin(folder.path()).expect("a file");
         assert!(first.path().exists() && second.path().exists() && other.exists());
         assert!(!left.exists());
+        if cfg!(windows) {
+            assert!(fs::remove_file(first.path()).is_err(), "it is kept");
+        }
         let place = folder.path().join("place");
         first.take_place(&place).expect("its place");
         assert!(second.take_place(&place).is_err(), "the place is taken");
