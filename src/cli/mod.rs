@@ -334,12 +334,13 @@ fn with_short_help(command: clap::Command) -> clap::Command {
         let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
         let is_example = |line: &&str| line.starts_with("    ");
         let (examples, text): (Vec<&str>, Vec<&str>) = long.lines().partition(is_example);
-        let command = match examples.is_empty() {
+        let command = command.help_template(HELP).args(flags.clone()).after_help(PLACES);
+        match examples.is_empty() {
             true => command,
-            false => command.long_about(text.join("\n").trim_end().to_owned()),
-        };
-        let command = command.before_help(examples.join("\n")).help_template(HELP);
-        command.args(flags.clone()).after_help(PLACES)
+            false => command
+                .long_about(text.join("\n").trim_end().to_owned())
+                .before_help(examples.join("\n")),
+        }
     })
 }
 
