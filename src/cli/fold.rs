@@ -18,7 +18,10 @@ pub(super) fn folded(line: &str, columns: Option<usize>, indent: usize) -> Strin
         c == ' ' && !is_in_command
     });
     for (number, word) in words.enumerate() {
-        if number > 0 && taken + 1 + word.width() > columns {
+        let width = word.width();
+        let is_over = taken + 1 + width > columns;
+        // A word that is longer than any line begins here, and the terminal breaks it.
+        if number > 0 && is_over && (indent + width <= columns || taken + 1 >= columns) {
             folded.push_str(&format!("\n{:indent$}", ""));
             taken = indent;
         } else if number > 0 {
@@ -26,7 +29,10 @@ pub(super) fn folded(line: &str, columns: Option<usize>, indent: usize) -> Strin
             taken += 1;
         }
         folded.push_str(word);
-        taken += word.width();
+        taken = match taken + width {
+            taken if taken > columns => taken % columns,
+            taken => taken,
+        };
     }
     folded
 }
@@ -78,8 +84,8 @@ mod tests {
     fn lines_are_folded_between_words_and_not_in_commands() {
         let fold = |text: &str, columns| folded(text, Some(columns), 4);
         assert_eq!(fold("  one two three", 10), "  one two\n   three");
-        assert_eq!(fold("in /a/very/long/path it is", 12), "in\n    /a/very/long/path\n    it is");
-        assert_eq!(fold("type `verbatim import` now", 20), "type\n    `verbatim import`\n    now");
+        assert_eq!(fold("in /a/very/long/path it is", 12), "in /a/very/long/path it\n    is");
+        assert_eq!(fold("type `verbatim import` now", 21), "type\n    `verbatim import`\n    now");
         assert_eq!(fold("日本 日本", 6), "日本\n  日本");
         assert_eq!(folded("one two", None, 4), "one two");
         let mut out = Vec::new();

@@ -138,6 +138,18 @@ struct Cli {
     command: Option<Command>,
 }
 
+impl Cli {
+    /// Refuses a database for a command that reads none.
+    fn checked(self) -> Result<Cli, clap::Error> {
+        if self.places.db.is_some() && self.command.as_ref().is_some_and(Command::has_no_use_for_db)
+        {
+            let text = "this command reads no database, so leave out --db\n";
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
+        }
+        Ok(self)
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
@@ -203,7 +215,7 @@ impl Command {
     }
 
     /// Returns whether the command neither reads the database that `--db` names nor passes it on.
-    fn ignores_database(&self) -> bool {
+    fn has_no_use_for_db(&self) -> bool {
         matches!(
             self,
             Command::Demo(_)
@@ -280,7 +292,7 @@ pub fn run(
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let parsed = command
         .try_get_matches_from(&arguments)
-        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)?.checked());
     match parsed {
         Ok(cli) if environment.terminal => {
             let environment = &environment.with_settings()?;
@@ -322,12 +334,13 @@ fn with_short_help(command: clap::Command) -> clap::Command {
         let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
         let is_example = |line: &&str| line.starts_with("    ");
         let (examples, text): (Vec<&str>, Vec<&str>) = long.lines().partition(is_example);
-        let command = match examples.is_empty() {
+        let command = command.help_template(HELP).args(flags.clone()).after_help(PLACES);
+        match examples.is_empty() {
             true => command,
-            false => command.long_about(text.join("\n").trim_end().to_owned()),
-        };
-        let command = command.before_help(examples.join("\n")).help_template(HELP);
-        command.args(flags.clone()).after_help(PLACES)
+            false => command
+                .long_about(text.join("\n").trim_end().to_owned())
+                .before_help(examples.join("\n")),
+        }
     })
 }
 
@@ -391,10 +404,6 @@ fn example_of(missing: &str) -> Option<String> {
 
 fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
     let Some(mut command) = cli.command else { return pick(&cli.places, environment, out) };
-    if cli.places.db.is_some() && command.ignores_database() {
-        let text = "this command reads no database, so leave out --db";
-        return Err(filters::usage(text.to_owned()));
-    }
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
     let provider = places::embeddings(environment);

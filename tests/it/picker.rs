@@ -119,6 +119,27 @@ fn place(folder: &std::path::Path, is_indexed: bool) -> Place {
 }
 
 #[test]
+fn headings_name_the_service() {
+    let folder = folder();
+    for is_indexed in [false, true] {
+        let place = place(folder.path(), is_indexed);
+        let connection = rusqlite::Connection::open(&place.db).unwrap();
+        let sql =
+            "CREATE TABLE verbatim_conversations (conversation_id TEXT, source TEXT, link TEXT);
+                   INSERT INTO verbatim_conversations VALUES ('6650a1b2-0001', 'chatgpt', NULL);";
+        connection.execute_batch(sql).unwrap();
+        let mut session = Session::start(&place, 24, 80);
+        let shown = session.wait(|shown| shown.contains("4 chats") && shown.contains("chatgpt"));
+        assert_eq!((shown.matches("chatgpt").count(), shown.matches("export").count()), (1, 3));
+        session.press("because");
+        session.wait(|shown| shown.contains("1 message") && shown.contains("chatgpt"));
+        session.press("\u{1b}");
+        assert_eq!(session.end().0, 0);
+        std::fs::remove_file(&place.db).unwrap();
+    }
+}
+
+#[test]
 fn letters_find_and_enter_shows() {
     let folder = folder();
     for is_indexed in [false, true] {
