@@ -75,7 +75,7 @@ impl Forgotten {
     /// Removes the list from a home folder after its contents were moved.
     pub(super) fn remove(config: &Config) {
         let list = config.home.join(LIST);
-        for path in [list.with_extension(list_file::LOCK), list] {
+        for path in [&list, &list.with_extension(list_file::LOCK)] {
             drop(fs::remove_file(path));
         }
     }
