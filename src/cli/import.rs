@@ -498,9 +498,9 @@ impl Ending<'_> {
     fn write(&self, begun: Instant, is_indexed: bool, out: &mut dyn Write) -> io::Result<()> {
         let config = self.engine.config();
         let is_in_home = self.target.starts_with(config.db_folder());
-        let place = if is_in_home { &config.home } else { self.target };
-        let place = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
-        let place = places::short(&place, self.environment);
+        let home = std::path::absolute(&config.home).unwrap_or_else(|_| config.home.clone());
+        let place = if is_in_home { &home } else { self.target };
+        let place = places::short(place, self.environment);
         let private = if is_in_home { " (only you can read them)" } else { "" };
         let took = duration(begun.elapsed());
         let done = if is_indexed || self.args.no_index { "Ready" } else { "Imported" };

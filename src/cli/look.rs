@@ -157,9 +157,9 @@ impl Look {
                 self.aligned(out, (&line, start + width(&title)), &place)
             }
             None => {
-                let room = self.columns.saturating_sub(id.width() + gap + 2);
-                let title = self.joined(&fitted(&title, room), Style::new());
-                writeln!(out, "{shown_id}{:gap$}  {title}", "")?;
+                let room = self.columns.saturating_sub(id.width() + 2);
+                let title = if room > 0 { fitted(&title, room) } else { Vec::new() };
+                writeln!(out, "{shown_id}  {}", self.joined(&title, Style::new()))?;
                 self.below(out, &[time, count, place])
             }
         }

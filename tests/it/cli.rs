@@ -320,7 +320,7 @@ fn a_terminal_is_told_the_totals_and_pages() {
         "{paged}"
     );
     let few = search(&["-n", "2", "--no-pager"], &terminal);
-    let totals = "1 of 3 messages in 1 conversation, 1 conversation by title; -n 0 shows all\n";
+    let totals = "1 of 3 messages in 1 conversation, 1 conversation by title;\n  -n 0 shows all\n";
     assert!(few.ends_with(totals), "{few}");
     assert!(!search(&[], &Environment::default()).contains("messages in"));
 }

@@ -924,7 +924,9 @@ fn tokens_of_the_user_and_none() {
     let bearer = format!("authorization: BEARER {own}");
     assert_eq!(server.ask("GET /search?q=green", &[&bearer], "").status, 200);
     let command = |words: &[&str]| {
-        let output = server.place.command(words).env("VERBATIM_TOKEN", own).output().unwrap();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear().args(words).arg("--home").arg(&server.place.home);
+        let output = command.env("VERBATIM_TOKEN", own).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     };
