@@ -76,7 +76,7 @@ fn chat(id: &str, title: &str, begun: u64, model: &str, messages: &[(&str, Strin
 
 /// Imports some 200 conversations of three years.
 fn fill(databases: &Path) {
-    const FIRST: u64 = 1_672_650_000;
+    const FIRST: u64 = 1_672_617_600;
     let home = databases.parent().expect("a home");
     let shown: Vec<(&str, String)> = SHOWN.map(|(role, text)| (role, text.to_owned())).into();
     let mut chats = vec![chat(
