@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::browser;
 
 /// The largest picture in bytes.
-const MOST_BYTES: usize = 160_000;
+const MOST_BYTES: usize = 220_000;
 
 /// The first messages of the conversation that the pictures show.
 const SHOWN: [(&str, &str); 6] = [
@@ -76,7 +76,7 @@ fn chat(id: &str, title: &str, begun: u64, model: &str, messages: &[(&str, Strin
 
 /// Imports some 200 conversations of three years.
 fn fill(databases: &Path) {
-    const FIRST: u64 = 1_672_650_000;
+    const FIRST: u64 = 1_672_617_600;
     let home = databases.parent().expect("a home");
     let shown: Vec<(&str, String)> = SHOWN.map(|(role, text)| (role, text.to_owned())).into();
     let mut chats = vec![chat(
@@ -132,6 +132,7 @@ fn pictures_of_the_page() {
         ("statistics", "/stats", "light", "document.querySelector('.heat')"),
     ] {
         browser.look(1400, theme);
+        browser.chromium("Emulation.setScrollbarsHidden", &json!({"hidden": true}));
         browser.open(&format!("{}{path}", site.address));
         browser.wait(&format!("document.readyState === 'complete' && {ready}"));
         let picture = BASE64_STANDARD.decode(browser.picture()).expect("a picture");
