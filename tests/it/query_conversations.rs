@@ -112,7 +112,7 @@ fn keys_come_in_the_order_of_the_contract() {
     assert!(search.starts_with(r#"{"n":1,"c":[{"id":"550e8400","k":"export-"#), "{search}");
     assert!(search.contains(r#""t":"Database Migration Planning","s":"#), "{search}");
     assert!(
-        search.contains(r#""matched":[{"r":"a","c":"We should start with PostgreSQL.","l":4}"#),
+        search.contains(r#""matched":[{"r":"a","c":"We should start with PostgreSQL.","l":3}"#),
         "{search}"
     );
 }
