@@ -32,7 +32,7 @@ impl Way {
 
 /// The parts of messages that a conversation shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum View {
+pub(super) enum ShownParts {
     #[default]
     All,
     /// Prompts and answers.
@@ -42,16 +42,17 @@ pub(super) enum View {
     Tools,
 }
 
-impl View {
-    pub(super) const EACH: [View; 4] = [View::All, View::Text, View::Thinking, View::Tools];
+impl ShownParts {
+    pub(super) const EACH: [ShownParts; 4] =
+        [ShownParts::All, ShownParts::Text, ShownParts::Thinking, ShownParts::Tools];
 
     /// Returns the value of `view` in an address; empty for the default.
     pub(super) fn name(self) -> &'static str {
         match self {
-            View::All => "",
-            View::Text => "text",
-            View::Thinking => "thinking",
-            View::Tools => "tools",
+            ShownParts::All => "",
+            ShownParts::Text => "text",
+            ShownParts::Thinking => "thinking",
+            ShownParts::Tools => "tools",
         }
     }
 }
@@ -74,7 +75,7 @@ pub(super) struct Ask {
     pub(super) hidden: bool,
     /// The search text inside one conversation.
     pub(super) find: String,
-    pub(super) view: View,
+    pub(super) view: ShownParts,
     /// The page of the results, from 0.
     pub(super) page: usize,
 }
@@ -111,7 +112,7 @@ impl Ask {
                 "hidden" => ask.hidden = value == "1",
                 "find" => ask.find = value,
                 "view" => {
-                    let view = View::EACH.into_iter().find(|view| view.name() == value);
+                    let view = ShownParts::EACH.into_iter().find(|view| view.name() == value);
                     ask.view = view.unwrap_or_default();
                 }
                 "page" => ask.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
@@ -173,7 +174,7 @@ impl Ask {
     }
 
     pub(super) fn address(&self) -> String {
-        let search = Ask { find: String::new(), view: View::All, ..self.clone() };
+        let search = Ask { find: String::new(), view: ShownParts::All, ..self.clone() };
         match search.query() {
             query if query.is_empty() => "/".to_owned(),
             query => format!("/?{query}"),
@@ -183,7 +184,7 @@ impl Ask {
     /// Returns the query string that keeps the text marked on a conversation's page.
     pub(super) fn marks(&self) -> String {
         match self.query() {
-            _ if self.sought().is_empty() && self.view == View::All => String::new(),
+            _ if self.sought().is_empty() && self.view == ShownParts::All => String::new(),
             query => format!("?{query}"),
         }
     }

@@ -6,7 +6,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::{
     ansi,
-    ask::View,
+    ask::ShownParts,
     card::{counted, hour, role_name},
     code::Highlighter,
     diff::change,
@@ -67,7 +67,7 @@ pub(super) struct MessageSettings<'a> {
     /// Whether thinking and answer may follow each other without a separator. Then thinking is shown too.
     pub(super) joins_thinking: bool,
     /// The parts that are shown.
-    pub(super) view: View,
+    pub(super) view: ShownParts,
 }
 
 /// A part of a message.
@@ -293,18 +293,23 @@ fn part_of(text: &str, spans: &[Range<usize>]) -> Range<usize> {
 
 impl Part<'_> {
     /// Returns whether a view shows the part.
-    fn is_in(&self, view: View) -> bool {
+    fn is_in(&self, view: ShownParts) -> bool {
         match view {
-            View::All => true,
-            View::Text => matches!(self, Part::Text(_) | Part::Answer(_)),
-            View::Thinking => matches!(self, Part::Thinking(_) | Part::Answer(_)),
-            View::Tools => matches!(self, Part::Call(..) | Part::Output(_)),
+            ShownParts::All => true,
+            ShownParts::Text => matches!(self, Part::Text(_) | Part::Answer(_)),
+            ShownParts::Thinking => matches!(self, Part::Thinking(_) | Part::Answer(_)),
+            ShownParts::Tools => matches!(self, Part::Call(..) | Part::Output(_)),
         }
     }
 }
 
 /// Returns whether a view shows anything of a message.
-pub(super) fn is_in_view(view: View, role: &str, content: &str, joins_thinking: bool) -> bool {
+pub(super) fn is_in_view(
+    view: ShownParts,
+    role: &str,
+    content: &str,
+    joins_thinking: bool,
+) -> bool {
     parts(role, snippet::trim(content), joins_thinking).iter().any(|part| part.is_in(view))
 }
 
@@ -387,7 +392,7 @@ mod tests {
         assert_eq!(parts("user", "[thinking]\na"), [Part::Text("[thinking]\na")]);
         assert_eq!(parts("tool", "a\n"), [Part::Output("a\n")]);
         assert_eq!(parts("assistant", ""), []);
-        let views = [View::All, View::Text, View::Thinking, View::Tools];
+        let views = [ShownParts::All, ShownParts::Text, ShownParts::Thinking, ShownParts::Tools];
         let shown = |content| views.map(|view| is_in_view(view, "assistant", content, true));
         assert_eq!(shown("[tool: Bash]\nls"), [true, false, false, true]);
         assert_eq!(shown("[thinking]\nHm.\n\nSo."), [true, true, true, false]);
@@ -399,7 +404,7 @@ mod tests {
         let shown = |joins_thinking| {
             let highlighter = Highlighter::new();
             let (clock, marker) = (Clock::new(false), &Marker::Nothing);
-            let view = View::All;
+            let view = ShownParts::All;
             let mut reading = MessageSettings { clock, marker, highlighter, joins_thinking, view };
             let message = ShownMessage {
                 number: 1,

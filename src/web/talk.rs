@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
     ansi,
-    ask::{Ask, View, Way, encoded, fields},
+    ask::{Ask, ShownParts, Way, encoded, fields},
     assets::STYLE,
     branches::Path,
     card::{Card, cards, counted, hour, title_of},
@@ -275,7 +275,7 @@ fn reading<'a>(
     highlighter: Highlighter,
 ) -> MessageSettings<'a> {
     let (clock, joins_thinking) = (site.clock(), joins_thinking(card));
-    MessageSettings { clock, marker, highlighter, joins_thinking, view: View::All }
+    MessageSettings { clock, marker, highlighter, joins_thinking, view: ShownParts::All }
 }
 
 /// Returns the messages on branches that the service does not show, each with the message before it.
@@ -337,7 +337,7 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
         let of = |content: &str| {
             is_in_view(view.ask.view, session.role(at), content, joins_thinking(&card))
         };
-        view.ask.view == View::All || of(&session.message(at).content)
+        view.ask.view == ShownParts::All || of(&session.message(at).content)
     };
     let mut hits = Vec::new();
     if !matches!(marker, Marker::Nothing) {
@@ -357,7 +357,7 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
         turn = hits.first().copied();
     }
     let mut path = Path::of(&session, &follows(site, &session, stop)?, turn);
-    if view.ask.view != View::All {
+    if view.ask.view != ShownParts::All {
         path.retain(|at| Some(at) == turn || is_kept(at));
     }
     let family = Family::of(&site.engine, &session, stop)?;
@@ -485,18 +485,18 @@ impl Talk {
     /// Returns the search field of this conversation, and a note about left-out parts.
     fn within(&self) -> Markup {
         let query = Ask { find: String::new(), page: 0, ..self.ask.clone() }.query();
-        let with = |view: View| {
+        let with = |view: ShownParts| {
             let ask = Ask { view, ..self.ask.clone() };
             match self.turn {
                 Some(turn) => address(&self.card, &ask, self.session.line(turn)),
                 None => format!("{}{}", self.card.address(), ask.marks()),
             }
         };
-        let label = |view: View| match view {
-            View::All => "Everything",
-            View::Text => "Prompts and answers",
-            View::Thinking => "Thinking",
-            View::Tools => "Tools",
+        let label = |view: ShownParts| match view {
+            ShownParts::All => "Everything",
+            ShownParts::Text => "Prompts and answers",
+            ShownParts::Thinking => "Thinking",
+            ShownParts::Tools => "Tools",
         };
         html! {
             form.within.row role="search" aria-label="This conversation" action=(self.card.address()) method="get" {
@@ -505,7 +505,7 @@ impl Talk {
                 input.field #within type="search" name="find" value=(self.ask.find) dir="auto"
                     placeholder="Find in this conversation" autocomplete="off" spellcheck="false" aria-keyshortcuts="f";
                 nav.views aria-label="What is shown" {
-                    @for view in View::EACH {
+                    @for view in ShownParts::EACH {
                         a href=(with(view)) aria-current=[(view == self.ask.view).then_some("true")] { (label(view)) }
                         " "
                     }
