@@ -15,7 +15,7 @@ use super::{
 use crate::engine::Config;
 
 /// The width of the column of names.
-pub(super) const INDENT: usize = 20;
+pub(super) const NAMES: usize = 20;
 
 /// Show each setting, its value, and what set it
 ///
@@ -64,7 +64,7 @@ pub(super) fn run(
         Some(file) if file.is_file() => places::short(file, environment),
         Some(file) => format!("{} (not there)", places::short(file, environment)),
     };
-    writeln!(out, "{:INDENT$}{file}", "file")?;
+    writeln!(out, "{:NAMES$}{file}", "file")?;
     for (setting, values, by) in settings {
         let by = match by {
             SetBy::File(_, line) => format!("line {line}"),
@@ -74,7 +74,7 @@ pub(super) fn run(
             true => "none".to_owned(),
             false => values.join(", "),
         };
-        writeln!(out, "{:INDENT$}{}  ({by})", setting.key, harmless(&values))?;
+        writeln!(out, "{:NAMES$}{}  ({by})", setting.key, harmless(&values))?;
     }
     Ok(FOUND)
 }

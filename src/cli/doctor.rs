@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The width of a verdict and the space after it.
-pub(super) const INDENT: usize = 7;
+pub(super) const VERDICT: usize = 7;
 
 /// Examine databases, indexes, folders and client configurations
 ///
@@ -93,7 +93,7 @@ fn write_finding(out: &mut dyn Write, finding: &Finding) -> std::io::Result<()> 
     let about = if what.starts_with(about.as_str()) { "" } else { &format!("{about}: ") };
     writeln!(out, "{verdict}  {}", harmless(&format!("{about}{what}")))?;
     if let Some(mend) = mend {
-        writeln!(out, "{:INDENT$}-> {}", "", harmless(mend))?;
+        writeln!(out, "{:VERDICT$}-> {}", "", harmless(mend))?;
     }
     out.flush()
 }

@@ -262,8 +262,8 @@ impl Command {
     fn fold_indent(&self) -> Option<usize> {
         match self {
             Command::Status(args) if !args.json => Some(0),
-            Command::Doctor(args) if !args.json => Some(doctor::INDENT),
-            Command::Config(args) if !args.json => Some(config::INDENT),
+            Command::Doctor(args) if !args.json => Some(doctor::VERDICT),
+            Command::Config(args) if !args.json => Some(config::NAMES),
             _ => None,
         }
     }
