@@ -12,7 +12,7 @@ use super::{
     archives,
     arguments::parse_size,
     environment::Environment,
-    output::grouped,
+    output::{complain, grouped},
     progress::{Step, bytes, duration},
     settings,
     settings_file::{self, Setting},
@@ -114,12 +114,15 @@ fn index_in_turn(
     environment: &Environment,
     stop: &Stop,
 ) -> Result<(Indexed, Option<EngineError>), EngineError> {
-    let begun = Instant::now();
+    let (begun, mut is_told) = (Instant::now(), false);
     loop {
         match index(engine, source, options, environment, stop) {
             Err(EngineError::Indexing { .. })
                 if begun.elapsed() < MOST_WAITING && !stop.requested() =>
             {
+                if !std::mem::replace(&mut is_told, true) {
+                    complain("waiting for another process that builds the same index");
+                }
                 thread::sleep(RETRY_PAUSE);
             }
             outcome => return outcome,

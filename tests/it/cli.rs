@@ -358,7 +358,7 @@ fn lines_fit_every_terminal() {
                 assert!(fits, "{arguments:?} at {columns}: {line:?}");
             }
         }
-        // The beginning of an id is there at every width, and what has room.
+        // Every width shows the beginning of an id. Wide lines show the source too.
         let found = lines(&["search", "parser"]).join("\n");
         let place = if columns < 80 { "" } else { "claude-code" };
         assert!(found.contains("5f0c9a52") && found.contains(place), "{found}");
