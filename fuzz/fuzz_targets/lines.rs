@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use libfuzzer_sys::fuzz_target;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use verbatim_search::{
     mcp::lines::{Lines, connected},
@@ -17,15 +18,25 @@ use verbatim_search::{
 /// How often each request waits for an answer, by the JSON of its id.
 type Waiting = BTreeMap<String, i64>;
 
+/// The id of a line, whose other fields may be numbers that no `Value` can hold.
+#[derive(Deserialize)]
+struct Numbered {
+    id: Value,
+}
+
 /// Returns the ids in a line, and whether each is surely that of a request.
 fn ids(line: &[u8]) -> Vec<(String, bool)> {
-    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
     let text = String::from_utf8_lossy(line);
     let is_text = std::str::from_utf8(line).is_ok();
     let items = match serde_json::from_str(&mend_surrogates(&text)) {
         Ok(Value::Array(items)) => items,
         Ok(single) => vec![single],
-        Err(_) => return Vec::new(),
+        // A number that is out of range: the line is answered if it has an id.
+        Err(_) => match serde_json::from_str::<Numbered>(&mend_surrogates(&text)) {
+            Ok(Numbered { id }) => vec![json!({ "id": id })],
+            Err(_) => return Vec::new(),
+        },
     };
     let is_id = |id: &&Value| id.is_string() || id.is_i64();
     let known = items.iter().filter_map(|item| {
