@@ -6,10 +6,11 @@
 //!
 //! Invariant: recursion is bounded, so no nesting in the input is too deep.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::ControlFlow};
 
 use memchr::{memchr, memchr2};
 
+use super::brackets::BracketScan;
 use crate::text::lossy;
 
 /// The place in the input that is not JSON, and the reason.
@@ -58,31 +59,23 @@ impl Brackets {
         if bytes.len() >= NO_END as usize {
             return;
         }
-        let mut at = 0;
-        while let Some(byte) = bytes.get(at) {
-            match byte {
-                b'"' => match string_end(bytes, at + 1) {
-                    Some(end) => {
-                        at = end;
-                        continue;
-                    }
-                    None => return,
-                },
-                b'{' | b'[' if self.pairs.len() == MOST_PAIRS => return self.pairs.clear(),
-                b'{' | b'[' => {
-                    self.open.push(self.pairs.len());
-                    self.pairs.push(Pair { start: at as u32, end: NO_END, inside: 1 });
+        let Brackets { pairs, open } = self;
+        let flow = BracketScan::default().go_on(bytes, |at, byte| {
+            if matches!(byte, b'{' | b'[') {
+                if pairs.len() == MOST_PAIRS {
+                    return ControlFlow::Break(());
                 }
-                b'}' | b']' => {
-                    if let Some(opening) = self.open.pop() {
-                        let inside = (self.pairs.len() - opening) as u32;
-                        let pair = &mut self.pairs[opening];
-                        (pair.end, pair.inside) = (at as u32 + 1, inside);
-                    }
-                }
-                _ => {}
+                open.push(pairs.len());
+                pairs.push(Pair { start: at as u32, end: NO_END, inside: 1 });
+            } else if let Some(opening) = open.pop() {
+                let inside = (pairs.len() - opening) as u32;
+                let pair = &mut pairs[opening];
+                (pair.end, pair.inside) = (at as u32 + 1, inside);
             }
-            at += 1;
+            ControlFlow::Continue(())
+        });
+        if flow.is_break() {
+            pairs.clear();
         }
     }
 }
@@ -453,24 +446,11 @@ fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
 /// Returns the place after the bracket that closes the bracket at `start`.
 fn nested_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut depth = 0usize;
-    let mut at = start;
-    loop {
-        match bytes.get(at)? {
-            b'"' => {
-                at = string_end(bytes, at + 1)?;
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => {
-                depth -= 1;
-                if depth == 0 {
-                    return Some(at + 1);
-                }
-            }
-            _ => {}
-        }
-        at += 1;
-    }
+    let end = BracketScan::new(start).go_on(bytes, |at, byte| {
+        depth = if matches!(byte, b'{' | b'[') { depth + 1 } else { depth - 1 };
+        if depth == 0 { ControlFlow::Break(at + 1) } else { ControlFlow::Continue(()) }
+    });
+    end.break_value()
 }
 
 /// Decodes the bytes of a string, with U+FFFD for invalid bytes.

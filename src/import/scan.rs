@@ -5,10 +5,12 @@
 
 use std::{
     io::{self, Read},
-    ops::Range,
+    ops::{ControlFlow, Range},
 };
 
-use memchr::{memchr2, memmem};
+use memchr::memmem;
+
+use super::brackets::BracketScan;
 
 /// The number of bytes read at once. Fuzzing uses a small number, so that many values span two reads.
 const CHUNK: usize = if cfg!(fuzzing) { 1 << 10 } else { 1 << 20 };
@@ -90,49 +92,40 @@ enum ValueEnd {
 /// The state of a search for the end of a value. The end may come after the bytes read so far.
 struct EndSearch {
     start: usize,
-    at: usize,
+    scan: BracketScan,
     depth: usize,
-    in_string: bool,
+    /// Whether the value is a string.
+    is_string: bool,
 }
 
 impl EndSearch {
     /// Continues the search up to the end of `bytes`. Returns the place after the value, and its closing
     /// bracket if it has one.
     fn go_on(&mut self, bytes: &[u8]) -> Option<(usize, Option<u8>)> {
-        let EndSearch { start, mut at, mut depth, mut in_string } = *self;
-        while at < bytes.len() {
-            if in_string {
-                match memchr2(b'"', b'\\', &bytes[at..]) {
-                    None => at = bytes.len(),
-                    Some(found) if bytes[at + found] == b'"' => {
-                        at += found + 1;
-                        in_string = false;
-                        if depth == 0 {
-                            return Some((at, None));
-                        }
-                    }
-                    // `at` is past the end of `bytes` if the escaped byte was not read yet.
-                    Some(found) => at += found + 2,
-                }
-                continue;
-            }
-            match bytes[at] {
-                b'"' if depth > 0 || at == start => in_string = true,
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' if depth > 0 => {
-                    depth -= 1;
-                    if depth == 0 {
-                        return Some((at + 1, Some(bytes[at])));
-                    }
-                }
-                b'"' | b'}' | b']' | b',' if depth == 0 => return Some((at, None)),
-                byte if depth == 0 && byte.is_ascii_whitespace() => return Some((at, None)),
+        let EndSearch { start, scan, depth, is_string } = self;
+        while *depth == 0 {
+            let at = scan.at;
+            match bytes.get(at)? {
+                b'"' if *is_string => return Some((at + 1, None)),
+                // The escaped byte may not be read yet.
+                b'\\' if *is_string => scan.at += 1,
+                _ if *is_string => {}
+                b'"' if at == *start => *is_string = true,
+                b'{' | b'[' => *depth = 1,
+                b'"' | b'}' | b']' | b',' => return Some((at, None)),
+                byte if byte.is_ascii_whitespace() => return Some((at, None)),
                 _ => {}
             }
-            at += 1;
+            scan.at += 1;
         }
-        *self = EndSearch { start, at, depth, in_string };
-        None
+        let end = scan.go_on(bytes, |at, byte| {
+            *depth = if matches!(byte, b'{' | b'[') { *depth + 1 } else { *depth - 1 };
+            match depth {
+                0 => ControlFlow::Break((at + 1, Some(byte))),
+                _ => ControlFlow::Continue(()),
+            }
+        });
+        end.break_value()
     }
 }
 
@@ -333,7 +326,7 @@ impl<R: Read> Scanner<R> {
 
     /// Finds the end of the value whose first byte is at `start`. Reads more input if necessary.
     fn value_end(&mut self, start: usize) -> ValueEnd {
-        let mut search = EndSearch { start, at: start, depth: 0, in_string: false };
+        let mut search = EndSearch { start, scan: BracketScan::new(start), depth: 0, is_string: false };
         let mut is_too_long = false;
         let mut suspicious = SUSPICIOUS;
         loop {
@@ -359,7 +352,7 @@ impl<R: Read> Scanner<R> {
             }
             if length > self.longest {
                 is_too_long = true;
-                search.at -= length;
+                search.scan.at -= length;
                 self.buffer.truncate(start);
             }
             if !self.fill() {
