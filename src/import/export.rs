@@ -8,9 +8,9 @@ use std::{
 use super::{
     Error,
     compressed::is_named_as_transcript,
-    file::{self, CountingReader, ExportFile},
+    file::{self, CountingReader, ExportFile, FileContents},
     format::Format,
-    package::{FoundFile, Package},
+    package::{FoundFile, Package, is_named_as_conversations},
     tally::{Branches, ImportTally},
     transcript,
 };
@@ -78,6 +78,7 @@ impl Export {
         let (before, before_left_out) = (tally.conversations, tally.left_out.clone());
         let mut is_recognised = false;
         let mut first_failure = None;
+        let mut unreadable = Vec::new();
         tally.damaged.extend(self.package.refused().iter().cloned());
         for at in 0..self.package.files().len() {
             let file = &self.package.files()[at];
@@ -85,11 +86,17 @@ impl Export {
             match self.package.reader(at) {
                 Ok(inner) => {
                     let reader = CountingReader { inner, progress, read: 0 };
-                    let is_read = ExportFile::new(&name, branches, tally).read(reader, sink)?;
-                    is_recognised |= is_read;
-                    if !is_read && !is_empty && is_named_as_transcript(Path::new(&name)) {
-                        let what = format!("{name}: no transcript that we know");
-                        tally.leave_out(what, OTHER_FILES, 1);
+                    let contents = ExportFile::new(&name, branches, tally).read(reader, sink)?;
+                    is_recognised |= contents == FileContents::Conversations;
+                    if contents == FileContents::Foreign {
+                        if is_named_as_conversations(&name) {
+                            let what =
+                                "it has the name of a part of the export, but no conversation";
+                            unreadable.push(format!("{name}: {what}; ask for the export again"));
+                        } else if !is_empty && is_named_as_transcript(Path::new(&name)) {
+                            let what = format!("{name}: no transcript that we know");
+                            tally.leave_out(what, OTHER_FILES, 1);
+                        }
                     }
                 }
                 Err(reason) => {
@@ -99,6 +106,7 @@ impl Export {
             }
         }
         if tally.conversations > before {
+            tally.damaged.extend(unreadable);
             return Ok(());
         }
         let path = self.path.clone();

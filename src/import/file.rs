@@ -27,6 +27,16 @@ const VALUES_LOOKED_AT: usize = 20;
 pub(super) type ConversationSink<'a, E> =
     &'a mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>;
 
+/// What was found in a file of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileContents {
+    /// A conversation, readable or not.
+    Conversations,
+    /// JSON without any value, or with values that exports have besides conversations.
+    Nothing,
+    Foreign,
+}
+
 /// One file of an export while it is read.
 pub(super) struct ExportFile<'a> {
     name: &'a str,
@@ -34,6 +44,8 @@ pub(super) struct ExportFile<'a> {
     tally: &'a mut ImportTally,
     /// Whether a conversation was found in the file, readable or not.
     is_recognised: bool,
+    /// Whether the file is JSON and has nothing that an import could read.
+    is_known_as_empty: bool,
     /// Values that are not conversations. They are reported only if a conversation follows.
     pending: Vec<Skipped>,
 }
@@ -44,15 +56,21 @@ impl<'a> ExportFile<'a> {
         branches: Branches,
         tally: &'a mut ImportTally,
     ) -> ExportFile<'a> {
-        ExportFile { name, branches, tally, is_recognised: false, pending: Vec::new() }
+        ExportFile {
+            name,
+            branches,
+            tally,
+            is_recognised: false,
+            is_known_as_empty: false,
+            pending: Vec::new(),
+        }
     }
 
-    /// Reads the file; returns whether it had a conversation, readable or not.
     pub(super) fn read<E>(
         mut self,
         mut reader: CountingReader<'_, impl Read>,
         sink: ConversationSink<'_, E>,
-    ) -> Result<bool, E> {
+    ) -> Result<FileContents, E> {
         let mut start = Vec::new();
         let read = transcript::read_start(&mut reader, self.name, transcript::ENOUGH, &mut start);
         if is_utf16(&start) {
@@ -64,7 +82,11 @@ impl<'a> ExportFile<'a> {
         } else {
             self.values(start.chain(reader), sink)?;
         }
-        Ok(self.is_recognised)
+        Ok(match (self.is_recognised, self.is_known_as_empty) {
+            (true, _) => FileContents::Conversations,
+            (false, true) => FileContents::Nothing,
+            (false, false) => FileContents::Foreign,
+        })
     }
 
     /// Reads a file of JSON values, some or all of which are conversations.
@@ -74,7 +96,7 @@ impl<'a> ExportFile<'a> {
         sink: ConversationSink<'_, E>,
     ) -> Result<(), E> {
         let mut scanner = Scanner::new(input, formats::field_names());
-        let mut ordinal = 0;
+        let (mut ordinal, mut known) = (0, 0);
         let mut is_cut = false;
         let before = self.tally.conversations;
         let mut brackets = Brackets::default();
@@ -109,6 +131,7 @@ impl<'a> ExportFile<'a> {
                 && let Some(what) = formats::known_otherwise(&fields)
             {
                 self.tally.leave_out(what, "other parts of exports", 1);
+                known += 1;
                 continue;
             }
             let failure = broken.or(damage.map(Reason::Damaged));
@@ -130,6 +153,7 @@ impl<'a> ExportFile<'a> {
                 break;
             }
         }
+        self.is_known_as_empty = ordinal == known && scanner.is_closed();
         if let Some(error) = scanner.failure() {
             self.damaged(&format!("cannot be read to its end: {error}"));
         } else if self.is_recognised && (is_cut || scanner.is_unfinished()) {

@@ -10,7 +10,7 @@ use super::{
     Error,
     export::Export,
     format::{FileLayout, Format},
-    package::{is_json, is_zip},
+    package::{is_json, is_named_as_conversations, is_zip},
 };
 
 /// The number of files of an export that are checked.
@@ -92,9 +92,6 @@ fn may_have_chats(zip: &Path) -> bool {
 fn first_json(folder: &Path) -> Option<PathBuf> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
-    paths.retain(|path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("conversations") && is_json(path) && path.is_file()
-    });
+    paths.retain(|path| is_named_as_conversations(&path.to_string_lossy()) && path.is_file());
     paths.into_iter().min()
 }

@@ -530,6 +530,11 @@ fn is_part_of_export(name: &str) -> bool {
     is_one && !is_beside
 }
 
+/// Returns whether services give this name to a file of conversations, such as `conversations-001.json`.
+pub(super) fn is_named_as_conversations(name: &str) -> bool {
+    last_part(name).starts_with("conversations") && is_json(Path::new(name))
+}
+
 pub(super) fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }

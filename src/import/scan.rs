@@ -57,6 +57,8 @@ pub(super) struct Scanner<R> {
     at: usize,
     /// Whether the input has been read to its end.
     ended: bool,
+    /// Whether a bracket has opened an array or an object.
+    has_begun: bool,
     longest: usize,
     names: FieldNames,
     level: Level,
@@ -137,6 +139,7 @@ impl<R: Read> Scanner<R> {
             buffer: Vec::new(),
             at: 0,
             ended: false,
+            has_begun: false,
             longest: MAX_VALUE_BYTES,
             names,
             level: Level::Outside,
@@ -153,6 +156,11 @@ impl<R: Read> Scanner<R> {
     /// Returns the error that ended reading before the end of the stream, if there was one.
     pub(super) fn failure(&mut self) -> Option<io::Error> {
         self.failure.take()
+    }
+
+    /// Returns whether the stream had an array or an object, and ended after it.
+    pub(super) fn is_closed(&self) -> bool {
+        self.has_begun && self.level != Level::Array
     }
 
     /// Returns whether the stream ended before the end of its array of conversations.
@@ -172,6 +180,7 @@ impl<R: Read> Scanner<R> {
         loop {
             let byte = self.token()?;
             let start = self.at;
+            self.has_begun |= matches!(byte, b'[' | b'{');
             match (self.level, byte) {
                 (_, b',') => self.at += 1,
                 (Level::Outside, b'[') => {
@@ -326,7 +335,8 @@ impl<R: Read> Scanner<R> {
 
     /// Finds the end of the value whose first byte is at `start`. Reads more input if necessary.
     fn value_end(&mut self, start: usize) -> ValueEnd {
-        let mut search = EndSearch { start, scan: BracketScan::new(start), depth: 0, is_string: false };
+        let mut search =
+            EndSearch { start, scan: BracketScan::new(start), depth: 0, is_string: false };
         let mut is_too_long = false;
         let mut suspicious = SUSPICIOUS;
         loop {

@@ -585,6 +585,34 @@ fn zips() {
 }
 
 #[test]
+fn a_part_without_conversations_is_named() {
+    let folder = TempDir::new().unwrap();
+    let chat = chat("a", 1.0, &["in a"]);
+    for (part, is_named) in [
+        (&b"[]"[..], false),
+        (b" {\"conversations\": [ ]}\n", false),
+        (b"[{\"mapping\": {}, \"inserted_at\": 1}]", false),
+        (b"", true),
+        (&[0; 200], true),
+        (b"[", true),
+        (b"{\"detail\": \"Not Found\"}", true),
+        (b"<html>Sign in</html>", true),
+        (b"\x1f\x8b\x08\x00", true),
+    ] {
+        let zip = zip_of(&[
+            ("conversations-000.json", chat.as_bytes()),
+            ("conversations-001.json", part),
+        ]);
+        let report = import_text(folder.path(), &zip, Branches::Shown).unwrap();
+        let named: Vec<&String> = report.tally.damaged.iter().collect();
+        let part = String::from_utf8_lossy(part);
+        assert_eq!(named.len(), usize::from(is_named), "{part}: {named:?}");
+        assert!(named.iter().all(|it| it.starts_with("conversations-001.json: ")), "{named:?}");
+        assert_eq!(report.tally.conversations, 1, "{part}");
+    }
+}
+
+#[test]
 fn a_zip_packed_in_another_way_is_to_be_unpacked() {
     let folder = TempDir::new().unwrap();
     let mut zip = zip_of(&[("conversations.json", b"[]")]);

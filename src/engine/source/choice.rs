@@ -70,13 +70,7 @@ impl Source {
             Store::Cluster { cluster, .. } => {
                 self.cluster_reader(cluster).search(request, stop, sink)
             }
-            Store::Database(_) => match self.current_index(stop) {
-                Ok(snapshot) => {
-                    let reader = IndexedReader::new(self.clone(), snapshot);
-                    reader.search_or_fall_back(request, stop, sink)
-                }
-                Err(reason) => LiveReader::new(self.clone(), reason).search(request, stop, sink),
-            },
+            Store::Database(_) => IndexedReader::search_or_fall_back(self, request, stop, sink),
         })
     }
 

@@ -66,11 +66,13 @@ impl IndexHandle {
     }
 
     /// Returns the snapshot if it holds the current state of the database; `None` if the handle is
-    /// outdated and must be reopened. Checks only once per call.
+    /// outdated and must be reopened. Checks only once per call. If `checks_files` is not set, the caller
+    /// checks the files of the index after reading them.
     pub(super) fn snapshot(
         &mut self,
         path: &Path,
         call: Option<u64>,
+        checks_files: bool,
     ) -> Option<Result<Arc<Snapshot>, FallbackReason>> {
         if call.is_some()
             && self.current_for == call
@@ -81,12 +83,12 @@ impl IndexHandle {
         }
         let is_same = self.probe.path() == path
             && self.stamp == self.index_dir.note()
-            && self.opened.as_ref().is_ok_and(|(snapshot, _)| snapshot.is_intact());
+            && self.opened.as_ref().is_ok_and(|(it, _)| !checks_files || it.is_intact());
         if !is_same {
             return None;
         }
         let now = self.probe.state().ok()??;
-        Some(self.compared(&now, call))
+        Some(self.compared(&now, call.filter(|_| checks_files)))
     }
 
     /// Returns the snapshot if it holds the state `now` of the database.

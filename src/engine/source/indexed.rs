@@ -48,21 +48,45 @@ impl IndexedReader {
         IndexedReader { source, snapshot, catalogue: OnceLock::new() }
     }
 
-    /// Searches the index. If it fails, `LIKE` continues after the hits that were already shown.
+    /// Searches the index of a source if it is current. If there is none or it fails, `LIKE` answers the
+    /// rest.
     pub(super) fn search_or_fall_back(
-        self,
+        source: &Source,
         request: &Request,
         stop: &Stop,
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
-        if let Some(reason) = self.only_like(request) {
-            return LiveReader::new(self.source, reason).search(request, stop, sink);
+        let index = source.index_to_check(stop);
+        IndexedReader::search_with(source, index, true, request, stop, sink)
+    }
+
+    fn search_with(
+        source: &Source,
+        index: Result<Arc<Snapshot>, FallbackReason>,
+        is_first: bool,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan, Error> {
+        let by_like =
+            |reason, sink| LiveReader::new(source.clone(), reason).search(request, stop, sink);
+        let reader = match index {
+            Ok(snapshot) => IndexedReader::new(source.clone(), snapshot),
+            Err(reason) => return by_like(reason, sink),
+        };
+        if let Some(reason) = reader.only_like(request) {
+            return by_like(reason, sink);
         }
-        match self.attempt(request, stop, sink)? {
+        match reader.attempt(request, stop, sink)? {
             IndexOutcome::Found(plan) => Ok(plan),
+            // The files may have changed before the search, so the index is opened and checked again.
+            IndexOutcome::Failed { shown: 0, .. } if is_first => {
+                let index = source.current_index(stop);
+                IndexedReader::search_with(source, index, false, request, stop, sink)
+            }
             IndexOutcome::Failed { reason, shown } => {
-                let state = self.snapshot.state().parse().unwrap_or_default();
-                let live = LiveReader::new(self.source, FallbackReason::Unreadable(reason));
+                let state = reader.snapshot.state().parse().unwrap_or_default();
+                let live = LiveReader::new(source.clone(), FallbackReason::Unreadable(reason));
                 live.search_after(shown, Some(&state), request, stop, sink)
             }
         }

@@ -433,12 +433,21 @@ impl Source {
 
     /// Returns the snapshot of the index if it holds the current state of the database.
     pub(crate) fn current_index(&self, stop: &Stop) -> Result<Arc<Snapshot>, FallbackReason> {
+        self.index(stop, true)
+    }
+
+    /// Does the same for a search that checks the files of the index itself, after it has read them.
+    pub(super) fn index_to_check(&self, stop: &Stop) -> Result<Arc<Snapshot>, FallbackReason> {
+        self.index(stop, false)
+    }
+
+    fn index(&self, stop: &Stop, checks_files: bool) -> Result<Arc<Snapshot>, FallbackReason> {
         let Some(path) = self.database() else { return Err(FallbackReason::NoIndex) };
         if stop.avoids_indexes() {
             let reason = "files of the index changed again and again while they were read";
             return Err(FallbackReason::Unreadable(reason.to_owned()));
         }
-        let known = || lock(&self.state.index).as_mut()?.snapshot(path, stop.call());
+        let known = || lock(&self.state.index).as_mut()?.snapshot(path, stop.call(), checks_files);
         if let Some(answer) = known() {
             return answer;
         }
