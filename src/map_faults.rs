@@ -266,8 +266,8 @@ impl Mapped {
     pub(crate) fn release(&self) {
         #[cfg(unix)]
         if let Some(map) = &self.map {
-            // SAFETY: the map is of a file and nobody writes to it, so no content is lost. Where the
-            // system does not do it, the pages stay.
+            // SAFETY: the map is of a file and nobody writes to it, so no content is lost. If the system
+            // refuses, the pages stay in memory.
             let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
         }
     }

@@ -131,7 +131,7 @@ pub enum Error {
         "{path:?} is not UTF-8, so no configuration can name it; rename it, or use another one"
     )]
     NoText {
-        /// The path of the program, or of a place of the server.
+        /// The path of the program, or of a database or folder that the server uses.
         path: PathBuf,
     },
     #[error(

@@ -120,7 +120,7 @@ fn has_upper_case(request: &Request) -> bool {
     }
 }
 
-/// Returns the text that no message matches.
+/// Returns the phrase that says that no message matches the request.
 pub(super) fn none_has(request: &Request) -> String {
     let Request { text, or, and, not, matching, .. } = request;
     let quoted_all = |texts: &[String], word: &str| -> String {

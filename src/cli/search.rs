@@ -482,7 +482,7 @@ impl<'a> Exact<'a> {
         Ok(format!(" (of {} searched in {took:.1} ms)", grouped(tally.messages)))
     }
 
-    /// Returns the text that nothing was found, with the number of searched messages and a hint.
+    /// Returns the sentence that nothing was found, with the number of searched messages and a hint.
     fn nothing(&self) -> Result<String, Error> {
         let none = patterns::none_has(&self.request);
         let advice = match self.request.text.contains(char::is_whitespace) {

@@ -110,7 +110,7 @@ pub enum Error {
     Unreadable {
         path: PathBuf,
         source: io::Error,
-        /// Whether the variable names the file.
+        /// Whether an environment variable names the file.
         is_named: bool,
     },
     #[error("{}:{line}: {reason}", path.display())]

@@ -32,7 +32,7 @@ pub(super) struct Args {
     no_open: bool,
     #[command(flatten)]
     admission: Admission,
-    /// What the settings say of a server.
+    /// Options of the server that have no flags here, so that only the settings set them.
     #[arg(skip)]
     pub(super) serving: serve::Args,
 }

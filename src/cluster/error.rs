@@ -32,7 +32,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Returns the error of a request with what holds now and what helps.
+    /// Returns the error with advice: what is true now, and what the user can do.
     pub(super) fn advised(self, advice: &str) -> Error {
         match self {
             Error::Failed { address, what, why } => {

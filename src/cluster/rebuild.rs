@@ -109,11 +109,11 @@ pub(crate) fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<For
         }
     });
     let forgot = prepared.map_err(|error| {
-        // No later attempt uses this index.
+        // No later attempt would use this index, so it is deleted.
         let _ = generation::delete(client, &target.name, &Stop::never());
         error.advised("nothing was changed; do it again")
     })?;
-    // After an error here the alias may lead to the new index, so it stays.
+    // If this fails, the alias may already lead to the new index, so the new index is kept.
     generation::publish(client, &target, stop)
         .and_then(|()| generation::keep_only(client, &target.name, stop))
         .map_err(|error| error.advised("earlier states of the index may be left; do it again"))?;

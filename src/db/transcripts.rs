@@ -149,7 +149,7 @@ pub struct RemovedFiles {
     pub again: Vec<String>,
 }
 
-/// The last version with other texts: all its files are read again.
+/// The last version whose texts differ from those of this version. All files of such a store are read again.
 const OTHER_TEXTS: i64 = 3;
 
 /// Makes the next pass read existing files again: all of them, or only those that name a parent session,

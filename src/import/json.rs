@@ -405,8 +405,8 @@ impl<'a> Parser<'a> {
         Ok(Raw { bytes: &self.bytes[start..self.at], pairs, origin: self.origin + start })
     }
 
-    /// Returns the place after the bracket that closes the bracket at `start`, and the pairs from the opening
-    /// bracket on.
+    /// Returns the place after the bracket that closes the bracket at `start`, and the known pairs of
+    /// brackets from the opening bracket on.
     fn nested_end(&mut self, start: usize) -> Option<(usize, &'a [Pair])> {
         let own = self.pairs;
         match own.first() {

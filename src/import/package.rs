@@ -18,7 +18,7 @@ use crate::import::{Error, compressed, formats::looked_for, repeats::ReadingOrde
 /// The maximum ratio of unpacked size to zip size. Texts reach 3 to 20; a file of zeros reaches 1030.
 const RATIO: u64 = 400;
 
-/// Below this unpacked size, any ratio is harmless.
+/// A zip that unpacks to at most this size is accepted, whatever its ratio.
 const HARMLESS: u64 = 16 << 20;
 
 /// The maximum number of zips inside a zip that are read.

@@ -76,7 +76,7 @@ impl PairGroups {
         slot
     }
 
-    /// Empties the table, and adds the groups that there are.
+    /// Empties the table, and enters all groups again.
     fn fill_table(&mut self) {
         self.table.clear();
         self.table.resize(1 << self.table_bits, (0, PairGroups::FREE));

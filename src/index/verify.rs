@@ -33,7 +33,8 @@ pub(super) struct Verifier<'a> {
     /// A cache per matcher of whether titles match.
     titles: Vec<Titles>,
     buffer: Vec<u8>,
-    /// The message whose text is at the beginning of `buffer`, as a hit has it, and the text's length.
+    /// The message whose text, in the form of a hit, is at the beginning of `buffer`, and the length of the
+    /// text.
     known: Option<(u32, usize)>,
     pub(super) bytes_read: u64,
 }

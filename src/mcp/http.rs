@@ -44,11 +44,11 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The revision that has batches; clients of this revision send no version header.
 const WITH_BATCHES: &str = "2025-03-26";
 
-/// The media types of `Accept` that an answer in JSON is of.
+/// The media types in `Accept` that allow an answer in JSON.
 const OF_JSON: [&str; 3] = ["application/json", "application/*", "*/*"];
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// What rmcp insists on in `Accept`.
+/// The value of `Accept` that rmcp requires.
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// The fields of `_meta` for which messages come before the answer.

@@ -103,7 +103,7 @@ pub(super) fn is_boundary(before: [Class; 2], after: [Class; 2]) -> Option<bool>
 }
 
 /// Returns whether there is a boundary at a place of a text; `None` if it depends on more than its
-/// neighbours. `outside` is the class of what is beyond the text.
+/// neighbours. `outside` is the class for characters beyond the ends of the text.
 #[inline]
 pub(super) fn is_boundary_at(text: &str, place: usize, outside: Class) -> Option<bool> {
     let of = |character: Option<char>| character.map_or(outside, Class::of);

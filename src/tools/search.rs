@@ -43,7 +43,7 @@ const NOTHING: &str = "No conversations found";
 const BROADER: &str =
     "Try a broader query, or remove filters (after, before, project, session_id).";
 
-/// The note in an answer by meaning that has several concepts.
+/// A note for searches by meaning with several concepts.
 const NEAR: &str = "mode vector takes what is near to every concept, whether its text is there or not; \
                     mode both gives only conversations that contain all.";
 

@@ -33,7 +33,7 @@ pub(super) struct ReadSoFar {
     pub(super) total: u64,
     pub(super) conversations: u64,
     pub(super) messages: u64,
-    /// Whether it is being copied into a cluster, after it was read.
+    /// Whether the file was read, and is now being copied into a cluster.
     pub(super) is_copy: bool,
 }
 

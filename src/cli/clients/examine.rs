@@ -18,7 +18,7 @@ use crate::{
     model::{Instant, Stop},
 };
 
-/// A function that parses the program's arguments. It returns `None` for another command than `serve`.
+/// A function that parses the program's arguments. It returns `None` for a command other than `serve`.
 pub(crate) type ParseServe = fn(&[&str]) -> Result<Option<PlaceArgs>, clap::Error>;
 
 /// The time limit of reading a database that a client names.

@@ -7,7 +7,6 @@ use crate::{
     tools::hint::Explained,
 };
 
-/// An error of an evaluation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{}: {error}", path.display())]

@@ -1,4 +1,4 @@
-//! Finds the exports to import: the exports that the user names, or those in the downloads.
+//! Finds the exports to import: those that the user names, or those in the downloads folder.
 
 use std::{
     fs,

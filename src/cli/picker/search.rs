@@ -131,7 +131,7 @@ impl Results {
     }
 }
 
-/// Searches all sources for a text in any case, newest first. Without a text, lists all
+/// Searches all sources for a text in any letter case, newest first. Without a text, lists all
 /// conversations. Returns `None` if the search was stopped.
 pub(super) fn search(engine: &Engine, text: &str, stop: &Stop) -> Option<Results> {
     let text = engine::trimmed(text);

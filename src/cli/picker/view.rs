@@ -22,7 +22,7 @@ const LEAST_HEIGHT: u16 = 5;
 /// The maximum number of lines for a message below the list.
 const MOST_STATUS: usize = 4;
 
-/// The width from which on there is room for days in the list and for the word beside the count.
+/// The minimum width at which the list shows days, and the count of results has a word beside it.
 const DATED: usize = 30;
 
 /// The minimum width of a screen that shows the preview beside the list.

@@ -134,7 +134,7 @@ impl Threads {
 
     /// Opens the database, and creates it if there is none.
     pub fn open_or_make(path: &Path) -> Result<Threads, Error> {
-        // Another process may create it first, or remove it again.
+        // Another process may create the database first, or remove it again.
         for _ in 0..10 {
             if let Some(threads) = Threads::open(path)? {
                 return Ok(threads);

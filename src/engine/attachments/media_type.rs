@@ -4,8 +4,8 @@
 pub(super) const PLAIN_TEXT: &str = "text/plain";
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Returns the media type of a content, detected from its first bytes. The type in the export is not
-/// trusted, because a browser may act on it.
+/// Returns the media type of a file, detected from its first bytes. The type in the export is not trusted,
+/// because a browser may act on it.
 pub(super) fn type_of(start: &[u8]) -> &'static str {
     match start {
         [0x89, b'P', b'N', b'G', ..] => "image/png",

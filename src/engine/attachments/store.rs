@@ -157,7 +157,7 @@ impl AttachmentStore {
         self.put(target, &serde_json::to_vec(&list)?)
     }
 
-    /// Moves a content of another store to `target`, unless it is already there.
+    /// Moves a stored file of another store to `target`, unless it is already there.
     fn take(&self, path: &Path, target: &Path) -> io::Result<()> {
         let length = fs::metadata(path)?.len();
         if fs::metadata(target).is_ok_and(|there| there.len() >= length) {

@@ -46,8 +46,8 @@ pub struct Source {
     pub kind: SourceKind,
     /// The place where the source is stored.
     store: Store,
-    /// Whether the question is to this source without others that may have the same conversations. Then
-    /// only transcripts that another configuration of the home follows are left out.
+    /// Whether the question is to this source, and not to another one that may have the same conversations.
+    /// Then only transcripts that another configuration of the home follows are left out.
     pub(super) is_alone: bool,
     state: Arc<SharedState>,
 }
@@ -535,7 +535,8 @@ impl fmt::Debug for Source {
     }
 }
 
-/// Returns whether the kinds name only one of the sources that may have the same conversations.
+/// Returns whether these sources include at most one of the two that may have the same conversations: the
+/// export and the transcript store. False if no source is named.
 fn is_alone(kinds: &[SourceKind]) -> bool {
     let has_both = kinds.contains(&SourceKind::Export) && kinds.contains(&SourceKind::Archive);
     !kinds.is_empty() && !has_both
@@ -565,7 +566,7 @@ mod tests {
         export.add(1, "blue");
         let again = source.current_index(&call.within(Duration::from_secs(60))).unwrap();
         assert!(Arc::ptr_eq(&snapshot, &again));
-        // Other calls, and work outside of calls, compare again.
+        // Other calls compare again, and so does work outside of calls.
         for stop in [Stop::never(), later.clone(), later] {
             assert_eq!(source.current_index(&stop).err(), Some(FallbackReason::Stale));
         }

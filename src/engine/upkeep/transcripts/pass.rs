@@ -186,7 +186,8 @@ impl<'a> Pass<'a> {
         Ok(Some(file))
     }
 
-    /// Removes a file from the store. Files that left out its messages are removed too and read again.
+    /// Removes a file from the store. Other files that repeat its messages are removed too and read again,
+    /// because the store left the repeats out.
     fn forget(&mut self, file: i64) -> Result<(), SyncError> {
         let removed = self.store.forget(file)?;
         self.again.extend(removed.again);
