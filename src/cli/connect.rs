@@ -124,7 +124,8 @@ pub enum Error {
     #[error("{0} has no servers over HTTP in its configuration; leave out --http")]
     NoHttp(&'static str),
     #[error(
-        "{0:?} is no address of a server; it begins with http:// or https:// and ends with /mcp"
+        "{0:?} is not the address of a server; it must begin with http:// or https:// and end \
+         with /mcp"
     )]
     NoUrl(String),
     #[error(

@@ -60,7 +60,7 @@ const NO_YEAR: &str = "undated";
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// The folder; it is made if it is not there
+    /// The folder; it is created if it does not exist
     #[arg(value_name = "FOLDER")]
     target: PathBuf,
     #[command(flatten)]

@@ -40,7 +40,7 @@ const MOST_COUNTING: Duration = Duration::from_millis(400);
 /// Find a piece of text in your chats
 ///
 /// Prints the conversations with a message or a title that contains the words, one after the other.
-/// Letters match in any case, unless one of the words' is upper case (-i, -s). Conversations with the
+/// Letters match in any case, unless the words have a capital letter (-i, -s). Conversations with the
 /// newest match come first. `verbatim show ID:NUMBER` shows a message.
 /// With --mode words, vector or both, the words are a question. The messages that answer it best come
 /// first. They contain its "quoted" texts exactly, and none of its -words.
@@ -254,7 +254,7 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
         let flag = flags.iter().find(|(flag, _)| flag == name).map(|(_, flag)| *flag);
         match (name.as_str(), flag) {
             ("q", _) if text.is_some() => {
-                let message = "q is there twice; the texts beside it are `or`, `and` and `not`\n";
+                let message = "q is given twice; further texts are `or`, `and` and `not`\n";
                 return Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
             }
             ("q", _) => text = Some(value.clone()),
@@ -268,7 +268,7 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
                 let known = flags.iter().map(|(name, _)| *name).chain([REGEX]);
                 let known = known.collect::<Vec<_>>().join(", ");
                 let name = snippet::echo(name);
-                let message = format!("there is no parameter {name:?}; they are q, {known}\n");
+                let message = format!("there is no parameter {name:?}, only q, {known}\n");
                 return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
             }
         }

@@ -122,7 +122,7 @@ pub(super) fn run(
         }
         ServiceAction::Remove { yes } => {
             if !manager.path.exists() {
-                writeln!(out, "There is no service of Verbatim.")?;
+                writeln!(out, "No service of Verbatim is installed.")?;
                 return Ok(FOUND);
             }
             writeln!(out, "  - {}", harmless(&manager.path.display().to_string()))?;
@@ -149,7 +149,8 @@ fn manager(environment: &Environment) -> Result<Manager, connect::Error> {
         folder.clone().ok_or_else(|| connect::Error::NoFolder("service".to_owned()))
     };
     if cfg!(windows) {
-        let problem = "Windows has no services of a user; put `verbatim serve --http` into the task scheduler";
+        let problem = "Windows has no services for a single user; put `verbatim serve --http` \
+                       into the task scheduler";
         return Err(io::Error::new(io::ErrorKind::Unsupported, problem).into());
     }
     if cfg!(target_os = "macos") {

@@ -198,7 +198,7 @@ fn unknown(name: &str) -> String {
         Some(setting) => format!("unknown key {name:?}; did you mean {:?}?", setting.key),
         None => {
             let keys: Vec<&str> = ALL.iter().map(|setting| setting.key).collect();
-            format!("unknown key {name:?}; there are {}", keys.join(", "))
+            format!("unknown key {name:?}; the keys are {}", keys.join(", "))
         }
     }
 }

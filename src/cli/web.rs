@@ -103,10 +103,10 @@ pub(super) fn token(
     };
     writeln!(out, "{}", token.as_str())?;
     if args.new {
-        log(&"clients need the new token from the next start of the server on");
+        log(&"clients need the new token as soon as the server is started again");
         if environment.filled("VERBATIM_TOKEN").is_some() {
             log(
-                &"but VERBATIM_TOKEN is set: a server that is started with it takes that token only",
+                &"but VERBATIM_TOKEN is set: a server started with it accepts only that token",
             );
         }
     }

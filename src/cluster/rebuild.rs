@@ -56,7 +56,7 @@ pub(crate) fn rebuild(
         return Ok(rebuilt);
     }
     let advised = |error: Error| {
-        error.advised("searches use the old index; do it again, and it goes on where it was")
+        error.advised("searches use the old index; do it again to continue")
     };
     let mut importer = Importer::anew(client, &current.name, &all, stop).map_err(advised)?;
     let wanted = importer.wanted();

@@ -46,7 +46,7 @@ pub enum Error {
     },
     /// A provider's vectors have another dimension than those in its cache.
     #[error(
-        "the embedding model answers with {theirs} numbers now, and answered with {ours} before"
+        "the embedding model's vectors have {theirs} dimensions now, and had {ours} before"
     )]
     Lengths {
         /// The dimension in the cache.

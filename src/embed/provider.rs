@@ -49,7 +49,7 @@ pub struct Key(String);
 pub enum Unknown {
     /// The name has no known form.
     #[error(
-        "{0:?} is no embedding model; say built-in, ollama:MODEL, ollama:URL#MODEL or \
+        "{0:?} is not an embedding model; write built-in, ollama:MODEL, ollama:URL#MODEL or \
          openai:URL#MODEL, such as openai:https://api.openai.com/v1#text-embedding-3-small"
     )]
     Form(String),

@@ -20,7 +20,7 @@ use crate::model::Conversation;
 const BYTES_LOOKED_AT: u64 = 1 << 20;
 
 /// The phrase for files that are not listed one by one.
-const OTHER_FILES: &str = "more files that are no transcripts";
+const OTHER_FILES: &str = "more files that are not transcripts";
 
 /// An export that can be read.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Export {
                     let is_read = ExportFile::new(&name, branches, tally).read(reader, sink)?;
                     is_recognised |= is_read;
                     if !is_read && !is_empty && is_named_as_transcript(Path::new(&name)) {
-                        let what = format!("{name}: no transcript that we know");
+                        let what = format!("{name}: not a transcript that we know");
                         tally.leave_out(what, OTHER_FILES, 1);
                     }
                 }

@@ -352,7 +352,7 @@ impl<'a> Parser<'a> {
                 Some(b'}') => return Ok(None),
                 Some(b',') => self.at += 1,
                 Some(b'"') => break,
-                Some(_) => return Err(self.damage("no name where one should be")),
+                Some(_) => return Err(self.damage("a name is missing")),
                 None => return Err(self.damage("an object without an end")),
             }
         }
@@ -397,7 +397,7 @@ impl<'a> Parser<'a> {
                 });
                 let word = &rest[..end.unwrap_or(rest.len())];
                 if !is_scalar(word) {
-                    return Err(self.damage("no value where one should be"));
+                    return Err(self.damage("a value is missing"));
                 }
                 self.at += word.len();
             }

@@ -111,8 +111,8 @@ pub enum Error {
     },
     /// The vector of a query and the vectors of the messages have different dimensions.
     #[error(
-        "the embedding model answers with {theirs} numbers now, and the messages' vectors have \
-         {ours}"
+        "the embedding model's vectors have {theirs} dimensions now, and those of the messages \
+         have {ours}"
     )]
     Lengths {
         /// The dimension on disk.

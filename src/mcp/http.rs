@@ -141,7 +141,7 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
         LineAction::Batch(messages) => answer_batch(&service, &head, messages).await,
         LineAction::Answer(answer) => problem(StatusCode::BAD_REQUEST, &answer),
         LineAction::Ignore if body.trim_ascii().is_empty() => {
-            let why = "the body is empty; it is one JSON-RPC message";
+            let why = "the body is empty; it must be one JSON-RPC message";
             problem(StatusCode::BAD_REQUEST, &refusal(Value::Null, INVALID_REQUEST, why))
         }
         LineAction::Ignore => StatusCode::ACCEPTED.into_response(),

@@ -44,8 +44,8 @@ const BROADER: &str =
     "Try a broader query, or remove filters (after, before, project, session_id).";
 
 /// A note for searches by meaning with several concepts.
-const NEAR: &str = "mode vector takes what is near to every concept, whether its text is there or not; \
-                    mode both gives only conversations that contain all.";
+const NEAR: &str = "mode vector finds conversations near to every concept, even without its \
+                    words; mode both finds only those that contain all.";
 
 const ARGUMENTS: [&str; 9] = [
     "query",

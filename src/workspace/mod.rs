@@ -79,7 +79,7 @@ pub enum Error {
     #[error("takes YYYY-MM (month) or YYYY-MM-DD (day); got {0:?}")]
     NotADate(String),
     /// The month or day does not exist.
-    #[error("no calendar has {0:?}; it takes YYYY-MM (month) or YYYY-MM-DD (day)")]
+    #[error("there is no date {0:?}; it takes YYYY-MM (month) or YYYY-MM-DD (day)")]
     NoSuchDay(String),
     /// The [`Stop`](crate::model::Stop) was requested.
     #[error("stopped")]

@@ -141,7 +141,7 @@ impl Threads {
             }
             make(path)?;
         }
-        let source = io::Error::other("it is taken away as often as it is made");
+        let source = io::Error::other("another process removes it each time it is made");
         Err(Error::Io { path: path.to_owned(), source })
     }
 

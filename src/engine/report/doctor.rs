@@ -288,7 +288,7 @@ fn mend_of(error: &db::Error, path: &Path) -> &'static str {
             "verbatim import EXPORT, or name another database with --db"
         }
         db::Error::Io { .. } => "let your user read the file and its folder",
-        db::Error::Busy { .. } | db::Error::Unsteady { .. } => "try again when it is quiet",
+        db::Error::Busy { .. } | db::Error::Unsteady { .. } => "try again later",
         _ => "restore it from a backup, or import your exports into a new database",
     }
 }
