@@ -63,7 +63,7 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     done.map_err(|panic| format!("{} ({})", message(&*panic), PLACE.take()))
 }
 
-/// Runs `work` on several threads and returns the results in no order.
+/// Runs `work` on several threads and returns the results in no particular order.
 ///
 /// Panics if `work` does: the caller expects panics, because files may change while they are read.
 pub fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {

@@ -183,7 +183,7 @@ pub(super) fn run(
     Ok(NOTHING)
 }
 
-/// The flags of this command that are no parameters of `/search`.
+/// The flags of this command that are not parameters of `/search`.
 const NOT_ASKED: [&str; 8] =
     ["regexp", "json", "flat", "context", "count", "explain", "no-pager", "color"];
 

@@ -104,7 +104,7 @@ pub(super) fn is_shared(gram: &[char]) -> bool {
 /// Collects the grams of texts.
 #[derive(Debug)]
 pub(super) struct GramSet {
-    /// A bit for each code that was met in the present text.
+    /// A bit for each code that was met in the current text.
     met: Vec<u64>,
 }
 

@@ -145,7 +145,8 @@ pub struct TranscriptFile {
 #[derive(Debug, Default)]
 pub struct RemovedFiles {
     pub conversations: Vec<String>,
-    /// The paths of the other removed files that still exist. They must be read again.
+    /// The paths of the other files that were removed from the store and still exist on disk. They must be
+    /// read again.
     pub again: Vec<String>,
 }
 

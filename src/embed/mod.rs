@@ -19,7 +19,7 @@ pub use model::Model;
 pub use provider::{Key, Protocol, Provider, Remote, Unknown};
 pub use texts::Texts;
 
-/// The most dimensions of a vector: more than any model has.
+/// The maximum number of dimensions of a vector: more than any model has.
 const MOST_DIMENSIONS: usize = 65_536;
 
 /// An error of embedding. Messages can still be ranked by their words.

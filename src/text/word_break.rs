@@ -1,5 +1,5 @@
-//! Where words begin and end in the scripts whose characters are easy to class, as Unicode's UAX #29
-//! says. For the others, the crate `unicode-segmentation` has to read the whole line.
+//! Finds where words begin and end, as Unicode's UAX #29 says, in scripts whose characters are easy to
+//! classify. For other scripts, the crate `unicode-segmentation` has to read the whole line.
 //!
 //! Invariant: where [`is_boundary`] knows the answer, it is that of `unicode-segmentation`, for the
 //! classes of the characters themselves and for those of their folded forms.

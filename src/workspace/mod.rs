@@ -69,7 +69,7 @@ pub enum Error {
     /// The regular expression takes too much memory.
     #[error("too large: it would take more than {most} bytes of memory; repeat less in it ({{…}})")]
     Large {
-        /// The most bytes that a compiled expression may take.
+        /// The maximum number of bytes that a compiled expression may take.
         most: usize,
     },
     /// Matching the regular expression takes too long.
@@ -106,7 +106,7 @@ pub struct WorkspaceQuestion {
     pub dates: Option<Dates>,
     /// The type of the conversations; `None` for all.
     pub kind: Option<String>,
-    /// The most lines to return.
+    /// The maximum number of lines to return.
     pub limit: usize,
 }
 

@@ -382,7 +382,7 @@ fn wrap_text(text: &MarkedText, width: usize) -> Vec<MarkedText> {
                 let space = rest[..length].rfind(' ').filter(|space| *space > 0);
                 length = space.map_or(length, |space| space + 1);
             }
-            // A character that is wider than the screen is left out.
+            // A character that is wider than the screen gets a line of its own.
             if length == 0 {
                 length = rest.graphemes(true).next().map_or(0, str::len);
             }

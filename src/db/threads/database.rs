@@ -219,8 +219,8 @@ fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
     connection.query_row(sql, [], |row| row.get(0)).optional()
 }
 
-/// Creates the database under a temporary name and then renames it. Keeps the other database if another
-/// process was faster.
+/// Creates the database under a temporary name and then renames it. If another process was faster, keeps its
+/// database.
 ///
 /// Only its owner can read the database, because chats are private.
 fn make(path: &Path) -> Result<(), Error> {

@@ -21,7 +21,7 @@ pub(super) fn type_of(start: &[u8]) -> &'static str {
         [b'P', b'K', 3, 4, ..] => "application/zip",
         _ if start.contains(&0) => UNKNOWN,
         _ => match std::str::from_utf8(start) {
-            // A character that is cut at the end of the block is no error.
+            // A character that is cut at the end of the block is not an error.
             Err(error) if error.error_len().is_some() => UNKNOWN,
             _ => PLAIN_TEXT,
         },

@@ -207,7 +207,7 @@ impl Examination<'_> {
                         format!("all {} bytes are as written", amount::grouped(bytes)),
                     ));
                 }
-                // A refresh replaced the snapshot during the check, so the error is no damage.
+                // A refresh replaced the snapshot during the check, so the error does not mean damage.
                 Err(_) if index_dir.current().as_ref() != Some(&current) => {}
                 Err(error) => {
                     self.report(Finding::wrong(

@@ -18,8 +18,8 @@ pub enum FallbackReason {
     Unreadable(String),
     /// The request is for an empty role, or for a role with a replacement character.
     EmptyRole,
-    /// The request names roles, and the column `role` has another collation than BINARY or a numeric
-    /// type, so that SQLite compares roles in another way than the index.
+    /// The request names roles, and the column `role` has a collation other than BINARY, or a numeric type.
+    /// So SQLite compares roles in another way than the index.
     RoleColumn,
 }
 

@@ -201,8 +201,8 @@ impl Sources {
         &self.tended
     }
 
-    /// Runs `work` for each source of some kinds, of all if none is named, the export first. A source that is configured and
-    /// missing, or that cannot be read, is noted, and the others are asked all the same.
+    /// Runs `work` for each source of some kinds (of all kinds if none is named), the export first. If a
+    /// source is configured but missing, or cannot be read, adds a note and goes on with the next one.
     ///
     /// It is an error if there is nothing to ask, or if no source can be read.
     pub(crate) fn each<T>(
@@ -282,8 +282,8 @@ impl Sources {
         path.exists().then_some(Note::SetAside { path })
     }
 
-    /// Returns the sources of some kinds, of all if none is named; the error is that there is no source
-    /// at all.
+    /// Returns the sources of some kinds (of all kinds if none is named). It is an error if there is no
+    /// source at all.
     pub(crate) fn within(&self, kinds: &[SourceKind]) -> Result<Vec<Source>, Error> {
         let wanted = |kind| kinds.is_empty() || kinds.contains(&kind);
         let mut sources = self.present();

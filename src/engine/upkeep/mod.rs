@@ -150,7 +150,8 @@ impl Upkeep<'_> {
         Ok(())
     }
 
-    /// Merges all segments of a source's index into one. Returns false if there was only one.
+    /// Merges all segments of a source's index into one. Returns false if there was only one, without
+    /// deleted messages.
     pub fn merge(
         &self,
         source: &Source,
