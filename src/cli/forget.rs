@@ -118,8 +118,8 @@ pub(super) fn run(
     }
     if let Some(address) = &left.in_cluster {
         complain(&format!(
-            "{address}: nobody finds it any more, but files of the cluster still have the text, until \
-             it merges them"
+            "{address}: searches no longer find it, but files of the cluster keep the text \
+             until it merges them"
         ));
     }
     for path in &left.lists {

@@ -85,7 +85,10 @@ pub enum Error {
         found: u32,
     },
     /// Another user may have written the index.
-    #[error("{path}: this index is not used: {reason}; make its files yours alone, or delete them")]
+    #[error(
+        "{path}: this index is not used: {reason}; make its files writable by you only, or delete \
+         them"
+    )]
     Untrusted {
         /// The folder of the index.
         path: PathBuf,

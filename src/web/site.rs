@@ -204,7 +204,7 @@ impl Problem {
                 ("There are no chats yet".to_owned(), what.to_owned())
             }
             Problem::Engine(error) if error.is_stopped() => {
-                let what = "It was called off. Add a filter or more text, and search again.";
+                let what = "It was stopped. Add a filter or more text, and search again.";
                 ("This took too long".to_owned(), what.to_owned())
             }
             Problem::Engine(error) => {

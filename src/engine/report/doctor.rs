@@ -245,7 +245,7 @@ impl Examination<'_> {
         let of = |source: &Source| match status::excluded(config, source, self.stop) {
             Ok(1) => format!("1 conversation of the {}", source.kind.name()),
             Ok(count) => format!("{count} conversations of the {}", source.kind.name()),
-            Err(error) => format!("unknown of the {}: {error}", source.kind.name()),
+            Err(error) => format!("an unknown number of the {}: {error}", source.kind.name()),
         };
         let counts: Vec<String> =
             present.iter().filter(|source| source.may_exclude()).map(of).collect();
