@@ -22,8 +22,8 @@ pub(super) const MESSAGE: &str = "m";
 pub(super) const CONVERSATION: &str = "c";
 
 /// The maximum length, in bytes, of a text without grams of five characters (except those of one repeated
-/// letter). A longer text contains most of the frequent grams of three characters, so these hardly narrow a
-/// search; its grams of five do.
+/// letter). A longer text contains most of the frequent grams of three characters. These hardly narrow a
+/// search, so the text has grams of five characters too.
 const SHORT_TEXT: usize = 1_000;
 
 /// The bytes of the hash in a document's name. Base64 encodes this number of bytes without padding.

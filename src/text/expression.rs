@@ -196,9 +196,9 @@ impl RegexPattern {
 /// ASCII; `None` if the pattern has no word boundaries.
 ///
 /// The crate `regex` compiles Unicode's word boundaries to automata that stop at characters that are not
-/// ASCII. After such a character it matches about thirty times as slowly. At every boundary, the character
-/// before or the one after is in no word, so it is in no word of ASCII either. Half boundaries of ASCII
-/// check exactly this.
+/// ASCII. After such a character it matches about thirty times as slowly. At every boundary, one of the two
+/// characters beside it belongs to no word, and so to no ASCII word. Half boundaries of ASCII check exactly
+/// this.
 fn without_unicode_boundaries(pattern: &str) -> Option<String> {
     struct BoundaryFinder(Vec<(Range<usize>, &'static str)>);
 

@@ -1,7 +1,7 @@
 //! Finds where words begin and end, as Unicode's UAX #29 says, in scripts whose characters are easy to
 //! classify. For other scripts, the crate `unicode-segmentation` has to read the whole line.
 //!
-//! Invariant: where [`is_boundary`] knows the answer, it is that of `unicode-segmentation`, for the
+//! Invariant: if [`is_boundary`] gives an answer, it is the answer of `unicode-segmentation`, for the
 //! classes of the characters themselves and for those of their folded forms.
 
 use std::ops::Range;

@@ -47,8 +47,8 @@ impl AttachmentStore {
         AttachmentStore { folder: config.home.join(ATTACHMENTS) }
     }
 
-    /// Returns the store of files from transcripts. It is a store of its own because an import compares
-    /// the state of its store, and a growing transcript must not change that state.
+    /// Returns the store of files from transcripts. It is separate from the store of imports: an import
+    /// compares the state of its own store, which a growing transcript must not change.
     pub(crate) fn of_transcripts(config: &Config) -> AttachmentStore {
         AttachmentStore { folder: config.home.join(TRANSCRIPT_FILES) }
     }

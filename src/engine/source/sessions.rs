@@ -83,8 +83,9 @@ impl Source {
         })
     }
 
-    /// Returns the conversations in which no message has a time. Returns none for a cluster, which does
-    /// not store them, and none for transcripts, whose conversations begin with their first message.
+    /// Returns the conversations in which no message has a time. Returns none for a cluster, which does not
+    /// store such conversations, and none for transcripts, whose conversations begin with their first
+    /// message.
     fn timeless(&self, stop: &Stop) -> Result<Arc<HashMap<String, Outline>>, Error> {
         if self.kind == SourceKind::Archive || self.database().is_none() {
             return Ok(Arc::default());
