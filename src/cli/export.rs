@@ -234,7 +234,6 @@ fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
     }
 }
 
-/// The files of an export.
 struct ExportedFiles {
     folder: PathBuf,
     /// The files of earlier exports. The key is a file's first lines, which contain the conversation's id.

@@ -102,7 +102,6 @@ pub(super) enum BranchesArg {
     All,
 }
 
-/// An error of an import.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]

@@ -299,7 +299,6 @@ fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
     Ok(Some(mode))
 }
 
-/// An exact search.
 struct Exact<'a> {
     page: Page<'a>,
     scope: Scope,

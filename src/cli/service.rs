@@ -71,7 +71,6 @@ SystemCallErrorNumber=EPERM
 SystemCallFilter=@system-service
 ";
 
-/// The service manager of the platform.
 struct Manager {
     path: PathBuf,
     /// The commands that start and stop the service.

@@ -103,7 +103,6 @@ impl fmt::Debug for SettingEntry {
     }
 }
 
-/// An error of the configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{}: cannot read the configuration file: {source}{}", path.display(), hint(*is_named))]

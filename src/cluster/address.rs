@@ -15,7 +15,6 @@ const LONGEST_NAME: usize = 200;
 /// The form that an address must have.
 const FORM: &str = "write opensearch+https://HOST:9200/INDEX, with several hosts as HOST,HOST";
 
-/// The address of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     prefix: &'static str,

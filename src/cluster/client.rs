@@ -72,7 +72,6 @@ impl Access {
     }
 }
 
-/// A request.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     /// The action of the request, for errors such as "cannot …".

@@ -28,7 +28,6 @@ const DELETIONS: u32 = 4;
 /// The maximum number of conversations in one request to delete.
 const MOST_DELETED: usize = 10_000;
 
-/// The result of a rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rebuilt {
     /// Whether the index was rebuilt; false if it was up to date.

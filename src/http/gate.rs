@@ -27,7 +27,6 @@ pub(super) enum Peer {
     Socket,
 }
 
-/// The credential of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Credential {
     /// The token in a header. If the server has no token, every client has this credential.

@@ -290,7 +290,6 @@ async fn search_for(State(found): State<SearchHandlers>, request: Request) -> Re
     }
 }
 
-/// The state of the login routes.
 struct LoginState {
     token: Option<AccessToken>,
     code: Arc<LoginCode>,

@@ -280,7 +280,6 @@ impl<'a> IntoIterator for ObjectFields<'a> {
     }
 }
 
-/// A parsed JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     /// `null`, or not a finite number.

@@ -36,7 +36,6 @@ pub(super) struct PairGroups {
     table: Vec<(u64, u32)>,
     table_bits: u32,
     groups: Vec<PairGroup>,
-    /// The group of each pair.
     group_of: Vec<u32>,
     docs: Vec<u32>,
 }

@@ -128,7 +128,6 @@ impl SnapshotBuilder {
     }
 }
 
-/// A segment of an open snapshot.
 #[derive(Debug)]
 pub(super) struct SegmentReader {
     pub(super) data: Segment,

@@ -18,7 +18,6 @@ const BEGINNING: usize = 1 << 10;
 /// A cache of conversation numbers, and whether each conversation's title matches.
 type Titles = [(u32, bool); CACHED_TITLES];
 
-/// A verifier of candidates.
 pub(super) struct Verifier<'a> {
     segment: &'a Segment,
     store: &'a DocStore,

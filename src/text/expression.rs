@@ -99,7 +99,6 @@ pub struct RegexPattern {
     gaps: Vec<(String, String)>,
 }
 
-/// A compiled expression.
 #[derive(Debug)]
 enum Program {
     /// Matches bytes, without a check that they are UTF-8.

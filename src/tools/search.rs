@@ -322,7 +322,6 @@ fn shown_passage(best: &Match) -> String {
     }
 }
 
-/// The answer of a search.
 struct FoundConversations {
     results: Vec<ShownConversation>,
     /// The number of matching conversations, as far as known.

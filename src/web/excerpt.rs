@@ -30,7 +30,6 @@ pub(super) enum Marker {
     Nothing,
     /// A text, in any letter case.
     Text(LiteralPattern),
-    /// The words of a question.
     Words(Words),
 }
 

@@ -15,7 +15,6 @@ pub(super) struct Upload {
     pub(super) stage: Stage,
 }
 
-/// The progress of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// The file is being received: the received bytes, and the total if the browser gave it.
@@ -37,7 +36,6 @@ pub(super) struct ReadSoFar {
     pub(super) is_copy: bool,
 }
 
-/// The changes of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) conversations: u64,

@@ -78,7 +78,6 @@ pub(super) struct FoundConversation {
     pub(super) messages: Vec<FoundMessage>,
 }
 
-/// A matching message.
 #[derive(Clone, Debug)]
 pub(super) struct FoundMessage {
     /// The message without its text.
@@ -109,7 +108,6 @@ pub(super) struct Preview {
     pub(super) messages: Vec<PreviewMessage>,
 }
 
-/// A message of the preview.
 #[derive(Clone, Debug)]
 pub(super) struct PreviewMessage {
     pub(super) heading: String,

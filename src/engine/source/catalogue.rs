@@ -48,7 +48,6 @@ pub(crate) struct Catalogue {
     pub(super) features: Mutex<Option<Arc<SummaryFeatures>>>,
 }
 
-/// A conversation of a [`Catalogue`].
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) id: String,

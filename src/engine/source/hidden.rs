@@ -19,7 +19,6 @@ use crate::{
     model::Stop,
 };
 
-/// Ids of conversations.
 pub(crate) type Ids = Arc<HashSet<String>>;
 
 /// The path and the state of a database; `None` if there is no database.

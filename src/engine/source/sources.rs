@@ -401,7 +401,6 @@ impl Source {
         self.store.address()
     }
 
-    /// Returns the store of the source.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
