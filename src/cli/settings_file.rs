@@ -359,7 +359,7 @@ mod tests {
     fn what_is_wrong_is_said_with_its_line() {
         for (text, line, part) in [
             ("\nhomes = '/a'", 2, "unknown key \"homes\"; did you mean \"home\"?"),
-            ("colour = 1", 1, "unknown key \"colour\"; there are home, db"),
+            ("colour = 1", 1, "unknown key \"colour\"; the keys are home, db"),
             (
                 "[exclude]\nprojects = []",
                 1,

@@ -234,7 +234,7 @@ fn the_doctor_reads_what_clients_are_told() {
         (server(r#"{"args": []}"#), "names no \"command\""),
         (
             server(&format!(r#"{{"command": {program:?}, "args": ["search", "x"]}}"#)),
-            "another command",
+            "a command other",
         ),
         (
             server(&format!(r#"{{"command": {program:?}, "args": ["serve", "--colour"]}}"#)),
