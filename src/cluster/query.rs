@@ -31,8 +31,8 @@ const MOST_CLAUSES: usize = 800;
 /// up. With fewer grams, another gram may have the same code by chance.
 const ENOUGH_LONG_GRAMS: usize = 3;
 
-/// The maximum number of grams with a gap that are looked up for a text, for each length of grams. For each,
-/// all grams that fill the gap are looked up.
+/// The maximum number of gaps of a text that are looked up, for each length of grams. For a gap, all grams
+/// that may fill it are looked up.
 const MOST_GAPS: usize = 8;
 
 /// The maximum number of conversations with matching titles in a query. If more titles match, every message

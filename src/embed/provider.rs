@@ -142,8 +142,8 @@ impl FromStr for Provider {
 }
 
 impl Provider {
-    /// Returns the provider with the API key `key`. If there is no such key, OpenAI's own server gets the
-    /// key `openai`.
+    /// Returns the provider with the API key `key`. If `key` is `None`, OpenAI's own server gets the key
+    /// `openai`.
     pub fn with_keys(self, key: Option<&str>, openai: Option<&str>) -> Provider {
         match self {
             Provider::BuiltIn => Provider::BuiltIn,
