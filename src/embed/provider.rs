@@ -142,7 +142,7 @@ impl FromStr for Provider {
 }
 
 impl Provider {
-    /// Returns the provider with the API key `key`. If `key` is `None`, OpenAI's own server gets the key
+    /// Returns the provider with the API key `key`. Without a usable `key`, OpenAI's own server gets the key
     /// `openai`.
     pub fn with_keys(self, key: Option<&str>, openai: Option<&str>) -> Provider {
         match self {
