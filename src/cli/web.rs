@@ -105,9 +105,7 @@ pub(super) fn token(
     if args.new {
         log(&"clients need the new token as soon as the server is started again");
         if environment.filled("VERBATIM_TOKEN").is_some() {
-            log(
-                &"but VERBATIM_TOKEN is set: a server started with it accepts only that token",
-            );
+            log(&"but VERBATIM_TOKEN is set: a server started with it accepts only that token");
         }
     }
     Ok(FOUND)

@@ -54,9 +54,8 @@ pub(crate) fn rebuild(
     if !is_written {
         return Ok(rebuilt);
     }
-    let advised = |error: Error| {
-        error.advised("searches use the old index; do it again to continue")
-    };
+    let advised =
+        |error: Error| error.advised("searches use the old index; do it again to continue");
     let mut importer = Importer::anew(client, &current.name, &all, stop).map_err(advised)?;
     let wanted = importer.wanted();
     let mut done = 0;

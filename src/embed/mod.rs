@@ -45,9 +45,7 @@ pub enum Error {
         why: String,
     },
     /// A provider's vectors have another dimension than those in its cache.
-    #[error(
-        "the embedding model's vectors have {theirs} dimensions now, and had {ours} before"
-    )]
+    #[error("the embedding model's vectors have {theirs} dimensions now, and had {ours} before")]
     Lengths {
         /// The dimension in the cache.
         ours: usize,

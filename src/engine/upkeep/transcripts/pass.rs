@@ -34,8 +34,7 @@ const ENDS: usize = 4 << 10;
 const UNFINISHED: &str = "unfinished";
 
 /// The reason why a file with the name of a transcript is not read.
-pub(super) const FOREIGN: &str =
-    "begins with many records of no known agent; it is not read";
+pub(super) const FOREIGN: &str = "begins with many records of no known agent; it is not read";
 
 /// A pass over the changed files.
 pub(super) struct Pass<'a> {
