@@ -132,9 +132,9 @@
 //! - **folded**: with one form for all the cases of a letter, in every script
 //! - **gram**: a short piece of folded text; **posting list**: the doc ids of the messages that hold a gram
 //! - **index directory**: the files of one database's index: segments and snapshots
-//! - **maintainer**: refreshes indexes in the background; **upkeep** is all that it does
+//! - **maintainer**: refreshes indexes in the background; **upkeep** is its work
 //! - **merge**: makes one segment of several
-//! - **note**: says in a sentence what an answer leaves out, or did in another way
+//! - **note**: a sentence about something that an answer leaves out, or that was done in another way
 //! - **reader**: answers from one state of a source: by its index, or by SQLite's `LIKE`
 //! - **scope**: which messages a question is about: sources, roles, dates, conversations
 //! - **scorer**: ranks the messages of one source: BM25, cosines, context
@@ -168,7 +168,7 @@
 //!   `log`: the lines of a server on standard error; `lock`: locks of mutexes, also after a panic
 
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
-// Documentation is required of what a program can use; `internals` makes everything public.
+// Every public item must be documented; `internals` makes everything public.
 #![cfg_attr(feature = "internals", allow(missing_docs))]
 #![cfg_attr(not(feature = "internals"), warn(unnameable_types))]
 

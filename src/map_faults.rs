@@ -63,7 +63,7 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     done.map_err(|panic| format!("{} ({})", message(&*panic), PLACE.take()))
 }
 
-/// Runs `work` on several threads and returns the results in no order.
+/// Runs `work` on several threads and returns the results in no particular order.
 ///
 /// Panics if `work` does: the caller expects panics, because files may change while they are read.
 pub fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
@@ -266,8 +266,8 @@ impl Mapped {
     pub(crate) fn release(&self) {
         #[cfg(unix)]
         if let Some(map) = &self.map {
-            // SAFETY: the map is of a file and nobody writes to it, so no content is lost. Where the
-            // system does not do it, the pages stay.
+            // SAFETY: the map is of a file and nobody writes to it, so no content is lost. If the system
+            // refuses, the pages stay in memory.
             let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
         }
     }

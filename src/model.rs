@@ -440,7 +440,7 @@ impl Stop {
     }
 }
 
-/// Requests a stop when it is dropped, as it is when nobody waits for the work any more.
+/// Requests a stop when it is dropped. This happens when nobody waits for the work any more.
 pub(crate) struct StopOnDrop(pub(crate) Stop);
 
 impl Drop for StopOnDrop {

@@ -55,7 +55,7 @@ pub(super) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct ManArgs {
-    /// The folder; it is made if it is not there
+    /// The folder; it is created if it does not exist
     folder: PathBuf,
 }
 

@@ -124,14 +124,15 @@ pub enum Error {
     #[error("{0} has no servers over HTTP in its configuration; leave out --http")]
     NoHttp(&'static str),
     #[error(
-        "{0:?} is no address of a server; it begins with http:// or https:// and ends with /mcp"
+        "{0:?} is not the address of a server; it must begin with http:// or https:// and end \
+         with /mcp"
     )]
     NoUrl(String),
     #[error(
         "{path:?} is not UTF-8, so no configuration can name it; rename it, or use another one"
     )]
     NoText {
-        /// The path of the program, or of a place of the server.
+        /// The path of the program, or of a database or folder that the server uses.
         path: PathBuf,
     },
     #[error(

@@ -48,7 +48,7 @@ pub(super) fn run(
     let is_elsewhere = clients::names_other_places(&configured, parse);
     let mut report = |mut finding: Finding| {
         if is_elsewhere && finding.verdict == Verdict::Wrong && finding.about == "database" {
-            // A missing default database is no problem if a client names another database.
+            // A missing default database is not a problem if a client names another database.
             finding.verdict = Verdict::Note;
         }
         if !args.json && written.is_ok() {

@@ -30,7 +30,6 @@ fn explained(error: &engine::Error) -> String {
     }
 }
 
-/// An error of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{0}")]

@@ -88,7 +88,7 @@ pub(super) fn run(
     };
     let count = queries.iter().filter(|query| !query.relevant.is_empty()).count();
     if count == 0 {
-        let what = "no question says what is relevant to it";
+        let what = "no question names its relevant messages";
         return Err(Error::Empty { path: args.queries.clone(), what });
     }
     let template = "{msg:8} [{bar:30}] {pos}/{len} {eta_precise} left";

@@ -60,7 +60,7 @@ const NO_YEAR: &str = "undated";
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// The folder; it is made if it is not there
+    /// The folder; it is created if it does not exist
     #[arg(value_name = "FOLDER")]
     target: PathBuf,
     #[command(flatten)]
@@ -234,7 +234,6 @@ fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
     }
 }
 
-/// The files of an export.
 struct ExportedFiles {
     folder: PathBuf,
     /// The files of earlier exports. The key is a file's first lines, which contain the conversation's id.

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
-/// Returns a line that is folded to columns: further lines begin with `indent` spaces. Commands in
-/// backquotes are not folded, so that they can be pasted; neither are words such as paths.
+/// Returns a line, folded to `columns`. Its further lines begin with `indent` spaces. Commands in backquotes
+/// and long words such as paths stay whole, so that they can be pasted.
 pub(super) fn folded(line: &str, columns: Option<usize>, indent: usize) -> String {
     let Some(columns) = columns else { return line.to_owned() };
     let indent = indent.min(columns / 3);
@@ -20,7 +20,7 @@ pub(super) fn folded(line: &str, columns: Option<usize>, indent: usize) -> Strin
     for (number, word) in words.enumerate() {
         let width = word.width();
         let is_over = taken + 1 + width > columns;
-        // A word that is longer than any line begins here, and the terminal breaks it.
+        // This word is longer than a line, so the terminal breaks it.
         if number > 0 && is_over && (indent + width <= columns || taken + 1 >= columns) {
             folded.push_str(&format!("\n{:indent$}", ""));
             taken = indent;
@@ -37,7 +37,8 @@ pub(super) fn folded(line: &str, columns: Option<usize>, indent: usize) -> Strin
     folded
 }
 
-/// A writer that folds lines. Further lines are indented more than the line, at least by `indent`.
+/// A writer that folds lines. The further lines of a folded line begin with `indent` spaces, or with two
+/// more spaces than the line itself if that is more.
 pub(super) struct Folded<'a> {
     out: &'a mut dyn Write,
     columns: Option<usize>,

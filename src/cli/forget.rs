@@ -118,8 +118,8 @@ pub(super) fn run(
     }
     if let Some(address) = &left.in_cluster {
         complain(&format!(
-            "{address}: nobody finds it any more, but files of the cluster still have the text, until \
-             it merges them"
+            "{address}: searches no longer find it, but files of the cluster keep the text \
+             until it merges them"
         ));
     }
     for path in &left.lists {
@@ -155,8 +155,8 @@ fn delete_damaged(
     for store in forgetter.damaged_stores(found) {
         let name = store.display();
         complain(&format!(
-            "{name}: may still have the text; it was set aside because it was damaged, and may also \
-             be the only place of transcripts that were deleted; delete it if you do not need these"
+            "{name}: may still have the text; it was set aside because it was damaged, and may \
+             hold the only copy of deleted transcripts; delete it if you do not need these"
         ));
         if environment.can_ask && !args.yes && agreed(&format!("Delete {name} for good?"))? {
             forgetter.delete_damaged(&store)?;
@@ -277,8 +277,7 @@ fn undo(
         writeln!(out, "{}", json!({"undone": id}))?;
     } else {
         let text = format!(
-            "{id} may come back: a transcript at once, a conversation of an export when you import \
-             that again"
+            "{id} may come back: from a transcript at once, from an export when you import it again"
         );
         writeln!(out, "{}", harmless(&text))?;
     }

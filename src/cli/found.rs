@@ -98,7 +98,6 @@ impl FoundHit {
     }
 }
 
-/// A conversation of an answer.
 #[derive(Debug)]
 pub(super) struct DescribedConversation {
     sketch: Option<Sketch>,

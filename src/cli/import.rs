@@ -102,13 +102,12 @@ pub(super) enum BranchesArg {
     All,
 }
 
-/// An error of an import.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Import(#[from] import::Error),
     /// The user named standard input, but an import must read its input twice.
-    #[error("-: exports are read from files, not from standard input; save it, and name the file")]
+    #[error("-: an export is read from files, not from standard input; save it, and name the file")]
     Stdin,
     #[error(
         "{}: not written to, because another program made it; leave out {named}, or write into it \
@@ -476,8 +475,8 @@ impl Followed<'_> {
             let number = known.iter().filter(is_here).count() as u64;
             writeln!(
                 out,
-                "{}: nothing to import. Verbatim follows these transcripts already, {} now, finds what \
-                 the agent adds, and keeps what it deletes.",
+                "{}: nothing to import. Verbatim follows these transcripts already ({}): it finds what \
+                 the agent adds, and keeps what the agent deletes.",
                 places::short(source, self.environment),
                 counted(number, "conversation")
             )?;

@@ -40,7 +40,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// What indexing may use.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Limits {
-    /// Use at most this much memory and 128M beside it, such as 512M or 2G
+    /// Use at most this much memory, plus 128M, such as 512M or 2G
     /// [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory: Option<usize>,

@@ -23,8 +23,8 @@ use crate::{
 /// The maximum width of the column of ids; longer ids are not aligned.
 const LONGEST_ID: usize = 16;
 
-/// How many conversations are read at a time. Databases are asked once for each part. The first part is
-/// small, because it is printed before what helps to read many conversations.
+/// How many conversations are read and printed at a time. The first part is small, so that it is printed
+/// before the slower work that prepares the rest of a long list.
 const FIRST_PART: usize = 50;
 const PART: usize = 500;
 

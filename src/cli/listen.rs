@@ -68,8 +68,8 @@ impl Admission {
         }
         if let Some(address) = server.address().filter(|address| !address.ip().is_loopback()) {
             complain(&format!(
-                "{address} can be reached from other machines, and what goes over it can be read on \
-                 the way: put a proxy that speaks TLS before it"
+                "other machines can reach {address}, and the traffic is not encrypted: put a \
+                 proxy with TLS in front of it"
             ));
         }
         Ok(server)
@@ -112,7 +112,7 @@ fn host(text: &str) -> Result<String, String> {
     let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
     match !text.is_empty() && is_name(text) || text.parse::<IpAddr>().is_ok() {
         true => Ok(text.to_owned()),
-        false => Err("a name has no scheme, port or path: chats.example.org".to_owned()),
+        false => Err("give a name without scheme, port and path: chats.example.org".to_owned()),
     }
 }
 
@@ -174,7 +174,7 @@ fn parse(text: &str) -> Result<SocketAddr, Error> {
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
     first.copied().ok_or_else(|| {
         usage(format!(
-            "{text:?} is no address of this computer; write 8377, 0.0.0.0 or 127.0.0.1:8377"
+            "{text:?} is not an address of this computer; write 8377, 0.0.0.0 or 127.0.0.1:8377"
         ))
     })
 }

@@ -25,13 +25,13 @@ const LEAST_FOR_FACTS: usize = 60;
 /// Below this width, the lines of messages have no roles.
 const LEAST_FOR_ROLES: usize = 40;
 
-/// The width of a longer title that other text on its line leaves.
+/// The width that other text on the line must leave for a title, unless the title is shorter.
 const LEAST_TITLE: usize = 20;
 
 /// The maximum number of characters for each column, because some characters have no width.
 const PER_COLUMN: usize = 4;
 
-/// The width of a place that other text on its line leaves.
+/// The width that other text on the line must leave for a place, unless the place is shorter.
 const LEAST_PLACE: usize = 11;
 
 /// The widths of a time and of a count in a list.
@@ -170,8 +170,8 @@ impl Look {
         self.columns < LEAST_FOR_FACTS
     }
 
-    /// Returns a title and a place, cut to one line with `others` columns of other text; `None` if the
-    /// line is too narrow.
+    /// Cuts a title and a place, so that they fit on one line with `others` columns of other text. Returns
+    /// `None` if the line is too narrow.
     fn beside(self, title: &[Piece], place: &str, others: usize) -> Option<(Vec<Piece>, String)> {
         let room = self.columns.checked_sub(others + 2)?;
         let least = width(title).min(LEAST_TITLE);
@@ -266,7 +266,7 @@ fn cut_title(title: &[Piece], columns: usize) -> Vec<Piece> {
     }
 }
 
-/// Returns the byte length of the longest beginning of a text that fits into some columns. Each
+/// Returns the byte length of the longest beginning of a text that fits into `columns` columns. Each
 /// grapheme cluster is measured as one: an emoji with a variation selector takes two columns.
 pub(super) fn end_within(text: &str, columns: usize) -> usize {
     let mut taken = 0;
@@ -290,7 +290,7 @@ pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec
     let all = columns * PER_COLUMN;
     let after = &text[focus..];
     let after = &after[..after.char_indices().nth(all).map_or(after.len(), |(at, _)| at)];
-    // At least a third of the line is for text before the match, or more if little text follows the match.
+    // A third of the line is for the text before the match, or more if little text follows the match.
     let room = columns.saturating_sub(after.width());
     let start = match start_within(&text[..focus], room.max(columns / 3)) {
         0 => 0,
@@ -317,7 +317,7 @@ pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec
     fitted(&pieces, columns)
 }
 
-/// Returns the byte offset of the longest end of a text that fits into some columns.
+/// Returns the byte offset of the longest end of a text that fits into `columns` columns.
 fn start_within(text: &str, columns: usize) -> usize {
     let mut taken = 0;
     let fits = |(_, c): &(usize, char)| {

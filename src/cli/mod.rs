@@ -242,7 +242,8 @@ impl Command {
         }
     }
 
-    /// Returns the text on the waiting line during the command, which takes seconds without an index.
+    /// Returns the text of the line that the user sees while the command has no output yet. Without an
+    /// index, some commands take seconds.
     fn waits_for(&self) -> Option<&'static str> {
         match self {
             Command::Search(_) => Some("searching"),
@@ -268,7 +269,7 @@ impl Command {
         }
     }
 
-    /// Returns whether the answer is for a person and may be long.
+    /// Returns whether the answer is for a person, and may be so long that it needs a pager.
     fn is_paged(&self) -> bool {
         match self {
             Command::List(args) => !args.json && !args.no_pager,

@@ -142,7 +142,7 @@ pub(super) fn resume(
     command.args(&words[1..]);
     match folder {
         Some(folder) if Path::new(folder).is_dir() => drop(command.current_dir(folder)),
-        Some(folder) => complain(&format!("{folder} is not there; starts in this folder")),
+        Some(folder) => complain(&format!("{folder} does not exist; starts in this folder")),
         None => {}
     }
     let failed = |source| Error::Start { what: words[0].to_owned(), source };

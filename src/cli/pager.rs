@@ -51,7 +51,7 @@ impl<'a> Paged<'a> {
         }
     }
 
-    /// Waits until the user leaves the pager. It is no error if the user leaves early.
+    /// Waits until the user leaves the pager. It is not an error if the user leaves early.
     pub(super) fn finish(mut self) -> io::Result<()> {
         let Some((mut child, mut input)) = self.running.take() else { return self.out.flush() };
         let flushed = input.flush();

@@ -20,10 +20,10 @@ pub(super) struct Patterns {
     #[arg(short = 'e', long, value_name = "REGEX", allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["words", "word", "like", "fold"])]
     regexp: Vec<String>,
-    /// Find the text only where it begins and ends at the ends of words
+    /// Find the text only as whole words
     #[arg(hide_short_help = true, short = 'w', long, conflicts_with = "like")]
     word: bool,
-    /// Find messages with this instead, too (repeatable)
+    /// Also find messages that have this text (repeatable)
     #[arg(hide_short_help = true, long, value_name = "TEXT", allow_hyphen_values = true)]
     or: Vec<String>,
     /// Only messages that have this too, in the text or the title (repeatable)
@@ -35,10 +35,10 @@ pub(super) struct Patterns {
     /// Take % for any text and _ for any one character, as SQL's LIKE does; case is ignored for A to Z only
     #[arg(hide_short_help = true, long)]
     like: bool,
-    /// Ignore the case of letters, even where one of them is upper case
+    /// Ignore the case of letters, even if the text has a capital letter
     #[arg(hide_short_help = true, short = 'i', long, overrides_with = "case_sensitive")]
     ignore_case: bool,
-    /// Do not ignore the case of letters; without -s and -i it is ignored unless one of them is upper case
+    /// Do not ignore the case of letters; this is the default if the text has a capital letter
     #[arg(hide_short_help = true, short = 's', long, overrides_with = "ignore_case")]
     case_sensitive: bool,
     /// Ignore accents and width too: cafe finds café, テスト finds ﾃｽﾄ
@@ -120,7 +120,7 @@ fn has_upper_case(request: &Request) -> bool {
     }
 }
 
-/// Returns the text that no message matches.
+/// Returns the phrase that says that no message matches the request.
 pub(super) fn none_has(request: &Request) -> String {
     let Request { text, or, and, not, matching, .. } = request;
     let quoted_all = |texts: &[String], word: &str| -> String {

@@ -45,7 +45,7 @@ pub(super) struct PlaceArgs {
     /// Search no transcripts of coding agents
     #[arg(long, global = true)]
     pub(super) no_archive: bool,
-    /// Ask an index of OpenSearch on another computer without TLS: everybody on the way can read the
+    /// Use an OpenSearch index on another computer without TLS: others on the network can read the
     /// chats and the password
     #[arg(long, hide_short_help = true, global = true)]
     pub(super) insecure: bool,

@@ -99,7 +99,7 @@ impl Step {
         self.bar.set_message(format!("{} left  {text}", duration(left.max(LEAST_LEFT))));
     }
 
-    /// Ends the step, and leaves a line with a full bar, where there is room for it, and a text.
+    /// Ends the step, and leaves a line with a text, and with a full bar if there is room for one.
     pub(super) fn finish(self, text: &str) {
         let (is_hidden, name, columns) = (self.bar.is_hidden(), self.bar.prefix(), self.columns);
         self.clear();

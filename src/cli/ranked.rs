@@ -76,7 +76,7 @@ pub(super) fn run(
         let shown = ranking.items.len();
         let advice = match ranking.total > shown && limit < MOST {
             true => format!("-n {} shows more", shown * 4),
-            false => "there may be more, which a search without --mode finds".to_owned(),
+            false => "there may be more; a search without --mode finds them".to_owned(),
         };
         complain(&format!("only the best {}; {advice}", counted(shown, "message")));
     }

@@ -40,7 +40,7 @@ const MOST_COUNTING: Duration = Duration::from_millis(400);
 /// Find a piece of text in your chats
 ///
 /// Prints the conversations with a message or a title that contains the words, one after the other.
-/// Letters match in any case, unless one of the words' is upper case (-i, -s). Conversations with the
+/// Letters match in any case, unless the words have a capital letter (-i, -s). Conversations with the
 /// newest match come first. `verbatim show ID:NUMBER` shows a message.
 /// With --mode words, vector or both, the words are a question. The messages that answer it best come
 /// first. They contain its "quoted" texts exactly, and none of its -words.
@@ -183,7 +183,7 @@ pub(super) fn run(
     Ok(NOTHING)
 }
 
-/// The flags of this command that are no parameters of `/search`.
+/// The flags of this command that are not parameters of `/search`.
 const NOT_ASKED: [&str; 8] =
     ["regexp", "json", "flat", "context", "count", "explain", "no-pager", "color"];
 
@@ -254,7 +254,7 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
         let flag = flags.iter().find(|(flag, _)| flag == name).map(|(_, flag)| *flag);
         match (name.as_str(), flag) {
             ("q", _) if text.is_some() => {
-                let message = "q is there twice; the texts beside it are `or`, `and` and `not`\n";
+                let message = "q is given twice; further texts are `or`, `and` and `not`\n";
                 return Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
             }
             ("q", _) => text = Some(value.clone()),
@@ -268,7 +268,7 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
                 let known = flags.iter().map(|(name, _)| *name).chain([REGEX]);
                 let known = known.collect::<Vec<_>>().join(", ");
                 let name = snippet::echo(name);
-                let message = format!("there is no parameter {name:?}; they are q, {known}\n");
+                let message = format!("there is no parameter {name:?}, only q, {known}\n");
                 return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
             }
         }
@@ -299,7 +299,6 @@ fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
     Ok(Some(mode))
 }
 
-/// An exact search.
 struct Exact<'a> {
     page: Page<'a>,
     scope: Scope,
@@ -482,7 +481,7 @@ impl<'a> Exact<'a> {
         Ok(format!(" (of {} searched in {took:.1} ms)", grouped(tally.messages)))
     }
 
-    /// Returns the text that nothing was found, with the number of searched messages and a hint.
+    /// Returns the sentence that nothing was found, with the number of searched messages and a hint.
     fn nothing(&self) -> Result<String, Error> {
         let none = patterns::none_has(&self.request);
         let advice = match self.request.text.contains(char::is_whitespace) {

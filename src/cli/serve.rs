@@ -22,8 +22,8 @@ use crate::{
 };
 
 /// The message for a person who starts the server by hand in a terminal.
-const BY_HAND: &str = "serving AI clients on standard input, which clients start by themselves; \
-                       `verbatim connect` tells them so. Ctrl-D ends it";
+const BY_HAND: &str = "serving AI clients on standard input; clients start this command \
+                       themselves, after `verbatim connect`. Ctrl-D ends it";
 
 /// The maximum time that the program waits for a refresh to stop and clean up before it ends.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);

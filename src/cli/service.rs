@@ -71,7 +71,6 @@ SystemCallErrorNumber=EPERM
 SystemCallFilter=@system-service
 ";
 
-/// The service manager of the platform.
 struct Manager {
     path: PathBuf,
     /// The commands that start and stop the service.
@@ -122,7 +121,7 @@ pub(super) fn run(
         }
         ServiceAction::Remove { yes } => {
             if !manager.path.exists() {
-                writeln!(out, "There is no service of Verbatim.")?;
+                writeln!(out, "No service of Verbatim is installed.")?;
                 return Ok(FOUND);
             }
             writeln!(out, "  - {}", harmless(&manager.path.display().to_string()))?;
@@ -149,7 +148,8 @@ fn manager(environment: &Environment) -> Result<Manager, connect::Error> {
         folder.clone().ok_or_else(|| connect::Error::NoFolder("service".to_owned()))
     };
     if cfg!(windows) {
-        let problem = "Windows has no services of a user; put `verbatim serve --http` into the task scheduler";
+        let problem = "Windows has no services for a single user; put `verbatim serve --http` \
+                       into the task scheduler";
         return Err(io::Error::new(io::ErrorKind::Unsupported, problem).into());
     }
     if cfg!(target_os = "macos") {

@@ -103,14 +103,13 @@ impl fmt::Debug for SettingEntry {
     }
 }
 
-/// An error of the configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{}: cannot read the configuration file: {source}{}", path.display(), hint(*is_named))]
     Unreadable {
         path: PathBuf,
         source: io::Error,
-        /// Whether the variable names the file.
+        /// Whether an environment variable names the file.
         is_named: bool,
     },
     #[error("{}:{line}: {reason}", path.display())]
@@ -198,7 +197,7 @@ fn unknown(name: &str) -> String {
         Some(setting) => format!("unknown key {name:?}; did you mean {:?}?", setting.key),
         None => {
             let keys: Vec<&str> = ALL.iter().map(|setting| setting.key).collect();
-            format!("unknown key {name:?}; there are {}", keys.join(", "))
+            format!("unknown key {name:?}; the keys are {}", keys.join(", "))
         }
     }
 }
@@ -360,7 +359,7 @@ mod tests {
     fn what_is_wrong_is_said_with_its_line() {
         for (text, line, part) in [
             ("\nhomes = '/a'", 2, "unknown key \"homes\"; did you mean \"home\"?"),
-            ("colour = 1", 1, "unknown key \"colour\"; there are home, db"),
+            ("colour = 1", 1, "unknown key \"colour\"; the keys are home, db"),
             (
                 "[exclude]\nprojects = []",
                 1,

@@ -171,7 +171,7 @@ fn chart(
 ) -> io::Result<()> {
     let Some(most) = counts.iter().map(|(_, count)| *count).max() else { return Ok(()) };
     let digits = grouped(most).len();
-    // The columns beside the count and the spaces around it.
+    // The columns that the count and the spaces around it leave.
     let room = environment.columns.map_or(usize::MAX, |columns| columns.saturating_sub(digits + 4));
     let name = |(name, _): &(String, u64)| -> String {
         let pieces = fitted(&[plain(&harmless(name))], room);

@@ -60,7 +60,7 @@ pub(super) fn run(
             Ok(excluded) => {
                 format!("{} of the {}", counted(*excluded, "conversation"), source.source)
             }
-            Err(error) => harmless(&format!("unknown of the {}: {error}", source.source)),
+            Err(error) => harmless(&format!("an unknown number of the {}: {error}", source.source)),
         };
         let sources = status.sources.iter().filter(|source| source.source != "threads").map(of);
         let sources = sources.collect::<Vec<_>>().join(", ");

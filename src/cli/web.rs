@@ -32,7 +32,7 @@ pub(super) struct Args {
     no_open: bool,
     #[command(flatten)]
     admission: Admission,
-    /// What the settings say of a server.
+    /// Options of the server that have no flags here, so that only the settings set them.
     #[arg(skip)]
     pub(super) serving: serve::Args,
 }
@@ -103,11 +103,9 @@ pub(super) fn token(
     };
     writeln!(out, "{}", token.as_str())?;
     if args.new {
-        log(&"clients need the new token from the next start of the server on");
+        log(&"clients need the new token as soon as the server is started again");
         if environment.filled("VERBATIM_TOKEN").is_some() {
-            log(
-                &"but VERBATIM_TOKEN is set: a server that is started with it takes that token only",
-            );
+            log(&"but VERBATIM_TOKEN is set: a server started with it accepts only that token");
         }
     }
     Ok(FOUND)

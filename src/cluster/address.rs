@@ -13,9 +13,8 @@ const DEFAULT_PORT: &str = ":9200";
 const LONGEST_NAME: usize = 200;
 
 /// The form that an address must have.
-const FORM: &str = "say opensearch+https://HOST:9200/INDEX, with several hosts as HOST,HOST";
+const FORM: &str = "write opensearch+https://HOST:9200/INDEX, with several hosts as HOST,HOST";
 
-/// The address of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     prefix: &'static str,
@@ -66,14 +65,14 @@ impl Address {
         let begins_well = index.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
         if !begins_well || !index.bytes().all(is_letter) || index.len() > LONGEST_NAME {
             return Err(wrong(
-                "names of indexes have small letters, digits, and - _ . after the first one",
+                "index names begin with a lower-case letter or digit; then - _ . may follow too",
             ));
         }
         let address = Address { prefix, scheme, hosts, index: index.to_owned() };
         if scheme == "http" && !is_insecure && !address.is_here() {
             return Err(wrong(
-                "http sends chats and passwords in the clear, and this is another computer; \
-                 say https, or --insecure",
+                "http would send chats and passwords unencrypted to another computer; use https, \
+                 or --insecure",
             ));
         }
         Ok(address)

@@ -72,7 +72,6 @@ impl Access {
     }
 }
 
-/// A request.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     /// The action of the request, for errors such as "cannot …".
@@ -284,7 +283,7 @@ impl Client {
     fn said(&self, status: u16, body: &[u8]) -> String {
         match status {
             401 if self.header.is_none() => {
-                "it wants a password; put user:password, or ApiKey KEY, into \
+                "it requires a password; put user:password, or ApiKey KEY, into \
                  VERBATIM_CLUSTER_LOGIN"
                     .to_owned()
             }
@@ -353,7 +352,7 @@ fn exchange(agent: &ureq::Agent, url: &str, header: Option<String>, call: &Call)
     let body = call.body.as_ref().map(|body| body.as_bytes()).unwrap_or_default();
     // The text of the error is not shown: it might contain the header.
     let Ok(request) = request.body(body) else {
-        return Attempt::Hopeless("the password or the address has odd signs".to_owned());
+        return Attempt::Hopeless("the password or address has forbidden characters".to_owned());
     };
     let config = agent.configure_request(request).timeout_global(Some(timeout));
     let request = config.allow_non_standard_methods(true).build();

@@ -21,8 +21,9 @@ pub(super) const MESSAGE: &str = "m";
 /// The kind of a conversation's document.
 pub(super) const CONVERSATION: &str = "c";
 
-/// The most bytes of a text without grams of five characters, unless they are of one letter. A longer one
-/// has nearly every three characters of a language somewhere, and few of its five.
+/// The maximum length, in bytes, of a text without grams of five characters (except those of one repeated
+/// letter). A longer text contains most of the frequent grams of three characters. These hardly narrow a
+/// search, so the text has grams of five characters too.
 const SHORT_TEXT: usize = 1_000;
 
 /// The bytes of the hash in a document's name. Base64 encodes this number of bytes without padding.

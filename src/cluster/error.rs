@@ -5,7 +5,7 @@ use crate::text::expression::ExpressionError;
 /// An error of a cluster. Its texts never contain a password or a key.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("{given:?} is no address of an index: {reason}")]
+    #[error("{given:?} is not the address of an index: {reason}")]
     Address { given: String, reason: String },
     #[error("{address}: cannot {what}: {why}")]
     Failed { address: String, what: &'static str, why: String },
@@ -14,7 +14,7 @@ pub(crate) enum Error {
     Foreign { address: String, reason: String },
     #[error(
         "{address}: an earlier version of verbatim wrote this index (format {format}); reindexing \
-         writes it anew"
+         rebuilds it"
     )]
     Older { address: String, format: u64 },
     #[error("{address}: the cluster has no such index yet; nothing was imported into it")]
@@ -32,7 +32,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Returns the error of a request with what holds now and what helps.
+    /// Returns the error with advice: what is true now, and what the user can do.
     pub(super) fn advised(self, advice: &str) -> Error {
         match self {
             Error::Failed { address, what, why } => {

@@ -33,7 +33,7 @@ pub(super) struct Generation {
 }
 
 impl Generation {
-    /// Returns whether the index has the format and the vectors of this version.
+    /// Returns whether the index has the current format, and vectors of the current model.
     pub(super) fn is_current(&self) -> bool {
         self.format == FORMAT && self.model == vector_model().name()
     }
@@ -171,7 +171,7 @@ pub(super) fn begin(
             let call = Call::import(what, "PUT", format!("/{name}/_mapping"));
             let call = call.with(&json!({ "_meta": { META: meta } }));
             if let Err(error) = client.ask::<Value>(call, stop) {
-                // Deleted at once, because no later attempt would find this index.
+                // The index is deleted at once, because no later attempt would find it.
                 let _ = delete(client, &name, &Stop::never());
                 return Err(error);
             }
@@ -304,7 +304,8 @@ pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result
     let found = aliased(client, stop)?;
     match (found.contains_key(&done.name), found.len()) {
         (true, 1) => return Ok(()),
-        // Two simultaneous first imports both add their index. One that sees both removes its own.
+        // Two simultaneous first imports both add their index. An import that sees both removes its own
+        // index.
         (true, _) => {
             let actions = json!([{ "remove": { "index": done.name, "alias": alias } }]);
             let call = Call::import(what, "POST", "/_aliases".to_owned());

@@ -1,26 +1,26 @@
 //! Grams as characters: a document names each gram of its texts once, as one character.
 //!
-//! So the cluster cuts no texts, looks up each gram of a document once, and keeps a list of at most a million
-//! grams of a length. Pairs and triples of ASCII have characters of their own; other grams may share one, and
-//! then the cluster proposes a few messages too many.
+//! So the cluster cuts no texts, looks up each gram of a document once, and keeps at most a million lists
+//! for the grams of each length. Pairs and triples of ASCII have characters of their own; other grams may
+//! share a character, and then the cluster proposes a few messages too many.
 //!
-//! Indexed grams have these characters: a change needs a new format number of the index.
+//! Indexes store these characters, so a change needs a new format number.
 
 use crate::text::fold::fold;
 
-/// How many characters there are for the grams of a length: all after U+FFFF.
+/// The number of characters for the grams of each length: all characters after U+FFFF.
 const CODES: u32 = 1 << 20;
 
-/// The first of them.
+/// The first character for grams.
 const FIRST: u32 = 0x1_0000;
 
-/// How many numbers there are for the letter in the middle of a gram of three or five letters. The codes of
-/// the grams that differ in this letter only are neighbours. The fewer there are, the more tell the other
-/// letters apart.
+/// The number of values for the middle letter of a gram of three or five letters. Grams that differ in this
+/// letter only have consecutive codes. With fewer values for the middle letter, more values are left for the
+/// other letters.
 const MIDDLES_OF_THREE: u32 = 128;
 const MIDDLES_OF_FIVE: u32 = 8;
 
-/// How many letters have a number of their own: ASCII without capital letters and without most control
+/// The number of letters with a value of their own: ASCII without capital letters and without most control
 /// characters.
 const OWN: u32 = 71;
 
@@ -29,7 +29,7 @@ pub(super) const PAIR: usize = 2;
 pub(super) const TRIPLE: usize = 3;
 pub(super) const LONG_GRAM: usize = 5;
 
-/// Returns the number of a letter below [`OWN`].
+/// Returns the value of a letter that has one of its own.
 fn own(letter: char) -> Option<u32> {
     let number = letter as u32;
     match letter {
@@ -40,7 +40,7 @@ fn own(letter: char) -> Option<u32> {
     }
 }
 
-/// Returns a number below `most` for some letters.
+/// Returns a hash of some letters: a number below `most`.
 fn hash(letters: &[char], most: u32) -> u32 {
     let mixed = letters.iter().fold(0_u64, |hash, letter| {
         (hash ^ u64::from(*letter as u32)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
@@ -49,7 +49,8 @@ fn hash(letters: &[char], most: u32) -> u32 {
     ((mixed * u64::from(most)) >> 32) as u32
 }
 
-/// Returns a number below `most` for two letters, which they have alone if they are ASCII.
+/// Returns a number below `most` for two letters. Two ASCII letters share their number with no other
+/// letters.
 fn of_two(one: char, other: char, most: u32) -> u32 {
     match own(one).zip(own(other)) {
         Some((one, other)) => one * OWN + other,
@@ -57,8 +58,8 @@ fn of_two(one: char, other: char, most: u32) -> u32 {
     }
 }
 
-/// Returns the first of the codes of a gram with any letter in the middle, which is not read; and how many
-/// there are.
+/// Returns the codes of a gram with any letter in the middle: the first code, and how many there are. Does
+/// not read the middle letter.
 fn around(gram: &[char]) -> (u32, u32) {
     let (number, middles) = match *gram {
         [first, _, last] => (of_two(first, last, CODES / MIDDLES_OF_THREE), MIDDLES_OF_THREE),
@@ -95,7 +96,7 @@ fn shown(number: u32) -> char {
     char::from_u32(FIRST + number).unwrap_or(char::MAX)
 }
 
-/// Returns whether a gram may share its character with others, of pairs and triples.
+/// Returns whether a gram of two or three letters may share its character with another gram.
 pub(super) fn is_shared(gram: &[char]) -> bool {
     gram.iter().any(|letter| own(*letter).is_none())
 }
@@ -103,7 +104,7 @@ pub(super) fn is_shared(gram: &[char]) -> bool {
 /// Collects the grams of texts.
 #[derive(Debug)]
 pub(super) struct GramSet {
-    /// A bit for each code that was met in the present text.
+    /// A bit for each code that was met in the current text.
     met: Vec<u64>,
 }
 
@@ -165,7 +166,7 @@ mod tests {
                 assert!(own.iter().all(|three| triples.insert(code(&[*one, *two, *three]))));
             }
         }
-        // The others do not take them.
+        // Other grams do not have the characters of ASCII grams.
         for other in ['é', '的', '\r', '🦀', '\u{10FFFF}'] {
             assert!(own.iter().all(|it| !pairs.contains(&code(&[*it, other]))));
             assert!(own.iter().all(|it| !triples.contains(&code(&[*it, other, 'a']))));

@@ -267,7 +267,7 @@ impl<'a> Importer<'a> {
         self.check(&target.name)?;
         generation::complete(self.client, &target, self.stop)?;
         generation::publish(self.client, &target, self.stop)?;
-        // The import is complete. The next one deletes what stays now.
+        // The import is complete. If this fails, the next import deletes the old indexes.
         let _ = generation::tidy(self.client, &target, self.stop);
         Ok(self.imported)
     }
@@ -292,8 +292,8 @@ impl<'a> Importer<'a> {
         if there == expected {
             return Ok(());
         }
-        // A node that came back may have lost what it had acknowledged. The next attempt would
-        // trust the conversations that are there.
+        // A node that restarted may have lost messages that it had acknowledged. The next attempt would
+        // trust the stored conversations, so the index is deleted.
         generation::delete(self.client, index, self.stop)?;
         let why = format!("the index has {there} of {expected} messages; do it again");
         Err(self.client.failed("check what was written", why))

@@ -31,7 +31,8 @@ const MOST_CLAUSES: usize = 800;
 /// up. With fewer grams, another gram may have the same code by chance.
 const ENOUGH_LONG_GRAMS: usize = 3;
 
-/// The most grams with gaps of a text, of each length. All grams that fill the gap are looked up.
+/// The maximum number of gaps of a text that are looked up, for each length of grams. For a gap, all grams
+/// that may fill it are looked up.
 const MOST_GAPS: usize = 8;
 
 /// The maximum number of conversations with matching titles in a query. If more titles match, every message
@@ -128,7 +129,7 @@ fn of_run(run: &str, left: &mut usize) -> Option<Value> {
         }
         for gram in letters.windows(TRIPLE) {
             triples.insert(code(gram));
-            // More grams make up for a shared one.
+            // Another gram may share this gram's character, so its pairs are looked up too.
             if is_shared(gram) {
                 pairs.extend(gram.windows(PAIR).map(code));
             }
@@ -220,7 +221,7 @@ mod tests {
             assert!(query.contains(&gram(field, text)), "{query}");
         }
         assert!(query.contains(r#"{"long":true}"#) && !query.contains(&gram("g", "th")));
-        // A gram of other letters than ASCII may share its character.
+        // A gram with letters outside ASCII may share its character.
         let query = of("的知道");
         for (field, text) in [("q", "的知道"), ("g", "的知"), ("g", "知道")] {
             assert!(query.contains(&gram(field, text)), "{query}");

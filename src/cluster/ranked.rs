@@ -45,7 +45,6 @@ const SUMMARY_WEIGHT: f32 = 0.8;
 const MOST_TITLES: usize = 1_000;
 const MOST_NEAR_TITLES: usize = 100;
 
-/// The filter of the messages that are ranked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RankFilter {
     /// The accepted roles; empty for all roles.
@@ -72,7 +71,6 @@ pub(crate) struct RankedSize {
 /// The place of a conversation in a view, and that of a message in reading order.
 pub(crate) type MessagePlace = (usize, u32);
 
-/// A message to rank.
 #[derive(Debug)]
 pub(crate) struct RankedMessage {
     pub(crate) at: MessagePlace,

@@ -28,7 +28,6 @@ const DELETIONS: u32 = 4;
 /// The maximum number of conversations in one request to delete.
 const MOST_DELETED: usize = 10_000;
 
-/// The result of a rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rebuilt {
     /// Whether the index was rebuilt; false if it was up to date.
@@ -55,9 +54,8 @@ pub(crate) fn rebuild(
     if !is_written {
         return Ok(rebuilt);
     }
-    let advised = |error: Error| {
-        error.advised("searches use the old index; do it again, and it goes on where it was")
-    };
+    let advised =
+        |error: Error| error.advised("searches use the old index; do it again to continue");
     let mut importer = Importer::anew(client, &current.name, &all, stop).map_err(advised)?;
     let wanted = importer.wanted();
     let mut done = 0;
@@ -109,11 +107,11 @@ pub(crate) fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<For
         }
     });
     let forgot = prepared.map_err(|error| {
-        // No later attempt uses this index.
+        // No later attempt would use this index, so it is deleted.
         let _ = generation::delete(client, &target.name, &Stop::never());
         error.advised("nothing was changed; do it again")
     })?;
-    // After an error here the alias may lead to the new index, so it stays.
+    // If this fails, the alias may already lead to the new index, so the new index is kept.
     generation::publish(client, &target, stop)
         .and_then(|()| generation::keep_only(client, &target.name, stop))
         .map_err(|error| error.advised("earlier states of the index may be left; do it again"))?;

@@ -41,8 +41,8 @@ const NAMES_AT_ONCE: usize = 200;
 /// cover both cases.
 const MOST_KEPT: usize = if cfg!(debug_assertions) { 400 } else { 5_000_000 };
 
-/// The most conversations of an index. The list of them is in memory, with some 500 bytes for each. Debug
-/// builds take few, so that a test has more.
+/// The maximum number of conversations in an index. Their list is kept in memory and takes about 500 bytes
+/// for each. Debug builds have a low maximum, so that tests can exceed it.
 pub(super) const MOST_CONVERSATIONS: usize = if cfg!(debug_assertions) { 5_000 } else { 5_000_000 };
 
 /// If an index has at most this many shards, each search goes to all shards at once. Otherwise the cluster
@@ -472,7 +472,7 @@ pub(super) fn count(
     }
 }
 
-/// Returns how many messages an index has, and how many its conversations tell of.
+/// Returns how many messages an index has, and how many its conversations record.
 pub(super) fn messages_there(
     client: &Client,
     index: &str,

@@ -6,7 +6,6 @@ use rusqlite::{Connection, Params, Statement, params};
 
 use crate::model::Instant;
 
-/// A row of `conversations`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ConversationRow<'a> {
     pub(super) id: &'a str,

@@ -13,14 +13,14 @@ pub(crate) fn obstacle(database: &Database) -> Result<Option<&'static str>, Erro
         return Ok(Some("its tables are views or WITHOUT ROWID"));
     }
     if !layout.bytewise_roles {
-        return Ok(Some("its column \"role\" compares in its own way, by its collation or type"));
+        return Ok(Some("its column \"role\" has a special collation or type"));
     }
     if layout.position {
         let sql = "SELECT EXISTS (SELECT 1 FROM messages \
                    WHERE typeof(position) NOT IN ('integer', 'null'))";
         let odd = database.connection().query_row(sql, [], |row| row.get::<_, bool>(0));
         if odd.map_err(|error| database.error(error))? {
-            return Ok(Some("some positions of its messages are no whole numbers"));
+            return Ok(Some("some positions of its messages are not whole numbers"));
         }
     }
     Ok(None)

@@ -38,7 +38,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another program changed the database at each attempt.
-    #[error("{}: kept changing while it was read; try again when it is quiet", path.display())]
+    #[error("{}: changed at every attempt to read it; try again later", path.display())]
     Unsteady {
         /// The path of the file.
         path: PathBuf,

@@ -106,7 +106,7 @@ fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<b
         }
         return Ok(parts > 0 && parts * 2 >= texts);
     };
-    // Two subqueries, because with both in one query SQLite reads the whole table.
+    // These are two subqueries, because with both in one query SQLite reads the whole table.
     let ends =
         format!("SELECT (SELECT min({key}) FROM messages), (SELECT max({key}) FROM messages)");
     let (first, last): (Option<i64>, Option<i64>) =

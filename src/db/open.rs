@@ -428,7 +428,7 @@ pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
 /// Returns a `file:` URI with the path escaped.
 fn uri(path: &Path, parameters: &str) -> String {
     let text = path.as_os_str().as_encoded_bytes();
-    // Only a path that begins with a slash may follow the name of a host, which is empty.
+    // The host name in the URI is empty, and only a path that begins with a slash may follow it.
     let mut uri = String::from(if text.first() == Some(&b'/') { "file://" } else { "file:" });
     for &byte in text {
         match byte {

@@ -42,9 +42,9 @@ pub struct Row<'a> {
     pub position: Option<i64>,
     /// Whether the position is an integer or NULL. Then `position` sorts like the column.
     pub is_plain: bool,
-    /// The content as SQLite's LIKE reads it; `None` for NULL, and where it is in `long`.
+    /// The content as SQLite's LIKE reads it; `None` for NULL, or if the content is in `long`.
     pub stored: Option<&'a [u8]>,
-    /// The content where it is too long to be read in one piece.
+    /// The content, if it is too long to be read in one piece.
     pub long: Option<LongContent<'a>>,
     /// The text of JSON parts, if the database stores JSON parts and this content is in that form.
     pub decoded: Option<&'a str>,
@@ -64,9 +64,9 @@ pub struct Scanned<'a> {
     pub time: Option<Instant>,
     /// The position, if it is an integer.
     pub position: Option<i64>,
-    /// The content as SQLite's LIKE reads it; `None` for NULL, and where it is in `long`.
+    /// The content as SQLite's LIKE reads it; `None` for NULL, or if the content is in `long`.
     pub stored: Option<&'a [u8]>,
-    /// The content where it is too long to be read in one piece.
+    /// The content, if it is too long to be read in one piece.
     pub long: Option<LongContent<'a>>,
     /// The id of the conversation; `None` if it is not stored as text.
     pub conversation_id: Option<&'a [u8]>,

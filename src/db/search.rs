@@ -187,7 +187,7 @@ fn statement(
     if !request.roles.is_empty() {
         let roles: Vec<String> =
             request.roles.iter().map(|role| bind(Value::Text(role.clone()))).collect();
-        // The comparison uses the column's own collation and affinity, as any SQL does.
+        // The comparison uses the column's own collation and affinity, as every comparison in SQL does.
         filters.push(format!("m.role IN ({})", roles.join(", ")));
     }
     for (edge, comparison) in [(request.since, ">="), (request.until, "<=")] {

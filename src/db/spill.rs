@@ -1,4 +1,4 @@
-//! The hits of a search. All hits are collected before the first is handed over.
+//! Keeps all hits of a search, in memory and in a temporary file, until the search has found them all.
 
 use std::{
     fs::File,

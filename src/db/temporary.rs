@@ -16,7 +16,8 @@ const SUFFIX: &str = ".tmp";
 
 /// A database under a temporary name. Dropping the value removes the file.
 ///
-/// Its creator keeps the file from others, so that other processes notice if the creator was killed.
+/// The creator marks the file as in use ([`kept`]), so that other processes notice if the creator was
+/// killed.
 #[derive(Debug)]
 pub(super) struct TemporaryDatabase {
     // Fields are dropped in order, and on Windows the file must be closed before it can be removed.
@@ -32,7 +33,7 @@ impl TemporaryDatabase {
         named.prefix(PREFIX).suffix(SUFFIX);
         loop {
             let (file, path) = named.tempfile_in(folder)?.into_parts();
-            // Another process could remove the file as abandoned before it was kept.
+            // Another process could remove the file as abandoned before it is marked as in use.
             let file = match kept(file, &path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 file => file?,
@@ -66,10 +67,10 @@ impl TemporaryDatabase {
     }
 }
 
-/// Keeps a file from other processes: from now on, [`is_abandoned`] is false for them.
+/// Marks a file as in use: from now on, [`is_abandoned`] is false in other processes.
 ///
-/// On Unix the file is locked. On Windows a lock would keep SQLite from the file too, so the file is opened in
-/// a way that does not let others remove it.
+/// On Unix the file is locked. On Windows a lock would also block SQLite, so the file is opened in a way
+/// that prevents its removal.
 #[cfg(unix)]
 fn kept(file: File, _: &Path) -> io::Result<File> {
     file.lock().map(|()| file)
@@ -81,9 +82,9 @@ fn kept(file: File, path: &Path) -> io::Result<File> {
     private::until_free(|| private::open_unremovable(path))
 }
 
-/// Returns whether no process keeps the file.
+/// Returns whether no process uses the file any more.
 fn is_abandoned(path: &Path) -> bool {
-    // Windows refuses to remove a file that is kept.
+    // Windows refuses to remove a file that is in use.
     cfg!(windows) || File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 

@@ -145,11 +145,12 @@ pub struct TranscriptFile {
 #[derive(Debug, Default)]
 pub struct RemovedFiles {
     pub conversations: Vec<String>,
-    /// The paths of the other removed files that still exist. They must be read again.
+    /// The paths of the other files that were removed from the store and still exist on disk. They must be
+    /// read again.
     pub again: Vec<String>,
 }
 
-/// The last version with other texts: all its files are read again.
+/// The last version whose texts differ from those of this version. All files of such a store are read again.
 const OTHER_TEXTS: i64 = 3;
 
 /// Makes the next pass read existing files again: all of them, or only those that name a parent session,

@@ -170,7 +170,7 @@ impl Writer {
         match fs::metadata(path) {
             // Opening a pipe would wait for another program.
             Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
-                let source = io::Error::other("it is no file");
+                let source = io::Error::other("it is not a file");
                 return Err(Error::Io { path: path.to_owned(), source });
             }
             Ok(_) => writer.connect()?,

@@ -155,7 +155,8 @@ fn fill(
         match model.dimensions(stop) {
             Ok(now) if now != before => cache.reset()?,
             Err(Error::Stopped) => return Err(Error::Stopped),
-            // It is no error if the provider does not answer, because the cache may already hold all texts.
+            // It is not an error if the provider does not answer, because the cache may already hold all
+            // texts.
             _ => {}
         }
     }

@@ -19,7 +19,7 @@ pub use model::Model;
 pub use provider::{Key, Protocol, Provider, Remote, Unknown};
 pub use texts::Texts;
 
-/// The most dimensions of a vector: more than any model has.
+/// The maximum number of dimensions of a vector: more than any model has.
 const MOST_DIMENSIONS: usize = 65_536;
 
 /// An error of embedding. Messages can still be ranked by their words.
@@ -45,9 +45,7 @@ pub enum Error {
         why: String,
     },
     /// A provider's vectors have another dimension than those in its cache.
-    #[error(
-        "the embedding model answers with {theirs} numbers now, and answered with {ours} before"
-    )]
+    #[error("the embedding model's vectors have {theirs} dimensions now, and had {ours} before")]
     Lengths {
         /// The dimension in the cache.
         ours: usize,

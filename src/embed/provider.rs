@@ -49,7 +49,7 @@ pub struct Key(String);
 pub enum Unknown {
     /// The name has no known form.
     #[error(
-        "{0:?} is no embedding model; say built-in, ollama:MODEL, ollama:URL#MODEL or \
+        "{0:?} is not an embedding model; write built-in, ollama:MODEL, ollama:URL#MODEL or \
          openai:URL#MODEL, such as openai:https://api.openai.com/v1#text-embedding-3-small"
     )]
     Form(String),
@@ -142,8 +142,8 @@ impl FromStr for Provider {
 }
 
 impl Provider {
-    /// Returns the provider with the API key `key`. If there is no such key, OpenAI's own server gets the
-    /// key `openai`.
+    /// Returns the provider with the API key `key`. Without a usable `key`, OpenAI's own server gets the key
+    /// `openai`.
     pub fn with_keys(self, key: Option<&str>, openai: Option<&str>) -> Provider {
         match self {
             Provider::BuiltIn => Provider::BuiltIn,

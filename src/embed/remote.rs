@@ -286,7 +286,7 @@ impl RemoteModel {
                     }
                     continue;
                 }
-                "it answered with what is no number".to_owned()
+                "it answered with something that is not a number".to_owned()
             };
             return Err(self.failed(why));
         }
@@ -360,7 +360,7 @@ fn exchange(
     }
     let bytes = read.map_err(|error| unsent(&error, timeout))?;
     let vectors = parse(remote.protocol, &bytes).map_err(|why| {
-        RequestFailure::Final(format!("its answer is not what was asked for: {why}"))
+        RequestFailure::Final(format!("its answer does not fit the request: {why}"))
     })?;
     if vectors.len() != count {
         let why = format!("it answered with {} vectors for {count} texts", vectors.len());

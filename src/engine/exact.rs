@@ -70,8 +70,8 @@ impl<T> Stream<'_, T> {
     }
 }
 
-/// A sink that sends the values made from hits to another thread. It sends all hits of one confirmation
-/// together, because waking a thread for each hit takes longer than finding the hit.
+/// A sink that sends the values made from hits to another thread. It sends all hits at once when they are
+/// confirmed, because waking a thread for each hit takes longer than finding the hit.
 struct SendingSink<R, T> {
     render: R,
     held: Vec<Timed<T>>,
@@ -97,9 +97,9 @@ impl<T, R: FnMut(Hit<'_>) -> Option<Timed<T>>> Sink for SendingSink<R, T> {
 }
 
 impl Sources {
-    /// Searches the sources in a scope, several at one time, and shows the hits that are in the scope
-    /// and match the request, newest first, until `show` breaks off. With the request's limit a source
-    /// may find its last hits earlier; `show` counts them.
+    /// Searches the sources in a scope, several at the same time. Passes the hits that match the request to
+    /// `show`, newest first, until `show` breaks. The request's limit only lets a source stop earlier;
+    /// `show` must count the hits.
     pub(crate) fn search<T: Send>(
         &self,
         request: &Request,
@@ -251,7 +251,7 @@ mod tests {
             let users = Request { roles: texts(&["user"]), ..Request::default() };
             assert_eq!(found(&users, &scopes[2].1), 0);
             assert_eq!(found(&Request { until: at(1_700_000_002), ..users }, &scopes[3].1), 1);
-            // The newest message is of the assistant: it may not use the limit up.
+            // The newest message is from the assistant: it must not use up the limit.
             let one = Request {
                 roles: texts(&["assistant", "user"]),
                 limit: Some(1),

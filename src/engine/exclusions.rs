@@ -54,7 +54,7 @@ impl fmt::Debug for CurrentExclusions {
     }
 }
 
-/// What `globset` writes for `?`, which matches one byte of a path component.
+/// The expression that `globset` writes for `?`. It matches one byte of a path component.
 const ANY_BYTE: &str = "[^/]";
 
 /// The replacement for `ANY_BYTE`. It matches one character of a path component.

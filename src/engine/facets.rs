@@ -419,8 +419,8 @@ mod tests {
         engine.all_sources().facets(&choice, &places, &month, &Stop::never()).unwrap()
     }
 
-    /// Returns an export of some hundred messages, with an index of two segments, and an engine that
-    /// has no index.
+    /// Returns an export of several hundred messages, with an index of two segments, and an engine that has
+    /// no index.
     fn both() -> (TestExport, Engine, tempfile::TempDir) {
         let words =
             ["red", "Red fox", "STRASSE", "straße", "été", "x", "nothing", "e", "re", "日本"];

@@ -35,7 +35,6 @@ pub(crate) struct Flags {
     pub(crate) hidden: Arc<ConversationIds>,
 }
 
-/// A line of the flags file.
 #[derive(Debug, Serialize, Deserialize)]
 struct FlagLine {
     /// The name of the kind of source.

@@ -45,7 +45,7 @@ pub(crate) struct Forgettable {
     pub(crate) messages: u64,
 }
 
-/// The present step of [`Forgetter::forget`].
+/// The current step of [`Forgetter::forget`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ForgetProgress<'a> {
     /// Waiting for another process that writes this database or index.
@@ -111,7 +111,7 @@ impl<'a> Forgetter<'a> {
             found.messages += u64::from(about.turns);
             found.sources.push(source.kind);
         }
-        // The known service may belong to only one of the sources.
+        // If several sources have the conversation, the service may be that of only one of them.
         if found.sources.len() > 1 {
             found.service = None;
         }

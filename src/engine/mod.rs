@@ -143,7 +143,7 @@ impl Engine {
         self.sources.close();
     }
 
-    /// Hands copies of the messages of the export that match to `show`, newest first, until `show` breaks off.
+    /// Calls `show` with copies of the export's messages that match, newest first, until `show` breaks.
     ///
     /// By default the hits are those of SQLite's `LIKE '%text%'` over contents and titles.
     /// [`Source::search`] lends the hits instead, and searches any of the [`Engine::sources`].
@@ -171,8 +171,7 @@ impl Engine {
         Ranker::new(&self.sources, question, stop).conversations()
     }
 
-    /// Returns a page of the list of the conversations in a scope that have messages, latest activity
-    /// first.
+    /// Returns a page of the conversations in a scope that have messages, latest activity first.
     pub fn list(
         &self,
         scope: &Scope,
@@ -202,12 +201,12 @@ impl Engine {
         Upkeep { sources: &self.sources }
     }
 
-    /// Returns what can be asked of all sources at once.
+    /// Returns all sources, for questions to several of them at once.
     pub(crate) fn all_sources(&self) -> &Arc<Sources> {
         &self.sources
     }
 
-    /// The recorded threads, and what is recalled for their turns.
+    /// Returns the recorded threads, and recall for their turns.
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }

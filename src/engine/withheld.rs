@@ -11,7 +11,7 @@ pub(crate) struct Withheld {
 }
 
 impl Withheld {
-    /// Returns the present exclusions and forgotten conversations.
+    /// Returns the current exclusions and forgotten conversations.
     pub(crate) fn of(config: &Config) -> Result<Withheld, Error> {
         let exclusions = Exclusions::known(&config.exclude);
         Ok(Withheld { exclusions, forgotten: Forgotten::of(config)? })

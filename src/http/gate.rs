@@ -27,7 +27,6 @@ pub(super) enum Peer {
     Socket,
 }
 
-/// The credential of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Credential {
     /// The token in a header. If the server has no token, every client has this credential.
@@ -113,17 +112,17 @@ impl Gate {
         let headers = request.headers();
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
-            return Err(refused(StatusCode::BAD_REQUEST, "a request has one Host header"));
+            return Err(refused(StatusCode::BAD_REQUEST, "exactly one Host header is required"));
         };
         let host = Authority::try_from(host.as_bytes())
-            .map_err(|_| refused(StatusCode::BAD_REQUEST, "the Host header is no host"))?;
+            .map_err(|_| refused(StatusCode::BAD_REQUEST, "the Host header is not a host"))?;
         let in_uri = request.uri().authority();
         let is_ours = [Some(&host), in_uri].into_iter().flatten().all(|it| self.is_ours(it, peer));
         match is_ours && !host.as_str().contains('@') {
             true => Ok(()),
             false => Err(refused(
                 StatusCode::FORBIDDEN,
-                "this is no name of this server; `--host NAME` gives it one",
+                "this server does not have this host name; `--host NAME` adds it",
             )),
         }
     }
@@ -151,7 +150,7 @@ impl Gate {
         if !is_same_site && site.is_some_and(|site| site != b"none") {
             return Err(match is_visit && self.has_page {
                 true => login::sent_by_another_site(&path_and_query(request)),
-                false => refused(StatusCode::FORBIDDEN, "a page of another site asks"),
+                false => refused(StatusCode::FORBIDDEN, "the request is from another site's page"),
             });
         }
         // For a form on a page with the policy `no-referrer`, browsers send the origin `null`. Then
@@ -167,7 +166,7 @@ impl Gate {
         });
         match is_ours {
             true => Ok(()),
-            false => Err(refused(StatusCode::FORBIDDEN, "a page of another site asks")),
+            false => Err(refused(StatusCode::FORBIDDEN, "the request is from another site's page")),
         }
     }
 

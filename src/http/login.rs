@@ -85,7 +85,6 @@ impl LoginCode {
     }
 }
 
-/// The fields of the login form.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct LoginForm {
     token: String,

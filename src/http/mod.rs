@@ -290,7 +290,6 @@ async fn search_for(State(found): State<SearchHandlers>, request: Request) -> Re
     }
 }
 
-/// The state of the login routes.
 struct LoginState {
     token: Option<AccessToken>,
     code: Arc<LoginCode>,
@@ -327,7 +326,7 @@ async fn only_plain_bodies(request: Request, next: Next) -> Response {
     match codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         true => next.run(request).await,
         false => {
-            let why = "a body comes uncompressed; leave Content-Encoding out";
+            let why = "send the body uncompressed, without Content-Encoding";
             let answer = refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
             ([(header::ACCEPT_ENCODING, "identity")], answer).into_response()
         }

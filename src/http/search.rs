@@ -58,7 +58,6 @@ pub(crate) enum SearchFailure {
 pub(crate) type SearchRun =
     dyn Fn(&[(String, String)], &Stop, &mut dyn Write) -> Result<(), SearchFailure> + Send + Sync;
 
-/// The handler of `/search`.
 #[derive(Clone)]
 pub(super) struct Searches {
     run: Arc<SearchRun>,

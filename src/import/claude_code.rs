@@ -428,7 +428,7 @@ impl SessionRecord<'_, '_> {
             self.add(content.id.clone(), "assistant", text, model.as_deref().map(str::to_owned));
             self.events.extend(TranscriptEvent::files(&content.id, files));
         }
-        // If the message has no id of the model, no other record belongs to this message.
+        // If the record does not name the model's message, no later record continues this message.
         if model_id.is_empty() {
             self.reader.open.retain(|open| !open.model_id.is_empty());
         }

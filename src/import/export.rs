@@ -20,7 +20,7 @@ use crate::model::Conversation;
 const BYTES_LOOKED_AT: u64 = 1 << 20;
 
 /// The phrase for files that are not listed one by one.
-const OTHER_FILES: &str = "more files that are no transcripts";
+const OTHER_FILES: &str = "more files that are not transcripts";
 
 /// An export that can be read.
 #[derive(Debug)]
@@ -91,10 +91,10 @@ impl Export {
                     if contents == FileContents::Foreign {
                         if is_named_as_conversations(&name) {
                             let what =
-                                "it has the name of a part of the export, but no conversation";
+                                "this part of the export has no conversation that can be read";
                             unreadable.push(format!("{name}: {what}; ask for the export again"));
                         } else if !is_empty && is_named_as_transcript(Path::new(&name)) {
-                            let what = format!("{name}: no transcript that we know");
+                            let what = format!("{name}: not a transcript that we know");
                             tally.leave_out(what, OTHER_FILES, 1);
                         }
                     }

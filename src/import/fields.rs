@@ -69,7 +69,7 @@ pub(super) fn derived_hash(texts: &[&str]) -> u64 {
         for byte in text.as_bytes() {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        // A zero byte after each text, so that the limits of the texts count too.
+        // A zero byte follows each text, so that the boundaries between texts count too.
         hash = hash.wrapping_mul(0x0100_0000_01b3);
     }
     hash

@@ -110,7 +110,7 @@ impl<'a> ExportFile<'a> {
                 ScannedValue::TooLong => (&b""[..], Some(Reason::TooLong)),
                 ScannedValue::Garbage => {
                     if self.is_recognised {
-                        self.damaged("something that is no JSON follows the conversations");
+                        self.damaged("something that is not JSON follows the conversations");
                     }
                     break;
                 }

@@ -2,7 +2,6 @@
 
 use super::json::Value;
 
-/// A file in a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InlineFile {
     /// The name of the file in the block; may be empty.

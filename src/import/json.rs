@@ -273,7 +273,6 @@ impl<'a> IntoIterator for ObjectFields<'a> {
     }
 }
 
-/// A parsed JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     /// `null`, or not a finite number.
@@ -345,7 +344,7 @@ impl<'a> Parser<'a> {
                 Some(b'}') => return Ok(None),
                 Some(b',') => self.at += 1,
                 Some(b'"') => break,
-                Some(_) => return Err(self.damage("no name where one should be")),
+                Some(_) => return Err(self.damage("a name is missing")),
                 None => return Err(self.damage("an object without an end")),
             }
         }
@@ -390,7 +389,7 @@ impl<'a> Parser<'a> {
                 });
                 let word = &rest[..end.unwrap_or(rest.len())];
                 if !is_scalar(word) {
-                    return Err(self.damage("no value where one should be"));
+                    return Err(self.damage("a value is missing"));
                 }
                 self.at += word.len();
             }
@@ -398,8 +397,8 @@ impl<'a> Parser<'a> {
         Ok(Raw { bytes: &self.bytes[start..self.at], pairs, origin: self.origin + start })
     }
 
-    /// Returns the place after the bracket that closes the bracket at `start`, and the pairs from the opening
-    /// bracket on.
+    /// Returns the place after the bracket that closes the bracket at `start`, and the known pairs of
+    /// brackets from the opening bracket on.
     fn nested_end(&mut self, start: usize) -> Option<(usize, &'a [Pair])> {
         let own = self.pairs;
         match own.first() {

@@ -18,7 +18,7 @@ use crate::import::{Error, compressed, formats::looked_for, repeats::ReadingOrde
 /// The maximum ratio of unpacked size to zip size. Texts reach 3 to 20; a file of zeros reaches 1030.
 const RATIO: u64 = 400;
 
-/// Below this unpacked size, any ratio is harmless.
+/// A zip that unpacks to at most this size is accepted, whatever its ratio.
 const HARMLESS: u64 = 16 << 20;
 
 /// The maximum number of zips inside a zip that are read.
@@ -107,7 +107,7 @@ impl Package {
             return Ok(package);
         }
         if !metadata.is_file() {
-            let reason = "it is no file; save the export as a file and import that";
+            let reason = "it is not a file; save the export as a file and import that";
             return Err(failed(io::Error::other(reason)));
         }
         let mut file = File::open(path).map_err(failed)?;
@@ -227,7 +227,7 @@ impl Package {
         let (zip, deeper) = deeper.map_err(|error| format!("cannot be read: {error}"))?;
         bomb(size_of(&self.files[before..]), size)?;
         self.zips.push(zip);
-        let line = |(_, name, _)| format!("{name}: a zip that deep in others is not read");
+        let line = |(_, name, _)| format!("{name}: a zip that is nested so deeply is not read");
         self.refused.extend(deeper.into_iter().map(line));
         Ok(())
     }
@@ -298,7 +298,7 @@ impl Package {
             }
             if kind.is_dir() {
                 let walked = match depth {
-                    0 => Err(io::Error::other("folders that deep in others are not read")),
+                    0 => Err(io::Error::other("folders that are nested so deeply are not read")),
                     _ => self.walk(root, &path, depth - 1),
                 };
                 if let Err(error) = walked {

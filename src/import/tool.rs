@@ -27,7 +27,8 @@ const PATCH_PROGRAM: &str = "apply_patch";
 /// Returns the paths that the tool calls of a message name. After an argument of several lines, only lines of
 /// patches count, because such an argument may be the content of a file.
 pub(crate) fn named_files(text: &str) -> impl Iterator<Item = &str> {
-    // Whether the line is in an argument of one line, may be the first line of a patch, is in a patch.
+    // Whether the line is in an argument of one line, whether it may be the first line of a patch, and
+    // whether it is in a patch.
     let (mut is_argument, mut may_be_patch, mut is_patch) = (false, false, false);
     let lines = text.lines().skip_while(|line| called_by(line).is_none());
     lines.filter_map(move |line| {

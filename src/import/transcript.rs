@@ -31,7 +31,7 @@ const CHUNK: u64 = 256 << 10;
 /// The maximum length of a line in bytes. Real lines stay below 50 MB, even with pictures.
 const MAX_LINE_BYTES: usize = 128 << 20;
 
-/// A file is not a transcript if this number of records at its beginning have no known format.
+/// If this many records at the beginning of a file have no known format, the file is not a transcript.
 const FOREIGN_AFTER_LINES: u32 = 50;
 
 /// A reader of one transcript, in one step or in several.

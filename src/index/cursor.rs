@@ -100,7 +100,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns whether a matching message is known to match by its shown text.
+    /// Returns whether a message that matches is known to match by its shown text, and not only by its
+    /// stored text or its title.
     pub(super) fn is_by_text(&mut self, doc: u32) -> bool {
         self.scan.is_none() && self.verifier.is_by_text(doc)
     }

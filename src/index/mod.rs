@@ -85,7 +85,10 @@ pub enum Error {
         found: u32,
     },
     /// Another user may have written the index.
-    #[error("{path}: this index is not used: {reason}; make its files yours alone, or delete them")]
+    #[error(
+        "{path}: this index is not used: {reason}; make its files writable by you only, or delete \
+         them"
+    )]
     Untrusted {
         /// The folder of the index.
         path: PathBuf,
@@ -111,8 +114,8 @@ pub enum Error {
     },
     /// The vector of a query and the vectors of the messages have different dimensions.
     #[error(
-        "the embedding model answers with {theirs} numbers now, and the messages' vectors have \
-         {ours}"
+        "the embedding model's vectors have {theirs} dimensions now, and those of the messages \
+         have {ours}"
     )]
     Lengths {
         /// The dimension on disk.

@@ -36,7 +36,6 @@ pub(super) struct PairGroups {
     table: Vec<(u64, u32)>,
     table_bits: u32,
     groups: Vec<PairGroup>,
-    /// The group of each pair.
     group_of: Vec<u32>,
     docs: Vec<u32>,
 }
@@ -76,7 +75,7 @@ impl PairGroups {
         slot
     }
 
-    /// Empties the table, and adds the groups that there are.
+    /// Empties the table, and enters all groups again.
     fn fill_table(&mut self) {
         self.table.clear();
         self.table.resize(1 << self.table_bits, (0, PairGroups::FREE));

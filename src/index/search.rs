@@ -34,7 +34,8 @@ impl Found<'_, '_> {
         self.cursor.hit(self.doc, self.request.raw_content)
     }
 
-    /// Returns whether the message is known to match by its shown text.
+    /// Returns whether the message is known to match by its shown text, and not only by its stored text or
+    /// its title.
     pub fn is_by_text(&mut self) -> bool {
         self.cursor.is_by_text(self.doc)
     }

@@ -77,7 +77,6 @@ fn piece_bytes(text: &str) -> usize {
     usual.max(text.len().div_ceil(MOST_PIECES))
 }
 
-/// Writes the signatures of a segment.
 #[derive(Debug)]
 pub(super) struct SignatureWriter {
     file: ArtifactFile,

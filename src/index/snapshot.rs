@@ -128,7 +128,6 @@ impl SnapshotBuilder {
     }
 }
 
-/// A segment of an open snapshot.
 #[derive(Debug)]
 pub(super) struct SegmentReader {
     pub(super) data: Segment,
@@ -142,7 +141,7 @@ impl SegmentReader {
     fn open(folder: &Path, record: &SegmentRecord, first: u32) -> Result<SegmentReader, Error> {
         let is_segment = record.name.strip_prefix(SEGMENT);
         if !is_segment.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
-            return Err(damaged(folder, "it names a segment that is none"));
+            return Err(damaged(folder, "a segment in it has an invalid name"));
         }
         let path = folder.with_file_name(&record.name);
         let data = Segment::open(&path, record.manifest_checksum)?;

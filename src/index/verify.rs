@@ -18,7 +18,6 @@ const BEGINNING: usize = 1 << 10;
 /// A cache of conversation numbers, and whether each conversation's title matches.
 type Titles = [(u32, bool); CACHED_TITLES];
 
-/// A verifier of candidates.
 pub(super) struct Verifier<'a> {
     segment: &'a Segment,
     store: &'a DocStore,
@@ -33,7 +32,8 @@ pub(super) struct Verifier<'a> {
     /// A cache per matcher of whether titles match.
     titles: Vec<Titles>,
     buffer: Vec<u8>,
-    /// The message whose text is at the beginning of `buffer`, as a hit has it, and the text's length.
+    /// The message whose text, in the form of a hit, is at the beginning of `buffer`, and the length of the
+    /// text.
     known: Option<(u32, usize)>,
     pub(super) bytes_read: u64,
 }

@@ -44,11 +44,11 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The revision that has batches; clients of this revision send no version header.
 const WITH_BATCHES: &str = "2025-03-26";
 
-/// The media types of `Accept` that an answer in JSON is of.
+/// The media types in `Accept` that allow an answer in JSON.
 const OF_JSON: [&str; 3] = ["application/json", "application/*", "*/*"];
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// What rmcp insists on in `Accept`.
+/// The value of `Accept` that rmcp requires.
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// The fields of `_meta` for which messages come before the answer.
@@ -141,7 +141,7 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
         LineAction::Batch(messages) => answer_batch(&service, &head, messages).await,
         LineAction::Answer(answer) => problem(StatusCode::BAD_REQUEST, &answer),
         LineAction::Ignore if body.trim_ascii().is_empty() => {
-            let why = "the body is empty; it is one JSON-RPC message";
+            let why = "the body is empty; it must be one JSON-RPC message";
             problem(StatusCode::BAD_REQUEST, &refusal(Value::Null, INVALID_REQUEST, why))
         }
         LineAction::Ignore => StatusCode::ACCEPTED.into_response(),

@@ -228,7 +228,7 @@ pub(super) fn parse(bytes: &[u8]) -> LineAction {
         Ok(_) => String::new(),
         Err(error) => error.to_string(),
     };
-    // A line that is no valid message is parsed again, to find the right error answer.
+    // A line that is not a valid message is parsed again, to find the right error answer.
     match serde_json::from_str::<Value>(&text) {
         // A line with a number out of range is still JSON, and may be a request that can be answered.
         Err(error) => match serde_json::from_str::<Envelope>(&text) {

@@ -20,7 +20,6 @@ pub(crate) const CONCURRENT_CALLS: usize = 8;
 /// limit leaves room for other calls.
 const CONCURRENT_SCANS: usize = 4;
 
-/// The state that all sessions of a server share.
 pub(super) struct ServerState {
     pub(super) engine: Arc<Engine>,
     pub(super) options: Options,

@@ -99,7 +99,6 @@ pub struct RegexPattern {
     gaps: Vec<(String, String)>,
 }
 
-/// A compiled expression.
 #[derive(Debug)]
 enum Program {
     /// Matches bytes, without a check that they are UTF-8.
@@ -196,9 +195,9 @@ impl RegexPattern {
 /// ASCII; `None` if the pattern has no word boundaries.
 ///
 /// The crate `regex` compiles Unicode's word boundaries to automata that stop at characters that are not
-/// ASCII. After such a character it matches some thirty times as slowly. At every boundary, the character
-/// before or the one after is in no word, so it is in no word of ASCII either. A half boundary asks for
-/// just that.
+/// ASCII. After such a character it matches about thirty times as slowly. At every boundary, one of the two
+/// characters beside it belongs to no word, and so to no ASCII word. Half boundaries of ASCII check exactly
+/// this.
 fn without_unicode_boundaries(pattern: &str) -> Option<String> {
     struct BoundaryFinder(Vec<(Range<usize>, &'static str)>);
 

@@ -183,7 +183,6 @@ pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Re
     if window.is_empty() { Ok(()) } else { each(&window) }
 }
 
-/// A match of a pattern in a text.
 #[derive(Clone, Debug)]
 pub(super) struct LooseMatch {
     pub(super) span: Range<usize>,

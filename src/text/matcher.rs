@@ -71,13 +71,13 @@ impl Matcher {
         }
     }
 
-    /// Returns whether [`Matcher::matches_part`] may tell anything.
+    /// Returns whether [`Matcher::matches_part`] can give an answer for some texts.
     pub fn reads_parts(&self) -> bool {
         matches!(self, Matcher::Word(_)) || self.is_of_one_length()
     }
 
-    /// Returns whether a text matches, by a part of it that has a whole match if there is one; `None` if the
-    /// rest of the text is needed to tell.
+    /// Returns whether a text matches, decided by a part of it. If the text has a match, the part must
+    /// contain a whole one. `None` if only the whole text can tell.
     #[inline]
     pub fn matches_part(&self, part: &[u8]) -> Option<bool> {
         match self {

@@ -40,7 +40,7 @@ fn bracketed(text: &str, spans: Vec<std::ops::Range<usize>>) -> String {
     bracketed
 }
 
-/// Returns the beginning of a text, at most so many bytes of it.
+/// Returns the beginning of a text, at most `bytes` bytes long.
 pub(crate) fn up_to(text: &str, bytes: usize) -> &str {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {

@@ -105,8 +105,8 @@ impl RunQuery {
         }
     }
 
-    /// Returns whether every text that matches this query also matches `those`. May return false although it
-    /// is so.
+    /// Returns whether every text that matches this query also matches `those`. The answer false may be
+    /// wrong.
     fn implies(&self, those: &RunQuery) -> bool {
         match (self, those) {
             (RunQuery::Run(this), RunQuery::Run(that)) => this.contains(that.as_str()),

@@ -42,8 +42,8 @@ impl WordPattern {
         is_there && str::from_utf8(text).is_ok_and(|text| !self.first_spans(text, 1).is_empty())
     }
 
-    /// Returns whether the words are in a text, by a part of it that has them if the text does; `None` if
-    /// the rest of the text is needed to tell.
+    /// Returns whether a text has the words, decided by a part of it. If the text has them, the part must
+    /// contain them. `None` if only the whole text can tell.
     pub fn matches_part(&self, part: &[u8]) -> Option<bool> {
         let (Inner::Literal(pattern), Ok(text)) = (&self.0, str::from_utf8(part)) else {
             return None;
@@ -88,7 +88,7 @@ impl WordPattern {
     }
 }
 
-/// Returns where a match may begin after a place at which none does.
+/// Returns the next place where a match may begin, if none begins at `start`.
 fn next_start(text: &str, start: usize) -> usize {
     let rest = &text[start..];
     // There is no boundary within a run of letters and digits.

@@ -1,7 +1,7 @@
-//! Where words begin and end in the scripts whose characters are easy to class, as Unicode's UAX #29
-//! says. For the others, the crate `unicode-segmentation` has to read the whole line.
+//! Finds where words begin and end, as Unicode's UAX #29 says, in scripts whose characters are easy to
+//! classify. For other scripts, the crate `unicode-segmentation` has to read the whole line.
 //!
-//! Invariant: where [`is_boundary`] knows the answer, it is that of `unicode-segmentation`, for the
+//! Invariant: if [`is_boundary`] gives an answer, it is the answer of `unicode-segmentation`, for the
 //! classes of the characters themselves and for those of their folded forms.
 
 use std::ops::Range;
@@ -103,7 +103,7 @@ pub(super) fn is_boundary(before: [Class; 2], after: [Class; 2]) -> Option<bool>
 }
 
 /// Returns whether there is a boundary at a place of a text; `None` if it depends on more than its
-/// neighbours. `outside` is the class of what is beyond the text.
+/// neighbours. `outside` is the class for characters beyond the ends of the text.
 #[inline]
 pub(super) fn is_boundary_at(text: &str, place: usize, outside: Class) -> Option<bool> {
     let of = |character: Option<char>| character.map_or(outside, Class::of);

@@ -3,7 +3,6 @@
 use super::hint::Explained;
 use crate::engine;
 
-/// The error of a tool that gives no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// The caller has to change the call; the text says how.

@@ -147,7 +147,7 @@ fn schema() -> Map<String, Value> {
             "continuation_id": {"type": "string", "description": "For continue: from the last answer"},
             "topic": {"type": "string", "default": DEFAULT_TOPIC, "description": "For start"},
             "query": {"type": "string", "description": "The turn's text (continue), or what to find (search)"},
-            "message": {"type": "string", "description": "For continue, if there is no query"},
+            "message": {"type": "string", "description": "For continue, instead of query"},
             "role": {"type": "string", "enum": ["user", "assistant"], "default": "user", "description": "Who speaks, for continue"},
             "user_id": {"type": "string", "default": DEFAULT_USER, "description": "For start: whose thread"},
             "platform": {"type": "string", "description": "For start"},
@@ -305,7 +305,7 @@ impl<'a> ThreadCall<'a> {
             } else {
                 "a long one does not fit here"
             };
-            let all = format!("the tool read shows all of them whole: path {id}");
+            let all = format!("the tool read shows all of them in full: path {id}");
             format!("the latest {shown} of {total} messages{cut}; {more}; {all}")
         });
         Ok(Data::History { thread_id: id.to_owned(), summary, messages, note })

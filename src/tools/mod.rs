@@ -75,7 +75,7 @@ pub enum OfferError {
         name: String,
     },
     /// ChatGPT's tools are named together with other tools.
-    #[error("chatgpt stands alone: its search has another shape than the tool of that name")]
+    #[error("chatgpt cannot be combined with other tools, because its search differs")]
     NotAlone,
 }
 

@@ -43,9 +43,9 @@ const NOTHING: &str = "No conversations found";
 const BROADER: &str =
     "Try a broader query, or remove filters (after, before, project, session_id).";
 
-/// The note in an answer by meaning that has several concepts.
-const NEAR: &str = "mode vector takes what is near to every concept, whether its text is there or not; \
-                    mode both gives only conversations that contain all.";
+/// A note for searches by meaning with several concepts.
+const NEAR: &str = "mode vector finds conversations near to every concept, even without its \
+                    words; mode both finds only those that contain all.";
 
 const ARGUMENTS: [&str; 9] = [
     "query",
@@ -322,7 +322,6 @@ fn shown_passage(best: &Match) -> String {
     }
 }
 
-/// The answer of a search.
 struct FoundConversations {
     results: Vec<ShownConversation>,
     /// The number of matching conversations, as far as known.

@@ -181,7 +181,7 @@ fn nothing(question: &WorkspaceQuestion, dates: Option<&str>) -> String {
 /// Returns the lines in the contract's format, as many as an answer can hold. The path of a file is
 /// relative to its workspace, because conversations of different dates may have the same name.
 fn results(lines: &[Line], workspaces: &[PathBuf]) -> String {
-    // Links are resolved here, because the paths of lines have resolved links too.
+    // Links are resolved here, because they are resolved in the paths of the found lines too.
     let roots: Vec<PathBuf> =
         workspaces.iter().filter_map(|it| dunce::canonicalize(it).ok()).collect();
     let within = |path: &'_ Path| match &roots[..] {

@@ -9,7 +9,7 @@ use crate::{
     text::{literal::LiteralPattern, snippet, words::Tokenizer},
 };
 
-/// The maximum number of marked spans in a text if the question was found within words.
+/// The maximum number of marked spans in a text, if the question's text was found inside other words.
 const MOST_SPANS: usize = 100;
 
 /// Returns a text in quotation marks, for a message.
@@ -21,7 +21,7 @@ pub(crate) fn quoted(text: &str) -> String {
 pub(crate) struct Words {
     tokenizer: Tokenizer,
     terms: HashSet<String>,
-    /// The text of the question, if it was found within words.
+    /// The text of the question, if it was found inside other words.
     text: Option<LiteralPattern>,
 }
 
@@ -32,7 +32,7 @@ impl Words {
         Words { tokenizer, terms, text: None }
     }
 
-    /// Adds what a note says was found in place of the question's words.
+    /// Adds the term or the text that, as a note says, was found in place of the question's words.
     pub(crate) fn heed(&mut self, note: &Note) {
         match note {
             Note::Slip { meant, .. } => drop(self.terms.insert(meant.clone())),

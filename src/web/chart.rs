@@ -222,7 +222,8 @@ pub(super) fn heat(hours: &BTreeMap<i64, u64>) -> Markup {
     const SHADES: u64 = 5;
 
     let most = hours.values().copied().max().unwrap_or(0).max(1);
-    // The shade is for the root of the count: one busy hour leaves the differences of the others.
+    // The shade depends on the square root of the count, so that one busy hour does not hide the differences
+    // between the others.
     let shade = |count: u64| {
         (0..SHADES).find(|q| q * q * most >= count * SHADES * SHADES).unwrap_or(SHADES)
     };

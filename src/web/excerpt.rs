@@ -14,7 +14,7 @@ use crate::{
 const BEFORE: usize = 90;
 const AFTER: usize = 200;
 
-/// The numbers of characters for an excerpt in a narrow list.
+/// The number of characters before and after the beginning of the first match, in a narrow list.
 const SHORT_BEFORE: usize = 20;
 const SHORT_AFTER: usize = 60;
 
@@ -30,7 +30,6 @@ pub(super) enum Marker {
     Nothing,
     /// A text, in any letter case.
     Text(LiteralPattern),
-    /// The words of a question.
     Words(Words),
 }
 

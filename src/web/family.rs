@@ -1,5 +1,5 @@
-//! Links between a coding agent's conversation, the one it was forked from, and those of the agents that
-//! it started.
+//! Links between a coding agent's conversation, the conversation that it was forked from, and those of the
+//! agents that it started.
 
 use std::cell::OnceCell;
 
@@ -74,7 +74,7 @@ impl Family {
         let (sources, first) = (engine.all_sources(), 0..MOST_AGENTS + 1);
         let page = sources.list(&scope, first, ListOptions::BRIEF, stop)?;
         let total = page.total;
-        // If the id is no session's id, the scope contains the conversations of another session.
+        // If the id does not belong to a session, the scope contains the conversations of another session.
         let (mut family, other): (Vec<About>, Vec<About>) =
             page.abouts.into_iter().partition(|about| about.session.as_ref() == Some(id));
         family.retain(|about| about.id != *id);

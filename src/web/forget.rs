@@ -75,7 +75,7 @@ pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
             }
             @if let Some(address) = &left.in_cluster {
                 p.say.warn { b { "Warning" } " " code { (address) }
-                    ": nobody finds it any more, but files of the cluster still have the text, until it merges them." }
+                    ": searches no longer find it, but files of the cluster keep the text until it merges them." }
             }
             @for path in &left.lists {
                 p.say.warn { b { "Warning" } " The list of files " code { (path.display()) }

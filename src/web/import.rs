@@ -45,7 +45,7 @@ pub(super) fn drop_zone() -> Markup {
             input #file type="file" name="export" accept=".zip,.json,.jsonl" required
                 aria-describedby="drop-what";
             label.row { input #branches type="checkbox"; " Edited prompts and regenerated answers too" }
-            p.note { "Else only the versions that the service shows are imported." }
+            p.note { "Otherwise only the versions that the service shows are imported." }
             button.btn.main { "Import" }
         }
     }
@@ -109,7 +109,7 @@ pub(super) fn begin() -> Markup {
                     ol.steps {
                         li { "Open chatgpt.com, then your name, " b { "Settings" } ", " b { "Data controls" } "." }
                         li { "Beside " b { "Export data" } ", choose " b { "Export" } " and confirm." }
-                        li { "A mail comes, within minutes or a day. Its link works for 24 hours." }
+                        li { "A mail arrives within a day. Its link works for 24 hours." }
                     }
                 }
                 div {
@@ -117,7 +117,7 @@ pub(super) fn begin() -> Markup {
                     ol.steps {
                         li { "Open claude.ai, then your name, " b { "Settings" } ", " b { "Privacy" } "." }
                         li { "Choose " b { "Export data" } "." }
-                        li { "A mail comes. Its link works for 24 hours." }
+                        li { "A mail arrives. Its link works for 24 hours." }
                     }
                 }
             }
@@ -127,7 +127,7 @@ pub(super) fn begin() -> Markup {
         }
         section aria-labelledby="agents" {
             h2 #agents { "Transcripts of coding agents" }
-            p { "There is nothing to import: the transcripts of Claude Code and Codex are read where they lie, and kept current." }
+            p { "There is nothing to import: the transcripts of Claude Code and Codex are searched as they are, and kept current." }
         }
     }
 }

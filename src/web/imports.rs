@@ -15,7 +15,6 @@ pub(super) struct Upload {
     pub(super) stage: Stage,
 }
 
-/// The progress of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// The file is being received: the received bytes, and the total if the browser gave it.
@@ -33,11 +32,10 @@ pub(super) struct ReadSoFar {
     pub(super) total: u64,
     pub(super) conversations: u64,
     pub(super) messages: u64,
-    /// Whether it is being copied into a cluster, after it was read.
+    /// Whether the file was read, and is now being copied into a cluster.
     pub(super) is_copy: bool,
 }
 
-/// The changes of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) conversations: u64,

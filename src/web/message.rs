@@ -31,7 +31,6 @@ const MOST_MARKED: usize = 10_000;
 /// The number of bytes that a cut message shows before its first match.
 const BEFORE_MATCH: usize = 4_000;
 
-/// A message to show.
 pub(super) struct ShownMessage<'a> {
     pub(super) number: u32,
     pub(super) role: &'a str,
@@ -59,7 +58,6 @@ pub(super) struct Versions {
     pub(super) after: Option<String>,
 }
 
-/// The settings for showing messages.
 pub(super) struct MessageSettings<'a> {
     pub(super) clock: Clock,
     pub(super) marker: &'a Marker,
@@ -70,7 +68,6 @@ pub(super) struct MessageSettings<'a> {
     pub(super) view: ShownParts,
 }
 
-/// A part of a message.
 #[derive(Debug, PartialEq, Eq)]
 enum Part<'a> {
     Text(&'a str),

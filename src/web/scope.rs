@@ -35,7 +35,7 @@ pub(super) fn choice(site: &Site, ask: &Ask, flags: &Flags) -> Result<Choice, Pr
     })
 }
 
-/// Returns the conversations that the filters for starred and hidden ones leave.
+/// Returns the conversations that pass the filters for starred and hidden conversations.
 pub(super) fn flagged(ask: &Ask, flags: &Flags) -> ChosenIds {
     let without = if ask.hidden { Arc::default() } else { Arc::clone(&flags.hidden) };
     let only = match (ask.starred, ask.hidden) {

@@ -204,7 +204,7 @@ impl Problem {
                 ("There are no chats yet".to_owned(), what.to_owned())
             }
             Problem::Engine(error) if error.is_stopped() => {
-                let what = "It was called off. Add a filter or more text, and search again.";
+                let what = "It was stopped. Add a filter or more text, and search again.";
                 ("This took too long".to_owned(), what.to_owned())
             }
             Problem::Engine(error) => {
@@ -276,7 +276,7 @@ pub(super) async fn html(
     html_for(site, Ask::default(), move |site, _, stop| work(site, stop)).await
 }
 
-/// Answers with an HTML page for a request; the page of an error keeps the text of the request.
+/// Answers with an HTML page for a request; an error page keeps the text of the request.
 pub(super) async fn html_for(
     site: &Arc<SiteState>,
     ask: Ask,
@@ -339,7 +339,7 @@ pub(super) async fn text(
     }
 }
 
-/// Answers with the page of an error.
+/// Answers with an error page.
 pub(super) fn refused(problem: &Problem) -> Response {
     refused_for(problem, &Ask::default())
 }

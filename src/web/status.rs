@@ -29,7 +29,7 @@ pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     let heading = match (status.sources.len(), broken, behind) {
         (0, ..) => "There is nothing to search yet".to_owned(),
         (_, 0, 0) => "Everything is searched, and current".to_owned(),
-        (_, 0, _) => "Everything is searched; an index is behind".to_owned(),
+        (_, 0, _) => "Everything is searched; an index is not up to date".to_owned(),
         (_, broken, _) => format!("{} cannot be read", counted(broken, "source")),
     };
     let kept = [("Home", &status.home), ("Indexes", &status.index)];

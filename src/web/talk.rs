@@ -655,7 +655,7 @@ impl Talk {
         let step = self.hits.len().div_ceil(MOST_TICKS).max(1);
         let ticks = self.hits.iter().step_by(step);
         let ticks = ticks.filter_map(|turn| Some((*turn, self.path.place(*turn)?)));
-        // Without a match, all that it can show is which part of the conversation is here.
+        // Without a match, the strip only shows which part of the conversation is on the page.
         let is_bare = self.hits.is_empty() && shown.len() == self.path.turns().len();
         html! {
             svg.strip.bare[is_bare] aria-hidden="true" focusable="false" {

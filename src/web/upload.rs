@@ -96,7 +96,7 @@ struct UploadGuard {
 impl Drop for UploadGuard {
     fn drop(&mut self) {
         if !self.is_received {
-            self.site.imports.set(Stage::Failed("The file did not arrive whole.".to_owned()));
+            self.site.imports.set(Stage::Failed("The file did not arrive completely.".to_owned()));
         }
     }
 }
@@ -150,7 +150,7 @@ async fn store(
     let mut done: u64 = 0;
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let frame = frame.map_err(|error| {
-            (StatusCode::BAD_REQUEST, format!("The file did not arrive whole: {error}."))
+            (StatusCode::BAD_REQUEST, format!("The file did not arrive completely: {error}."))
         })?;
         let Ok(bytes) = frame.into_data() else { continue };
         done += bytes.len() as u64;
@@ -186,8 +186,9 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
     let target = config.import_store();
     if let Some(folder) = config.local_folder() {
         return Err(format!(
-            "This page searches {}, because the server was started beside it, and would not find what \
-             goes to {}. Start `verbatim web` in another folder, or name the database with --db.",
+            "This page searches {}, because the server was started in its folder, and would not \
+             find an import into {}. Start `verbatim web` in another folder, or name the database \
+             with --db.",
             folder.display(),
             target
         ));

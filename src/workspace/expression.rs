@@ -29,7 +29,6 @@ static LARGE: Mutex<()> = Mutex::new(());
 /// The time between two attempts to get the lock.
 const WAIT: Duration = Duration::from_millis(5);
 
-/// A compiled expression.
 pub(super) struct Expression {
     pub(super) matcher: RegexMatcher,
     /// The lock that a large expression holds while it is searched.

@@ -31,7 +31,6 @@ pub(super) struct Rank {
     pub(super) path: PathBuf,
 }
 
-/// The contents of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents<'a> {
     /// Folders of dates, at any depth.

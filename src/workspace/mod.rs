@@ -40,7 +40,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The named folder is not in a configured workspace.
-    #[error("{named:?} is no folder inside a configured workspace ({})", listed(workspaces))]
+    #[error("{named:?} is not a folder inside a configured workspace ({})", listed(workspaces))]
     Outside {
         /// The name that was given.
         named: String,
@@ -69,7 +69,7 @@ pub enum Error {
     /// The regular expression takes too much memory.
     #[error("too large: it would take more than {most} bytes of memory; repeat less in it ({{…}})")]
     Large {
-        /// The most bytes that a compiled expression may take.
+        /// The maximum number of bytes that a compiled expression may take.
         most: usize,
     },
     /// Matching the regular expression takes too long.
@@ -79,7 +79,7 @@ pub enum Error {
     #[error("takes YYYY-MM (month) or YYYY-MM-DD (day); got {0:?}")]
     NotADate(String),
     /// The month or day does not exist.
-    #[error("no calendar has {0:?}; it takes YYYY-MM (month) or YYYY-MM-DD (day)")]
+    #[error("there is no date {0:?}; it takes YYYY-MM (month) or YYYY-MM-DD (day)")]
     NoSuchDay(String),
     /// The [`Stop`](crate::model::Stop) was requested.
     #[error("stopped")]
@@ -106,7 +106,7 @@ pub struct WorkspaceQuestion {
     pub dates: Option<Dates>,
     /// The type of the conversations; `None` for all.
     pub kind: Option<String>,
-    /// The most lines to return.
+    /// The maximum number of lines to return.
     pub limit: usize,
 }
 

@@ -37,10 +37,10 @@ const STEP: usize = 16;
 /// The greatest depth of a date below the folder that is searched.
 const DATE_DEPTH: usize = 3;
 
-/// The most threads, the same as in `rg`.
+/// The maximum number of threads, the same as in `rg`.
 const MAX_THREADS: usize = 12;
 
-/// The most files that are reported as unreadable.
+/// The maximum number of files that are reported as unreadable.
 const MAX_UNREAD: usize = 20;
 
 /// The longest line in bytes. A line is matched in one piece, which a stop cannot interrupt.

@@ -440,13 +440,13 @@ fn what_cannot_be_read_is_in_the_status() {
          smell (1), system/novel (1), telepathy (1); the first is "
             .to_owned()
             + &a,
-        format!("not read: 1 file: begins with many records that are of no agent we know; it is not \
-                 read; the first is {c}\n"),
+        format!("not read: 1 file: begins with many records of no known agent; it is not read; \
+                 the first is {c}\n"),
         "not read: 1 file or folder is not read; the first is ".to_owned(),
     ] {
         assert!(status.contains(&said), "{said}\n{status}");
     }
-    assert!(status.contains("d/d: folders that deep in others are not read\n"), "{status}");
+    assert!(status.contains("d/d: folders that are nested so deeply are not read\n"), "{status}");
     let doctor = run(&home, &["doctor"]);
     assert!(doctor.contains("2 lines in 1 file cannot be read"), "{doctor}");
     // If a file is deleted, its messages are deleted too.

@@ -209,18 +209,18 @@ fn the_doctor_finds_every_faulty_configuration() {
         (args(&["serve", "--tools", "serach"]), "there is no tool \"serach\""),
         (args(&["serve", "--db", &path("empty.db")]), "cannot be searched"),
         (args(&["serve", "--db", &path("text.db")]), "cannot be searched"),
-        (args(&["serve", "--db", "/nowhere/chats.db"]), "which is not there"),
+        (args(&["serve", "--db", "/nowhere/chats.db"]), "which does not exist"),
         (args(&["serve", "--db", "chats.db"]), "depends on the folder"),
-        (env("CONVERSATION_DB", "/nowhere.db"), "which is not there"),
+        (env("CONVERSATION_DB", "/nowhere.db"), "which does not exist"),
         (env("ORIGIN_CONVERSATION_DB", &path("text.db")), "cannot be searched"),
-        (args(&["serve", "--home", "/nowhere"]), "home folder \"/nowhere\", which is not there"),
+        (args(&["serve", "--home", "/nowhere"]), "home folder \"/nowhere\", which does not exist"),
         (args(&["serve", "--home", "chats"]), "depends on the folder"),
-        (env("VERBATIM_HOME", "/nope"), "home folder \"/nope\", which is not there"),
+        (env("VERBATIM_HOME", "/nope"), "home folder \"/nope\", which does not exist"),
         (args(&["serve", "--no-archive", "--home", &path("empty-home")]), "a search fails"),
         (command("verbatim"), "verbatim"),
-        (command("/nowhere/verbatim"), "is not there or cannot be run"),
-        (command(&path("not-a-program")), "is not there or cannot be run"),
-        (command("target/verbatim"), "is not there or cannot be run"),
+        (command("/nowhere/verbatim"), "does not exist or cannot be run"),
+        (command(&path("not-a-program")), "does not exist or cannot be run"),
+        (command("target/verbatim"), "does not exist or cannot be run"),
         (good.replace("\"serve\"]", "\"serve\",]"), "remove the comments, and the commas"),
         (format!("// mine\n{good}"), "remove the comments, and the commas"),
         (good.replace(PROGRAM, r"C:\Users\me\verbatim.exe"), "write each backslash twice"),
@@ -228,7 +228,7 @@ fn the_doctor_finds_every_faulty_configuration() {
         (server(json!({"command": PROGRAM, "args": "serve"})), "not a list of strings"),
         (server(json!({"command": PROGRAM})), "without a command"),
         (server(json!({"args": ["serve"]})), "names no \"command\""),
-        (args(&["search", "x"]), "another command than serve"),
+        (args(&["search", "x"]), "a command other than serve"),
         (args(&["serve", "--colour"]), "does not take (serve --colour)"),
         (good.replace("mcpServers", "mcpservers"), "list it under \"mcpServers\""),
         (good.replace("mcpServers", "servers"), "list it under \"mcpServers\""),
@@ -349,7 +349,7 @@ fn clients_reach_a_server_over_http() {
     let codex = ["connect", "codex", "--http", "http://verbatim.invalid/mcp", "--yes"];
     assert!(user.says(&codex, 0).contains("export VERBATIM_TOKEN=TOKEN (that of the server)"));
     let says = user.says(&["connect", "cursor", "--http", "localhost:8377", "--yes"], 2);
-    assert!(says.contains("it begins with http:// or https://"), "{says}");
+    assert!(says.contains("it must begin with http:// or https://"), "{says}");
 }
 
 #[test]
@@ -420,5 +420,5 @@ fn the_service_is_shown_before_it_is_made() {
     assert!(!unit.exists());
     let says = user.says(&["service", "install"], 2);
     assert!(says.contains("there is no terminal to ask") && !unit.exists(), "{says}");
-    assert!(user.says(&["service", "remove", "--yes"], 0).contains("There is no service"));
+    assert!(user.says(&["service", "remove", "--yes"], 0).contains("No service of Verbatim"));
 }

@@ -506,9 +506,9 @@ fn the_answers_are_those_of_stdio_and_of_sqlite() {
     assert_eq!((best.len(), &best[3]["more"]), (4, &json!(true)), "{best:?}");
     for (query, why) in [
         ("", "q, the text to find, is missing"),
-        ("q=x&colour=1", "there is no parameter \"colour\"; they are q, "),
+        ("q=x&colour=1", "there is no parameter \"colour\", only q, "),
         ("q=x&json=1", "there is no parameter \"json\""),
-        ("q=x&q=y", "q is there twice"),
+        ("q=x&q=y", "q is given twice"),
         ("q=x&limit=1&limit=2", "'--limit <COUNT>' cannot be used multiple times"),
         ("q=x&limit=many", "invalid value 'many'"),
         ("q=x&since=then", "invalid value"),
@@ -1041,5 +1041,5 @@ fn chatgpt_gets_the_two_tools_that_it_knows() {
     assert_eq!(names(&["--tools", "chatgpt"]), ["search", "fetch"]);
     assert_eq!(names(&["--tools", "agent"]), ["search", "read", "manage_conversation"]);
     let both = server.place.command(&["serve", "--tools", "chatgpt,read"]).output().unwrap();
-    assert!(String::from_utf8(both.stderr).unwrap().contains("chatgpt stands alone"));
+    assert!(String::from_utf8(both.stderr).unwrap().contains("chatgpt cannot be combined"));
 }

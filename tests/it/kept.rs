@@ -175,7 +175,7 @@ fn followed_transcripts_are_not_copied() {
     for source in [archive.join("p"), archive.clone(), archive.join("p/1.jsonl")] {
         let (code, out) = run(&home, &["import", source.to_str().unwrap()]);
         assert_eq!(code, Ok(0));
-        assert!(out.contains("nothing to import") && out.contains("1 conversation now"), "{out}");
+        assert!(out.contains("nothing to import") && out.contains("(1 conversation)"), "{out}");
         assert!(!database.exists());
     }
     let (_, out) = run(&home, &["import", "--json", "--no-index", archive.to_str().unwrap()]);

@@ -280,8 +280,8 @@ fn lasting_trouble_is_said() {
         (Answer::Status(307, "location: http://elsewhere/\r\n", ""), 1, "status 307"),
         (Answer::Half, 5, "tried several times"),
         (Answer::OneLess, 1, "1 vectors for 2 texts"),
-        (Answer::Body("[1, 2"), 1, "not what was asked for"),
-        (Answer::Body(r#"{"data": [{"index": 0, "embedding": [1e39, null]}]}"#), 1, "not what"),
+        (Answer::Body("[1, 2"), 1, "does not fit the request"),
+        (Answer::Body(r#"{"data": [{"index": 0, "embedding": [1e39, null]}]}"#), 1, "does not fit"),
     ];
     for (answer, requests, expected) in table {
         let server = Server::start();

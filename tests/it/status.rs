@@ -230,11 +230,11 @@ fn the_doctor_reads_what_clients_are_told() {
     let server = |body: &str| format!(r#"{{"mcpServers": {{"verbatim": {body}}}}}"#);
     let relative = r#""args": ["serve", "--db", "a.db"]"#;
     for (config, expected) in [
-        (server(r#"{"command": "/nowhere/verbatim"}"#), "which is not there"),
+        (server(r#"{"command": "/nowhere/verbatim"}"#), "which does not exist"),
         (server(r#"{"args": []}"#), "names no \"command\""),
         (
             server(&format!(r#"{{"command": {program:?}, "args": ["search", "x"]}}"#)),
-            "another command",
+            "a command other",
         ),
         (
             server(&format!(r#"{{"command": {program:?}, "args": ["serve", "--colour"]}}"#)),
@@ -245,7 +245,7 @@ fn the_doctor_reads_what_clients_are_told() {
             server(&format!(
                 r#"{{"command": {program:?}, "args": ["serve"], "env": {{"CONVERSATION_DB": "/nowhere.db"}}}}"#
             )),
-            "\"/nowhere.db\", which is not there",
+            "\"/nowhere.db\", which does not exist",
         ),
         ("{".to_owned(), "cannot read its configuration"),
     ] {

@@ -627,7 +627,7 @@ fn the_status_says_what_it_does_not_know() {
     assert_eq!(damaged["forgotten"], Value::Null);
     assert_eq!(damaged["sources"][0]["excluded"], Value::Null);
     let text = user.done(&["status"]);
-    for part in ["forgotten: unknown: ", "in no answer: unknown of the export: "] {
+    for part in ["forgotten: unknown: ", "in no answer: an unknown number of the export: "] {
         assert!(text.contains(part) && text.contains("forgotten.jsonl"), "{text}");
     }
     user.set("exclude = ['ann/secret']\n");

@@ -257,7 +257,8 @@ fn wrong_arguments_are_named() {
         ),
         (
             json!({"query": "x", "date_range": "2025-02-30"}),
-            "Error: date_range: no calendar has \"2025-02-30\"; it takes YYYY-MM (month) or YYYY-MM-DD (day)",
+            "Error: date_range: there is no date \"2025-02-30\"; it takes YYYY-MM (month) or \
+             YYYY-MM-DD (day)",
         ),
         (json!({"query": "x", "limit": 0}), "Error: limit takes an integer from 1 to 1000; got 0"),
         (

@@ -46,7 +46,7 @@ impl ConfigFile {
         Ok(ConfigFile::new(path, syntax, text))
     }
 
-    /// Returns the file with a flag: `write` then sets permissions for this user only.
+    /// Returns the file, marked so that `write` makes it readable for this user only.
     pub fn kept_private(self) -> ConfigFile {
         ConfigFile { is_private: true, ..self }
     }

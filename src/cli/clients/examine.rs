@@ -18,7 +18,7 @@ use crate::{
     model::{Instant, Stop},
 };
 
-/// A function that parses the program's arguments. It returns `None` for another command than `serve`.
+/// A function that parses the program's arguments. It returns `None` for a command other than `serve`.
 pub(crate) type ParseServe = fn(&[&str]) -> Result<Option<PlaceArgs>, clap::Error>;
 
 /// The time limit of reading a database that a client names.
@@ -158,7 +158,7 @@ fn check(
         return Check::Skip(why);
     }
     if server.url().is_some() && server.command().is_none() {
-        return Check::Skip("is reached by its URL, which is not looked at");
+        return Check::Skip("is reached by its URL, which is not checked");
     }
     let program = environment.program.display();
     let Some((command, args)) = server.command() else {
@@ -170,7 +170,7 @@ fn check(
     }
     let path = Path::new(command);
     if !can_start(path, environment) {
-        let what = format!("starts {command:?}, which is not there or cannot be run");
+        let what = format!("starts {command:?}, which does not exist or cannot be run");
         return fault(what, format!("set \"command\" to {program}"));
     }
     if client.is_desktop && !can_start_from_desktop(path) {
@@ -194,7 +194,7 @@ fn check(
             fault(what, "set \"args\" to [\"serve\"]".to_owned())
         }
         Ok(None) => {
-            let what = format!("starts another command than serve ({})", args.join(" "));
+            let what = format!("starts a command other than serve ({})", args.join(" "));
             fault(what, "set \"args\" to [\"serve\"]".to_owned())
         }
         Err(error) => {
@@ -226,7 +226,7 @@ fn check_places(server: &Server<'_>, places: PlaceArgs) -> Check {
         }
         if !path.exists() {
             return Check::Fault(
-                format!("names the {what} {path:?}, which is not there"),
+                format!("names the {what} {path:?}, which does not exist"),
                 format!("give the path of a {what} that exists, or leave it out"),
             );
         }

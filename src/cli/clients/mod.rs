@@ -71,7 +71,7 @@ pub(super) struct AiClient {
 }
 
 impl AiClient {
-    /// Returns whether the client seems to be installed, or is configured at least.
+    /// Returns whether the client seems to be installed, or is at least configured.
     pub(super) fn is_installed(&self) -> bool {
         self.marker.exists() || self.path.exists()
     }

@@ -55,7 +55,7 @@ pub(crate) fn probe(server: &Server<'_>, folder: &Path) -> Result<usize, String>
     let is_watching = !args.contains(&"--no-watch");
     process.args(args);
     if is_named_verbatim(command) && is_watching {
-        // The check must not build an index. No other argument differs from the client's command.
+        // Without this flag, the check would build an index. All other arguments are the client's.
         process.arg("--no-watch");
     }
     process.current_dir(folder);

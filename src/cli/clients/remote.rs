@@ -14,7 +14,7 @@ pub(crate) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
 const MCP: &str = "/mcp";
 const HEALTH: &str = "/healthz";
 
-/// The beginning of the message about a server that has another token.
+/// The beginning of the message about a server that expects another token.
 pub(crate) const NOT_TAKEN: &str = "does not take the token";
 
 /// The prefix of a token in a header, and the forms in which clients write the name of a variable instead.

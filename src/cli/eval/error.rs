@@ -7,7 +7,6 @@ use crate::{
     tools::hint::Explained,
 };
 
-/// An error of an evaluation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{}: {error}", path.display())]
@@ -29,8 +28,8 @@ pub enum Error {
     #[error(transparent)]
     Import(#[from] ImportError),
     #[error(
-        "{address}: has {messages} messages that are not those of the corpus; name an index that is \
-         not there yet"
+        "{address}: has {messages} messages that are not in the corpus; name an index that does \
+         not exist yet"
     )]
     InUse { address: StoreAddress, messages: u64 },
     #[error("{}", Explained(.0))]

@@ -1,4 +1,4 @@
-//! Finds the exports to import: the exports that the user names, or those in the downloads.
+//! Finds the exports to import: those that the user names, or those in the downloads folder.
 
 use std::{
     fs,
@@ -48,7 +48,7 @@ pub(super) fn choose(
     out: &mut dyn Write,
 ) -> io::Result<FoundChoice> {
     let Some(folder) = &environment.download_folder else {
-        complain("no folder of downloads is known; name the export");
+        complain("the downloads folder is not known; name the export");
         return Ok(FoundChoice::Leave(NOTHING));
     };
     let place = places::short(folder, environment);
@@ -109,8 +109,8 @@ pub(super) fn choose(
     }
     if !environment.can_ask {
         complain(&format!(
-            "nothing was imported, because nobody can be asked here: `verbatim import --yes` imports \
-             what is new; `verbatim import {example}` imports only that file"
+            "nothing was imported, because there is no terminal to ask: `verbatim import --yes` \
+             imports what is new; `verbatim import {example}` imports only that file"
         ));
         return Ok(FoundChoice::Leave(UNANSWERED));
     }

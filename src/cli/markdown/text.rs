@@ -13,7 +13,6 @@ use crate::{
 /// A function that returns the ranges of a text to mark.
 pub(super) type Mark<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
 
-/// A text with styles and links.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StyledText {
     plain: String,

@@ -198,7 +198,7 @@ impl Loop<'_> {
             Action::Resume => match resume_command(self.engine, target) {
                 Ok(Some(command)) => return Ok(Some(Picked::Resume(command))),
                 Ok(None) => {
-                    "only sessions of Claude Code and Codex whose files are there can be resumed"
+                    "only sessions of Claude Code and Codex whose files exist can be resumed"
                         .to_owned()
                 }
                 Err(error) => error.to_string(),

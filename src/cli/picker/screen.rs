@@ -65,7 +65,8 @@ impl Screen {
     }
 
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
-        // Some terminals show such signs wider than they are here, and a part would stay.
+        // Some terminals show such signs wider than this program expects, so a part of the old sign could
+        // stay on the screen.
         if self.has_clusters {
             queue!(self.terminal.backend_mut(), Clear(ClearType::All))?;
             // Now the last screen counts as empty.

@@ -78,7 +78,6 @@ pub(super) struct FoundConversation {
     pub(super) messages: Vec<FoundMessage>,
 }
 
-/// A matching message.
 #[derive(Clone, Debug)]
 pub(super) struct FoundMessage {
     /// The message without its text.
@@ -109,7 +108,6 @@ pub(super) struct Preview {
     pub(super) messages: Vec<PreviewMessage>,
 }
 
-/// A message of the preview.
 #[derive(Clone, Debug)]
 pub(super) struct PreviewMessage {
     pub(super) heading: String,
@@ -131,7 +129,7 @@ impl Results {
     }
 }
 
-/// Searches all sources for a text in any case, newest first. Without a text, lists all
+/// Searches all sources for a text in any letter case, newest first. Without a text, lists all
 /// conversations. Returns `None` if the search was stopped.
 pub(super) fn search(engine: &Engine, text: &str, stop: &Stop) -> Option<Results> {
     let text = engine::trimmed(text);

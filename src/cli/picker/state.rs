@@ -11,7 +11,6 @@ use super::{
 /// The number of lines that stay visible when the user scrolls by a page.
 const OVERLAP: usize = 1;
 
-/// The state of the picker.
 #[derive(Debug, Default)]
 pub(super) struct Picker {
     pub(super) input: Input,
@@ -68,7 +67,6 @@ pub(super) struct ListRow {
     pub(super) message: Option<usize>,
 }
 
-/// An action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Search,

@@ -22,7 +22,7 @@ const LEAST_HEIGHT: u16 = 5;
 /// The maximum number of lines for a message below the list.
 const MOST_STATUS: usize = 4;
 
-/// The width from which on there is room for days in the list and for the word beside the count.
+/// The minimum width at which the list shows days, and the count of results has a word beside it.
 const DATED: usize = 30;
 
 /// The minimum width of a screen that shows the preview beside the list.
@@ -382,7 +382,7 @@ fn wrap_text(text: &MarkedText, width: usize) -> Vec<MarkedText> {
                 let space = rest[..length].rfind(' ').filter(|space| *space > 0);
                 length = space.map_or(length, |space| space + 1);
             }
-            // A character that is wider than the screen is left out.
+            // A character that is wider than the screen gets a line of its own.
             if length == 0 {
                 length = rest.graphemes(true).next().map_or(0, str::len);
             }

@@ -134,14 +134,14 @@ impl Threads {
 
     /// Opens the database, and creates it if there is none.
     pub fn open_or_make(path: &Path) -> Result<Threads, Error> {
-        // Another process may create it first, or remove it again.
+        // Another process may create the database first, or remove it again.
         for _ in 0..10 {
             if let Some(threads) = Threads::open(path)? {
                 return Ok(threads);
             }
             make(path)?;
         }
-        let source = io::Error::other("it is taken away as often as it is made");
+        let source = io::Error::other("another process removes it each time it is made");
         Err(Error::Io { path: path.to_owned(), source })
     }
 
@@ -219,8 +219,8 @@ fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
     connection.query_row(sql, [], |row| row.get(0)).optional()
 }
 
-/// Creates the database under a temporary name and then renames it. Keeps the other database if another
-/// process was faster.
+/// Creates the database under a temporary name and then renames it. If another process was faster, keeps its
+/// database.
 ///
 /// Only its owner can read the database, because chats are private.
 fn make(path: &Path) -> Result<(), Error> {

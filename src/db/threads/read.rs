@@ -115,7 +115,7 @@ impl Threads {
 
     pub fn analytics(&self) -> Result<Analytics, Error> {
         let read = || -> rusqlite::Result<Analytics> {
-            // One transaction, so that all counts describe the same state.
+            // All counts are read in one transaction, so that they describe the same state.
             let reading = self.connection.unchecked_transaction()?;
             let count = |sql: &str| reading.query_row(sql, [], |row| row.get::<_, i64>(0));
             let threads = count("SELECT count(*) FROM verbatim_threads")?;

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A file that belongs to a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Attachment {
     /// The message's id in the export, with a number added if the conversation has the id twice.

@@ -93,7 +93,7 @@ impl<'a> AttachmentImport<'a> {
     }
 
     /// Adds the files of a conversation; `row` is the conversation's id in the database. Stores texts at
-    /// once. Other files are read when the whole export was read.
+    /// once. Other files are read after the conversations of the export.
     pub(crate) fn add(&mut self, row: String, conversation: &Conversation) {
         if conversation.files.is_empty() || self.is_broken {
             return;

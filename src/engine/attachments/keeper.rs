@@ -131,7 +131,7 @@ impl<'a> Keeper<'a> {
         Ok(used)
     }
 
-    /// Copies a content that a transcript holds as base64 into the store.
+    /// Copies a file that a transcript holds as Base64 into the store.
     pub(super) fn keep_base64(&mut self, text: &Base64Text) -> Result<Attachment, LeftOut> {
         let text = text.reader().map_err(|error| LeftOut::Unreadable(error.to_string()))?;
         self.keep(&mut DecoderReader::new(text, &BASE64))
@@ -147,7 +147,7 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// Unlocks the store. `is_whole` says that every new content is named by a list.
+    /// Unlocks the store. `is_whole` says whether a list names every new file.
     pub(super) fn close(&mut self, is_whole: bool) -> Result<(), Error> {
         match self.open.take() {
             Some(_lock) if is_whole => {

@@ -4,8 +4,8 @@
 pub(super) const PLAIN_TEXT: &str = "text/plain";
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Returns the media type of a content, detected from its first bytes. The type in the export is not
-/// trusted, because a browser may act on it.
+/// Returns the media type of a file, detected from its first bytes. The type in the export is not trusted,
+/// because a browser may act on it.
 pub(super) fn type_of(start: &[u8]) -> &'static str {
     match start {
         [0x89, b'P', b'N', b'G', ..] => "image/png",
@@ -21,7 +21,7 @@ pub(super) fn type_of(start: &[u8]) -> &'static str {
         [b'P', b'K', 3, 4, ..] => "application/zip",
         _ if start.contains(&0) => UNKNOWN,
         _ => match std::str::from_utf8(start) {
-            // A character that is cut at the end of the block is no error.
+            // A character that is cut at the end of the block is not an error.
             Err(error) if error.error_len().is_some() => UNKNOWN,
             _ => PLAIN_TEXT,
         },

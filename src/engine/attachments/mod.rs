@@ -1,9 +1,9 @@
-//! The files of messages: pictures, documents and sounds. One folder in the home has the files of imports,
-//! and another has those of agents' transcripts. The databases have only the names of imported files.
+//! The files of messages: pictures, documents and sounds. One folder in the home holds the files of imports,
+//! another holds those of agents' transcripts. The databases hold only the names of imported files.
 //!
 //! Invariant: no name or path of an export decides where a file is written.
-//! Invariant: when the last list that names a content is removed, the content is removed too.
-//! Invariant: no content is removed unless every list could be read.
+//! Invariant: a stored file is removed together with the last list that names it.
+//! Invariant: no stored file is removed unless every list could be read.
 
 mod attachment;
 mod import;

@@ -47,8 +47,8 @@ impl AttachmentStore {
         AttachmentStore { folder: config.home.join(ATTACHMENTS) }
     }
 
-    /// Returns the store of files from transcripts. It is a store of its own because an import compares
-    /// the state of its store, and a growing transcript must not change that state.
+    /// Returns the store of files from transcripts. It is separate from the store of imports: an import
+    /// compares the state of its own store, which a growing transcript must not change.
     pub(crate) fn of_transcripts(config: &Config) -> AttachmentStore {
         AttachmentStore { folder: config.home.join(TRANSCRIPT_FILES) }
     }
@@ -157,7 +157,7 @@ impl AttachmentStore {
         self.put(target, &serde_json::to_vec(&list)?)
     }
 
-    /// Moves a content of another store to `target`, unless it is already there.
+    /// Moves a stored file of another store to `target`, unless it is already there.
     fn take(&self, path: &Path, target: &Path) -> io::Result<()> {
         let length = fs::metadata(path)?.len();
         if fs::metadata(target).is_ok_and(|there| there.len() >= length) {

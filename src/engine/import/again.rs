@@ -396,7 +396,7 @@ mod tests {
         assert!(!place.is_read("c.json"));
         let (report, is_read) = place.import("a.json");
         assert!(is_read && report.changes.updated_messages == 1, "{report:?}");
-        // Which of two versions in one export stays can only be decided by reading the export.
+        // If an export has two versions of a conversation, only reading it shows which version stays.
         place.write("d.json", &[("4", "one"), ("4", "two")]);
         assert!(place.is_read("d.json") && place.is_read("d.json"));
     }

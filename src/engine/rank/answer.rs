@@ -91,8 +91,8 @@ impl Ranker<'_> {
         Ok(FoundBy::Scores(ScoredMessages { sources, concepts, scored }, scanned))
     }
 
-    /// Returns whether no message has a word of a question, but some have its text within other words.
-    /// Adds a note if so.
+    /// Returns whether no message contains a word of the question, but some contain its text inside other
+    /// words. Adds a note if so.
     fn is_within_words(
         &mut self,
         text: &str,
@@ -304,8 +304,8 @@ impl<'a> Passages<'a> {
 }
 
 /// Returns the messages of the conversations that answer every concept. `are_common` says that all found
-/// conversations do. The score of a message is the mean of its best score and of its conversation's
-/// score for all concepts.
+/// conversations contain every concept. The score of a message is the mean of its best score and of its
+/// conversation's score for all concepts.
 fn in_common_conversations(
     sources: &[RankedSource],
     by_concept: Vec<Vec<Scored>>,

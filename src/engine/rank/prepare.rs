@@ -67,7 +67,6 @@ impl RankedSource {
     }
 }
 
-/// The sources of a question.
 pub(super) struct OpenedSources {
     /// Sources that are ranked by an index.
     pub(super) ranked: Vec<RankedSource>,

@@ -207,7 +207,7 @@ impl Examination<'_> {
                         format!("all {} bytes are as written", amount::grouped(bytes)),
                     ));
                 }
-                // A refresh replaced the snapshot during the check, so the error is no damage.
+                // A refresh replaced the snapshot during the check, so the error does not mean damage.
                 Err(_) if index_dir.current().as_ref() != Some(&current) => {}
                 Err(error) => {
                     self.report(Finding::wrong(
@@ -245,7 +245,7 @@ impl Examination<'_> {
         let of = |source: &Source| match status::excluded(config, source, self.stop) {
             Ok(1) => format!("1 conversation of the {}", source.kind.name()),
             Ok(count) => format!("{count} conversations of the {}", source.kind.name()),
-            Err(error) => format!("unknown of the {}: {error}", source.kind.name()),
+            Err(error) => format!("an unknown number of the {}: {error}", source.kind.name()),
         };
         let counts: Vec<String> =
             present.iter().filter(|source| source.may_exclude()).map(of).collect();
@@ -288,7 +288,7 @@ fn mend_of(error: &db::Error, path: &Path) -> &'static str {
             "verbatim import EXPORT, or name another database with --db"
         }
         db::Error::Io { .. } => "let your user read the file and its folder",
-        db::Error::Busy { .. } | db::Error::Unsteady { .. } => "try again when it is quiet",
+        db::Error::Busy { .. } | db::Error::Unsteady { .. } => "try again later",
         _ => "restore it from a backup, or import your exports into a new database",
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn compare(
         begin(&format!("comparing answers of the index with the database: {compared} done"));
         match query_twice(source, &query, stop) {
             Some(true) => compared += 1,
-            Some(false) => differences.push(format!("{query:?} is answered otherwise")),
+            Some(false) => differences.push(format!("{query:?} has another answer")),
             None => break,
         }
     }
@@ -68,13 +68,13 @@ pub(crate) fn compare(
     }
     if differences.is_empty() {
         let what = format!(
-            "the index has the same as the database: {sampled} messages and {compared} searches \
+            "the index equals the database: {sampled} messages and {compared} searches \
              compared"
         );
         return vec![Finding::well(about, what)];
     }
     let shown = differences.iter().take(5).cloned().collect::<Vec<_>>().join("; ");
-    let what = format!("the index is not as the database: {shown}");
+    let what = format!("the index differs from the database: {shown}");
     vec![Finding::wrong(about, what, MEND)]
 }
 
@@ -196,7 +196,7 @@ mod tests {
         let snapshot = source.current_index(&stop).unwrap();
         let mut steps = 0;
         let found = compare(&source, &snapshot, true, &stop, &mut |_| steps += 1);
-        let what = "the index has the same as the database: 0 messages and 0 searches compared";
+        let what = "the index equals the database: 0 messages and 0 searches compared";
         assert_eq!((found[0].what.as_str(), found.len(), steps), (what, 1, 1));
     }
 }

@@ -108,7 +108,7 @@ pub struct SnapshotStatus {
     /// The name of the index's folder.
     pub name: String,
     pub folder: PathBuf,
-    /// Whether the index holds the present state of the database.
+    /// Whether the index holds the current state of the database.
     pub current: bool,
     pub messages: u32,
     /// For each segment, the number of its messages, and how many of them are deleted.

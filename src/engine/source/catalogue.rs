@@ -37,8 +37,8 @@ pub(crate) struct Catalogue {
     conversations: Vec<Listed>,
     /// For each doc id, the number of the conversation, or [`DELETED`].
     conversation_of: Vec<u32>,
-    /// The doc ids of all conversations, one conversation after the other, oldest message first; built
-    /// at the first use.
+    /// The doc ids of all conversations, one conversation after the other; within a segment, the oldest
+    /// message first. Built at the first use.
     doc_ids: OnceLock<Vec<u32>>,
     /// The ids in sorted order; built at the first use.
     sorted_ids: OnceLock<SortedIds>,
@@ -48,7 +48,6 @@ pub(crate) struct Catalogue {
     pub(super) features: Mutex<Option<Arc<SummaryFeatures>>>,
 }
 
-/// A conversation of a [`Catalogue`].
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) id: String,
@@ -168,7 +167,8 @@ impl Catalogue {
         let mut next: Vec<u32> = self.conversations.iter().map(|listed| listed.first_doc).collect();
         let mut doc_ids = vec![0; self.conversations.iter().map(|it| it.turns as usize).sum()];
         for segment in self.snapshot.segments() {
-            // Doc ids begin with the newest message, so the loop runs backwards to begin with the oldest.
+            // Doc ids of a segment begin with the newest message, so the loop runs backwards to begin with
+            // the oldest.
             for doc_id in segment.doc_ids.rev() {
                 let number = self.conversation_of[doc_id as usize];
                 if number != DELETED {

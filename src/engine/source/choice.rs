@@ -25,7 +25,7 @@ use crate::{
     model::{Hit, Request, Stop},
 };
 
-/// What the messages of a snapshot were aggregated into, with the numbers of their segments.
+/// The results of aggregating the messages of a snapshot, each with the number of its segment.
 pub(crate) type AggregatedTexts<T> = (Arc<Snapshot>, Vec<(usize, T)>);
 
 impl Source {

@@ -18,8 +18,8 @@ pub enum FallbackReason {
     Unreadable(String),
     /// The request is for an empty role, or for a role with a replacement character.
     EmptyRole,
-    /// The request names roles, and the column `role` has another collation than BINARY or a numeric
-    /// type, so that SQLite compares roles in another way than the index.
+    /// The request names roles, and the column `role` has a collation other than BINARY, or a numeric type.
+    /// So SQLite compares roles in another way than the index.
     RoleColumn,
 }
 
@@ -29,9 +29,9 @@ impl fmt::Display for FallbackReason {
             FallbackReason::NoIndex => "there is no index of this database",
             FallbackReason::Stale => "the database has changed since it was indexed",
             FallbackReason::Unreadable(reason) => reason,
-            FallbackReason::EmptyRole => "the index does not tell this role from others",
+            FallbackReason::EmptyRole => "the index cannot tell this role from others",
             FallbackReason::RoleColumn => {
-                "the column \"role\" of the database compares in its own way, by its collation or type"
+                "the column \"role\" of the database has a special collation or type"
             }
         })
     }

@@ -1,10 +1,10 @@
 //! Finds the conversations that answers leave out, because another source has a newer state of them.
 //!
-//! A transcript may be in two sources: the transcript store follows its file, and an import may have
-//! copied it into a database. Answers about all sources show it once, in the state that changed last. If
-//! both states are equally new, they show the transcript store's. A transcript whose file is in none of
-//! the configured folders is left out too, because another configuration of the same home follows it. A
-//! search of a single source leaves out only these.
+//! A transcript may be in two sources: the transcript store follows its file, and an import may have copied
+//! it into a database. Answers about all sources show it once, in the state that changed last. If both
+//! states are equally new, they show the transcript store's. A transcript whose file is in none of the
+//! configured folders is left out too, because another configuration of the same home follows it. A search
+//! of a single source leaves out only such transcripts.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,7 +19,6 @@ use crate::{
     model::Stop,
 };
 
-/// Ids of conversations.
 pub(crate) type Ids = Arc<HashSet<String>>;
 
 /// The path and the state of a database; `None` if there is no database.

@@ -10,12 +10,12 @@ use super::{
 };
 use crate::{engine::error::Error, model::Stop};
 
-/// What a list has of each conversation, and which conversations.
+/// Which conversations a list includes, and how it describes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListOptions {
     /// Whether summaries, which take time to make, are left out.
     pub(crate) briefly: bool,
-    /// Whether conversations without messages are listed too: those of an export, and threads.
+    /// Whether an export's conversations without messages, and threads without messages, are listed too.
     pub(crate) with_empty: bool,
 }
 
@@ -36,7 +36,8 @@ pub struct ListedPage {
 }
 
 impl ListedPage {
-    /// Returns what the list leaves out, and names of the scope that nothing has; a sentence each.
+    /// Returns a sentence for each thing that the list leaves out, and for each name in the scope that
+    /// nothing has.
     pub fn notes(&self) -> Vec<String> {
         self.notes.iter().map(ToString::to_string).collect()
     }
@@ -92,7 +93,7 @@ impl Sources {
         Ok(self.undescribed(scope, page, with_empty, stop)?.described(briefly))
     }
 
-    /// Does as [`Sources::list`] does. The caller describes the conversations, a part at a time.
+    /// Works like [`Sources::list`], but leaves the descriptions to the caller, who makes them in parts.
     pub(crate) fn undescribed(
         &self,
         scope: &Scope,

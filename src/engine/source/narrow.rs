@@ -112,8 +112,8 @@ impl Calls<'_> {
 }
 
 impl Sources {
-    /// Returns the scope with those of its conversations that have all of the descriptions. Notes names
-    /// that nothing has.
+    /// Returns the scope, restricted to the conversations that pass all filters. Adds notes about names that
+    /// nothing has.
     pub(crate) fn narrowed(
         &self,
         scope: Scope,

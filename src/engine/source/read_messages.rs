@@ -3,7 +3,6 @@
 use super::{reader::Messages, turns::TurnFinder};
 use crate::{db::LongContents, model::Hit};
 
-/// The messages of a conversation in memory.
 #[derive(Debug)]
 pub(super) struct ReadMessages {
     messages: Vec<Hit<'static>>,

@@ -79,8 +79,8 @@ impl Sources {
 }
 
 impl Sources {
-    /// Does as [`Sources::resolved`] does, and names the conversations of the project and the session
-    /// by their ids.
+    /// Works like [`Sources::resolved`], and also replaces the project and the session by the ids of their
+    /// conversations.
     pub(crate) fn resolved_to_ids(
         &self,
         scope: &Scope,

@@ -25,7 +25,7 @@ pub(crate) struct ChosenIds {
 }
 
 impl ChosenIds {
-    /// Returns whether the conversation of a source with an id is among the chosen ones.
+    /// Returns whether this conversation of a source is among the chosen ones.
     pub(crate) fn has(&self, kind: SourceKind, id: &str) -> bool {
         let has = |ids: &ConversationIds| ids.get(&kind).is_some_and(|ids| ids.contains(id));
         self.only.as_deref().is_none_or(has) && !has(&self.without)
@@ -68,8 +68,8 @@ impl Scope {
             && !self.excluded.contains(id)
     }
 
-    /// Returns a request for the messages that match `request` and have the scope's roles and dates. If
-    /// both have roles, the hits are still to be compared with the scope's.
+    /// Returns a request for the messages that match `request` and have the scope's roles and dates. If both
+    /// have roles, the caller must still compare the hits' roles with the scope's.
     pub(crate) fn bounded(&self, request: &Request) -> Request {
         let roles = if request.roles.is_empty() { &self.roles } else { &request.roles };
         Request {

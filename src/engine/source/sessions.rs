@@ -73,8 +73,8 @@ impl Source {
         Ok((!sessions.is_empty()).then(|| sessions.about(0)))
     }
 
-    /// Returns what tells how many bytes an id has in common with the most similar other id of a
-    /// conversation without messages, as [`Listing::shared_start`] does for those with messages.
+    /// Returns a function like [`Listing::shared_start`] that compares an id with the ids of conversations
+    /// without messages.
     pub(crate) fn shared_with_empty(&self, stop: &Stop) -> Result<impl Fn(&str) -> usize, Error> {
         let timeless = self.timeless(stop)?;
         Ok(move |id: &str| {
@@ -83,8 +83,9 @@ impl Source {
         })
     }
 
-    /// Returns the conversations in which no message has a time. Returns none for a cluster, which does
-    /// not store them, and none for transcripts, whose conversations begin with their first message.
+    /// Returns the conversations in which no message has a time. Returns none for a cluster, which does not
+    /// store such conversations, and none for transcripts, whose conversations begin with their first
+    /// message.
     fn timeless(&self, stop: &Stop) -> Result<Arc<HashMap<String, Outline>>, Error> {
         if self.kind == SourceKind::Archive || self.database().is_none() {
             return Ok(Arc::default());

@@ -46,8 +46,8 @@ pub struct Source {
     pub kind: SourceKind,
     /// The place where the source is stored.
     store: Store,
-    /// Whether the question is to this source without others that may have the same conversations. Then
-    /// only transcripts that another configuration of the home follows are left out.
+    /// Whether the question is to this source, and not to another one that may have the same conversations.
+    /// Then only transcripts that another configuration of the home follows are left out.
     pub(super) is_alone: bool,
     state: Arc<SharedState>,
 }
@@ -201,8 +201,8 @@ impl Sources {
         &self.tended
     }
 
-    /// Runs `work` for each source of some kinds, of all if none is named, the export first. A source that is configured and
-    /// missing, or that cannot be read, is noted, and the others are asked all the same.
+    /// Runs `work` for each source of some kinds (of all kinds if none is named), the export first. If a
+    /// source is configured but missing, or cannot be read, adds a note and goes on with the next one.
     ///
     /// It is an error if there is nothing to ask, or if no source can be read.
     pub(crate) fn each<T>(
@@ -282,8 +282,8 @@ impl Sources {
         path.exists().then_some(Note::SetAside { path })
     }
 
-    /// Returns the sources of some kinds, of all if none is named; the error is that there is no source
-    /// at all.
+    /// Returns the sources of some kinds (of all kinds if none is named). It is an error if there is no
+    /// source at all.
     pub(crate) fn within(&self, kinds: &[SourceKind]) -> Result<Vec<Source>, Error> {
         let wanted = |kind| kinds.is_empty() || kinds.contains(&kind);
         let mut sources = self.present();
@@ -401,7 +401,6 @@ impl Source {
         self.store.address()
     }
 
-    /// Returns the store of the source.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
@@ -544,7 +543,8 @@ impl fmt::Debug for Source {
     }
 }
 
-/// Returns whether the kinds name only one of the sources that may have the same conversations.
+/// Returns whether these sources include at most one of the two that may have the same conversations: the
+/// export and the transcript store. False if no source is named.
 fn is_alone(kinds: &[SourceKind]) -> bool {
     let has_both = kinds.contains(&SourceKind::Export) && kinds.contains(&SourceKind::Archive);
     !kinds.is_empty() && !has_both
@@ -574,7 +574,7 @@ mod tests {
         export.add(1, "blue");
         let again = source.current_index(&call.within(Duration::from_secs(60))).unwrap();
         assert!(Arc::ptr_eq(&snapshot, &again));
-        // Other calls, and work outside of calls, compare again.
+        // Other calls compare again, and so does work outside of calls.
         for stop in [Stop::never(), later.clone(), later] {
             assert_eq!(source.current_index(&stop).err(), Some(FallbackReason::Stale));
         }

@@ -26,7 +26,7 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// Returns a task that begins now, when the given share of all work is finished.
+    /// Returns a task that begins now. `share` is the part of all work that is finished already.
     pub(crate) fn begun_at(share: f64) -> Task {
         Task::Building { begun: Instant::now(), from: share, share }
     }

@@ -41,7 +41,6 @@ pub(crate) struct Difference {
     pub(crate) fresh: Vec<ResultPlace>,
 }
 
-/// The result of a comparison.
 #[derive(Debug)]
 pub(crate) enum Compared {
     By(Difference),

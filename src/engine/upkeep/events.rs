@@ -88,7 +88,7 @@ impl fmt::Display for UpkeepEvent {
             },
             UpkeepEvent::Merged { source, took } => write!(
                 f,
-                "{}: made one part of its index again in {:.1} s",
+                "{}: merged its index into one part in {:.1} s",
                 name(source),
                 took.as_secs_f64()
             ),
@@ -101,7 +101,11 @@ impl fmt::Display for UpkeepEvent {
                 took.as_secs_f64()
             ),
             UpkeepEvent::NotEnriched { source, reason } => {
-                write!(f, "{}: ranked without what could not be made: {reason}", name(source))
+                write!(
+                    f,
+                    "{}: some messages are ranked without words or vectors: {reason}",
+                    name(source)
+                )
             }
             UpkeepEvent::Elsewhere { source } => {
                 write!(f, "{}: another process is building its index", name(source))

@@ -407,7 +407,7 @@ impl SourceState {
                 source.set_task(Task::Elsewhere);
                 Some(ELSEWHERE)
             }
-            // A busy database is no failure, so it is not reported.
+            // A busy database is not a failure, so it is not reported.
             Err(error) if error.is_contention() => {
                 source.set_task(Task::Failed);
                 Some(self.back_off())

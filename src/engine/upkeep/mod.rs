@@ -37,7 +37,6 @@ const ELSEWHERE: Duration = Duration::from_millis(100);
 /// Time during which a refresh is tried again while other programs write to the database.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The progress of `Upkeep::complete`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Completing {
     Index(Progress),
@@ -150,7 +149,8 @@ impl Upkeep<'_> {
         Ok(())
     }
 
-    /// Merges all segments of a source's index into one. Returns false if there was only one.
+    /// Merges all segments of a source's index into one. Returns false if there was only one, without
+    /// deleted messages.
     pub fn merge(
         &self,
         source: &Source,

@@ -231,7 +231,8 @@ fn follow(
     Err(db::Error::Unsteady { path: path.clone() }.into())
 }
 
-/// Writes the index of a cluster again if it is not as it should be, or if a full build is requested.
+/// Rebuilds the index of a cluster if an earlier version or another model made it, or if a full build is
+/// requested.
 fn rebuild(
     cluster: &Cluster,
     path: &Path,
@@ -587,7 +588,8 @@ impl Sample {
         messages.div_ceil(MAX_SAMPLES).max(1)
     }
 
-    /// Returns how many bytes of the next message are read.
+    /// Returns how many bytes to read of the next message: its share of the bytes that are left, within
+    /// limits.
     pub(super) fn bytes(&self) -> usize {
         (self.left_bytes / self.left.max(1)).clamp(LEAST_SAMPLED, SAMPLE_BYTES)
     }

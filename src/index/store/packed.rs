@@ -32,13 +32,13 @@ const ROUNDS: usize = 6;
 /// The bytes at the beginning of a text that are packed on trial to find its best table.
 const TRIED: usize = 96;
 
-/// The pairs of bytes that there are.
+/// The number of possible pairs of bytes.
 const PAIRS: usize = 1 << 16;
 
-/// The weight of a pair that a group does not have, in occurrences.
+/// The number of occurrences that is added to each pair, so that an unseen pair has a finite cost.
 const UNSEEN: f32 = 0.1;
 
-/// The units of a cost for each bit.
+/// The number of units of a cost per bit.
 const PER_BIT: f32 = 8.0;
 
 /// The size of a part of a text in bytes.
@@ -65,7 +65,8 @@ const TABLE_BYTES: usize = (SYMBOL + 1) * CODES;
 /// Packs the texts of a segment.
 pub(super) struct Packer {
     tables: Vec<Compressor>,
-    /// For each pair of bytes, the bits that it tells against each table.
+    /// The cost of each pair of bytes in each table, in units of [`PER_BIT`]. The rarer a pair is in the
+    /// texts of a table, the higher is its cost.
     costs: Vec<[u8; MOST_TABLES + 1]>,
 }
 

@@ -28,7 +28,6 @@ use crate::{
 /// The common divisors of a segment's times that are tried, in nanoseconds.
 const NANO_STEPS: [u32; 2] = [1_000_000, 1_000];
 
-/// Writes the document store, message by message.
 #[derive(Debug)]
 pub(in crate::index) struct DocStoreWriter {
     rows: ArtifactFile,

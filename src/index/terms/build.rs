@@ -108,7 +108,6 @@ pub fn build_terms(
     Ok(true)
 }
 
-/// The messages to invert.
 #[derive(Clone)]
 struct Inversion<'a> {
     snapshot: &'a Snapshot,

@@ -68,7 +68,7 @@ impl TurnText {
     }
 }
 
-/// A turn in a compact text: the first letter of its role, its content and, of a turn that matched, its
+/// A turn in a compact text: the first letter of its role, its content and, for a turn that matched, its
 /// line for the tool `read`.
 #[derive(Serialize)]
 pub(super) struct CompactTurn {

@@ -3,7 +3,6 @@
 
 use crate::index::VectorTable;
 
-/// The summary of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
     /// A generated title; empty if the conversation has its own title.

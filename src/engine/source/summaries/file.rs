@@ -62,7 +62,7 @@ struct RecordPlace {
     text: usize,
 }
 
-/// Fingerprints of the first messages of a conversation: one of their places, and one of their texts.
+/// Two fingerprints of a conversation's first messages: of their places, and of their texts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fingerprints {
     pub(crate) place: u64,

@@ -269,7 +269,8 @@ struct SummaryWork<'a> {
     fingerprints: Vec<Fingerprints>,
     /// Conversations whose summaries must be encoded, with the texts to encode.
     to_encode: Vec<(usize, String)>,
-    /// Conversations without a vector. Their summaries are not stored, as a stored one counts as complete.
+    /// Conversations without a vector. Their summaries are not stored, because a stored summary counts as
+    /// complete.
     without_vector: HashSet<usize>,
     /// Whether the cache file must be written.
     is_changed: bool,

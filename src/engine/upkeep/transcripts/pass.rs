@@ -34,8 +34,7 @@ const ENDS: usize = 4 << 10;
 const UNFINISHED: &str = "unfinished";
 
 /// The reason why a file with the name of a transcript is not read.
-pub(super) const FOREIGN: &str =
-    "begins with many records that are of no agent we know; it is not read";
+pub(super) const FOREIGN: &str = "begins with many records of no known agent; it is not read";
 
 /// A pass over the changed files.
 pub(super) struct Pass<'a> {
@@ -186,7 +185,8 @@ impl<'a> Pass<'a> {
         Ok(Some(file))
     }
 
-    /// Removes a file from the store. Files that left out its messages are removed too and read again.
+    /// Removes a file from the store. Other files that repeat its messages are removed too and read again,
+    /// because the store left the repeats out.
     fn forget(&mut self, file: i64) -> Result<(), SyncError> {
         let removed = self.store.forget(file)?;
         self.again.extend(removed.again);

@@ -23,7 +23,8 @@ use crate::{
     private::{self, FileLock},
 };
 
-/// All that an update of the transcript store depends on, after an update that left nothing to do.
+/// The inputs of the last update of the transcript store that left nothing to do. As long as they are the
+/// same, another update would change nothing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Settled {
     walk: Walk,
@@ -35,9 +36,9 @@ pub(crate) struct Settled {
 /// Updates the transcript store of a configuration from the transcripts in its folders, without those
 /// that are withheld.
 ///
-/// If another process is updating the store, does nothing, and the report says so. Does nothing either if
-/// nothing has changed since the update that `settled` is of, and sets `settled` anew otherwise: opening the
-/// store creates files, and those who watch its folder would wake up.
+/// If another process is updating the store, does nothing, and the report says so. Also does nothing if the
+/// inputs are those in `settled`, because opening the store creates files, which would wake the watchers of
+/// its folder. Otherwise updates `settled`.
 pub(crate) fn sync(
     config: &Config,
     settled: &mut Option<Settled>,

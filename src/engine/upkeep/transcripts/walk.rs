@@ -84,7 +84,7 @@ impl Walk {
                 None => report.fail(path, &"its name is not Unicode"),
             }
         } else if metadata.is_dir() && depth == 0 {
-            report.fail(path, &"folders that deep in others are not read");
+            report.fail(path, &"folders that are nested so deeply are not read");
         } else if metadata.is_dir() {
             let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
             let entries = match entries {
