@@ -250,7 +250,14 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
     let mut words = vec!["--json".to_owned()];
     let (mut text, mut is_regex) = (None, false);
     for (name, value) in asked {
-        let is_on = !["false", "0"].contains(&value.as_str());
+        let is_on = || match value.as_str() {
+            "" | "1" | "true" | "on" => Ok(true),
+            "0" | "false" | "off" => Ok(false),
+            other => {
+                let message = format!("{name} is true or false, not {:?}\n", snippet::echo(other));
+                Err(clap::Error::raw(ErrorKind::InvalidValue, message))
+            }
+        };
         let flag = flags.iter().find(|(flag, _)| flag == name).map(|(_, flag)| *flag);
         match (name.as_str(), flag) {
             ("q", _) if text.is_some() => {
@@ -258,12 +265,12 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
                 return Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
             }
             ("q", _) => text = Some(value.clone()),
-            (REGEX, _) => is_regex = is_on,
-            ("raw-content", _) => words.push(format!("--raw-content={is_on}")),
+            (REGEX, _) => is_regex = is_on()?,
+            ("raw-content", _) => words.push(format!("--raw-content={}", is_on()?)),
             (name, Some(flag)) if flag.get_action().takes_values() => {
                 words.push(format!("--{name}={value}"));
             }
-            (name, Some(_)) => words.extend(is_on.then(|| format!("--{name}"))),
+            (name, Some(_)) => words.extend(is_on()?.then(|| format!("--{name}"))),
             (name, None) => {
                 let known = flags.iter().map(|(name, _)| *name).chain([REGEX]);
                 let known = known.collect::<Vec<_>>().join(", ");

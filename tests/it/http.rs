@@ -509,6 +509,7 @@ fn the_answers_are_those_of_stdio_and_of_sqlite() {
         ("q=x&colour=1", "there is no parameter \"colour\", only q, "),
         ("q=x&json=1", "there is no parameter \"json\""),
         ("q=x&q=y", "q is given twice"),
+        ("q=x&fold=maybe", "fold is true or false, not \"maybe\""),
         ("q=x&limit=1&limit=2", "'--limit <COUNT>' cannot be used multiple times"),
         ("q=x&limit=many", "invalid value 'many'"),
         ("q=x&since=then", "invalid value"),
