@@ -35,7 +35,7 @@ pub struct Config {
     pub archives: Vec<PathBuf>,
     /// Globs of project names and of folders. The transcripts in them are excluded from everything.
     pub exclude: Vec<String>,
-    /// Folders of transcripts that may be gone now. Stored messages of their transcripts are searched.
+    /// Folders of transcripts that do not exist now. Stored messages of their transcripts are searched.
     pub past_archives: Vec<PathBuf>,
     /// Whether the messages of a deleted transcript are removed from the transcript store.
     pub forget_deleted: bool,
@@ -153,6 +153,12 @@ impl Config {
         !self.archives.is_empty() || !self.past_archives.is_empty()
     }
 
+    /// Returns the folders of transcripts to read now: those that are named, and of the others those that
+    /// exist. A coding agent may be used for the first time while a server runs.
+    pub(crate) fn archives_now(&self) -> impl Iterator<Item = &PathBuf> {
+        self.archives.iter().chain(self.past_archives.iter().filter(|folder| folder.is_dir()))
+    }
+
     /// Returns the folders of transcripts with symbolic links resolved, whether they exist or not.
     pub(crate) fn archive_roots(&self) -> Vec<PathBuf> {
         self.archives
@@ -165,7 +171,7 @@ impl Config {
     /// Returns whether a path is in one of the configured folders of transcripts.
     pub(crate) fn follows(&self, path: &Path) -> bool {
         let Ok(path) = dunce::canonicalize(path) else { return false };
-        let roots = self.archives.iter().filter_map(|archive| dunce::canonicalize(archive).ok());
+        let roots = self.archives_now().filter_map(|archive| dunce::canonicalize(archive).ok());
         roots.into_iter().any(|root| path.starts_with(root))
     }
 

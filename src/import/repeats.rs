@@ -94,12 +94,14 @@ pub fn conversation_id<H: History>(
     Ok(unique)
 }
 
-/// A sort key for the order of reading transcripts: by their first time, then by size. If two transcripts
-/// begin with the same record, the longer one repeats the shorter one, so it must come later.
+/// A sort key for the order of reading transcripts: by their first time, then forks after their origins,
+/// then by size. If two transcripts begin with the same record, the longer one repeats the shorter one, so it
+/// must come later. A fork may be shorter than the session that it repeats, but it names that session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadingOrder {
     has_no_time: bool,
     time: String,
+    is_fork: bool,
     size: u64,
     path: PathBuf,
 }
@@ -107,19 +109,35 @@ pub struct ReadingOrder {
 impl ReadingOrder {
     /// Returns the sort key of the transcript at `path`. `size` is the length of the file in bytes.
     pub fn of(path: &Path, size: u64, content: Option<impl Read>) -> ReadingOrder {
-        let time = content.and_then(first_time);
-        let has_no_time = time.is_none();
-        ReadingOrder { has_no_time, time: time.unwrap_or_default(), size, path: path.to_owned() }
+        let mut start = Vec::new();
+        // If reading fails, the key is made from the bytes before the failure.
+        content.map(|content| content.take(START).read_to_end(&mut start));
+        let time = first_time(&start);
+        let is_named = |name| first_value(&start, name).is_some_and(|it| !it.starts_with(b"null"));
+        let is_fork = FORK_FIELDS.into_iter().any(is_named);
+        ReadingOrder {
+            has_no_time: time.is_none(),
+            time: time.unwrap_or_default(),
+            is_fork,
+            size,
+            path: path.to_owned(),
+        }
     }
 }
 
-/// Returns the first time in a transcript as text.
-fn first_time(content: impl Read) -> Option<String> {
-    let mut start = Vec::new();
-    content.take(START).read_to_end(&mut start).ok()?;
-    let name: &[u8] = b"\"timestamp\":";
-    let after = memmem::find(&start, name)? + name.len();
-    let value = start[after..].trim_ascii_start().strip_prefix(b"\"")?;
+/// The fields with which Claude Code and Codex name the session that a fork repeats.
+const FORK_FIELDS: [&str; 2] = ["forkedFrom", "forked_from_id"];
+
+/// Returns the first time in the beginning of a transcript as text.
+fn first_time(start: &[u8]) -> Option<String> {
+    let value = first_value(start, "timestamp")?.strip_prefix(b"\"")?;
     let end = value.iter().take(40).position(|byte| *byte == b'"')?;
     Some(String::from_utf8_lossy(&value[..end]).into_owned())
+}
+
+/// Returns the text from the value of the first field with a name on.
+fn first_value<'a>(start: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let name = format!("\"{name}\":");
+    let after = memmem::find(start, name.as_bytes())? + name.len();
+    Some(start[after..].trim_ascii_start())
 }

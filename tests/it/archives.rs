@@ -586,6 +586,39 @@ fn prompts_of_agents_are_no_titles() {
 }
 
 #[test]
+fn a_fork_that_is_shorter_than_its_origin_takes_nothing_from_it() {
+    let home = Home::new();
+    let begun = line(1, "user", "the beginning");
+    let fork = begun.replacen('{', "{\"forkedFrom\": {\"sessionId\": \"session\"}, ", 1)
+        + &line(2, "user", "another way");
+    home.write("a.jsonl", fork.replace("\"session\"", "\"session-a\""));
+    let rest =
+        line(3, "assistant", "a long answer") + &line(4, "user", "more") + &line(5, "user", "x");
+    home.write("b.jsonl", begun + &rest);
+    let stored = home.synced();
+    assert!(stored.contains("\"session\" 1 \"uuid-1\""), "{stored}");
+    assert!(stored.contains("\"session-a\" 2 \"uuid-2\""), "{stored}");
+    imported_as_synchronised(&home);
+}
+
+#[test]
+fn what_was_read_of_a_file_that_lost_its_text_is_kept() {
+    let home = Home::new();
+    let first = line(1, "user", "first");
+    home.write("a.jsonl", &first);
+    home.sync();
+    for blank in ["", "\0\0\0\0\0", "\n \n", ""] {
+        home.write("a.jsonl", blank);
+        home.sync();
+        assert_eq!(home.found("first"), ["first"], "{blank:?}");
+    }
+    home.write("a.jsonl", first + &line(2, "assistant", "second"));
+    home.sync();
+    assert_eq!((home.found("first").len(), home.found("second").len()), (1, 1));
+    assert!(!home.held().contains("session/a"), "{}", home.held());
+}
+
+#[test]
 fn a_fork_says_where_its_own_records_begin() {
     let home = Home::new();
     let item = |ordinal: u32, text: &str| {

@@ -286,6 +286,23 @@ fn at_rest_nothing_is_written() {
 }
 
 #[test]
+fn a_coding_agent_may_be_installed_while_a_server_runs() {
+    let place = folder();
+    let projects = place.path().join("user/.claude/projects");
+    let home = place.path().join("home");
+    let past_archives = vec![projects.clone(), place.path().join("user/.codex/sessions")];
+    let watched = Home::with(place, Config { home, past_archives, ..Config::default() });
+    std::thread::sleep(Duration::from_secs(1));
+    fs::create_dir_all(projects.join("p")).unwrap();
+    let record = json!({
+        "type": "user", "uuid": "u1", "sessionId": "s1", "timestamp": "2026-11-01T10:00:00.000Z",
+        "message": { "role": "user", "content": "a marmalade question" },
+    });
+    fs::write(projects.join("p/s1.jsonl"), format!("{record}\n")).unwrap();
+    watched.until("the transcript is indexed", || watched.log().contains("vectors of 1 message"));
+}
+
+#[test]
 fn words_and_vectors_that_an_index_lacks_are_made() {
     let folder = folder();
     let home = folder.path().join("home");

@@ -75,7 +75,25 @@ pub(crate) fn enrich(
     stop: &Stop,
     progress: &mut dyn FnMut(EnrichProgress),
 ) -> Result<Enriched, Error> {
-    let Some(snapshot) = source.latest_index(stop) else { return Ok(Enriched::default()) };
+    while let Some(snapshot) = source.latest_index(stop) {
+        let done = enrich_index(source, &snapshot, resources, with_vectors, stop, progress);
+        let is_latest = || source.latest_index(stop).is_some_and(|it| it.name() == snapshot.name());
+        // Another process may have replaced the index meanwhile, and removed a segment of this one.
+        if done.is_ok() || stop.requested() || is_latest() {
+            return done;
+        }
+    }
+    Ok(Enriched::default())
+}
+
+fn enrich_index(
+    source: &Source,
+    snapshot: &Snapshot,
+    resources: Resources,
+    with_vectors: bool,
+    stop: &Stop,
+    progress: &mut dyn FnMut(EnrichProgress),
+) -> Result<Enriched, Error> {
     let model = source.model();
     let mut done = Enriched::default();
     let mut failed = None;
@@ -89,7 +107,7 @@ pub(crate) fn enrich(
         }
     };
     let mut tell = |stage, done: u64, steps: u64| {
-        release(&snapshot, steps);
+        release(snapshot, steps);
         progress(EnrichProgress { stage, done, total: messages, steps: (steps, all) });
     };
     let mut before = 0;
@@ -102,7 +120,7 @@ pub(crate) fn enrich(
         };
         if TermIndex::open(segment.folder, count).is_err() {
             advance(0);
-            if build_terms(&snapshot, &segment, resources, stop, &mut advance)? {
+            if build_terms(snapshot, &segment, resources, stop, &mut advance)? {
                 done.words += count;
             }
         }
@@ -117,7 +135,7 @@ pub(crate) fn enrich(
                 None => tell(EnrichStage::Vectors, first + some, before + some),
             };
             advance(0);
-            match build_vectors(&snapshot, &segment, model, threads, stop, &mut advance) {
+            match build_vectors(snapshot, &segment, model, threads, stop, &mut advance) {
                 Ok(()) => done.vectors += count,
                 // The terms of the next segments are built even if a provider does not answer.
                 Err(error) => failed = Some(error),

@@ -44,7 +44,7 @@ impl Follower {
         stop: &Stop,
         tell: &mut dyn FnMut(UpkeepEvent),
     ) -> Option<Duration> {
-        if config.archives.is_empty() {
+        if config.archives_now().next().is_none() {
             return None;
         }
         let begun = Instant::now();
@@ -79,7 +79,7 @@ impl Follower {
 }
 
 /// Returns the folders in archives in which a transcript may grow or appear.
-pub(crate) fn folders(archives: &[PathBuf]) -> Vec<PathBuf> {
+pub(crate) fn folders<'a>(archives: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
     let mut found: Vec<(Option<SystemTime>, PathBuf)> = Vec::new();
     for archive in archives {
         // The watcher also waits for an archive that does not exist yet.

@@ -30,6 +30,9 @@ const BATCH_BYTES: u64 = 16 << 20;
 /// Number of bytes at either end of the read text whose hashes show later whether the file has only grown.
 const ENDS: usize = 4 << 10;
 
+/// The number of bytes that are read to find out whether a file has lost its text.
+const BLANK_BYTES: u64 = 4 << 10;
+
 /// The stamp of a file that was not read to its end.
 const UNFINISHED: &str = "unfinished";
 
@@ -91,13 +94,8 @@ impl<'a> Pass<'a> {
         self.withhold()?;
         let (mut changed, mut new) = (Vec::new(), Vec::new());
         for found in &walk.found {
-            let known = known.get(&found.name);
-            if let Some(back) = known.filter(|known| known.gone.is_some()) {
-                self.store.begin()?;
-                self.store.set_gone(back.id, None)?;
-            }
-            match known {
-                Some(known) if known.stamp == found.stamp => {}
+            match known.get(&found.name) {
+                Some(known) if known.stamp == found.stamp => self.come_back(known)?,
                 Some(known) => {
                     self.total += found.size.saturating_sub(known.taken);
                     changed.push((found, known.id));
@@ -274,6 +272,11 @@ impl<'a> Pass<'a> {
         if file.stamp == found.stamp {
             return Ok(());
         }
+        // An agent or a system that crashes may leave a file without text, so what was read of it is kept.
+        if !self.forgets_deleted && file.taken > 0 && is_blank(&mut input) {
+            return self.keep_or_forget(vec![file]);
+        }
+        self.come_back(&file)?;
         if !has_only_grown(&mut input, &file, found) {
             self.again.insert(file.path);
             self.forget(id)?;
@@ -282,6 +285,15 @@ impl<'a> Pass<'a> {
         let reader = TranscriptReader::restore(&file.reader)
             .unwrap_or_else(|| TranscriptReader::new(&found.path));
         self.read(found, input, file, reader)
+    }
+
+    /// Marks a file as present again, if it was gone.
+    fn come_back(&self, file: &TranscriptFile) -> Result<(), SyncError> {
+        if file.gone.is_some() {
+            self.store.begin()?;
+            self.store.set_gone(file.id, None)?;
+        }
+        Ok(())
     }
 
     /// Reads a file from its start.
@@ -447,6 +459,14 @@ fn order(found: &TranscriptPath) -> ReadingOrder {
         }
     });
     ReadingOrder::of(&found.path, found.size, content)
+}
+
+/// Returns whether a file begins with no text: it is empty, or has only zeros and white space there.
+fn is_blank(input: &mut File) -> bool {
+    let mut start = Vec::new();
+    let read =
+        Read::by_ref(input).take(BLANK_BYTES).read_to_end(&mut start).and_then(|_| input.rewind());
+    read.is_ok() && start.iter().all(|byte| *byte == 0 || byte.is_ascii_whitespace())
 }
 
 /// Returns whether text was appended to a file and nothing else changed. If the file is not longer than

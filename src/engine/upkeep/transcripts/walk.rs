@@ -40,7 +40,7 @@ pub(super) struct Walk {
 pub(super) fn walk(config: &Config, report: &mut ArchiveReport) -> Walk {
     let mut walk = Walk { roots: config.archive_roots(), ..Walk::default() };
     let mut roots: Vec<PathBuf> = Vec::new();
-    for archive in &config.archives {
+    for archive in config.archives_now() {
         match dunce::canonicalize(archive) {
             Ok(root) => roots.push(root),
             // If the folder of an archive is gone, its transcripts are gone too.
