@@ -219,10 +219,24 @@ fn attempt(
                 Some(
                     ffi::SQLITE_READONLY_CANTINIT
                     | ffi::SQLITE_READONLY_RECOVERY
-                    | ffi::SQLITE_CANTOPEN,
+                    | ffi::SQLITE_CANTOPEN
+                    // The disk is full, so the -shm file cannot grow to its size.
+                    | ffi::SQLITE_IOERR_SHMSIZE
+                    | ffi::SQLITE_IOERR_SHMMAP
+                    | ffi::SQLITE_IOERR_SHMOPEN,
                 ),
                 FileAccess::Wal,
-            ) => FileAccess::Log,
+            ) => {
+                // The attempt may have changed the files, as SQLite sets their owner if root runs it.
+                files.before =
+                    files.now().map_err(|source| Error::Io { path: path.to_owned(), source })?;
+                files.settle(path)?;
+                match &files.before.wal {
+                    Some(wal) if wal.size > 0 && number >= COPY_FROM => files.copy(path, stop)?,
+                    Some(wal) if wal.size > 0 => FileAccess::Log,
+                    _ => FileAccess::Immutable,
+                }
+            }
             _ => return Err(error),
         };
     };

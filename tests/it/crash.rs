@@ -485,7 +485,8 @@ impl Small {
 
 impl Drop for Small {
     fn drop(&mut self) {
-        drop(Command::new("umount").arg(&self.0).status());
+        // Databases stay open for all readers of the process, so the file system may be busy.
+        drop(Command::new("umount").arg("-l").arg(&self.0).status());
     }
 }
 
@@ -614,4 +615,44 @@ fn clocks_that_are_wrong() {
     std::os::unix::fs::FileExt::write_all_at(&file, &bytes, 0).expect("other bytes");
     file.set_modified(time).expect("a time can be set");
     assert!(!compare(&place));
+}
+
+#[test]
+fn stored_transcripts_answer_while_the_disk_is_full() {
+    let folder = folder();
+    let Some(disk) = Small::mount(&folder.path().join("small")) else { return };
+    let archives = vec![folder.path().join("projects")];
+    fs::create_dir(&archives[0]).expect("a folder");
+    let write = |texts: &[&str]| {
+        let line = |(number, text): (usize, &&str)| {
+            let message = json!({"role": "user", "content": text});
+            let time = format!("2026-11-01T10:00:0{number}.000Z");
+            json!({"type": "user", "uuid": number.to_string(), "sessionId": "s", "timestamp": time,
+                "message": message})
+            .to_string()
+                + "\n"
+        };
+        let lines: String = texts.iter().enumerate().map(line).collect();
+        fs::write(archives[0].join("s.jsonl"), lines).expect("a transcript");
+    };
+    let config =
+        Config { home: disk.0.join("home"), archives: archives.clone(), ..Config::default() };
+    let sync = || {
+        let engine = Engine::new(config.clone());
+        engine.upkeep().sync_transcripts(&Stop::never(), &|_| {}).map(drop)
+    };
+    write(&["marmalade"]);
+    sync().expect("there is room");
+    drop(fs::write(disk.0.join("rest"), vec![0; 2 << 20]));
+    write(&["marmalade", "and toast"]);
+    sync().expect_err("the disk is full");
+    let mut found = 0;
+    let engine = Engine::new(config.clone());
+    let request = Request { text: "marmalade".to_owned(), limit: Some(5), ..Request::default() };
+    let answered = engine.sources()[0].exact(&request, &Stop::never(), &mut |_| {
+        found += 1;
+        ControlFlow::Continue(())
+    });
+    answered.expect("the store can be read");
+    assert_eq!(found, 1);
 }
