@@ -44,9 +44,8 @@ impl Follower {
         stop: &Stop,
         tell: &mut dyn FnMut(UpkeepEvent),
     ) -> Option<Duration> {
-        if config.archives_now().next().is_none() {
-            return None;
-        }
+        // Without a folder, nothing is to be done before a file event.
+        config.archives_now().next()?;
         let begun = Instant::now();
         if let Some(at) = self.not_before.filter(|at| *at > begun) {
             return Some(at - begun);
