@@ -205,6 +205,35 @@ pub(crate) struct StoredMessage {
     pub(crate) model: Option<String>,
 }
 
+impl StoredMessage {
+    /// Returns the message as a row of an answer.
+    pub(crate) fn into_hit(
+        self,
+        conversation: &str,
+        title: &str,
+        raw_content: bool,
+    ) -> Hit<'static> {
+        let stored = |content: Option<Vec<u8>>| match String::from_utf8(content.unwrap_or_default())
+        {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        };
+        let content = match self.decoded.filter(|_| !raw_content) {
+            Some(decoded) => decoded,
+            None => stored(self.content),
+        };
+        Hit {
+            message_id: self.id.into(),
+            conversation_id: conversation.to_owned().into(),
+            title: title.to_owned().into(),
+            role: self.role.into(),
+            time: self.time,
+            content: content.into(),
+            position: self.position,
+        }
+    }
+}
+
 /// One message of an export.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
@@ -350,6 +379,14 @@ pub struct Request {
     pub ignore_accents: bool,
     /// Whether JSON parts are matched and shown as stored. Otherwise the text inside the parts is used.
     pub raw_content: bool,
+}
+
+impl Request {
+    /// Returns whether a time is between the dates of the request.
+    pub(crate) fn has_time(&self, time: Option<Instant>) -> bool {
+        self.since.is_none_or(|since| time >= Some(since))
+            && self.until.is_none_or(|until| time.is_some_and(|time| time <= until))
+    }
 }
 
 /// The way in which a search text is matched.

@@ -70,10 +70,7 @@ pub(super) fn run(
             SetBy::File(_, line) => format!("line {line}"),
             by => by.to_string(),
         };
-        let values = match values.is_empty() {
-            true => "none".to_owned(),
-            false => values.join(", "),
-        };
+        let values = if values.is_empty() { "none".to_owned() } else { values.join(", ") };
         writeln!(out, "{:NAMES$}{}  ({by})", setting.key, harmless(&values))?;
     }
     Ok(FOUND)
@@ -105,10 +102,7 @@ fn values(setting: &Setting, given: &Given, config: &Config) -> Vec<String> {
 
 /// Returns a setting as JSON.
 fn described(setting: &Setting, values: Vec<String>, by: &SetBy) -> Value {
-    let value = match setting.is_list() {
-        true => json!(values),
-        false => json!(values.first()),
-    };
+    let value = if setting.is_list() { json!(values) } else { json!(values.first()) };
     let (from, name, line) = match by {
         SetBy::Flag(name) => ("flag", Some(*name), None),
         SetBy::Variable(name) => ("variable", Some(*name), None),

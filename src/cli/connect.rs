@@ -156,10 +156,7 @@ pub(super) fn connect(
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
     let Some(id) = &args.client else {
-        return match args.how.json {
-            true => list_json(environment, out),
-            false => list(environment, out),
-        };
+        return if args.how.json { list_json(environment, out) } else { list(environment, out) };
     };
     let client = client(id, environment)?;
     let file = read(&client)?;

@@ -12,6 +12,7 @@ use std::{
 
 use indicatif::ProgressBar;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use self::corpus::{Corpus, EvalQuery};
 pub(super) use self::error::Error;
@@ -101,11 +102,8 @@ pub(super) fn run(
     }
     evaluation.bar.finish_and_clear();
     if args.json {
-        let modes: serde_json::Map<String, serde_json::Value> = modes
-            .iter()
-            .map(|(name, figures)| ((*name).to_owned(), serde_json::json!(figures)))
-            .collect();
-        writeln!(out, "{}", serde_json::json!({ "modes": modes }))?;
+        let modes = modes.iter().map(|(name, figures)| (*name, json!(figures)));
+        writeln!(out, "{}", json!({ "modes": modes.collect::<Value>() }))?;
     } else {
         evaluation.write_table(out, &modes)?;
     }

@@ -260,10 +260,7 @@ pub(super) fn fitted(pieces: &[Piece], columns: usize) -> Vec<Piece> {
 fn cut_title(title: &[Piece], columns: usize) -> Vec<Piece> {
     let has_match = |pieces: &[Piece]| pieces.iter().any(|it| it.is_match && !it.text.is_empty());
     let start = fitted(title, columns);
-    match has_match(title) && !has_match(&start) {
-        true => around_match(title, columns),
-        false => start,
-    }
+    if has_match(title) && !has_match(&start) { around_match(title, columns) } else { start }
 }
 
 /// Returns the byte length of the longest beginning of a text that fits into `columns` columns. Each

@@ -42,10 +42,7 @@ const CELLS: &str = "██░";
 /// Returns a progress bar; a hidden bar if standard error is not a terminal.
 pub(super) fn bar(environment: &Environment, length: u64, template: &str) -> ProgressBar {
     waiting::end();
-    let bar = match environment.progress {
-        true => ProgressBar::new(length),
-        false => ProgressBar::hidden(),
-    };
+    let bar = if environment.progress { ProgressBar::new(length) } else { ProgressBar::hidden() };
     let style = ProgressStyle::with_template(template);
     bar.set_style(style.expect("templates are constants that indicatif takes"));
     bar

@@ -147,10 +147,7 @@ impl MessageDocument {
         one.o = distinct(&letters);
         one.g = grams.of(&letters, PAIR);
         one.q = grams.of(&letters, TRIPLE);
-        one.h = match one.long {
-            true => grams.of(&letters, LONG_GRAM),
-            false => of_one_letter(&letters),
-        };
+        one.h = if one.long { grams.of(&letters, LONG_GRAM) } else { of_one_letter(&letters) };
         one
     }
 

@@ -13,7 +13,7 @@ use super::{
     error::Error,
     features::{hash_word, near},
     generation,
-    view::{Shards, View, hit},
+    view::{Shards, View},
 };
 use crate::{
     index::{PackedQuery, rounded_length},
@@ -397,7 +397,7 @@ impl<'a> Ranked<'a> {
             messages.push(RankedMessage {
                 at: (place, turn),
                 length,
-                hit: hit(conversation, document.into_message(), false),
+                hit: conversation.hit(document.into_message(), false),
                 packed,
                 order,
             });

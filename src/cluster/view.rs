@@ -19,10 +19,7 @@ use super::{
 };
 use crate::{
     model::{Hit, Instant, Request, Stop, StoredConversation, StoredMessage},
-    text::{
-        like::is_regular,
-        matcher::{Matcher, Matchers},
-    },
+    text::matcher::{Matcher, Matchers},
 };
 
 /// The maximum number of messages in a page. The first page has about as many messages as are wanted.
@@ -259,15 +256,14 @@ impl View {
             for document in page {
                 found.candidates += 1;
                 let name = document.name;
-                let Some((conversation, message)) = self.message(client, document.source)? else {
-                    continue;
-                };
-                if !matches(request, &matchers, conversation, &message) {
+                let (conversation, message) = self.message(client, document.source)?;
+                if !matchers.accept_stored(request, conversation.stored.title.as_deref(), &message)
+                {
                     continue;
                 }
                 found.verified += 1;
                 left -= 1;
-                let hit = hit(conversation, message, request.raw_content);
+                let hit = conversation.hit(message, request.raw_content);
                 if take(Taken::Hit(hit, &name)).is_break() || left == 0 {
                     left = 0;
                     break;
@@ -292,8 +288,8 @@ impl View {
     ) -> Result<Vec<Hit<'static>>, Error> {
         let Some(conversation) = self.find(id) else { return Ok(Vec::new()) };
         let messages = messages(client, &self.index, conversation, stop)?;
-        let hits = messages.into_iter().map(|(_, message)| hit(conversation, message, raw_content));
-        Ok(hits.collect())
+        let messages = messages.into_iter().map(|(_, message)| message);
+        Ok(messages.map(|message| conversation.hit(message, raw_content)).collect())
     }
 
     /// Returns the messages of the documents with these names, in the order of `names`.
@@ -308,9 +304,8 @@ impl View {
             let query = json!({ "ids": { "values": some } });
             let mut pages = self.pages(client, "read messages", query, newest_first());
             for document in pages.next::<MessageDocument>(some.len(), stop)? {
-                if let Some((of, message)) = self.message(client, document.source)? {
-                    found.insert(document.name, hit(of, message, false));
-                }
+                let (of, message) = self.message(client, document.source)?;
+                found.insert(document.name, of.hit(message, false));
             }
         }
         Ok(names.iter().filter_map(|name| found.remove(*name)).collect())
@@ -336,7 +331,8 @@ impl View {
         // The times of the newest hits.
         let mut newest = BinaryHeap::new();
         let conversations = self.conversations.iter();
-        let titled = conversations.filter(|it| has(matcher, it.stored.title.as_deref()));
+        let titled = conversations
+            .filter(|it| matcher.matches_bytes(it.stored.title.as_deref().unwrap_or_default()));
         // The latest conversations come first.
         let titled = titled.take_while(|it| {
             let is_older = newest.peek().is_some_and(|Reverse(oldest)| it.last < *oldest);
@@ -344,7 +340,7 @@ impl View {
                 return false;
             }
             if wanted < usize::MAX {
-                let times = it.times().filter(|time| is_between(request, *time));
+                let times = it.times().filter(|time| request.has_time(*time));
                 times.for_each(|time| newest.push(Reverse(time)));
                 while newest.len() > wanted {
                     newest.pop();
@@ -360,11 +356,11 @@ impl View {
         &self,
         client: &Client,
         document: MessageDocument,
-    ) -> Result<Option<(&ClusterConversation, StoredMessage)>, Error> {
+    ) -> Result<(&ClusterConversation, StoredMessage), Error> {
         let Some(place) = self.places.get(&document.c) else {
             return Err(client.failed("search", "a message has no conversation in the index"));
         };
-        Ok(Some((&self.conversations[*place], document.into_message())))
+        Ok((&self.conversations[*place], document.into_message()))
     }
 }
 
@@ -373,6 +369,10 @@ impl ClusterConversation {
     fn times(&self) -> impl Iterator<Item = Option<Instant>> {
         let last = self.messages.is_empty().then_some(self.last);
         self.messages.iter().map(|message| message.time).chain(last)
+    }
+
+    pub(super) fn hit(&self, message: StoredMessage, raw_content: bool) -> Hit<'static> {
+        message.into_hit(&self.stored.id, &self.title, raw_content)
     }
 }
 
@@ -394,11 +394,6 @@ pub(crate) enum Taken<'a> {
 fn newest_first() -> Value {
     let field = |name: &&str| json!({ *name: { "order": "desc", "missing": "_last" } });
     ORDER.iter().map(field).collect()
-}
-
-fn in_reading_order() -> Value {
-    // The type is given, because indexes of earlier formats do not have this field.
-    json!([{ "i": { "order": "asc", "unmapped_type": "integer" } }, { "k": "asc" }])
 }
 
 /// Reads every conversation of an index for an import, including conversations without messages. Leaves out
@@ -515,7 +510,8 @@ pub(super) fn messages(
     let c = document::hash(&conversation.stored.id);
     let filter = json!([{ "term": { "kind": MESSAGE } }, { "term": { "c": c } }]);
     let query = json!({ "bool": { "filter": filter } });
-    let sort = in_reading_order();
+    // The type is given, because indexes of earlier formats do not have this field.
+    let sort = json!([{ "i": { "order": "asc", "unmapped_type": "integer" } }, { "k": "asc" }]);
     let mut pages = Pages { client, index, what, query, sort, after: None, is_import: false };
     let mut all = Vec::with_capacity(conversation.turns);
     loop {
@@ -532,69 +528,5 @@ pub(super) fn messages(
             what,
             format!("{} of its {} messages are there", all.len(), conversation.turns),
         )),
-    }
-}
-
-fn matches(
-    request: &Request,
-    matchers: &Matchers,
-    conversation: &ClusterConversation,
-    message: &StoredMessage,
-) -> bool {
-    let is_role = || message.has_text_role && request.roles.contains(&message.role);
-    if !request.roles.is_empty() && !is_role() {
-        return false;
-    }
-    if !is_between(request, message.time) {
-        return false;
-    }
-    let title = conversation.stored.title.as_deref();
-    let stored = message.content.as_deref();
-    let decoded = message.decoded.as_deref().filter(|_| !request.raw_content);
-    matchers.accept(|matcher| {
-        if matcher.matches_all() {
-            return title.is_some() || stored.is_some();
-        }
-        let is_stored = decoded.is_none() || matcher.matches_stored_parts();
-        has(matcher, title)
-            || decoded.is_some_and(|decoded| has(matcher, Some(decoded.as_bytes())))
-            || is_stored && has(matcher, stored)
-    })
-}
-
-/// Returns whether a message of a time is in the period that a request asks for.
-fn is_between(request: &Request, time: Option<Instant>) -> bool {
-    let is_after = |since| time.is_some_and(|time| time >= since);
-    let is_before = |until| time.is_some_and(|time| time <= until);
-    request.since.is_none_or(is_after) && request.until.is_none_or(is_before)
-}
-
-/// Returns whether a matcher matches a text. NULL counts as an empty text.
-fn has(matcher: &Matcher, text: Option<&[u8]>) -> bool {
-    let text = text.unwrap_or_default();
-    if is_regular(text) { matcher.matches(text) } else { matcher.matches_irregular(text) }
-}
-
-pub(super) fn hit(
-    conversation: &ClusterConversation,
-    message: StoredMessage,
-    raw: bool,
-) -> Hit<'static> {
-    let stored = |content: Option<Vec<u8>>| match String::from_utf8(content.unwrap_or_default()) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    };
-    let content = match message.decoded.filter(|_| !raw) {
-        Some(decoded) => decoded,
-        None => stored(message.content),
-    };
-    Hit {
-        message_id: message.id.into(),
-        conversation_id: conversation.stored.id.clone().into(),
-        title: conversation.title.clone().into(),
-        role: message.role.into(),
-        time: message.time,
-        content: content.into(),
-        position: message.position,
     }
 }

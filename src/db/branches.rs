@@ -10,8 +10,7 @@ pub(crate) fn branches(
     database: &Database,
     conversation: &str,
 ) -> Result<HashMap<String, String>, Error> {
-    let read = || -> rusqlite::Result<HashMap<String, String>> {
-        let connection = database.connection();
+    database.query(|connection| {
         if !connection.table_exists(None, "verbatim_branches")? {
             return Ok(HashMap::new());
         }
@@ -33,6 +32,5 @@ pub(crate) fn branches(
         }
         let own = |before: String| ids.get(&before).cloned().unwrap_or_default();
         Ok(follows.into_iter().map(|(id, before)| (id, own(before))).collect())
-    };
-    read().map_err(|error| database.error(error))
+    })
 }

@@ -18,8 +18,7 @@ pub(crate) fn obstacle(database: &Database) -> Result<Option<&'static str>, Erro
     if layout.position {
         let sql = "SELECT EXISTS (SELECT 1 FROM messages \
                    WHERE typeof(position) NOT IN ('integer', 'null'))";
-        let odd = database.connection().query_row(sql, [], |row| row.get::<_, bool>(0));
-        if odd.map_err(|error| database.error(error))? {
+        if database.query(|it| it.query_row(sql, [], |row| row.get::<_, bool>(0)))? {
             return Ok(Some("some positions of its messages are not whole numbers"));
         }
     }
@@ -50,7 +49,7 @@ pub(crate) fn carry(
         false => "NULL",
     };
     let position = if layout.position { "m.position" } else { "NULL" };
-    let mut read = || -> rusqlite::Result<()> {
+    database.query(|connection| {
         let mut conversation = connection.prepare(&format!(
             "SELECT CAST(id AS TEXT), CAST(title AS TEXT), {updated} FROM conversations \
              WHERE {} = ?1",
@@ -87,8 +86,7 @@ pub(crate) fn carry(
             }
         }
         Ok(())
-    };
-    read().map_err(|error| database.error(error))
+    })
 }
 
 fn stored_message(

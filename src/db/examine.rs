@@ -1,6 +1,6 @@
 //! Reports about a database: counts, time span, damage, samples of messages.
 
-use rusqlite::OptionalExtension;
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::{Database, Error, functions};
 use crate::model::Instant;
@@ -14,56 +14,49 @@ const CHECKED_KIB: i64 = 64 << 10;
 /// Returns the number of conversations with messages, and the number of messages. Conversations without
 /// messages are in no list.
 pub fn counts(database: &Database) -> Result<(u64, u64), Error> {
-    let count = |what: &str| -> rusqlite::Result<i64> {
+    let count = |what: &str| {
         let sql = format!("SELECT count(*) FROM {what}");
-        database.connection().query_row(&sql, [], |row| row.get(0))
+        let count = database.query(|it| it.query_row(&sql, [], |row| row.get::<_, i64>(0)));
+        count.map(i64::unsigned_abs)
     };
     let filled = "conversations WHERE id IN (SELECT conversation_id FROM messages)";
-    let both = || Ok((count(filled)?, count("messages")?));
-    let (conversations, messages) = both().map_err(|error| database.error(error))?;
-    Ok((conversations.unsigned_abs(), messages.unsigned_abs()))
+    Ok((count(filled)?, count("messages")?))
 }
 
 /// Returns the earliest and the latest time of a message that has a conversation. Reads every message.
 pub fn span(database: &Database) -> Result<Option<(Instant, Instant)>, Error> {
-    let ends = ["min", "max"].map(|end| {
+    let end = |end: &str| -> Result<Option<Instant>, Error> {
         let sql = format!(
             "SELECT m.create_time, {end}(verbatim_instant(m.create_time)) AS instant \
              FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id"
         );
-        database.connection().query_row(&sql, [], |row| Ok(functions::instant(row.get_ref(0)?)))
-    });
-    let [first, last] = ends;
-    let failed = |error| database.error(error);
-    let first = first.optional().map_err(failed)?.flatten();
-    let last = last.optional().map_err(failed)?.flatten();
-    Ok(first.zip(last))
+        let instant = |row: &Row<'_>| Ok(functions::instant(row.get_ref(0)?));
+        Ok(database.query(|it| it.query_row(&sql, [], instant).optional())?.flatten())
+    };
+    Ok(end("min")?.zip(end("max")?))
 }
 
 /// Returns the faults that SQLite finds in the file; with `full`, also compares indexes with tables.
 pub fn faults(database: &Database, full: bool) -> Result<Vec<String>, Error> {
     let check = if full { "integrity_check" } else { "quick_check" };
-    let read = || -> rusqlite::Result<Vec<String>> {
-        enlarge_cache(database)?;
+    let mut faults: Vec<String> = database.query(|connection| {
+        enlarge_cache(connection)?;
         let sql = format!("PRAGMA {check}({MOST_FAULTS})");
-        let mut statement = database.connection().prepare(&sql)?;
-        statement.query_map([], |row| row.get(0))?.collect()
-    };
-    let mut faults = read().map_err(|error| database.error(error))?;
+        connection.prepare(&sql)?.query_map([], |row| row.get(0))?.collect()
+    })?;
     faults.retain(|fault| fault != "ok");
     Ok(faults)
 }
 
 /// Enlarges SQLite's page cache, because a check reads pages in random order.
-fn enlarge_cache(database: &Database) -> rusqlite::Result<()> {
-    database.connection().pragma_update(None, "cache_size", -CHECKED_KIB)
+fn enlarge_cache(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "cache_size", -CHECKED_KIB)
 }
 
 /// Returns the keys of up to `count` messages, spread over the whole table.
 pub fn sample_keys(database: &Database, count: usize) -> Result<Vec<i64>, Error> {
     let Some(key) = database.layout().message_key else { return Ok(Vec::new()) };
-    let read = || -> rusqlite::Result<Vec<i64>> {
-        let connection = database.connection();
+    database.query(|connection| {
         let end = |end: &str| -> rusqlite::Result<Option<i64>> {
             connection
                 .query_row(&format!("SELECT {end}({key}) FROM messages"), [], |row| row.get(0))
@@ -80,39 +73,33 @@ pub fn sample_keys(database: &Database, count: usize) -> Result<Vec<i64>, Error>
         }
         keys.dedup();
         Ok(keys)
-    };
-    read().map_err(|error| database.error(error))
+    })
 }
 
 /// Returns how many messages belong to a conversation that does not exist. No search finds them.
 pub fn strays(database: &Database) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM messages AS m \
                WHERE NOT EXISTS (SELECT 1 FROM conversations AS c WHERE c.id = m.conversation_id)";
-    let read = || {
-        enlarge_cache(database)?;
-        database.connection().query_row(sql, [], |row| row.get::<_, i64>(0))
-    };
-    let count = read();
-    Ok(count.map_err(|error| database.error(error))?.unsigned_abs())
+    database.query(|connection| {
+        enlarge_cache(connection)?;
+        connection.query_row(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+    })
 }
 
 /// Returns whether `verbatim import` has written to a database.
 pub fn is_imported(database: &Database) -> Result<bool, Error> {
-    let found = database.connection().table_exists(None, "verbatim_imports");
-    found.map_err(|error| database.error(error))
+    database.query(|connection| connection.table_exists(None, "verbatim_imports"))
 }
 
 /// Returns the titles of the `most` imported conversations that changed last. Leaves out conversations of
 /// coding agents, because the user may have excluded them.
 pub(crate) fn newest_titles(database: &Database, most: usize) -> Result<Vec<String>, Error> {
-    let read = || -> rusqlite::Result<Vec<String>> {
+    database.query(|connection| {
         let sql = "SELECT title FROM conversations WHERE typeof(title) = 'text'
                        AND id NOT IN (SELECT conversation_id FROM verbatim_transcripts)
                    ORDER BY CAST(update_time AS REAL) DESC, id LIMIT ?1";
-        let mut statement = database.connection().prepare(sql)?;
-        statement.query_map([most as i64], |row| row.get(0))?.collect()
-    };
-    read().map_err(|error| database.error(error))
+        connection.prepare(sql)?.query_map([most as i64], |row| row.get(0))?.collect()
+    })
 }
 
 /// Returns the imports into a database: the path of the export, and the time in seconds since 1970.
@@ -120,10 +107,8 @@ pub fn imports(database: &Database) -> Result<Vec<(String, f64)>, Error> {
     if !is_imported(database)? {
         return Ok(Vec::new());
     }
-    let read = || -> rusqlite::Result<Vec<(String, f64)>> {
+    database.query(|connection| {
         let sql = "SELECT path, CAST(time AS REAL) FROM verbatim_imports";
-        let mut statement = database.connection().prepare(sql)?;
-        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-    };
-    read().map_err(|error| database.error(error))
+        connection.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    })
 }

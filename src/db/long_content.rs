@@ -18,7 +18,7 @@ use super::{
 use crate::{
     long_text::LongText,
     model::Hit,
-    text::{content, like, matcher::Matcher, pieces::PieceMatcher},
+    text::{content, matcher::Matcher, pieces::PieceMatcher},
 };
 
 /// The number of bytes that are read at once.
@@ -68,9 +68,7 @@ impl LongContents {
 impl<'d> LongContent<'d> {
     /// Returns whether contents of a database can be read piece by piece.
     pub(super) fn are_readable(database: &Database) -> Result<bool, Error> {
-        let readable = long_column::is_readable(database.connection());
-        Ok(database.layout().message_key.is_some()
-            && readable.map_err(|error| database.error(error))?)
+        Ok(database.layout().message_key.is_some() && database.query(long_column::is_readable)?)
     }
 
     /// Returns the content of a row if it is too long to be read in one piece.
@@ -163,14 +161,12 @@ impl<'d> LongContent<'d> {
             return Ok(known);
         }
         let LongTexts { stored, decoded } = self.texts(parts, None)?;
-        let matches = |matcher: &Matcher, text: &[u8]| match like::is_regular(text) {
-            true => matcher.matches(text),
-            false => matcher.matches_irregular(text),
-        };
         let any_matches = |matcher: &Matcher| match (&decoded, matcher.matches_stored_parts()) {
-            (Some(decoded), false) => matches(matcher, decoded),
-            (Some(decoded), true) => matches(matcher, &stored) || matches(matcher, decoded),
-            (None, _) => matches(matcher, &stored),
+            (Some(decoded), false) => matcher.matches_bytes(decoded),
+            (Some(decoded), true) => {
+                matcher.matches_bytes(&stored) || matcher.matches_bytes(decoded)
+            }
+            (None, _) => matcher.matches_bytes(&stored),
         };
         Ok(matchers.iter().map(any_matches).collect())
     }

@@ -43,6 +43,7 @@ pub use examine::{counts, faults, imports, is_imported, sample_keys, span, stray
 pub use layout::Layout;
 pub use long_content::LongContent;
 pub(crate) use long_content::{LongContents, LongTexts};
+pub(crate) use open::beside;
 pub use open::{Database, open, open_again, read, read_tables};
 pub use outline::{Outline, origins, outline};
 pub(crate) use outline::{

@@ -178,6 +178,14 @@ impl Database {
         &self.connection
     }
 
+    /// Runs `read` on the connection. Its error becomes one that names the database.
+    pub(super) fn query<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        read(&self.connection).map_err(|error| self.error(error))
+    }
+
     pub(super) fn error(&self, error: rusqlite::Error) -> Error {
         explain(&self.path, &self.stop, error)
     }
@@ -433,7 +441,7 @@ impl FileState {
 const COPY_NAME: &str = "copy.db";
 
 /// Returns the path of a database's companion file, such as `-wal`.
-pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rusqlite::{OptionalExtension, types::Value};
+use rusqlite::{OptionalExtension, Row, params_from_iter, types::Value};
 
 use super::{Database, Error, functions, rows};
 use crate::model::{Instant, Origin, Provenance};
@@ -39,23 +39,19 @@ pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Er
          FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id \
          GROUP BY c.id {having} ORDER BY last DESC NULLS LAST, c.id"
     );
-    let read = || -> rusqlite::Result<Vec<Outline>> {
-        let mut statement = database.connection().prepare(&sql)?;
-        let mut found = statement.query(rusqlite::params_from_iter(roles))?;
-        let mut outlines = Vec::new();
-        while let Some(row) = found.next()? {
+    database.query(|connection| {
+        let outline = |row: &Row<'_>| {
             let turns: i64 = row.get(2)?;
-            outlines.push(Outline {
+            Ok(Outline {
                 id: rows::text(row, 0)?,
                 title: rows::text(row, 1)?,
                 turns: u32::try_from(turns).unwrap_or(u32::MAX),
                 begun: functions::from_key(row.get_ref(3)?),
                 last: functions::from_key(row.get_ref(4)?),
-            });
-        }
-        Ok(outlines)
-    };
-    read().map_err(|error| database.error(error))
+            })
+        };
+        connection.prepare(&sql)?.query_map(params_from_iter(roles), outline)?.collect()
+    })
 }
 
 /// Returns the rows of `conversations` whose ids `is_wanted` accepts, without their messages. Takes the times
@@ -64,8 +60,7 @@ pub(crate) fn conversation_rows(
     database: &Database,
     is_wanted: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<Outline>, Error> {
-    let read = || -> rusqlite::Result<Vec<Outline>> {
-        let connection = database.connection();
+    database.query(|connection| {
         let mut statement = connection.prepare("SELECT id, CAST(id AS TEXT) FROM conversations")?;
         let mut found = statement.query([])?;
         let mut wanted: Vec<Value> = Vec::new();
@@ -93,7 +88,7 @@ pub(crate) fn conversation_rows(
         let mut statement = connection.prepare(&format!(
             "SELECT CAST(id AS TEXT), CAST(title AS TEXT), {begun}, {last} FROM conversations {which}"
         ))?;
-        let mut found = statement.query(rusqlite::params_from_iter(wanted))?;
+        let mut found = statement.query(params_from_iter(wanted))?;
         let mut outlines = Vec::new();
         while let Some(row) = found.next()? {
             let id = rows::text(row, 0)?;
@@ -106,14 +101,12 @@ pub(crate) fn conversation_rows(
             outlines.push(Outline { id, title, turns: 0, begun: begun.or(last), last });
         }
         Ok(outlines)
-    };
-    read().map_err(|error| database.error(error))
+    })
 }
 
 /// Returns the origins of the conversations of coding agents, by conversation id.
 pub fn origins(database: &Database) -> Result<HashMap<String, Origin>, Error> {
-    let read = || -> rusqlite::Result<HashMap<String, Origin>> {
-        let connection = database.connection();
+    database.query(|connection| {
         let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') WHERE name IN \
                    ('conversation_id', 'file', 'session', 'project', 'folder', 'branch')";
         let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
@@ -144,39 +137,33 @@ pub fn origins(database: &Database) -> Result<HashMap<String, Origin>, Error> {
             }
         }
         Ok(origins)
-    };
-    read().map_err(|error| database.error(error))
+    })
 }
 
 /// Returns the withheld conversations of a transcript store: the store has an entry for their files, but no
 /// conversations.
 pub(crate) fn withheld(database: &Database) -> Result<Vec<String>, Error> {
-    let read = || -> rusqlite::Result<Vec<String>> {
-        let connection = database.connection();
+    database.query(|connection| {
         if !connection.table_exists(None, "verbatim_files")? {
             return Ok(Vec::new());
         }
         let sql = "SELECT conversation_id FROM verbatim_files AS f
                    WHERE conversation_id IS NOT NULL AND NOT EXISTS
                        (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)";
-        let mut statement = connection.prepare(sql)?;
-        statement.query_map([], |row| row.get(0))?.collect()
-    };
-    read().map_err(|error| database.error(error))
+        connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+    })
 }
 
 /// Returns the saved state of the reader of a conversation's transcript.
 pub(crate) fn reader_of(database: &Database, conversation: &str) -> Result<Option<String>, Error> {
-    let read = || -> rusqlite::Result<Option<String>> {
-        let connection = database.connection();
+    database.query(|connection| {
         if !connection.table_exists(None, "verbatim_files")? {
             return Ok(None);
         }
         let sql = "SELECT f.reader FROM verbatim_transcripts AS t
                        JOIN verbatim_files AS f ON f.path = t.file WHERE t.conversation_id = ?1";
         connection.query_row(sql, [conversation], |row| row.get(0)).optional()
-    };
-    read().map_err(|error| database.error(error))
+    })
 }
 
 /// The state of reading a transcript's file.
@@ -192,44 +179,38 @@ pub(crate) struct ReadingState {
 
 /// Returns the reading states of a transcript store's files, by path.
 pub(crate) fn reading_states(database: &Database) -> Result<BTreeMap<String, ReadingState>, Error> {
-    let read = || -> rusqlite::Result<BTreeMap<String, ReadingState>> {
+    database.query(|connection| {
         let sql = "SELECT path, stamp, reader, conversation_id IS NULL OR EXISTS
                        (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)
                    FROM verbatim_files AS f";
-        let mut statement = database.connection().prepare(sql)?;
-        let states = statement.query_map([], |row| {
+        let state = |row: &Row<'_>| {
             let path: String = row.get(0)?;
             let (stamp, reader, is_shown) = (row.get(1)?, row.get(2)?, row.get(3)?);
             Ok((path.clone(), ReadingState { path, stamp, reader, is_shown }))
-        })?;
-        states.collect()
-    };
-    read().map_err(|error| database.error(error))
+        };
+        connection.prepare(sql)?.query_map([], state)?.collect()
+    })
 }
 
 /// Returns the file and the time of the last change of each transcript, by conversation id.
 pub(crate) fn last_changes(
     database: &Database,
 ) -> Result<HashMap<String, (String, Option<Instant>)>, Error> {
-    let read = || -> rusqlite::Result<HashMap<String, (String, Option<Instant>)>> {
-        let connection = database.connection();
+    database.query(|connection| {
         let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') WHERE name IN \
                    ('conversation_id', 'file')";
         let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
-        let mut found = HashMap::new();
-        if columns == 2 {
-            let sql = "SELECT t.conversation_id, t.file, c.update_time FROM verbatim_transcripts AS t \
-                       JOIN conversations AS c ON c.id = t.conversation_id";
-            let mut statement = connection.prepare(sql)?;
-            let mut found_rows = statement.query([])?;
-            while let Some(row) = found_rows.next()? {
-                let last = functions::instant(row.get_ref(2)?);
-                found.insert(rows::text(row, 0)?, (rows::text(row, 1)?, last));
-            }
+        if columns < 2 {
+            return Ok(HashMap::new());
         }
-        Ok(found)
-    };
-    read().map_err(|error| database.error(error))
+        let sql = "SELECT t.conversation_id, t.file, c.update_time FROM verbatim_transcripts AS t \
+                   JOIN conversations AS c ON c.id = t.conversation_id";
+        let change = |row: &Row<'_>| {
+            let last = functions::instant(row.get_ref(2)?);
+            Ok((rows::text(row, 0)?, (rows::text(row, 1)?, last)))
+        };
+        connection.prepare(sql)?.query_map([], change)?.collect()
+    })
 }
 
 /// Returns the services of some or all conversations, by conversation id; empty if the database does not
@@ -238,8 +219,7 @@ pub(crate) fn provenance(
     database: &Database,
     ids: Option<&[&str]>,
 ) -> Result<HashMap<String, Provenance>, Error> {
-    let read = || -> rusqlite::Result<HashMap<String, Provenance>> {
-        let connection = database.connection();
+    database.query(|connection| {
         let sql = "SELECT count(*) FROM pragma_table_info('verbatim_conversations') WHERE name IN \
                    ('conversation_id', 'source', 'link')";
         let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
@@ -247,7 +227,7 @@ pub(crate) fn provenance(
         if columns < 3 {
             return Ok(found);
         }
-        let mut take = |row: &rusqlite::Row<'_>| -> rusqlite::Result<()> {
+        let mut take = |row: &Row<'_>| -> rusqlite::Result<()> {
             let service = rows::text(row, 1)?.replace('_', "-");
             let link = Some(rows::text(row, 2)?).filter(|link| !link.is_empty());
             found.insert(rows::text(row, 0)?, Provenance { service, link });
@@ -274,6 +254,5 @@ pub(crate) fn provenance(
             }
         }
         Ok(found)
-    };
-    read().map_err(|error| database.error(error))
+    })
 }

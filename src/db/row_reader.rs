@@ -6,9 +6,9 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
-use rusqlite::{Connection, Statement, types::ValueRef};
+use rusqlite::{Row as SqlRow, Statement, types::ValueRef};
 
-use super::{Database, Error, functions, long_column, long_content::LongContent, search};
+use super::{Database, Error, functions, long_column, long_content::LongContent, rows, search};
 use crate::{
     model::{Instant, Request},
     text::content,
@@ -103,8 +103,7 @@ impl<'d> RowReader<'d> {
         let Some(keys) = layout.message_key.zip(layout.conversation_key) else { return Ok(None) };
         // With these settings, a sort that is larger than the cache uses temporary files and not memory.
         let settings = "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536";
-        let connection = database.connection();
-        connection.execute_batch(settings).map_err(|error| database.error(error))?;
+        database.query(|connection| connection.execute_batch(settings))?;
         let by_pieces = LongContent::are_readable(database)?;
         let position = if layout.position { "position" } else { "NULL" };
         let sql = format!(
@@ -113,26 +112,22 @@ impl<'d> RowReader<'d> {
             long_column::columns(CONTENT, "content", by_pieces),
             keys.0
         );
-        let message = connection.prepare(&sql).map_err(|error| database.error(error))?;
+        let message = database.connection().prepare(&sql).map_err(|error| database.error(error))?;
         let (id, role, decoded) = Default::default();
         Ok(Some(RowReader { database, message, keys, by_pieces, id, role, decoded }))
     }
 
     /// Returns how many messages the database has.
     pub fn count(&self) -> Result<u64, Error> {
-        let count = |connection: &Connection| -> rusqlite::Result<i64> {
-            connection.query_row("SELECT count(*) FROM messages", [], |row| row.get(0))
-        };
-        let count =
-            count(self.database.connection()).map_err(|error| self.database.error(error))?;
-        Ok(count.unsigned_abs())
+        let sql = "SELECT count(*) FROM messages";
+        let count = |row: &SqlRow<'_>| Ok(row.get::<_, i64>(0)?.unsigned_abs());
+        self.database.query(|connection| connection.query_row(sql, [], count))
     }
 
     /// Returns the keys of each message and its conversation, in result order, 16 bytes per message. Counts
     /// the messages read so far in `seen`.
     pub fn order(&self, seen: &Arc<AtomicU64>) -> Result<Vec<[i64; 2]>, Error> {
-        functions::count_instants(self.database.connection(), seen)
-            .map_err(|error| self.database.error(error))?;
+        self.database.query(|connection| functions::count_instants(connection, seen))?;
         search::keys(self.database, &Request::default(), self.keys)
     }
 
@@ -142,22 +137,17 @@ impl<'d> RowReader<'d> {
             "SELECT {key}, CAST(id AS TEXT), CAST(title AS TEXT), typeof(id) = 'text' \
              FROM conversations ORDER BY {key}"
         );
-        let read = || -> rusqlite::Result<Vec<ConversationEntry>> {
-            let mut statement = self.database.connection().prepare(&sql)?;
-            let mut rows = statement.query([])?;
-            let mut conversations = Vec::new();
-            while let Some(row) = rows.next()? {
-                conversations.push(ConversationEntry {
+        self.database.query(|connection| {
+            let conversation = |row: &SqlRow<'_>| {
+                Ok(ConversationEntry {
                     key: row.get(0)?,
-                    id: String::from_utf8_lossy(bytes(row.get_ref(1)?).unwrap_or_default())
-                        .into_owned(),
+                    id: rows::text(row, 1)?,
                     title: bytes(row.get_ref(2)?).map(<[u8]>::to_vec),
                     is_plain: row.get(3)?,
-                });
-            }
-            Ok(conversations)
-        };
-        read().map_err(|error| self.database.error(error))
+                })
+            };
+            connection.prepare(&sql)?.query_map([], conversation)?.collect()
+        })
     }
 
     /// Returns whether a constraint ensures that ids are unique, byte for byte.
@@ -166,15 +156,14 @@ impl<'d> RowReader<'d> {
                    WHERE list.\"unique\" AND list.origin IN ('pk', 'u') AND NOT list.partial \
                    AND (SELECT count(*) = 1 AND min(lower(name)) = 'id' AND min(coll) = 'BINARY' \
                         FROM pragma_index_xinfo(list.name) WHERE \"key\")";
-        let connection = self.database.connection();
-        connection.query_row(sql, [], |row| row.get(0)).map_err(|error| self.database.error(error))
+        self.database.query(|connection| connection.query_row(sql, [], |row| row.get(0)))
     }
 
     /// Returns the keys of messages with the keys of their conversations. Leaves out messages without a
     /// conversation.
     pub fn conversations_of(&self, messages: &[i64]) -> Result<Vec<[i64; 2]>, Error> {
         let (message, conversation) = self.keys;
-        let read = || -> rusqlite::Result<Vec<[i64; 2]>> {
+        self.database.query(|connection| {
             let mut pairs = Vec::with_capacity(messages.len());
             for some in messages.chunks(KEYS_AT_ONCE) {
                 let some: Vec<String> = some.iter().map(i64::to_string).collect();
@@ -184,15 +173,14 @@ impl<'d> RowReader<'d> {
                      WHERE m.{message} IN ({})",
                     some.join(", ")
                 );
-                let mut statement = self.database.connection().prepare(&sql)?;
+                let mut statement = connection.prepare(&sql)?;
                 let mut rows = statement.query([])?;
                 while let Some(row) = rows.next()? {
                     pairs.push([row.get(0)?, row.get(1)?]);
                 }
             }
             Ok(pairs)
-        };
-        read().map_err(|error| self.database.error(error))
+        })
     }
 
     /// Calls `each` with every message whose key is above `after`, in key order, until `each` breaks. Returns
@@ -205,17 +193,16 @@ impl<'d> RowReader<'d> {
         let key = self.keys.0;
         let position = if self.database.layout().position { "position" } else { "NULL" };
         // Each page is read once, so SQLite's page cache should fit into the processor's cache.
-        let connection = self.database.connection();
-        let small = connection.execute_batch("PRAGMA cache_size = -512");
-        small.map_err(|error| self.database.error(error))?;
+        let small = "PRAGMA cache_size = -512";
+        self.database.query(|connection| connection.execute_batch(small))?;
         let from = after.map_or_else(String::new, |after| format!("WHERE {key} > {after}"));
         let sql = format!(
             "SELECT {key}, CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
              {}, conversation_id, {IS_TEXT_ROLE} FROM messages {from} ORDER BY {key}",
             long_column::columns(CONTENT, "content", self.by_pieces)
         );
-        let mut read = || -> rusqlite::Result<bool> {
-            let mut statement = self.database.connection().prepare(&sql)?;
+        self.database.query(|connection| {
+            let mut statement = connection.prepare(&sql)?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 let text = |column| -> rusqlite::Result<Cow<'_, str>> {
@@ -247,8 +234,7 @@ impl<'d> RowReader<'d> {
                 }
             }
             Ok(true)
-        };
-        read().map_err(|error| self.database.error(error))
+        })
     }
 
     /// Calls `with` with the message that has a key, if there is one.
@@ -260,7 +246,7 @@ impl<'d> RowReader<'d> {
         let is_parts = self.database.layout().parts;
         let RowReader { database, message, id, role, decoded, .. } = self;
         let database = *database;
-        let read = || -> rusqlite::Result<Option<T>> {
+        database.query(|_| {
             let mut rows = message.query([key])?;
             let Some(row) = rows.next()? else { return Ok(None) };
             for (text, column) in [(&mut *id, 0), (&mut *role, 1)] {
@@ -290,8 +276,7 @@ impl<'d> RowReader<'d> {
                 long,
                 decoded: is_decoded.then_some(decoded.as_str()),
             })))
-        };
-        read().map_err(|error| database.error(error))
+        })
     }
 }
 

@@ -179,14 +179,11 @@ fn run(
 
 /// Returns the ids and titles of all conversations, with or without messages.
 pub fn titles(database: &Database) -> Result<Vec<(String, String)>, Error> {
-    let read = || -> rusqlite::Result<Vec<(String, String)>> {
+    database.query(|connection| {
         let sql = "SELECT CAST(id AS TEXT), CAST(title AS TEXT) FROM conversations";
-        let mut statement = database.connection().prepare(sql)?;
-        let titles =
-            statement.query_map([], |row| Ok((rows::text(row, 0)?, rows::text(row, 1)?)))?;
-        titles.collect()
-    };
-    read().map_err(|error| database.error(error))
+        let title = |row: &Row<'_>| Ok((rows::text(row, 0)?, rows::text(row, 1)?));
+        connection.prepare(sql)?.query_map([], title)?.collect()
+    })
 }
 
 /// The title of a conversation and the ids, positions and times of its messages.
@@ -211,8 +208,8 @@ pub fn skeletons(database: &Database, ids: &[&str]) -> Result<HashMap<String, Sk
          ORDER BY {position}, verbatim_instant(m.create_time), m.{last}",
         vec!["?"; ids.len()].join(", ")
     );
-    let read = || -> rusqlite::Result<HashMap<String, Skeleton>> {
-        let mut statement = database.connection().prepare(&sql)?;
+    database.query(|connection| {
+        let mut statement = connection.prepare(&sql)?;
         let mut found = statement.query(params_from_iter(ids))?;
         let mut skeletons: HashMap<String, Skeleton> = HashMap::new();
         while let Some(row) = found.next()? {
@@ -225,6 +222,5 @@ pub fn skeletons(database: &Database, ids: &[&str]) -> Result<HashMap<String, Sk
             skeleton.messages.push((rows::text(row, 2)?, position, time));
         }
         Ok(skeletons)
-    };
-    read().map_err(|error| database.error(error))
+    })
 }

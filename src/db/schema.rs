@@ -95,9 +95,10 @@ CREATE TABLE IF NOT EXISTS verbatim_branches (
 ";
 
 /// The tables that a database has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SchemaState {
     /// The database has no tables.
+    #[default]
     Empty,
     /// The canonical tables, written by another program.
     Canonical,

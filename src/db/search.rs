@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rusqlite::{Connection, ErrorCode, ToSql, limits::Limit, params_from_iter, types::Value};
+use rusqlite::{Connection, ErrorCode, Row, ToSql, limits::Limit, params_from_iter, types::Value};
 
 use super::{
     Database, Error, Hits, functions, long_column::LONGEST_WHOLE, long_content::LongContent, rows,
@@ -139,7 +139,7 @@ pub(super) fn keys(
     keys: (&str, &str),
 ) -> Result<Vec<[i64; 2]>, Error> {
     let (sql, values) = statement(database, request, Selected::Keys(keys), "");
-    pairs(database.connection(), &sql, values).map_err(|error| database.error(error))
+    database.query(|connection| pairs(connection, &sql, values))
 }
 
 fn pairs(
@@ -147,13 +147,8 @@ fn pairs(
     sql: &str,
     values: Vec<Box<dyn ToSql>>,
 ) -> rusqlite::Result<Vec<[i64; 2]>> {
-    let mut statement = connection.prepare(sql)?;
-    let mut found = statement.query(params_from_iter(values))?;
-    let mut pairs = Vec::new();
-    while let Some(row) = found.next()? {
-        pairs.push([row.get(0)?, row.get(1)?]);
-    }
-    Ok(pairs)
+    let pair = |row: &Row<'_>| Ok([row.get(0)?, row.get(1)?]);
+    connection.prepare(sql)?.query_map(params_from_iter(values), pair)?.collect()
 }
 
 /// The columns that a statement selects.

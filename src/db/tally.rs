@@ -20,35 +20,26 @@ pub struct MessageFacts<'a> {
 pub fn messages(database: &Database, take: &mut dyn FnMut(MessageFacts<'_>)) -> Result<(), Error> {
     let sql = "SELECT CAST(c.id AS TEXT), CAST(m.role AS TEXT), m.create_time FROM messages AS m \
                JOIN conversations AS c ON c.id = m.conversation_id";
-    let mut read = || -> rusqlite::Result<()> {
-        let mut statement = database.connection().prepare(sql)?;
+    database.query(|connection| {
+        let mut statement = connection.prepare(sql)?;
         let mut found = statement.query([])?;
         while let Some(row) = found.next()? {
             with_facts(row, &mut *take)?;
         }
         Ok(())
-    };
-    read().map_err(|error| database.error(error))
+    })
 }
 
 /// Returns the number of messages by each model; empty if the database does not store models.
 pub fn models(database: &Database) -> Result<BTreeMap<String, u64>, Error> {
-    let connection = database.connection();
-    let read = || -> rusqlite::Result<BTreeMap<String, u64>> {
-        let mut models = BTreeMap::new();
+    database.query(|connection| {
         if !has_columns(connection, "verbatim_messages", &["message_id", "model"])? {
-            return Ok(models);
+            return Ok(BTreeMap::new());
         }
         let sql = "SELECT model, count(*) FROM verbatim_messages WHERE model <> '' GROUP BY model";
-        let mut statement = connection.prepare(sql)?;
-        let mut found = statement.query([])?;
-        while let Some(row) = found.next()? {
-            let count: i64 = row.get(1)?;
-            models.insert(rows::text(row, 0)?, count.unsigned_abs());
-        }
-        Ok(models)
-    };
-    read().map_err(|error| database.error(error))
+        let model = |row: &Row<'_>| Ok((rows::text(row, 0)?, row.get::<_, i64>(1)?.unsigned_abs()));
+        connection.prepare(sql)?.query_map([], model)?.collect()
+    })
 }
 
 /// Returns the counts of [`models`] for only the messages that pass `accepts`.
@@ -56,8 +47,7 @@ pub fn models_of(
     database: &Database,
     accepts: &mut dyn FnMut(MessageFacts<'_>) -> bool,
 ) -> Result<BTreeMap<String, u64>, Error> {
-    let connection = database.connection();
-    let mut read = || -> rusqlite::Result<BTreeMap<String, u64>> {
+    database.query(|connection| {
         let mut models = BTreeMap::new();
         if !has_columns(connection, "verbatim_messages", &["message_id", "model"])? {
             return Ok(models);
@@ -76,8 +66,7 @@ pub fn models_of(
             }
         }
         Ok(models)
-    };
-    read().map_err(|error| database.error(error))
+    })
 }
 
 /// Returns the models that answered in each conversation, by conversation id; empty if none are stored.
@@ -86,8 +75,7 @@ pub fn models_of(
 pub(crate) fn models_by_conversation(
     database: &Database,
 ) -> Result<HashMap<String, Vec<String>>, Error> {
-    let connection = database.connection();
-    let read = || -> rusqlite::Result<HashMap<String, Vec<String>>> {
+    database.query(|connection| {
         let mut models: HashMap<String, Vec<String>> = HashMap::new();
         if has_columns(connection, "verbatim_messages", &["message_id", "model"])? {
             let sql = "SELECT DISTINCT CAST(m.conversation_id AS TEXT), CAST(v.model AS TEXT) \
@@ -111,8 +99,7 @@ pub(crate) fn models_by_conversation(
             }
         }
         Ok(models)
-    };
-    read().map_err(|error| database.error(error))
+    })
 }
 
 /// Calls `take` with the message data in the first three columns of a row.

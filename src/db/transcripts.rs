@@ -457,19 +457,10 @@ impl TranscriptStore {
         let sql =
             "SELECT id FROM verbatim_files AS f WHERE conversation_id IS NOT NULL AND NOT EXISTS
                        (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)";
-        let read = || -> rusqlite::Result<Vec<i64>> {
-            let mut statement = self.connection.prepare_cached(sql)?;
-            let rows = statement.query_map([], |row| row.get(0))?;
-            rows.collect()
-        };
-        let ids = self.done(read())?;
-        Ok(ids
-            .into_iter()
-            .map(|id| self.file(id))
-            .collect::<Result<Vec<_>, _>>()?
-            .into_iter()
-            .flatten()
-            .collect())
+        let ids: Vec<i64> = self.done((|| {
+            self.connection.prepare_cached(sql)?.query_map([], |row| row.get(0))?.collect()
+        })())?;
+        ids.into_iter().filter_map(|id| self.file(id).transpose()).collect()
     }
 
     /// Returns whether a file belongs to the conversation with this id, even if the conversation was removed.

@@ -109,7 +109,7 @@ pub(crate) fn message_keys(conversation: &Conversation) -> Vec<String> {
 }
 
 /// A canonical database that conversations are merged into.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Writer {
     path: PathBuf,
     /// The connection; `None` before the first conversation if there is no database yet.
@@ -142,9 +142,10 @@ pub struct SourceCounts {
     pub skipped: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum WriterState {
     /// Every conversation so far equals its stored version.
+    #[default]
     Comparing,
     /// A conversation was written. Each batch of conversations is one transaction.
     Writing,
@@ -153,20 +154,7 @@ enum WriterState {
 impl Writer {
     /// Opens the database at `path` for merging. If there is none, the first conversation creates it.
     pub fn open(path: &Path) -> Result<Writer, Error> {
-        let mut writer = Writer {
-            path: path.to_owned(),
-            connection: None,
-            fresh: None,
-            found: SchemaState::Empty,
-            parts: false,
-            state: WriterState::Comparing,
-            pending: 0,
-            met: HashMap::new(),
-            has_met_again: false,
-            ledger: Ledger::default(),
-            changes: Changes::default(),
-            noted: Changes::default(),
-        };
+        let mut writer = Writer { path: path.to_owned(), ..Writer::default() };
         match fs::metadata(path) {
             // Opening a pipe would wait for another program.
             Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {

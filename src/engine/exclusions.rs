@@ -149,10 +149,7 @@ fn is_whole(pattern: &str) -> bool {
 /// pattern stays the same.
 fn linked(pattern: &str) -> Option<String> {
     let special = pattern.find(SPECIAL).unwrap_or(pattern.len());
-    let end = match special == pattern.len() {
-        true => special,
-        false => pattern[..special].rfind('/')?,
-    };
+    let end = if special == pattern.len() { special } else { pattern[..special].rfind('/')? };
     let (plain, rest) = pattern.split_at(end);
     let real = without_links(Some(Path::new(plain)).filter(|plain| plain.has_root())?);
     let real = slashed(real.to_str()?);

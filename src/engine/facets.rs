@@ -118,12 +118,6 @@ impl Choice {
             && is_of(&self.projects, origin.project)
             && self.has_model(origin)
     }
-
-    /// Returns whether a time is between the dates.
-    fn has_time(&self, time: Option<Instant>) -> bool {
-        self.request.since.is_none_or(|since| time >= Some(since))
-            && self.request.until.is_none_or(|until| time.is_some_and(|time| time <= until))
-    }
 }
 
 /// The parameters of a count in one source.
@@ -197,7 +191,7 @@ impl<'a> ClassCounter<'a> {
         }
         let named = |name: &str| (name.to_owned(), is_of(&choice.request.roles, name));
         let (_, is_chosen) = self.roles[role].get_or_insert_with(|| named(name()));
-        let is_in_time = choice.has_time(time);
+        let is_in_time = choice.request.has_time(time);
         if is_in_time && *is_chosen && self.origins[origin].1 {
             self.has_message[conversation] = true;
         }
@@ -341,10 +335,7 @@ fn count(
         let conversation = *numbers.entry(id.clone()).or_insert(next);
         let number = place_of(&mut roles, role.clone());
         counter.add((conversation, || id.as_str().into()), (number, || role.as_str()), time);
-        match stop.requested() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let found = source.search_visible(request, stop, &mut Rendered::new(render, show));
     counter.add_to(facets);

@@ -33,7 +33,7 @@ use crate::{
 const ELSEWHERE: Duration = Duration::from_millis(50);
 
 /// A conversation that can be forgotten.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Forgettable {
     pub(crate) id: String,
     pub(crate) title: String,
@@ -88,13 +88,7 @@ impl<'a> Forgetter<'a> {
     /// conversation is in a database that Verbatim only reads.
     pub(crate) fn find(&self, id: &str, stop: &Stop) -> Result<Option<Forgettable>, Error> {
         let config = self.sources.config();
-        let mut found = Forgettable {
-            id: id.to_owned(),
-            title: String::new(),
-            sources: Vec::new(),
-            service: None,
-            messages: 0,
-        };
+        let mut found = Forgettable { id: id.to_owned(), ..Forgettable::default() };
         for source in self.sources.all() {
             let source = source?;
             let Some(about) = source.about(id, stop)? else { continue };
@@ -295,14 +289,9 @@ impl<'a> Forgetter<'a> {
         stop: &Stop,
     ) -> Result<(), Error> {
         let new = self.list()?.into_iter().filter(|one| !withheld.lists(&one.id));
-        let new = new.map(|one| Forgettable {
-            id: one.id,
-            title: String::new(),
-            sources: Vec::new(),
-            service: one.service,
-            messages: 0,
-        });
-        let new: Vec<Forgettable> = new.collect();
+        let forgettable =
+            |ForgottenId { id, service, .. }| Forgettable { id, service, ..Forgettable::default() };
+        let new: Vec<Forgettable> = new.map(forgettable).collect();
         if !new.is_empty() {
             self.forget(&new, resources, stop, &mut |_| {})?;
         }

@@ -24,7 +24,7 @@ use crate::{
         withheld::Withheld,
     },
     import::{self, Branches, Export, ImportTally},
-    model::{Stop, StoredConversation, StoredMessage},
+    model::{Stop, StoredConversation},
     private,
 };
 
@@ -436,8 +436,7 @@ impl ClusterImport<'_> {
             (self.progress)(ImportProgress { done: now.done, total: now.total, source: now });
         };
         db::carry(&database, &mut |_| true, &mut |conversation, messages| {
-            let is_in = self.takes(&conversation, report);
-            if !is_in {
+            if !self.takes(&conversation, report) {
                 return true;
             }
             report.tally.conversations += 1;
@@ -455,23 +454,17 @@ impl ClusterImport<'_> {
             return Err(db::Error::Unsteady { path: path.to_owned() }.into());
         }
         if importer.begin()? {
-            let mut failure = None;
-            let put = |importer: &mut Importer<'_>,
-                       it: StoredConversation,
-                       messages: Vec<StoredMessage>| {
-                importer.put(&it, messages).err()
-            };
             let wanted = importer.wanted();
             copied.total = importer.messages_to_write();
             db::carry(&database, &mut |id| wanted.contains(id), &mut |it, messages| {
                 copied.done += messages.len() as u64;
                 tell(copied);
-                failure = put(&mut importer, it, messages);
+                failure = importer.put(&it, messages).err();
                 failure.is_none()
             })?;
-            if let Some(error) = failure {
-                return Err(error.into());
-            }
+        }
+        if let Some(error) = failure {
+            return Err(error.into());
         }
         let imported = importer.finish()?;
         changes.new_conversations += imported.new_conversations;

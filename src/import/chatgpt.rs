@@ -168,8 +168,7 @@ fn message(
         update_time: updated.and_then(time),
         model: model.and_then(Raw::text).map(Cow::into_owned),
         attachments,
-        line: None,
-        follows: None,
+        ..Message::default()
     };
     Ok(Some((message, files)))
 }

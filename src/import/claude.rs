@@ -166,7 +166,8 @@ fn message(
         let content = content.value()?;
         // In a chat about a design, the content is an object with blocks or with a text.
         let blocks = content.get("contentBlocks").filter(|blocks| !blocks.items().is_empty());
-        let blocks = blocks.or_else(|| content.get("content").filter(|_| is_untyped(&content)));
+        let is_untyped = content.get("type").is_none();
+        let blocks = blocks.or_else(|| content.get("content").filter(|_| is_untyped));
         for block in blocks.unwrap_or(&content).items() {
             texts.push(text_of(block, tally));
         }
@@ -223,14 +224,9 @@ fn message(
         update_time: fields.get("updated_at").and_then(time),
         model: fields.text("model").map(Cow::into_owned),
         attachments,
-        line: None,
-        follows: None,
+        ..Message::default()
     };
     Ok(Some((message, contents)))
-}
-
-fn is_untyped(content: &Value) -> bool {
-    content.get("type").is_none()
 }
 
 fn attached(name: &str, content: AttachedContent) -> AttachedFile {

@@ -442,10 +442,7 @@ impl SessionRecord<'_, '_> {
         open.block = (text.len(), derived_hash(&[&text]));
         let is_longer =
             text.get(..before).is_some_and(|start| derived_hash(&[start]) == before_hash);
-        let text = match is_longer {
-            true => text[before..].to_owned(),
-            false => format!("\n\n{text}"),
-        };
+        let text = if is_longer { text[before..].to_owned() } else { format!("\n\n{text}") };
         if !text.is_empty() {
             self.events.push(TranscriptEvent::More { id: open.id.clone(), text });
         }

@@ -244,7 +244,7 @@ impl<'a> ExportFile<'a> {
         let mut reader = TranscriptReader::new(Path::new(self.name));
         let mut builder = ConversationBuilder::new(&mut self.tally.history, Path::new(self.name));
         for record in records {
-            let Ok(()) = reader.item::<Infallible>(record.bytes(), &mut |reader, event| {
+            let Ok(()) = reader.line::<Infallible>(record.bytes(), &mut |reader, event| {
                 Ok(builder.add(reader, event))
             });
         }

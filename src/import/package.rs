@@ -6,6 +6,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     fs::{self, File},
     io::{self, BufReader, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
@@ -33,7 +34,7 @@ const MAX_FOLDER_DEPTH: usize = 12;
 const NO_CONVERSATION: &str = "it holds no conversation";
 
 /// The files of one export.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Package {
     zips: Vec<ZipArchive<File>>,
     files: Vec<PackagedFile>,
@@ -110,14 +111,15 @@ impl Package {
             let reason = "it is not a file; save the export as a file and import that";
             return Err(failed(io::Error::other(reason)));
         }
-        let mut file = File::open(path).map_err(failed)?;
-        let mut magic = [0; 4];
-        let read = read_up_to(&mut file, &mut magic).map_err(failed)?;
-        if matches!(&magic[..read], b"PK\x03\x04" | b"PK\x05\x06") {
+        let file = File::open(path).map_err(failed)?;
+        let mut magic = Vec::new();
+        (&file).take(4).read_to_end(&mut magic).map_err(failed)?;
+        if matches!(magic[..], [b'P', b'K', 3, 4] | [b'P', b'K', 5, 6]) {
             return Package::open_zip(path, file, with_inner);
         }
-        let kind = match &magic[..read] {
-            _ if is_page(path) => {
+        let kind = match &magic[..] {
+            // ChatGPT puts a web page into its exports.
+            _ if ends_with(path, &["html", "htm"]) => {
                 "it is the web page of an export; import the zip or conversations.json instead"
             }
             b"SQLi" => "it is a database; search it with --db",
@@ -131,9 +133,7 @@ impl Package {
     }
 
     fn empty(kind: &'static str) -> Package {
-        let (zips, files, others, refused, unopened) = Default::default();
-        let (length, unpacked) = (0, 0);
-        Package { zips, files, others, refused, unopened, kind, length, unpacked }
+        Package { kind, ..Package::default() }
     }
 
     fn open_zip(path: &Path, file: File, with_inner: bool) -> Result<Package, Error> {
@@ -155,7 +155,9 @@ impl Package {
             package.unopened = inner.into_iter().map(|(at, _, _)| at).collect();
         }
         let unpacked = size_of(&package.files);
-        check_ratio(path, unpacked, length)?;
+        if is_bomb(unpacked, length) {
+            return Err(Error::Bomb { path: path.to_owned(), unpacked, ratio: RATIO });
+        }
         (package.length, package.unpacked) = (length, unpacked);
         package.sort();
         Ok(package)
@@ -453,19 +455,22 @@ fn repeated(zip: File, start: u64) -> io::Result<Vec<String>> {
     const ENTRY: &[u8] = b"PK\x01\x02";
     /// The length of an entry's fixed part, and the offsets in this part of three lengths: of the name, of
     /// the extra field and of the comment.
-    const FIXED: usize = 46;
+    const FIXED: u64 = 46;
     const LENGTHS: [usize; 3] = [28, 30, 32];
     let mut directory = BufReader::new(zip);
     directory.seek(SeekFrom::Start(start))?;
     let mut names: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
-    let mut fixed = [0; FIXED];
-    while read_up_to(&mut directory, &mut fixed)? == FIXED && fixed.starts_with(ENTRY) {
+    let mut fixed = Vec::new();
+    while directory.by_ref().take(FIXED).read_to_end(&mut fixed)? as u64 == FIXED
+        && fixed.starts_with(ENTRY)
+    {
         let [name, extra, comment] =
             LENGTHS.map(|at| usize::from(u16::from_le_bytes([fixed[at], fixed[at + 1]])));
         let mut bytes = vec![0; name];
         directory.read_exact(&mut bytes)?;
         directory.seek_relative((extra + comment) as i64)?;
         *names.entry(bytes).or_default() += 1;
+        fixed.clear();
     }
     let repeated = names.iter().filter(|(_, count)| **count > 1);
     let repeated = repeated.map(|(name, count)| (String::from_utf8_lossy(name), count));
@@ -483,23 +488,15 @@ fn leads_out(name: &str) -> bool {
     drive || name.starts_with(['/', '\\']) || name.split(['/', '\\']).any(|part| part == "..")
 }
 
-/// Refuses a zip that would unpack to a size far beyond that of any export.
-fn check_ratio(path: &Path, unpacked: u64, length: u64) -> Result<(), Error> {
-    if is_bomb(unpacked, length) {
-        return Err(Error::Bomb { path: path.to_owned(), unpacked, ratio: RATIO });
-    }
-    Ok(())
-}
-
+/// Returns whether a zip would unpack to a size far beyond that of any export.
 fn is_bomb(unpacked: u64, length: u64) -> bool {
     unpacked > HARMLESS && unpacked > length.saturating_mul(RATIO)
 }
 
-/// Returns whether a file is a web page; ChatGPT puts one into its exports.
-fn is_page(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| {
-        extension.eq_ignore_ascii_case("html") || extension.eq_ignore_ascii_case("htm")
-    })
+/// Returns whether the name of a file ends with one of these extensions, in either case.
+fn ends_with(path: &Path, extensions: &[&str]) -> bool {
+    let is_one = |it: &OsStr| extensions.iter().any(|extension| it.eq_ignore_ascii_case(extension));
+    path.extension().is_some_and(is_one)
 }
 
 /// Returns the total unpacked size of files in bytes.
@@ -513,8 +510,7 @@ fn is_of_message(name: &str) -> bool {
 }
 
 pub(super) fn is_zip(name: &str) -> bool {
-    let path = Path::new(name);
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"))
+    ends_with(Path::new(name), &["zip"])
 }
 
 /// Returns the name of a file without its folders.
@@ -536,7 +532,7 @@ pub(super) fn is_named_as_conversations(name: &str) -> bool {
 }
 
 pub(super) fn is_json(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+    ends_with(path, &["json"])
 }
 
 /// Returns a sort key that puts `part-2` before `part-10`.
@@ -551,20 +547,6 @@ fn number_aware(name: &str) -> Vec<(String, u64)> {
         rest = &after[digits..];
     }
     key
-}
-
-/// Reads until the buffer is full or the input ends.
-fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match input.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 #[cfg(test)]

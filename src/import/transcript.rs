@@ -34,6 +34,10 @@ const MAX_LINE_BYTES: usize = 128 << 20;
 /// If this many records at the beginning of a file have no known format, the file is not a transcript.
 const FOREIGN_AFTER_LINES: u32 = 50;
 
+/// A receiver of events. It returns whether it accepts a message.
+pub type EventSink<'a, E> =
+    &'a mut dyn FnMut(&TranscriptReader, TranscriptEvent) -> Result<bool, E>;
+
 /// A reader of one transcript, in one step or in several.
 #[derive(Debug)]
 pub struct TranscriptReader {
@@ -42,7 +46,7 @@ pub struct TranscriptReader {
 }
 
 /// The place up to which a transcript was read, and the head of the transcript.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Position {
     /// The file's name without its ending.
     stem: String,
@@ -74,13 +78,7 @@ struct SavedReader {
 
 impl TranscriptReader {
     pub fn new(file: &Path) -> TranscriptReader {
-        let position = Position {
-            stem: compressed::stem(file),
-            lines: 0,
-            in_line: false,
-            malformed: 0,
-            head: Head::default(),
-        };
+        let position = Position { stem: compressed::stem(file), ..Position::default() };
         TranscriptReader { position, format: TranscriptKind::Unknown }
     }
 
@@ -199,7 +197,7 @@ impl TranscriptReader {
     pub fn read<E: From<io::Error>>(
         &mut self,
         mut input: &mut dyn Read,
-        sink: &mut dyn FnMut(&TranscriptReader, TranscriptEvent) -> Result<bool, E>,
+        sink: EventSink<'_, E>,
     ) -> Result<u64, E> {
         let mut buffer = Vec::new();
         let mut taken = 0;
@@ -239,21 +237,9 @@ impl TranscriptReader {
         Ok(if dropped > 0 { taken } else { taken + self.unfinished(&buffer, sink)? })
     }
 
-    /// Reads a record that is an item in an object. The record counts as a line.
-    pub(super) fn item<E>(
-        &mut self,
-        record: &[u8],
-        sink: &mut dyn FnMut(&TranscriptReader, TranscriptEvent) -> Result<bool, E>,
-    ) -> Result<(), E> {
-        self.line(record, sink)
-    }
-
-    /// Reads a complete line, or the rest of a line whose beginning has been read.
-    fn line<E>(
-        &mut self,
-        line: &[u8],
-        sink: &mut dyn FnMut(&TranscriptReader, TranscriptEvent) -> Result<bool, E>,
-    ) -> Result<(), E> {
+    /// Reads a complete line, or the rest of a line whose beginning has been read. A record that is an item of
+    /// an object counts as a line.
+    pub(super) fn line<E>(&mut self, line: &[u8], sink: EventSink<'_, E>) -> Result<(), E> {
         let mut rest = trimmed(line);
         while !rest.is_empty() {
             match Raw::split(rest).filter(|(record, _)| record.is_object()) {
@@ -272,11 +258,7 @@ impl TranscriptReader {
     }
 
     /// Reads the complete records of an unfinished line; returns the number of their bytes.
-    fn unfinished<E>(
-        &mut self,
-        line: &[u8],
-        sink: &mut dyn FnMut(&TranscriptReader, TranscriptEvent) -> Result<bool, E>,
-    ) -> Result<u64, E> {
+    fn unfinished<E>(&mut self, line: &[u8], sink: EventSink<'_, E>) -> Result<u64, E> {
         let mut taken = 0;
         loop {
             let rest = trimmed(&line[taken..]);
@@ -292,11 +274,7 @@ impl TranscriptReader {
     }
 
     /// Reads one record. A line may have several records.
-    fn record<E>(
-        &mut self,
-        record: Raw<'_>,
-        sink: &mut dyn FnMut(&TranscriptReader, TranscriptEvent) -> Result<bool, E>,
-    ) -> Result<(), E> {
+    fn record<E>(&mut self, record: Raw<'_>, sink: EventSink<'_, E>) -> Result<(), E> {
         self.count_line();
         let Ok(fields) = record.fields() else {
             self.position.malformed += 1;

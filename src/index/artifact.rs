@@ -194,10 +194,7 @@ impl FileRecord {
         let mut bytes = Vec::new();
         let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
         read.map_err(|error| self.unreadable(folder, &error))?;
-        match crc32fast::hash(&bytes) == self.checksum {
-            true => Ok(bytes),
-            false => Err(self.changed(folder)),
-        }
+        if crc32fast::hash(&bytes) == self.checksum { Ok(bytes) } else { Err(self.changed(folder)) }
     }
 
     /// Opens the file if its size and checksum are unchanged.

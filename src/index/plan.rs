@@ -414,10 +414,7 @@ impl<'a> Looked<'a> {
                 Looked::Documents(tree) => all.push(tree),
             }
         }
-        Ok(match all.is_empty() {
-            true => Looked::Everything,
-            false => Looked::Documents(DocTree::all(all)),
-        })
+        Ok(if all.is_empty() { Looked::Everything } else { Looked::Documents(DocTree::all(all)) })
     }
 
     fn one_of(parts: impl Iterator<Item = Result<Looked<'a>, Error>>) -> Result<Looked<'a>, Error> {

@@ -259,13 +259,7 @@ const REMOVED: [&str; 3] = ["initialize", "logging/setLevel", "ping"];
 fn on_one_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor.as_deref()) {
         None => Ok(()),
-        Some(cursor) => {
-            let cursor = snippet::echo(cursor);
-            let message = format!(
-                "cursor {cursor:?} was not given out by this server; list again without a cursor"
-            );
-            Err(ErrorData::invalid_params(message, None))
-        }
+        Some(cursor) => Err(resources::unknown_cursor(cursor)),
     }
 }
 

@@ -32,13 +32,7 @@ pub(super) fn list(
 ) -> Result<ListResourcesResult, ErrorData> {
     let offset = match cursor {
         None => 0,
-        Some(cursor) => offset_of(cursor).ok_or_else(|| {
-            let cursor = snippet::echo(cursor);
-            let message = format!(
-                "cursor {cursor:?} was not given out by this server; list again without a cursor"
-            );
-            ErrorData::invalid_params(message, None)
-        })?,
+        Some(cursor) => offset_of(cursor).ok_or_else(|| unknown_cursor(cursor))?,
     };
     let (sources, page) = (engine.all_sources(), offset..MOST.min(offset + PAGE));
     let listed = sources.list(&Scope::default(), page, ListOptions::BRIEF, &Stop::never());
@@ -57,6 +51,14 @@ pub(super) fn list(
     }
     result.next_cursor = (next < total.min(MOST) && next > offset).then(|| format!("{next}"));
     Ok(result)
+}
+
+/// Returns the error for a cursor that no list of this server has.
+pub(super) fn unknown_cursor(cursor: &str) -> ErrorData {
+    let cursor = snippet::echo(cursor);
+    let message =
+        format!("cursor {cursor:?} was not given out by this server; list again without a cursor");
+    ErrorData::invalid_params(message, None)
 }
 
 fn offset_of(cursor: &str) -> Option<usize> {

@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use super::{
     expression::{ExpressionError, MAX_PROGRAM_BYTES, RegexPattern},
-    like::LikePattern,
+    like::{LikePattern, is_regular},
     literal::LiteralPattern,
     loose::{LoosePattern, loose},
     pattern::Pattern,
     run_query::RunQuery,
     whole_word::WordPattern,
 };
-use crate::model::{Matching, Request};
+use crate::model::{Matching, Request, StoredMessage};
 
 /// The matcher of one text of a request.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl Matcher {
         matches!(self, Matcher::Like(_))
     }
 
-    /// Returns whether a text matches. The text must be [`super::like::is_regular`].
+    /// Returns whether a text matches. The text must be [`is_regular`].
     #[inline]
     pub fn matches(&self, text: &[u8]) -> bool {
         match self {
@@ -109,6 +109,11 @@ impl Matcher {
             Matcher::Like(pattern) => pattern.matches_irregular(text),
             _ => self.matches(String::from_utf8_lossy(text).as_bytes()),
         }
+    }
+
+    /// Does the same as [`Matcher::matches_irregular`], but faster for a text that [`is_regular`].
+    pub fn matches_bytes(&self, text: &[u8]) -> bool {
+        if is_regular(text) { self.matches(text) } else { self.matches_irregular(text) }
     }
 }
 
@@ -146,6 +151,34 @@ impl Matchers {
         (self.any.is_empty() || self.any.iter().any(&mut has))
             && self.all.iter().all(&mut has)
             && !self.none.iter().any(&mut has)
+    }
+
+    /// Returns whether a message of a conversation with this title is a hit of the request. NULL counts as an
+    /// empty text, except for a pattern that matches every text.
+    pub(crate) fn accept_stored(
+        &self,
+        request: &Request,
+        title: Option<&[u8]>,
+        message: &StoredMessage,
+    ) -> bool {
+        let is_role = || message.has_text_role && request.roles.contains(&message.role);
+        if !request.roles.is_empty() && !is_role() || !request.has_time(message.time) {
+            return false;
+        }
+        let stored = message.content.as_deref();
+        let decoded = message.decoded.as_deref().filter(|_| !request.raw_content);
+        let has = |matcher: &Matcher, text: Option<&[u8]>| {
+            matcher.matches_bytes(text.unwrap_or_default())
+        };
+        self.accept(|matcher| {
+            if matcher.matches_all() {
+                return title.is_some() || stored.is_some();
+            }
+            let is_stored = decoded.is_none() || matcher.matches_stored_parts();
+            has(matcher, title)
+                || decoded.is_some_and(|decoded| matcher.matches_bytes(decoded.as_bytes()))
+                || is_stored && has(matcher, stored)
+        })
     }
 
     /// Returns whether a text matches without its title.

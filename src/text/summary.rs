@@ -229,7 +229,7 @@ fn prose(text: &str) -> Vec<String> {
             (Some(open), Some(marker)) if open == marker => fence = None,
             _ => {}
         }
-        let is_listed = starts_list(trimmed);
+        let is_listed = without_bullet(trimmed).len() < trimmed.len();
         if fence.is_some() || marker.is_some() || trimmed.is_empty() || !is_prose(line, trimmed) {
             blocks.push(String::new());
             continue;
@@ -304,10 +304,6 @@ fn symbols(text: &str) -> f32 {
 
     let odd = text.bytes().filter(|byte| ODD.get(usize::from(*byte)) == Some(&true)).count();
     odd as f32 / text.chars().count().max(1) as f32
-}
-
-fn starts_list(line: &str) -> bool {
-    without_bullet(line).len() < line.len()
 }
 
 /// Returns a line without the bullet or number of a list item, or the `#` of a heading.

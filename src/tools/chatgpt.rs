@@ -35,7 +35,7 @@ pub const SEARCH: Tool = Tool {
     use_for: "what was said about something in past conversations",
     effect: Effect::Reads,
     searches: &SourceKind::ALL,
-    schema: search_schema,
+    schema: || one_text("query"),
     output_schema: None,
     run: search,
     refuse: plain_error,
@@ -50,19 +50,11 @@ pub const FETCH: Tool = Tool {
     use_for: "read a conversation that search found",
     effect: Effect::Reads,
     searches: &[],
-    schema: fetch_schema,
+    schema: || one_text("id"),
     output_schema: None,
     run: fetch,
     refuse: plain_error,
 };
-
-fn search_schema() -> Map<String, Value> {
-    one_text("query")
-}
-
-fn fetch_schema() -> Map<String, Value> {
-    one_text("id")
-}
 
 fn one_text(name: &str) -> Map<String, Value> {
     object(json!({
@@ -153,11 +145,8 @@ fn target(call: &ToolCall<'_>, given: &str) -> Result<(About, ReadFrom), Error> 
 
 fn unknown(call: &ToolCall<'_>, id: &str) -> Error {
     let id = snippet::echo(id);
-    let mut text = format!("there is no conversation {id:?}; give an id as search returned it");
-    for note in call.engine.all_sources().problems(call.stop) {
-        text.push_str(&format!("; {note}"));
-    }
-    Error::Refused(text)
+    let text = format!("there is no conversation {id:?}; give an id as search returned it");
+    tool::not_found(call, text)
 }
 
 fn title(about: &About) -> String {

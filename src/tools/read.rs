@@ -6,7 +6,7 @@ use super::{
     bound,
     error::Error,
     tool::{
-        self, Answer, Effect, Options, Tool, ToolCall, conversation, first_turn, object,
+        self, Answer, Effect, Options, Tool, ToolCall, conversation, first_turn, not_found, object,
         plain_error,
     },
 };
@@ -77,23 +77,19 @@ fn read(call: &ToolCall<'_>) -> Result<Answer, Error> {
     let takes = "a number of characters from 0 to 4294967295";
     let offset = arguments.integer_in("offset", takes, 0..=u32::MAX as usize);
     let offset = offset.map_err(|error| out_of_range(error.to_string()))?.unwrap_or(0);
-    let session = match conversation(call, "path", path)? {
-        Some(about) => {
-            let session =
-                engine.find(stop).session(about.source, &about.id, options.raw_content)?;
-            let id = snippet::echo(&about.id);
-            Some(session.ok_or_else(|| Error::Refused(format!("{id} has no messages to read")))?)
-        }
-        None => None,
-    };
-    let session = session.ok_or_else(|| {
+    let Some(about) = conversation(call, "path", path)? else {
         let path = snippet::echo(path);
-        let mut text = format!("File not found: {path} (give the path that search prints, an id, a key or a whole title)");
-        for note in engine.all_sources().problems(stop) {
-            text.push_str(&format!("; {note}"));
-        }
-        Error::Refused(text)
-    })?;
+        return Err(not_found(
+            call,
+            format!(
+                "File not found: {path} (give the path that search prints, an id, a key or a whole title)"
+            ),
+        ));
+    };
+    let session = engine.find(stop).session(about.source, &about.id, options.raw_content)?;
+    let id = snippet::echo(&about.id);
+    let no_messages = || Error::Refused(format!("{id} has no messages to read"));
+    let session = session.ok_or_else(no_messages)?;
     let last = session.turns().checked_sub(1).map_or(0, |turn| session.line(turn));
     if let Some(start) = start.filter(|start| *start > last) {
         return Err(out_of_range(format!("startLine {start} is past the last line, {last}")));

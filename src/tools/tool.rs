@@ -222,6 +222,14 @@ pub(super) fn conversation(
     }
 }
 
+/// Returns the error that `text` says. Sources that cannot be read may have the conversation, so it names them.
+pub(super) fn not_found(call: &ToolCall<'_>, mut text: String) -> Error {
+    for note in call.engine.all_sources().problems(call.stop) {
+        text.push_str(&format!("; {note}"));
+    }
+    Error::Refused(text)
+}
+
 pub(super) fn object(literal: Value) -> Map<String, Value> {
     let Value::Object(object) = literal else { unreachable!("the literal is an object") };
     object

@@ -130,8 +130,9 @@ fn branches_are_known_by_what_they_follow() {
 /// Returns the golden exports, of every format.
 fn exports() -> Vec<PathBuf> {
     let entries = fs::read_dir(golden("")).unwrap().map(|entry| entry.unwrap().path());
-    let mut found: Vec<PathBuf> =
-        entries.filter(|path| path.extension().is_some_and(|it| it == "json")).collect();
+    let mut found: Vec<PathBuf> = entries
+        .filter(|path| path.extension().is_some_and(|it| it == "json" || it == "jsonl"))
+        .collect();
     found.sort();
     found
 }

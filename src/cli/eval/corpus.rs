@@ -69,11 +69,15 @@ fn lines(
 
 /// Returns the first field of `object` with one of these names, as text.
 fn field(object: &Map<String, Value>, names: &[&str]) -> Option<String> {
-    names.iter().find_map(|name| match object.get(*name)? {
+    names.iter().find_map(|name| text(object.get(*name)?))
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
-    })
+    }
 }
 
 pub(super) fn read(path: &Path) -> Result<Corpus, Error> {
@@ -125,17 +129,8 @@ pub(super) fn queries(path: &Path) -> Result<Vec<EvalQuery>, Error> {
             let reason = "no \"text\"".to_owned();
             return Err(Error::Line { path: path.to_owned(), line, reason });
         };
-        let relevant = match object.get("relevant") {
-            Some(Value::Array(ids)) => ids
-                .iter()
-                .filter_map(|id| match id {
-                    Value::String(text) => Some(text.clone()),
-                    Value::Number(number) => Some(number.to_string()),
-                    _ => None,
-                })
-                .collect(),
-            _ => HashSet::new(),
-        };
+        let ids = object.get("relevant").and_then(Value::as_array).into_iter().flatten();
+        let relevant = ids.filter_map(self::text).collect();
         let conversation = field(&object, &["conversation"]);
         queries.push(EvalQuery { text, conversation, relevant });
         Ok(())

@@ -139,10 +139,7 @@ pub(super) fn expanded(sources: &[PathBuf], environment: &Environment) -> Vec<Pa
             (Ok(rest), Some(home)) if !source.exists() => home.join(rest),
             _ => source.clone(),
         });
-    match cfg!(windows) {
-        true => sources.flat_map(matching).collect(),
-        false => sources.collect(),
-    }
+    if cfg!(windows) { sources.flat_map(matching).collect() } else { sources.collect() }
 }
 
 /// Returns the files that match a pattern with wildcards. On Windows, shells do not expand wildcards.

@@ -179,10 +179,7 @@ impl PickerView {
     }
 
     fn heading(&self, conversation: &FoundConversation, width: usize) -> Line<'static> {
-        let day = match width >= DATED {
-            true => format!("{}  ", conversation.day),
-            false => String::new(),
-        };
+        let day = if width >= DATED { format!("{}  ", conversation.day) } else { String::new() };
         let source = match width >= ROOMY {
             true => format!("  {}", conversation.service),
             false => String::new(),

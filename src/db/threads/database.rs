@@ -167,8 +167,12 @@ impl Threads {
         run(&mut self.connection).map_err(|source| Error::Sqlite { path: path.clone(), source })
     }
 
-    pub(super) fn error(&self, source: rusqlite::Error) -> Error {
-        Error::Sqlite { path: self.path.clone(), source }
+    /// Runs `read` on the connection. Its error becomes one that names the database.
+    pub(super) fn query<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        read(&self.connection).map_err(|source| Error::Sqlite { path: self.path.clone(), source })
     }
 
     fn migrate(&mut self) -> Result<(), Error> {

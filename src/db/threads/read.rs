@@ -45,15 +45,14 @@ impl Threads {
     pub fn summary(&self, id: &str) -> Result<Option<String>, Error> {
         let sql =
             format!("SELECT content FROM messages WHERE conversation_id = ?1 AND NOT ({IS_TURN})");
-        let found = self.connection.query_row(&sql, [id], |row| row.get(0)).optional();
-        found.map_err(|error| self.error(error))
+        self.query(|connection| connection.query_row(&sql, [id], |row| row.get(0)).optional())
     }
 
     /// Returns the latest messages of a thread in order, at most `limit`.
     pub fn latest(&self, id: &str, limit: usize) -> Result<Vec<Turn>, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let read = || -> rusqlite::Result<Vec<Turn>> {
-            let mut statement = self.connection.prepare_cached(&format!(
+        let mut turns = self.query(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
                 "SELECT role, content, create_time FROM messages
                  WHERE conversation_id = ?1 AND {IS_TURN} ORDER BY position DESC LIMIT ?2",
             ))?;
@@ -64,9 +63,8 @@ impl Threads {
                     time: functions::instant(row.get_ref(2)?),
                 })
             })?;
-            turns.collect()
-        };
-        let mut turns = read().map_err(|error| self.error(error))?;
+            turns.collect::<Result<Vec<_>, _>>()
+        })?;
         turns.reverse();
         Ok(turns)
     }
@@ -114,9 +112,9 @@ impl Threads {
     }
 
     pub fn analytics(&self) -> Result<Analytics, Error> {
-        let read = || -> rusqlite::Result<Analytics> {
+        self.query(|connection| {
             // All counts are read in one transaction, so that they describe the same state.
-            let reading = self.connection.unchecked_transaction()?;
+            let reading = connection.unchecked_transaction()?;
             let count = |sql: &str| reading.query_row(sql, [], |row| row.get::<_, i64>(0));
             let threads = count("SELECT count(*) FROM verbatim_threads")?;
             let messages = count(&format!(
@@ -143,16 +141,12 @@ impl Threads {
                 users: users.collect::<Result<_, _>>()?,
                 topics: topics.collect::<Result<_, _>>()?,
             })
-        };
-        read().map_err(|error| self.error(error))
+        })
     }
 
     fn select(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Thread>, Error> {
-        let read = || -> rusqlite::Result<Vec<Thread>> {
-            let mut statement = self.connection.prepare_cached(sql)?;
-            let found = statement.query_map(values, thread_of)?;
-            found.collect()
-        };
-        read().map_err(|error| self.error(error))
+        self.query(|connection| {
+            connection.prepare_cached(sql)?.query_map(values, thread_of)?.collect()
+        })
     }
 }

@@ -69,13 +69,12 @@ impl Threads {
     }
 
     pub fn thread(&self, id: &str) -> Result<Option<Thread>, Error> {
-        thread(&self.connection, id).map_err(|error| self.error(error))
+        self.query(|connection| thread(connection, id))
     }
 
     /// Returns the thread that a continuation id continues.
     pub fn continued(&self, continuation: &str) -> Result<Thread, Error> {
-        let found = continued(&self.connection, continuation);
-        found.map_err(|error| self.error(error))?
+        self.query(|connection| continued(connection, continuation))?
     }
 
     /// Records a turn of the thread that a continuation id continues.
@@ -117,13 +116,13 @@ impl Threads {
     ///
     /// Otherwise returns whether the log is clean too. A reader of an older state prevents that.
     pub(crate) fn purge(&mut self, ids: &[String], always: bool) -> Result<Option<bool>, Error> {
-        scrub::begin(&self.connection).map_err(|error| self.error(error))?;
+        self.query(scrub::begin)?;
         let mut is_there = always;
         for id in ids {
             is_there |= self.delete(id)?;
         }
         match is_there {
-            true => scrub::finish(&self.connection).map(Some).map_err(|error| self.error(error)),
+            true => self.query(scrub::finish).map(Some),
             false => Ok(None),
         }
     }

@@ -41,11 +41,8 @@ impl Threads {
     /// Does not add turns again that the stored conversation already ends with.
     pub fn save(&mut self, save: &Save<'_>, now: Instant) -> Result<Saved, Error> {
         let saved = self.write(|connection| {
-            let known = match save.key {
-                Some(key) => id_of(connection, key)?,
-                None => None,
-            };
-            let id = match known {
+            let known = save.key.map(|key| id_of(connection, key)).transpose()?;
+            let id = match known.flatten() {
                 Some(id) => {
                     update(connection, &id, save)?;
                     id

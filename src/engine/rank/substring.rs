@@ -280,7 +280,8 @@ impl Ranker<'_> {
 
 fn substring_match(matchers: &[Matchers], sketch: &Sketch, hit: Hit<'static>, score: f64) -> Match {
     let is_title_only = !is_in_text(matchers, &hit);
-    let passage = passage_around(&hit.content, matchers);
+    let first = matchers.iter().find_map(|concept| span_of(&hit.content, concept));
+    let passage = passage::around_span(&hit.content, first.unwrap_or(0..0));
     let (source, line) = (sketch.about.source, sketch.line(&hit));
     Match { source, score, line, passage, is_title_only, copies: 1, hit }
 }
@@ -292,9 +293,4 @@ fn is_in_text(matchers: &[Matchers], hit: &Hit<'_>) -> bool {
 
 fn span_of(text: &str, concept: &Matchers) -> Option<Range<usize>> {
     concept.first_spans(text, 1).into_iter().find(|span| !span.is_empty())
-}
-
-fn passage_around(text: &str, concepts: &[Matchers]) -> String {
-    let first = concepts.iter().find_map(|concept| span_of(text, concept));
-    passage::around_span(text, first.unwrap_or(0..0))
 }

@@ -165,7 +165,7 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
         count_by_reader(&mut status, source, stop);
         return status;
     };
-    for file in [path.to_owned(), suffixed(path, "-wal")] {
+    for file in [path.to_owned(), db::beside(path, "-wal")] {
         let Ok(metadata) = fs::metadata(&file) else { continue };
         status.bytes += metadata.len();
         let since = metadata.modified().unwrap_or(UNIX_EPOCH).duration_since(UNIX_EPOCH);
@@ -302,12 +302,6 @@ pub(crate) fn size_of(folder: &Path) -> u64 {
             Err(_) => 0,
         })
         .sum()
-}
-
-pub(crate) fn suffixed(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }
 
 /// Returns the time since `moment`, which is in seconds since 1970.

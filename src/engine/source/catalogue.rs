@@ -48,7 +48,7 @@ pub(crate) struct Catalogue {
     pub(super) features: Mutex<Option<Arc<SummaryFeatures>>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Listed {
     pub(crate) id: String,
     /// `conversations.title`; empty for NULL.
@@ -73,19 +73,6 @@ struct CatalogueReading {
 }
 
 impl Listed {
-    fn new(id: String, title: String) -> Listed {
-        Listed {
-            id,
-            title,
-            begun: None,
-            last: None,
-            first_doc: 0,
-            turns: 0,
-            reading: OnceLock::new(),
-            summary: OnceLock::new(),
-        }
-    }
-
     pub(crate) fn turns(&self) -> u32 {
         self.turns
     }
@@ -274,7 +261,7 @@ fn collect(snapshot: &Snapshot) -> (Vec<Listed>, Vec<u32>) {
                 match known {
                     // The title in the last segment is the current title.
                     Some(place) => conversations[place as usize].title = title,
-                    None => conversations.push(Listed::new(id, title)),
+                    None => conversations.push(Listed { id, title, ..Listed::default() }),
                 }
             }
             conversation_of[doc_id as usize] = places[number];

@@ -38,10 +38,7 @@ impl Sources {
         let mut places = HashMap::new();
         self.each(&[], |source| {
             let provenance = source.provenance(None, stop)?;
-            let models = match with_models {
-                true => source.models(stop)?,
-                false => HashMap::new(),
-            };
+            let models = if with_models { source.models(stop)? } else { HashMap::new() };
             let listing = source.reader(stop).list(&Scope::default(), stop)?;
             for at in 0..listing.len() {
                 let (id, _) = listing.heading(at);

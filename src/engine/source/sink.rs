@@ -13,7 +13,7 @@ pub trait Sink {
     fn take(&mut self, hit: Hit<'_>);
 
     /// Confirms that all hits taken so far are right and may be shown. Breaks off the search if no more
-    /// hits are wanted. Stops showing hits when `stop` is requested.
+    /// hits are wanted; then the sink must not be called again. Stops showing hits when `stop` is requested.
     fn confirm(&mut self, stop: &Stop) -> ControlFlow<()>;
 
     /// Discards the hits that are not confirmed.

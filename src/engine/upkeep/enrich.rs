@@ -177,14 +177,9 @@ pub(crate) fn prune_caches(source: &Source, stop: &Stop) -> Result<(), Error> {
     Ok(source.model().prune(source.index_dir()?.folder(), &texts, stop)?)
 }
 
-/// Returns whether a segment of the index in use lacks a term index, or vectors of the current model.
-pub(crate) fn is_lacking(source: &Source, stop: &Stop) -> bool {
-    is_lacking_for(source, true, stop)
-}
-
 /// Returns whether a segment of the index in use lacks a term index or, if `with_vectors`, vectors of
 /// the current model.
-pub(crate) fn is_lacking_for(source: &Source, with_vectors: bool, stop: &Stop) -> bool {
+pub(crate) fn is_lacking(source: &Source, with_vectors: bool, stop: &Stop) -> bool {
     let Some(snapshot) = source.latest_index(stop) else { return false };
     snapshot.segments().into_iter().any(|segment| {
         let count = segment.doc_ids.len() as u32;

@@ -144,7 +144,7 @@ impl Maintainer {
                 *state = SourceState::default();
                 continue;
             };
-            let wait = state.poll(source, stop, report);
+            let wait = state.poll(&mut SourcePoll { source, stop, report: &mut *report });
             if matches!(source.task(), Task::Building { .. }) {
                 source.set_task(Task::Idle);
             }
@@ -174,13 +174,16 @@ impl Drop for Maintainer {
     }
 }
 
+/// A poll of one source.
+struct SourcePoll<'a> {
+    source: &'a Source,
+    stop: &'a Stop,
+    report: &'a mut dyn FnMut(UpkeepEvent),
+}
+
 impl SourceState {
-    fn poll(
-        &mut self,
-        source: &Source,
-        stop: &Stop,
-        report: &mut dyn FnMut(UpkeepEvent),
-    ) -> Option<Duration> {
+    fn poll(&mut self, poll: &mut SourcePoll<'_>) -> Option<Duration> {
+        let SourcePoll { source, stop, .. } = *poll;
         // A cluster maintains its own index.
         let path = source.database()?;
         if self.path != path {
@@ -192,16 +195,16 @@ impl SourceState {
             Err(db::Error::NotFound { .. }) => return Some(QUIET),
             Err(error) => {
                 let wait = self.not_before.and_then(|at| at.checked_duration_since(Instant::now()));
-                return wait.or_else(|| Some(self.fail(source, &error.to_string(), report)));
+                return wait.or_else(|| Some(self.fail(error.to_string(), poll)));
             }
         };
         self.note_state(&state);
         if source.current_index(stop).is_ok() {
             source.set_task(Task::Idle);
             self.note_current();
-            let wait = self.merge(source, stop, report);
+            let wait = self.merge(poll);
             let is_next = !stop.requested() && wait.is_none();
-            return if is_next { self.enrich(source, &state, stop, report) } else { wait };
+            return if is_next { self.enrich(&state, poll) } else { wait };
         }
         if self.hopeless.as_ref() == Some(&state) {
             source.set_task(Task::Failed);
@@ -209,7 +212,7 @@ impl SourceState {
         }
         let has_log = source.kind == SourceKind::Export && db::has_log(path);
         let wait = self.wait_for_quiet(if has_log { QUIET_WITH_LOG } else { QUIET });
-        if wait.is_some() { wait } else { self.refresh(source, state, stop, report) }
+        if wait.is_some() { wait } else { self.refresh(state, poll) }
     }
 
     /// Stores the state of the database, and the time since which it has been in this state.
@@ -251,12 +254,8 @@ impl SourceState {
     }
 
     /// Merges the segments of a current index if a merge is due and the database is quiet.
-    fn merge(
-        &mut self,
-        source: &Source,
-        stop: &Stop,
-        report: &mut dyn FnMut(UpkeepEvent),
-    ) -> Option<Duration> {
+    fn merge(&mut self, poll: &mut SourcePoll<'_>) -> Option<Duration> {
+        let SourcePoll { source, stop, .. } = *poll;
         if !merge::is_merge_due(source, stop) {
             return None;
         }
@@ -269,13 +268,16 @@ impl SourceState {
             Ok(is_merged) => {
                 if is_merged {
                     self.is_ours = true;
-                    report(UpkeepEvent::Merged { source: source.clone(), took: now.elapsed() });
+                    (poll.report)(UpkeepEvent::Merged {
+                        source: source.clone(),
+                        took: now.elapsed(),
+                    });
                 }
                 Some(Duration::ZERO)
             }
             Err(Error::Indexing { .. }) => Some(ELSEWHERE),
             Err(error) => {
-                self.fail(source, &error.to_string(), report);
+                self.fail(error.to_string(), poll);
                 // Without the merge, searches are fast enough.
                 self.not_before = Some(Instant::now() + MAX_BACKOFF);
                 Some(MAX_BACKOFF)
@@ -285,13 +287,8 @@ impl SourceState {
 
     /// Builds the terms, vectors and summaries that a current index lacks. Stops if the database changes,
     /// but only a few times, because otherwise a database with constant writes would never get them.
-    fn enrich(
-        &mut self,
-        source: &Source,
-        state: &State,
-        stop: &Stop,
-        report: &mut dyn FnMut(UpkeepEvent),
-    ) -> Option<Duration> {
+    fn enrich(&mut self, state: &State, poll: &mut SourcePoll<'_>) -> Option<Duration> {
+        let SourcePoll { source, stop, .. } = *poll;
         let snapshot = source.current_index(stop).ok()?;
         if self.enriched.as_deref() == Some(snapshot.name()) {
             return None;
@@ -301,7 +298,7 @@ impl SourceState {
             source.set_task(Task::Failed);
             return Some(until - begun);
         }
-        if !self.is_ours && !enrich::is_lacking(source, stop) {
+        if !self.is_ours && !enrich::is_lacking(source, true, stop) {
             self.enriched = Some(snapshot.name().to_owned());
             return None;
         }
@@ -334,7 +331,7 @@ impl SourceState {
                 source.set_task(Task::Idle);
                 if done.words > 0 || done.vectors > 0 {
                     let took = begun.elapsed();
-                    report(UpkeepEvent::Enriched { source: source.clone(), done, took });
+                    (poll.report)(UpkeepEvent::Enriched { source: source.clone(), done, took });
                 }
                 return None;
             }
@@ -345,19 +342,14 @@ impl SourceState {
             Ok(Err(error)) => error.to_string(),
             Err(_) => "making words and vectors failed; please report this".to_owned(),
         };
-        Some(self.postpone(source, reason, report))
+        Some(self.postpone(reason, poll))
     }
 
     /// Postpones building terms and vectors after a failure. Returns the wait.
-    fn postpone(
-        &mut self,
-        source: &Source,
-        reason: String,
-        report: &mut dyn FnMut(UpkeepEvent),
-    ) -> Duration {
-        source.set_task(Task::Failed);
+    fn postpone(&mut self, reason: String, poll: &mut SourcePoll<'_>) -> Duration {
+        poll.source.set_task(Task::Failed);
         if !std::mem::replace(&mut self.postponed.is_reported, true) {
-            report(UpkeepEvent::NotEnriched { source: source.clone(), reason });
+            (poll.report)(UpkeepEvent::NotEnriched { source: poll.source.clone(), reason });
         }
         let wait = backoff(self.postponed.failures);
         self.postponed.failures += 1;
@@ -365,13 +357,8 @@ impl SourceState {
         wait
     }
 
-    fn refresh(
-        &mut self,
-        source: &Source,
-        state: State,
-        stop: &Stop,
-        report: &mut dyn FnMut(UpkeepEvent),
-    ) -> Option<Duration> {
+    fn refresh(&mut self, state: State, poll: &mut SourcePoll<'_>) -> Option<Duration> {
+        let SourcePoll { source, stop, .. } = *poll;
         let begun = Instant::now();
         let options = Reindex { resources: RESOURCES, full: false };
         let task = Task::begun_at(0.0);
@@ -379,7 +366,8 @@ impl SourceState {
         let mut note = |step: Progress| source.set_task(task.at(INDEX_SHARE * step.share()));
         let work = AssertUnwindSafe(|| refresh::refresh(source, options, stop, &mut note));
         let Ok(result) = catch_unwind(work) else {
-            return Some(self.fail(source, "indexing it failed; please report this", report));
+            let reason = "indexing it failed; please report this".to_owned();
+            return Some(self.fail(reason, poll));
         };
         match result {
             Ok(done) => {
@@ -390,7 +378,7 @@ impl SourceState {
                 self.not_before = Some(Instant::now() + pause);
                 if !matches!(done, Reindexed::Current { .. }) {
                     self.is_ours = true;
-                    report(UpkeepEvent::Refreshed { source: source.clone(), done });
+                    (poll.report)(UpkeepEvent::Refreshed { source: source.clone(), done });
                 }
                 // The next poll is due at once, because the database may have changed during the refresh. It
                 // also opens the new snapshot before a question needs it.
@@ -400,7 +388,7 @@ impl SourceState {
             Err(Error::Indexing { .. }) => {
                 let elsewhere = "elsewhere".to_owned();
                 if self.reported.as_ref() != Some(&elsewhere) {
-                    report(UpkeepEvent::Elsewhere { source: source.clone() });
+                    (poll.report)(UpkeepEvent::Elsewhere { source: source.clone() });
                     self.reported = Some(elsewhere);
                 }
                 self.not_before = Some(Instant::now() + ELSEWHERE);
@@ -416,22 +404,17 @@ impl SourceState {
                 if is_hopeless(&error) {
                     self.hopeless = Some(state);
                 }
-                Some(self.fail(source, &error.to_string(), report))
+                Some(self.fail(error.to_string(), poll))
             }
         }
     }
 
     /// Reports a failure, unless it is the same as in the last report. Returns the wait.
-    fn fail(
-        &mut self,
-        source: &Source,
-        reason: &str,
-        report: &mut dyn FnMut(UpkeepEvent),
-    ) -> Duration {
-        source.set_task(Task::Failed);
-        if self.reported.as_deref() != Some(reason) {
-            report(UpkeepEvent::Failed { source: source.clone(), reason: reason.to_owned() });
-            self.reported = Some(reason.to_owned());
+    fn fail(&mut self, reason: String, poll: &mut SourcePoll<'_>) -> Duration {
+        poll.source.set_task(Task::Failed);
+        if self.reported.as_ref() != Some(&reason) {
+            self.reported = Some(reason.clone());
+            (poll.report)(UpkeepEvent::Failed { source: poll.source.clone(), reason });
         }
         self.back_off()
     }
@@ -507,8 +490,6 @@ fn modified(path: &Path) -> Option<SystemTime> {
 /// Returns the time since a file or its write-ahead log was last written to; `None` if the clock was
 /// set back.
 fn age(path: &Path) -> Option<Duration> {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    let last = modified(path).into_iter().chain(modified(Path::new(&log))).max()?;
+    let last = modified(path).into_iter().chain(modified(&db::beside(path, "-wal"))).max()?;
     SystemTime::now().duration_since(last).ok()
 }

@@ -137,7 +137,7 @@ impl Upkeep<'_> {
             thread::sleep(ELSEWHERE);
         }
         let is_built_in = source.model().is_built_in();
-        while enrich::is_lacking_for(source, is_built_in, stop) {
+        while enrich::is_lacking(source, is_built_in, stop) {
             let Some(_writing) = source.index_dir()?.lock()? else {
                 thread::sleep(ELSEWHERE);
                 continue;

@@ -79,11 +79,8 @@ pub(super) fn get(
             return Err(Error::refused(text));
         }
     };
-    let session = match &about {
-        Some(about) => engine.find(stop).session(about.source, &about.id, options.raw_content)?,
-        None => None,
-    };
     let Some(about) = about else { return Ok(not_found(call, &word)) };
+    let session = engine.find(stop).session(about.source, &about.id, options.raw_content)?;
     // If the session has no messages or no times, the values of the first lookup are used.
     let about = &match &session {
         Some(session) => About {

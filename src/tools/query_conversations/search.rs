@@ -140,10 +140,8 @@ pub(super) fn search(
         // Matched turns get the budget first, because they matter more than the transcript.
         let matched_turns =
             (question.fields != Fields::Summaries).then(|| matched_turns(item, &mut budget));
-        let turns = match transcript {
-            Some(most) => Some(last_turns(call, about, most, &mut budget)?),
-            None => None,
-        };
+        let turns =
+            transcript.map(|most| last_turns(call, about, most, &mut budget)).transpose()?;
         conversations.push(SearchItem {
             session_id: about.id.clone(),
             session_key: call.engine.find(call.stop).key_of(about)?,
@@ -192,10 +190,9 @@ fn matched_turns(item: &ConversationMatch, budget: &mut Budget) -> Vec<TurnText>
         Some(TurnText {
             role: matched.hit.role.to_string(),
             content: budget.take(&matched.passage)?,
-            turn_index: None,
-            created_at: None,
             score: Some((matched.score * 100.0).round() / 100.0),
             line: Some(matched.line),
+            ..TurnText::default()
         })
     };
     item.matches.iter().filter(|matched| !matched.passage.is_empty()).map_while(turn).collect()

@@ -15,7 +15,7 @@ pub(super) const ANSWER_TOKENS: usize = 16_000;
 pub(super) const TURN_FRAME: usize = 30;
 
 /// A turn of a transcript, or a turn that matched the query.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TurnText {
     pub(super) role: String,
@@ -56,14 +56,13 @@ impl TurnText {
         Some(TurnText {
             content: budget.take(&message.content)?,
             role: if message.role.is_empty() {
-                "unknown".to_owned()
+                "unknown".into()
             } else {
                 message.role.into_owned()
             },
             turn_index: Some(at - first_turn(session)),
             created_at: message.time.and_then(date::to_iso),
-            score: None,
-            line: None,
+            ..TurnText::default()
         })
     }
 }

@@ -327,10 +327,7 @@ impl ConceptScorer for ClusterConceptScorer<'_> {
             by_vector: self.nearest(depth, stop)?,
             vector_error: None,
         };
-        match stop.requested() {
-            true => Err(db::Error::Stopped.into()),
-            false => Ok(found),
-        }
+        if stop.requested() { Err(db::Error::Stopped.into()) } else { Ok(found) }
     }
 
     fn scores(

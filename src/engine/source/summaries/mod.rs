@@ -219,7 +219,7 @@ pub(crate) fn build(
     work.collect(usize::MAX, stop, progress)?;
     let outcome = work.encode(stop, &mut |work| {
         progress();
-        work.store_now_and_then()
+        if work.stored.elapsed() < STORE_EVERY { Ok(()) } else { work.store() }
     });
     // After a failure the summaries are stored too, so that no text is sent to a provider twice.
     if work.is_changed {
@@ -409,10 +409,6 @@ impl<'a> SummaryWork<'a> {
             }
         }
         Ok(())
-    }
-
-    fn store_now_and_then(&mut self) -> Result<(), Error> {
-        if self.stored.elapsed() < STORE_EVERY { Ok(()) } else { self.store() }
     }
 
     /// Writes the cache file with all summaries that have a vector.
