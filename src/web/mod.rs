@@ -866,5 +866,7 @@ mod tests {
             assert!(page.contains("verbatim") && page.contains("<h1"), "{address}: {page}");
         }
         assert!(get_of(&router, "/").await.1.contains("verbatim import"));
+        let (_, state) = get_of(&router, "/status").await;
+        assert!(!state.contains("<table") && !state.contains("in time"), "{state}");
     }
 }
