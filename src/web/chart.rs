@@ -15,20 +15,8 @@ const FEWEST: usize = 24;
 /// Pixels of the highest column.
 const HEIGHT: u64 = 48;
 
-const NAMES: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
+const NAMES: &str =
+    "January February March April May June July August September October November December";
 
 /// A column of the timeline.
 pub(super) struct Month<'a> {
@@ -63,7 +51,10 @@ fn number_of(month: &str) -> Option<u32> {
 /// Returns a month for people, such as `January 2025`.
 pub(super) fn month_name(month: &str) -> String {
     match number_of(month) {
-        Some(number) => format!("{} {}", NAMES[number as usize % 12], number / 12),
+        Some(number) => {
+            let name = NAMES.split(' ').nth(number as usize % 12).unwrap_or_default();
+            format!("{name} {}", number / 12)
+        }
         None => month.to_owned(),
     }
 }
@@ -126,6 +117,8 @@ fn years<'a>(months: &[Month<'a>]) -> Vec<(usize, &'a str)> {
     if starts.len() > 1 && (starts[1].0 as f64) < months.len() as f64 * 0.08 {
         starts.remove(0);
     }
+    // A label at the right end would reach beyond the chart.
+    starts.retain(|(at, _)| *at == 0 || (*at as f64) < months.len() as f64 * 0.94);
     let step = starts.len().div_ceil(MOST).max(1);
     starts.into_iter().step_by(step).collect()
 }
@@ -136,13 +129,15 @@ const FOOT: f64 = 184.0;
 
 /// Draws lines at round numbers up to `most`, with the numbers at the left, and the years below.
 fn grid(most: f64, months: &[Month<'_>], all: f64) -> Markup {
-    let step = round_step(most as u64);
-    let lines = (0..=most as u64 / step).map(|line| line * step);
+    let step = round_step(most);
+    let lines = (0..=(most / step + 1e-9) as u64).map(|line| line as f64 * step);
     html! {
         @for line in lines {
-            @let y = FOOT - line as f64 / most * TALL;
+            @let y = FOOT - line / most * TALL;
             line.axis x1="0" x2="100%" y1=(format!("{y:.1}")) y2=(format!("{y:.1}")) {}
-            text x="-8" y=(format!("{:.1}", y + 4.0)) text-anchor="end" { (grouped(line as usize)) }
+            text x="-8" y=(format!("{:.1}", y + 4.0)) text-anchor="end" {
+                @if step < 1.0 { (format!("{line:.1}")) } @else { (grouped(line as usize)) }
+            }
         }
         @for (at, year) in years(months) {
             text x=(percent(at as f64, all)) y=(FOOT + 17.0) { (year) }
@@ -173,37 +168,34 @@ pub(super) fn columns(months: &[(String, u64)]) -> Markup {
     }
 }
 
-/// Draws several numbers by month as lines, on one scale.
-pub(super) fn lines(months: &[&str], series: &[Vec<f64>]) -> Markup {
-    let most = series.iter().flatten().copied().fold(1.0, f64::max);
+/// Draws several numbers by month as lines, on one scale, which ends at `least` or above. `what` says
+/// what is counted.
+pub(super) fn lines(months: &[&str], series: &[Vec<f64>], least: f64, what: &str) -> Markup {
+    let most = series.iter().flatten().copied().fold(least, f64::max);
     let last = months.len().max(2) - 1;
     let point = |(at, value): (usize, &f64)| format!("{at},{:.1}", TALL - value / most * TALL);
     let named: Vec<Month<'_>> =
         months.iter().map(|name| Month { name, count: 0, is_in: true }).collect();
     html! {
-        svg.chart height="204" role="img" aria-label="Messages by month; the numbers are in the table below" {
+        svg.chart height="204" role="img" aria-label=(format!("{what} by month; the numbers are in the table below")) {
             (grid(most, &named, last as f64))
             svg.lines y=(FOOT - TALL) height=(TALL) viewBox=(format!("0 0 {last} {TALL}")) preserveAspectRatio="none" {
                 @for (place, values) in series.iter().enumerate() {
+                    // The line of a single month goes across the chart.
+                    @let values = values.iter().cycle().take(last + 1);
                     polyline class=(format!("t{}", place + 1))
-                        points=(values.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")) {}
+                        points=(values.enumerate().map(point).collect::<Vec<_>>().join(" ")) {}
                 }
             }
         }
     }
 }
 
-/// Returns a round number that is about a quarter of `most`.
-fn round_step(most: u64) -> u64 {
-    let mut step = 1;
-    while most / step > 5 {
-        step = match step.to_string().as_bytes()[0] {
-            b'1' => step * 2,
-            b'2' => step / 2 * 5,
-            _ => step * 2,
-        };
-    }
-    step
+/// Returns a round number that is about a quarter of `most`; at least a tenth.
+fn round_step(most: f64) -> f64 {
+    let least = if most < 1.0 { 0.1 } else { 1.0 };
+    let steps = (0..).map(|n: i32| [1.0, 2.0, 5.0][n as usize % 3] * 10f64.powi(n / 3) * least);
+    steps.into_iter().find(|step| most / step < 6.0).unwrap_or(most)
 }
 
 pub(super) const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -257,10 +249,24 @@ pub(super) fn heat(hours: &BTreeMap<i64, u64>) -> Markup {
     }
 }
 
-/// Draws a bar of a table.
-pub(super) fn bar(count: u64, most: u64) -> Markup {
+/// Returns the numbers of a chart as a table, which the reader opens.
+pub(super) fn as_table(label: &str, head: &Markup, rows: &Markup) -> Markup {
     html! {
-        svg aria-hidden="true" { rect width=(percent(count as f64, most as f64)) height="10" {} }
+        details.fold {
+            summary { "The same as a table" }
+            div.scroll tabindex="0" role="group" aria-label=(label) {
+                table { thead { tr { (head) } } tbody { (rows) } }
+            }
+        }
+    }
+}
+
+/// Draws a bar of a table. Its name is the share of all.
+pub(super) fn bar(count: u64, most: u64, all: u64) -> Markup {
+    let share = format!("{:.0} %", count as f64 * 100.0 / all.max(1) as f64);
+    html! {
+        svg role="img" aria-label=(share) {
+            title { (share) } rect width=(percent(count as f64, most as f64)) height="10" {} }
     }
 }
 
@@ -283,7 +289,7 @@ mod tests {
         let names: Vec<String> = months(&counts).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["2024-11", "2024-12", "2025-01", "2025-02", "9999-01"]);
         for (most, step) in [(1, 1), (5, 1), (6, 2), (11, 2), (12, 5), (99, 20), (5_000, 1_000)] {
-            assert_eq!(round_step(most), step, "{most}");
+            assert_eq!(round_step(f64::from(most)), f64::from(step), "{most}");
         }
         assert_eq!(month_name("2025-02"), "February 2025");
         assert!(histogram(&[]).into_string().is_empty());

@@ -24,6 +24,9 @@ const MOST_COUNTING: Duration = Duration::from_millis(2_500);
 /// The time limit of the counts that the page shows first.
 const MOST_FIRST_COUNTING: Duration = Duration::from_millis(80);
 
+/// The time limit of counting before a whole page is sent.
+pub(super) const MOST_TOTAL_COUNTING: Duration = Duration::from_millis(20);
+
 /// The number of visible names of a filter.
 const MOST_NAMES: usize = 8;
 
@@ -63,8 +66,9 @@ pub(super) fn fragment(
     })
 }
 
-/// Counts the matching messages; `None` for a search by meaning, which ranks all messages.
-fn count(
+/// Counts the matching messages for a limited time; what is not counted until then is missing. Returns
+/// `None` for a search by meaning, which ranks all messages.
+pub(super) fn count(
     site: &Site,
     ask: &Ask,
     (flags, most): (&Flags, Duration),
@@ -79,11 +83,17 @@ fn count(
         let count = || everything(site, &scope, stop);
         return Ok(Some(site.totals(&scope, count)?));
     }
-    let stop = stop.within(most);
-    let clock = site.clock();
+    let choice = choice(site, ask, flags)?;
+    let (clock, limited) = (site.clock(), stop.within(most));
     let month = |time| clock.month(time);
-    let (choice, places) = (choice(site, ask, flags)?, site.places(true, &stop)?);
-    Ok(Some(Arc::new(site.engine.all_sources().facets(&choice, &places, &month, &stop)?)))
+    let count = || {
+        let places = site.places(true, &limited)?;
+        site.engine.all_sources().facets(&choice, &places, &month, &limited)
+    };
+    match count() {
+        Err(error) if error.is_stopped() && !stop.requested() => Ok(Some(Arc::default())),
+        counted => Ok(Some(Arc::new(counted?))),
+    }
 }
 
 pub(super) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Facets, Error> {

@@ -5,7 +5,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     ops::ControlFlow,
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant as Clockwork},
@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     engine::{
-        ConversationIds, ConversationKey, FallbackReason, Flags, Match, Mode, Note, Question,
-        Render, Scope, SearchPlan, SourceKind,
+        ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Match, Mode, Note,
+        Question, Render, Scope, SearchPlan, SourceKind,
     },
     lock::lock,
     model::{Hit, Instant, Stop},
@@ -51,6 +51,7 @@ const SLOW: Duration = Duration::from_millis(200);
 const NEAREST: usize = 60;
 
 /// The results of a search, grouped by conversation.
+#[derive(Default)]
 pub(super) struct SearchResults {
     pub(super) groups: Vec<FoundGroup>,
     /// The numbers of counted messages and conversations.
@@ -58,6 +59,8 @@ pub(super) struct SearchResults {
     pub(super) conversations: usize,
     /// Whether there are more messages than were counted.
     pub(super) is_cut: bool,
+    /// The counts of all messages, if the search was cut and counting did not take long.
+    pub(super) totals: Option<Arc<Facets>>,
     pub(super) took: Duration,
     /// Whether the search was slow because a source has no current index.
     pub(super) is_without_index: bool,
@@ -73,7 +76,7 @@ pub(super) struct FoundGroup {
     /// The summary of the conversation, in a list without a search text.
     pub(super) summary: String,
     pub(super) lines: Vec<FoundLine>,
-    /// The number of counted messages that are not among the lines.
+    /// The number of counted messages that are not among the lines; more if the search was cut.
     pub(super) more: usize,
 }
 
@@ -282,7 +285,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         took,
         is_without_index,
         notes: searched.notes,
-        flags: Flags::default(),
+        ..SearchResults::default()
     })
 }
 
@@ -327,19 +330,8 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
         });
     }
     let conversations = groups.len();
-    let took = Duration::ZERO;
-    let (notes, flags) = (ranking.notes, Flags::default());
-    let (is_cut, is_without_index) = (false, false);
-    Ok(SearchResults {
-        groups,
-        messages,
-        conversations,
-        is_cut,
-        took,
-        is_without_index,
-        notes,
-        flags,
-    })
+    let notes = ranking.notes;
+    Ok(SearchResults { groups, messages, conversations, notes, ..SearchResults::default() })
 }
 
 /// Lists the conversations, latest activity first.
@@ -362,13 +354,9 @@ fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRe
     });
     Ok(SearchResults {
         groups: groups.collect(),
-        messages: 0,
         conversations: page.total,
-        is_cut: false,
-        took: Duration::ZERO,
-        is_without_index: false,
         notes: page.notes,
-        flags: Flags::default(),
+        ..SearchResults::default()
     })
 }
 

@@ -52,6 +52,8 @@ impl Frame<'_> {
                     (body)
                     (self.foot())
                     (keys())
+                    // The script writes here what a screen reader is to say.
+                    p.sr #said role="status" {}
                 }
             }
         }
@@ -116,7 +118,7 @@ impl Frame<'_> {
             footer.foot {
                 span { "Nothing leaves this page for another site." }
                 @if let Some(zone) = &self.zone { span { "Times are in " (zone) "." } }
-                span.keys { kbd { "/" } " search · " kbd { "j" } " " kbd { "k" } " move · "
+                span.keys.scripted { kbd { "/" } " search · " kbd { "j" } " " kbd { "k" } " move · "
                     kbd { "Enter" } " open · " kbd { "?" } " all keys" }
                 span { "verbatim " (env!("CARGO_PKG_VERSION")) }
             }

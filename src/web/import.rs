@@ -15,28 +15,34 @@ use crate::model::Stop;
 
 /// Returns the page that says how to import chats.
 pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
-    let ask = Ask::default();
-    let messages = site.messages(stop);
-    let (title, tab, stamp) = ("Bring your chats", Tab::Import, site.stamp());
-    let frame = Frame { title, tab, ask: &ask, messages, zone: None, stamp };
-    Ok(frame.around(html! {
+    Ok(page_on(site, Tab::Import, &Ask::default(), site.messages(stop)))
+}
+
+/// Returns the page; the tab for searches has it if the home folder has no chats.
+pub(super) fn page_on(site: &Site, tab: Tab, ask: &Ask, messages: Option<u64>) -> Markup {
+    let (title, stamp) = ("Bring your chats", site.stamp());
+    let frame = Frame { title, tab, ask, messages, zone: None, stamp };
+    frame.around(html! {
         div.page.plain {
             nav.here-nav aria-label="On this page" {
                 a href="#where" { "Where to get an export" } " " a href="#agents" { "Transcripts" }
             }
             main #main {
                 h1 { "Bring your chats" }
-                p { "verbatim searches what you and your AI wrote, word for word. For ChatGPT and Claude.ai it needs the export that they mail to you." }
+                p {
+                    @if tab == Tab::Search { "There is nothing to search yet. " }
+                    "verbatim searches what you and your AI wrote, word for word. For ChatGPT and Claude.ai it needs the export that they mail to you."
+                }
                 (drop_zone())
                 (progress(site))
                 (begin())
             }
         }
-    }))
+    })
 }
 
 /// Returns the area on which an export is dropped; the script handles the drop.
-pub(super) fn drop_zone() -> Markup {
+fn drop_zone() -> Markup {
     html! {
         form.drop.scripted #drop {
             h2 { "Drop an export here" }
@@ -56,7 +62,7 @@ pub(super) fn progress(site: &Site) -> Markup {
     let name = &upload.name;
     let of = |done: u64, total: u64| (total > 0).then(|| (done.min(total), total));
     html! {
-        div.say #progress role="status" data-running=[upload.is_under_way().then_some("")] {
+        div.say #progress data-running=[upload.is_under_way().then_some("")] {
             @match &upload.stage {
                 Stage::Receiving(done, total) => {
                     p { b { "Receiving " bdi { (name) } } " " (size(*done as usize)) }
@@ -99,7 +105,7 @@ fn bar(progress: Option<(u64, u64)>) -> Markup {
 }
 
 /// Returns how to get an export and what the import does.
-pub(super) fn begin() -> Markup {
+fn begin() -> Markup {
     html! {
         section aria-labelledby="where" {
             h2 #where { "Where to get an export" }

@@ -559,6 +559,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_page_has_the_number_of_all_matches() {
+        let export = TestExport::of(&["red fox"; 40]);
+        let add = "INSERT INTO messages VALUES (?1, ?2, 'user', 'Red fox', 1700000000)";
+        for n in 0..4_960 {
+            export.connection.execute(add, (format!("x{n}"), n % 40)).unwrap();
+        }
+        export.reindex();
+        let router = router_of(&export);
+        // Counting has a time limit, so a busy machine may need more than one attempt.
+        for attempt in 1.. {
+            let words = words_of(&get_of(&router, "/?q=red").await.1);
+            if words.contains("5,000 messages in 40 conversations") {
+                break;
+            }
+            assert!(attempt < 100, "{words}");
+        }
+    }
+
+    #[tokio::test]
     async fn counts_do_not_depend_on_what_is_read() {
         let export = TestExport::of(&["red fox", "a red title"]);
         let add = "INSERT INTO messages VALUES (?1, ?2, 'user', ?3, 1700000000)";
@@ -847,5 +866,7 @@ mod tests {
             assert!(page.contains("verbatim") && page.contains("<h1"), "{address}: {page}");
         }
         assert!(get_of(&router, "/").await.1.contains("verbatim import"));
+        let (_, state) = get_of(&router, "/status").await;
+        assert!(!state.contains("<table") && !state.contains("in time"), "{state}");
     }
 }

@@ -13,22 +13,23 @@ use super::{
     import,
     site::{Problem, Site},
 };
-use crate::{
-    engine::{Flags, Note},
-    model::Stop,
-    text::amount::grouped,
-    text::snippet,
-};
+use crate::{engine::Note, model::Stop, text::amount::grouped, text::snippet};
 
 /// The number of messages of a conversation that are visible; the others are in a collapsed list.
 const OPEN_LINES: usize = 3;
 
 pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
-    let results = match find(site, ask, stop) {
-        Err(Problem::Engine(error)) if error.is_not_found() => return Ok(begin(site, ask)),
+    let mut results = match find(site, ask, stop) {
+        Err(Problem::Engine(error)) if error.is_not_found() => {
+            return Ok(import::page_on(site, Tab::Search, ask, None));
+        }
         results => results?,
     };
+    if results.is_cut {
+        let limit = (&results.flags, facets::MOST_TOTAL_COUNTING);
+        results.totals = facets::count(site, ask, limit, stop)?.filter(|it| it.is_complete);
+    }
     let messages = site.messages(stop);
     let title = if ask.text().is_empty() { "Search" } else { ask.text() };
     let zone = Some(site.clock().zone());
@@ -70,7 +71,7 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
                 (none(ask, messages))
             } @else {
                 ol.groups aria-label="Conversations" {
-                    @for group in &results.groups { (conversation(site, ask, group, &results.flags)) }
+                    @for place in 0..results.groups.len() { (conversation(site, ask, results, place)) }
                 }
                 (pages(ask, results))
             }
@@ -98,9 +99,13 @@ fn headline(ask: &Ask, results: &SearchResults) -> Markup {
 }
 
 /// Returns the numbers of messages and conversations, and the time of the search.
-fn count(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
-    let more = if results.is_cut { "more than " } else { "" };
-    let conversations = counted(results.conversations, "conversation");
+fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
+    let counts = (results.messages, results.conversations);
+    let is_cut = results.is_cut && results.totals.is_none();
+    let totals = results.totals.as_ref().map(|all| (all.messages as usize, all.conversations));
+    let (messages, conversations) = totals.unwrap_or(counts);
+    let more = if is_cut { "more than " } else { "" };
+    let conversations = counted(conversations, "conversation");
     let took = results.took.as_secs_f64() * 1e3;
     let took = match took {
         ..10.0 => format!("{took:.1} ms"),
@@ -108,25 +113,28 @@ fn count(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
         _ => format!("{:.1} s", took / 1e3),
     };
     let leaves_out = !results.flags.hidden.is_empty();
-    let of = messages.filter(|_| !ask.has_filters() && !results.is_cut && !leaves_out);
-    let by_title = results.messages == 0;
+    let of = all.filter(|_| !ask.has_filters() && !is_cut && !leaves_out);
+    let by_title = messages == 0;
     html! {
         p.count {
             @match (ask.text(), ask.way) {
-                ("", _) => span role="status" { b { (conversations) } ", the latest first" },
+                ("", _) => span #status { b { (conversations) } ", the latest first" },
                 (_, Way::Exact) => {
-                    span #status role="status" {
-                        b #total data-count=(results.messages) data-more=[results.is_cut.then_some("")] {
-                            @if by_title { "Only the title" } @else { (more) (counted(results.messages, "message")) }
+                    span {
+                        @if messages > 1 && ask.page == 0 { b #rank aria-hidden="true" {} }
+                        span #status {
+                            b #total data-count=(messages) data-more=[is_cut.then_some("")] {
+                                @if by_title { "Only the title" } @else { (more) (counted(messages, "message")) }
+                            }
+                            @if by_title { " of " } @else { " in " }
+                            (conversations) @if is_cut { " or more" }
                         }
-                        @if by_title { " of " } @else { " in " }
-                        span #conversations { (conversations) }
                     }
                     span { @if let Some(of) = of { "of " (grouped(of as usize)) " searched " } "in " (took) }
                 }
                 (_, Way::Meaning) => {
-                    span #status role="status" {
-                        b { "The " (grouped(results.messages)) " nearest messages" }
+                    span #status {
+                        b { "The " (grouped(messages)) " nearest messages" }
                         " in " (conversations) ", the best first"
                     }
                     span { "in " (took) }
@@ -150,14 +158,15 @@ fn notices(notes: &[Note]) -> Markup {
     }
 }
 
-fn conversation(site: &Site, ask: &Ask, group: &FoundGroup, flags: &Flags) -> Markup {
+fn conversation(site: &Site, ask: &Ask, results: &SearchResults, place: usize) -> Markup {
+    let group = &results.groups[place];
     let address = format!("{}{}", group.card.address(), ask.marks());
     let (open, folded) = group.lines.split_at(group.lines.len().min(OPEN_LINES));
     let clock = site.clock();
     html! {
         li.group {
             header {
-                h2 dir="auto" { a href=(address) { (marked(&group.title)) } (flag::star(flags, &group.card)) }
+                h2 dir="auto" { a href=(address) { (marked(&group.title)) } (flag::star(&results.flags, &group.card)) }
                 p.meta {
                     @if ask.text().is_empty() { span { (counted(group.more, "message")) } " " }
                     (group.card.meta(clock, group.time))
@@ -166,32 +175,35 @@ fn conversation(site: &Site, ask: &Ask, group: &FoundGroup, flags: &Flags) -> Ma
             }
             @if !group.summary.is_empty() { p.text.summary dir="auto" { (group.summary) } }
             @if !open.is_empty() {
-                ol.hits { @for line in open { (hit(ask, group, line)) } }
+                ol.hits { @for line in open { (hit(ask, group, place, line)) } }
             } @else if !ask.text().is_empty() {
                 p.note.by-title { "Found by its title" }
             }
             @if !folded.is_empty() {
                 details.more {
                     summary { (folded.len()) " more in this conversation" }
-                    ol.hits { @for line in folded { (hit(ask, group, line)) } }
+                    ol.hits { @for line in folded { (hit(ask, group, place, line)) } }
                 }
             }
             @if group.more > 0 && !ask.text().is_empty() {
-                p.note.rest { a href=(address) { (grouped(group.more)) " more in the conversation itself" } }
+                p.note.rest { a href=(address) {
+                    @if results.is_cut { "At least " } (grouped(group.more)) " more in the conversation itself"
+                } }
             }
         }
     }
 }
 
-fn hit(ask: &Ask, group: &FoundGroup, line: &FoundLine) -> Markup {
+fn hit(ask: &Ask, group: &FoundGroup, place: usize, line: &FoundLine) -> Markup {
     let number = line.number;
     let to = |number: u32| format!("{}/{number}{}#m{number}", group.card.address(), ask.marks());
     let label = format!("Message {number}, {}", role_name(&line.role));
+    let text = format!("t{place}-{number}");
     html! {
         li {
-            a.no href=(to(number)) aria-label=(label) { (number) }
+            a.no href=(to(number)) aria-label=(label) aria-describedby=(text) { (number) }
             " " span.who aria-hidden="true" { (role_name(&line.role).to_lowercase()) }
-            p.text dir="auto" {
+            p.text #(text) dir="auto" {
                 (marked(&line.text))
                 @if line.copies > 1 && line.same.is_empty() { " " span.note { "(" (line.copies) " times)" } }
             }
@@ -293,21 +305,4 @@ fn none(ask: &Ask, messages: Option<u64>) -> Markup {
             }
         }
     }
-}
-
-/// Returns the page that is shown if the home folder has no chats.
-fn begin(site: &Site, ask: &Ask) -> Markup {
-    let (title, tab, stamp) = ("Bring your chats", Tab::Search, site.stamp());
-    let frame = Frame { title, tab, ask, messages: None, zone: None, stamp };
-    frame.around(html! {
-        div.page.plain {
-            main #main {
-                h1 { "Bring your chats" }
-                p { "There is nothing to search yet. verbatim finds what you and your AI wrote, word for word; for ChatGPT and Claude.ai it needs the export that they mail to you." }
-                (import::drop_zone())
-                (import::progress(site))
-                (import::begin())
-            }
-        }
-    })
 }

@@ -40,6 +40,13 @@ addEventListener("DOMContentLoaded", () => {
     return { ok: answer.ok, page: parsed(await answer.text()) };
   };
 
+  // What a screen reader says. The results change with every key, so it says them when typing rests.
+  let saying = 0;
+  const announce = (words, after = 0) => {
+    clearTimeout(saying);
+    saying = setTimeout(() => (at("said").textContent = words().trim()), after);
+  };
+
   const complain = (words) => {
     const note = document.createElement("p");
     note.className = "say warn";
@@ -56,7 +63,8 @@ addEventListener("DOMContentLoaded", () => {
     asked?.abort();
     counting?.abort();
     clearTimeout(waiting);
-    asked = new AbortController();
+    const mine = (asked = new AbortController());
+    const slow = setTimeout(() => at("main").setAttribute("aria-busy", "true"), 300);
     if (!keeps) history.replaceState(null, "", fields ? "/?" + fields : "/");
     try {
       const { ok, page } = await fetched("/results?" + fields, asked.signal);
@@ -72,6 +80,8 @@ addEventListener("DOMContentLoaded", () => {
         const wasFocused = at("list").contains(document.activeElement);
         swap(page, "list");
         begin(link, wasFocused);
+      } else {
+        rank(at("list").querySelector("[aria-current]"));
       }
       document.title = (field.value.trim() || "Search") + " – verbatim";
       // Counting waits while the user types, because it would delay the next results.
@@ -79,6 +89,12 @@ addEventListener("DOMContentLoaded", () => {
     } catch (error) {
       if (error.name !== "AbortError") {
         complain("verbatim does not answer. Start it again, then search again.");
+      }
+    } finally {
+      clearTimeout(slow);
+      if (asked === mine) {
+        at("main").removeAttribute("aria-busy");
+        if (!keeps) announce(() => (at("status") ?? at("count").firstElementChild).textContent, 500);
       }
     }
   };
@@ -99,7 +115,7 @@ addEventListener("DOMContentLoaded", () => {
       for (const first of ["first=1&", ""]) {
         const { ok, page } = await fetched("/facets?" + first + fields, signal);
         if (ok) showCounts(page);
-        if (!ok || !page.querySelector("#exact[data-more]")) return;
+        if (ok && !page.querySelector("#exact[data-more]")) return;
       }
     } catch (error) {
       if (error.name !== "AbortError") at("hist")?.replaceChildren();
@@ -148,9 +164,16 @@ addEventListener("DOMContentLoaded", () => {
     row.setAttribute("aria-current", "true");
     point();
     row.scrollIntoView({ block: "nearest" });
+    rank(row);
     const link = row.querySelector("a");
     link.focus({ preventScroll: true });
     peek(link);
+  };
+
+  // Shows the place of the chosen row in the list, before the number of all messages.
+  const rank = (row) => {
+    const place = [...document.querySelectorAll("#list .hits li")].indexOf(row) + 1;
+    at("rank")?.replaceChildren(place ? place + " of " : "");
   };
 
   let peeking = null;
@@ -198,6 +221,7 @@ addEventListener("DOMContentLoaded", () => {
     chosen = Math.max(0, all.findIndex((row) => row?.querySelector("a").href === link));
     const row = all[chosen];
     row?.setAttribute("aria-current", "true");
+    rank(row);
     if (!link) at("peek")?.replaceChildren();
     const show = () => row.isConnected && peek(row.querySelector("a"));
     if (row) requestAnimationFrame(() => setTimeout(show));
@@ -360,6 +384,7 @@ addEventListener("DOMContentLoaded", () => {
     } catch {
       button.textContent = "Not copied";
     }
+    announce(() => button.textContent);
     setTimeout(() => (button.textContent = words), 1500);
   };
   const copies = (within) => {
@@ -401,6 +426,7 @@ addEventListener("DOMContentLoaded", () => {
       return;
     }
     if (sending || "running" in at("progress").dataset) setTimeout(watch, 300);
+    else announce(() => at("progress").textContent);
   };
   const send = async (file) => {
     if (!file || sending) return;
@@ -429,6 +455,7 @@ addEventListener("DOMContentLoaded", () => {
     addEventListener("drop", (event) => {
       event.preventDefault();
       zone.classList.remove("over");
+      if (event.dataTransfer.files.length > 1) return alert("One file at a time, please: drop the next when this one is imported.");
       send(event.dataTransfer.files[0]);
     });
     if (at("progress") && "running" in at("progress").dataset) watch();
@@ -447,11 +474,11 @@ addEventListener("DOMContentLoaded", () => {
   let stamp = document.body.dataset.stamp;
   const say = (id, words, more) => {
     let note = at(id);
+    if (note?.firstChild.data !== words) announce(() => words);
     if (!note) {
       note = document.createElement("p");
       note.id = id;
       note.className = "toast";
-      note.setAttribute("role", "status");
       document.body.append(note);
     }
     note.replaceChildren(words, ...(more ? [" ", more] : []));

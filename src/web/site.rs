@@ -358,15 +358,29 @@ fn answer(status: StatusCode, kind: &'static str, body: String) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::facets, *};
     use crate::engine::TestExport;
+
+    fn state_of(export: &TestExport) -> Arc<SiteState> {
+        let engine = Arc::new(Engine::new(export.engine.config().clone()));
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        Arc::new(SiteState::new(engine, false, resources))
+    }
+
+    #[test]
+    fn counts_that_take_too_long_are_lower_bounds() {
+        let export = TestExport::indexed(&["red"]);
+        let site = Site::of(&state_of(&export));
+        let ask = Ask::parse("q=red");
+        let limit = (&Flags::default(), Duration::ZERO);
+        let counted = facets::count(&site, &ask, limit, &Stop::never());
+        assert!(!counted.expect("no error").expect("a count").is_complete);
+    }
 
     #[test]
     fn an_answer_makes_the_stamp_once() {
         let export = TestExport::of(&["red"]);
-        let engine = Arc::new(Engine::new(export.engine.config().clone()));
-        let resources = Resources { memory: 64 << 20, threads: 1 };
-        let state = Arc::new(SiteState::new(engine, false, resources));
+        let state = state_of(&export);
         let site = Site::of(&state);
         let before = site.stamp().to_owned();
         export.add(1, "red fox");

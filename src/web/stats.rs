@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::{
     ask::{Ask, encoded},
     card::{counted, moment, role_name, service},
-    chart::{DAYS, HOURS, bar, columns, count_at, heat, month_name, months},
+    chart::{DAYS, HOURS, as_table, bar, columns, count_at, heat, month_name, months},
     frame::{Frame, Tab},
     site::{Problem, Site},
 };
@@ -62,7 +62,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
                     h2 #by-month { "Messages by month" }
                     (columns(&months))
                     p.note.after { a href="/trends" { "Compare texts by month" } }
-                    (as_table(&months))
+                    (months_as_table(&months))
                 }
                 section aria-labelledby="by-hour" {
                     h2 #by-hour { "Hour and weekday" }
@@ -91,44 +91,27 @@ fn share(tally: &Tally) -> String {
     }
 }
 
-fn as_table(months: &[(String, u64)]) -> Markup {
-    html! {
-        details.fold {
-            summary { "The same as a table" }
-            div.scroll tabindex="0" role="group" aria-label="Messages by month" {
-                table {
-                    thead { tr { th scope="col" { "Month" } th.r scope="col" { "Messages" } } }
-                    tbody {
-                        @for (month, count) in months.iter().rev() {
-                            tr { th scope="row" { (month_name(month)) } td.r { (grouped(*count as usize)) } }
-                        }
-                    }
-                }
-            }
+fn months_as_table(months: &[(String, u64)]) -> Markup {
+    let head = html! { th scope="col" { "Month" } th.r scope="col" { "Messages" } };
+    let rows = html! {
+        @for (month, count) in months.iter().rev() {
+            tr { th scope="row" { (month_name(month)) } td.r { (grouped(*count as usize)) } }
         }
-    }
+    };
+    as_table("Messages by month", &head, &rows)
 }
 
 fn hours_as_table(hours: &BTreeMap<i64, u64>) -> Markup {
-    let count = |day: usize, hour: usize| count_at(hours, day, hour);
-    html! {
-        details.fold {
-            summary { "The same as a table" }
-            div.scroll tabindex="0" role="group" aria-label="Messages by hour and weekday" {
-                table {
-                    thead { tr { th scope="col" { "Hour" } @for day in DAYS { th.r scope="col" { (day) } } } }
-                    tbody {
-                        @for hour in 0..HOURS {
-                            tr {
-                                th scope="row" { (hour) "–" (hour + 1) }
-                                @for day in 0..DAYS.len() { td.r { (grouped(count(day, hour) as usize)) } }
-                            }
-                        }
-                    }
-                }
+    let head = html! { th scope="col" { "Hour" } @for day in DAYS { th.r scope="col" { (day) } } };
+    let rows = html! {
+        @for hour in 0..HOURS {
+            tr {
+                th scope="row" { (hour) "–" (hour + 1) }
+                @for day in 0..DAYS.len() { td.r { (grouped(count_at(hours, day, hour) as usize)) } }
             }
         }
-    }
+    };
+    as_table("Messages by hour and weekday", &head, &rows)
 }
 
 fn table(
@@ -142,6 +125,7 @@ fn table(
     rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let others = rows.split_off(rows.len().min(MOST_ROWS));
     let most = rows.first().map_or(0, |(_, count)| *count);
+    let all = counts.values().sum();
     html! {
         section aria-labelledby=(id) {
             h2 id=(id) { (heading) }
@@ -153,11 +137,11 @@ fn table(
                 } }
                 tbody {
                     @for (name, count) in &rows {
-                        tr { th scope="row" { (label(name)) } td { (bar(*count, most)) } td.r { (grouped(*count as usize)) } }
+                        tr { th scope="row" { (label(name)) } td { (bar(*count, most, all)) } td.r { (grouped(*count as usize)) } }
                     }
                     @if !others.is_empty() {
                         @let sum = others.iter().map(|(_, count)| *count).sum();
-                        tr { th scope="row" { (counted(others.len(), "other")) } td { (bar(sum, most)) } td.r { (grouped(sum as usize)) } }
+                        tr { th scope="row" { (counted(others.len(), "other")) } td { (bar(sum, most, all)) } td.r { (grouped(sum as usize)) } }
                     }
                 }
             }

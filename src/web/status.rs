@@ -32,25 +32,25 @@ pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
         (_, 0, _) => "Everything is searched; an index is not up to date".to_owned(),
         (_, broken, _) => format!("{} cannot be read", counted(broken, "source")),
     };
+    let has_sources = !status.sources.is_empty();
     let kept = [("Home", &status.home), ("Indexes", &status.index)];
     Ok(frame.around(html! {
         div.page.plain {
             nav.here-nav aria-label="On this page" {
-                a href="#sources" { "Sources" } a href="#indexes" { "Indexes" } a href="#home" { "Where it is kept" }
+                @if has_sources { a href="#sources" { "Sources" } a href="#indexes" { "Indexes" } }
+                a href="#home" { "Where it is kept" }
             }
             main #main {
                 h1 { (heading) }
                 p {
-                    @match messages {
-                        Some(count) => { (grouped(count as usize)) " messages can be found." }
-                        None => "Not everything could be counted in time.",
+                    @match (messages, &status.missing) {
+                        (Some(count), _) => { (grouped(count as usize)) " messages can be found." }
+                        (None, Some(missing)) if !has_sources => { (missing) ". " a href="/import" { "Bring your chats" } }
+                        _ => "Not everything could be counted in time.",
                     }
                 }
                 @for note in &notes {
                     p.say.warn { b { "Warning" } " " (note.to_string()) "." }
-                }
-                @if let Some(missing) = status.missing.as_ref().filter(|_| status.sources.is_empty()) {
-                    p.say { (missing) ". " a href="/import" { "Bring your chats" } }
                 }
                 @for path in &status.not_imported {
                     p.say.warn {
@@ -58,26 +58,7 @@ pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
                         code { "verbatim import" } " adds it."
                     }
                 }
-                section aria-labelledby="sources" {
-                    h2 #sources { "Sources" }
-                    div.scroll tabindex="0" role="group" aria-label="Sources" {
-                        table.cols {
-                            thead { tr { th scope="col" { "Source" } th scope="col" { "State" } th.r scope="col" { "Messages" } } }
-                            tbody { @for source in &status.sources { (row(source)) } }
-                        }
-                    }
-                }
-                section aria-labelledby="indexes" {
-                    h2 #indexes { "Indexes" }
-                    div.scroll tabindex="0" role="group" aria-label="Indexes" {
-                        table.cols {
-                            thead { tr { th scope="col" { "Index" } th scope="col" { "State" } th.r scope="col" { "Size" } } }
-                            tbody { @for source in &status.sources { (index(source)) } }
-                        }
-                    }
-                    p.note.after { "Searches are complete without an index, and only slower. Indexes can be rebuilt at any time: "
-                        code { "verbatim reindex" } "." }
-                }
+                @if has_sources { (tables(&status.sources)) }
                 section aria-labelledby="home" {
                     h2 #home { "Where it is kept" }
                     dl.facts {
@@ -88,6 +69,32 @@ pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
             }
         }
     }))
+}
+
+/// Returns the tables of the sources and of their indexes.
+fn tables(sources: &[SourceStatus]) -> Markup {
+    html! {
+        section aria-labelledby="sources" {
+            h2 #sources { "Sources" }
+            div.scroll tabindex="0" role="group" aria-label="Sources" {
+                table.cols {
+                    thead { tr { th scope="col" { "Source" } th scope="col" { "State" } th.r scope="col" { "Messages" } } }
+                    tbody { @for source in sources { (row(source)) } }
+                }
+            }
+        }
+        section aria-labelledby="indexes" {
+            h2 #indexes { "Indexes" }
+            div.scroll tabindex="0" role="group" aria-label="Indexes" {
+                table.cols {
+                    thead { tr { th scope="col" { "Index" } th scope="col" { "State" } th.r scope="col" { "Size" } } }
+                    tbody { @for source in sources { (index(source)) } }
+                }
+            }
+            p.note.after { "Searches are complete without an index, and only slower. Indexes can be rebuilt at any time: "
+                code { "verbatim reindex" } "." }
+        }
+    }
 }
 
 fn name_of(source: &SourceStatus) -> &'static str {

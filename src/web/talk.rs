@@ -572,7 +572,7 @@ impl Talk {
                 p {
                     @if is_search {
                         a href=(self.ask.address()) rel="up" { "← All results" }
-                    } @else { b { "What you wrote" } }
+                    } @else if !rows.is_empty() { b { "What you wrote" } }
                 }
                 @if start > 0 { p.note { (counted(start, "row")) " before these" } }
                 ol {

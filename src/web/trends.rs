@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::{
     ask::{Ask, fields},
-    chart::{lines, month_name, months},
+    chart::{as_table, lines, month_name, months},
     facets::everything,
     frame::{Frame, Tab},
     scope::request,
@@ -114,12 +114,26 @@ fn compared(wanted: &Wanted, trends: &[Trend], all: &BTreeMap<String, u64>) -> M
     };
     let series: Vec<Vec<f64>> = trends.iter().map(of).collect();
     let names: Vec<&str> = months.iter().map(|(month, _)| month.as_str()).collect();
+    let (least, what) = match wanted.is_share {
+        true => (0.1, "Messages of every 1,000"),
+        false => (1.0, "Messages"),
+    };
     let shown = |value: f64| match wanted.is_share {
         true => format!("{value:.1}"),
         false => grouped(value as usize),
     };
+    let head = html! { th scope="col" { "Month" } @for trend in trends { th.r scope="col" { bdi { (trend.text) } } } };
+    let rows = html! {
+        @for (at, name) in names.iter().enumerate().rev() {
+            tr {
+                th scope="row" { (month_name(name)) }
+                @for values in &series { td.r { (shown(values[at])) } }
+            }
+        }
+    };
     html! {
-        section aria-label="Messages by month" {
+        section aria-label=(what) {
+            h2 { (what) " by month" }
             ul.legend {
                 @for (place, trend) in trends.iter().enumerate() {
                     li class=(format!("t{}", place + 1)) {
@@ -128,23 +142,8 @@ fn compared(wanted: &Wanted, trends: &[Trend], all: &BTreeMap<String, u64>) -> M
                     }
                 }
             }
-            (lines(&names, &series))
-            details.fold {
-                summary { "The same as a table" }
-                div.scroll tabindex="0" role="group" aria-label="Messages by month" {
-                    table {
-                        thead { tr { th scope="col" { "Month" } @for trend in trends { th.r scope="col" { bdi { (trend.text) } } } } }
-                        tbody {
-                            @for (at, name) in names.iter().enumerate().rev() {
-                                tr {
-                                    th scope="row" { (month_name(name)) }
-                                    @for values in &series { td.r { (shown(values[at])) } }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+            (lines(&names, &series, least, what))
+            (as_table(&format!("{what} by month"), &head, &rows))
         }
     }
 }

@@ -113,6 +113,13 @@ fn from_the_first_letter_to_the_message_and_back() {
     browser.run("document.activeElement.blur()");
     browser.keys("body", "jj");
     browser.wait("document.querySelectorAll('#list .hits li')[1].ariaCurrent === 'true'");
+    browser
+        .wait("document.querySelector('.count').innerText.startsWith('2 of 4 messages in 1 conv')");
+    // A screen reader hears the number of results, and the text of the chosen one.
+    browser.wait("document.querySelector('#said').innerText === '4 messages in 1 conversation'");
+    let script = "const id = document.activeElement.getAttribute('aria-describedby');
+        return document.getElementById(id).innerText.includes('warm')";
+    assert_eq!(browser.run(script), true);
     browser.wait("document.querySelector('#peek article mark.now')");
     browser.run("document.querySelector('#list [aria-current] a').click()");
     browser.wait("location.pathname === '/c/c1/2' && document.querySelector('#m2 mark.now')");
@@ -128,6 +135,20 @@ fn from_the_first_letter_to_the_message_and_back() {
         .wait("location.search === '?q=bread' && document.querySelector('#q').value === 'bread'");
     browser.run("history.back()");
     browser.wait("location.pathname === '/c/c1/3' && document.querySelector('#m3 mark.now')");
+    browser.assert_sound(&site);
+}
+
+#[test]
+fn a_search_that_takes_long_says_so() {
+    let Some((browser, site)) = start() else { return };
+    browser.open(&format!("{}/?q=bread", site.address));
+    browser.wait("document.querySelector('#hist svg')");
+    browser.run("const real = window.fetch; window.fetch = () => new Promise(() => {}); window.go = () => (window.fetch = real)");
+    browser.keys("#q", "s");
+    browser.wait("document.querySelector('main[aria-busy=true] #list .hits')");
+    browser.run("window.go()");
+    browser.keys("#q", "\u{e003}");
+    browser.wait("document.querySelectorAll('#list .hits li').length === 4 && !document.querySelector('[aria-busy]')");
     browser.assert_sound(&site);
 }
 
