@@ -13,7 +13,6 @@ use super::{
         self, AiClient, ConfigFile, NOT_TAKEN, PROFILE, RemoteEntry, SERVER, TOKEN_VARIABLE,
         answers, is_of_this_computer, known, probe,
     },
-    config::NAMES,
     environment::Environment,
     fold::folded,
     output::{FOUND, NOTHING, confirmed, harmless, json_line},
@@ -39,6 +38,9 @@ const IDS: [&str; 12] = [
 ];
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8377/mcp";
+
+/// The width of the names in the list of clients.
+const NAMES: usize = 20;
 
 /// The number of unchanged lines shown before and after a change.
 const CONTEXT: usize = 2;

@@ -380,9 +380,8 @@ fn lines_fit_every_terminal() {
         let shown = lines(&["show", claude]);
         let of = |text: &str| shown.iter().find(|line| line.contains(text)).unwrap();
         let id = of(&format!("`{claude}`"));
-        assert!(id.width() <= columns.max(claude.len() + 4), "at {columns}: {id}");
-        let resume = of(&format!("`cd /home/ann/code/parser && claude --resume {claude}`"));
-        assert!(columns > 90 || !resume.contains("resume: "), "at {columns}: {resume}");
+        assert!(columns < 40 || id.width() <= columns, "at {columns}: {id}");
+        of(&format!("`cd /home/ann/code/parser && claude --resume {claude}`"));
         // A mode of the MCP tool `search` means the same here.
         let exact = lines(&["search", "borrow", "--json"]);
         assert_eq!(exact, lines(&["search", "borrow", "--json", "--mode", "text"]));

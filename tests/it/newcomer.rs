@@ -270,6 +270,7 @@ fn on_terminal(scene: &Scene, line: &str, (word, text): (&str, &str)) -> String 
     shell.args(["-c", line]);
     shell.env_clear();
     shell.env("HOME", scene.path(""));
+    shell.env("TERM", "xterm");
     shell.env("PATH", format!("{}:/usr/bin:/bin", scene.path("bin").display()));
     shell.cwd(scene.path("work"));
     let mut child = pair.slave.spawn_command(shell).unwrap();
