@@ -14,6 +14,7 @@ use super::{
         answers, is_of_this_computer, known, probe,
     },
     environment::Environment,
+    fold::folded,
     output::{FOUND, NOTHING, confirmed, harmless, json_line},
     places::{agents_folders, default_home},
     token::token_of,
@@ -37,6 +38,9 @@ const IDS: [&str; 12] = [
 ];
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8377/mcp";
+
+/// The width of the names in the list of clients.
+const NAMES: usize = 20;
 
 /// The number of unchanged lines shown before and after a change.
 const CONTEXT: usize = 2;
@@ -95,6 +99,18 @@ struct How {
     /// Print JSON: an object for each client, or one for the change
     #[arg(long)]
     json: bool,
+}
+
+impl ConnectArgs {
+    /// Returns whether the output is the list of clients, for a person.
+    pub(super) fn is_list(&self) -> bool {
+        self.client.is_none() && !self.how.json
+    }
+
+    /// Returns whether the client's configuration gets the paths that the server uses.
+    pub(super) fn passes_places_on(&self) -> bool {
+        self.client.is_some() && self.http.is_none()
+    }
 }
 
 /// The outcome of a change to a client's configuration.
@@ -194,7 +210,8 @@ pub(super) fn connect(
         Some(_) => String::new(),
         None => format!(", with the tools that suit it (--tools {PROFILE})"),
     };
-    writeln!(out, "{} is connected{suits}. {}", client.name, client.restart())?;
+    let connected = format!("{} is connected{suits}. {}", client.name, client.restart());
+    writeln!(out, "{}", folded(&connected, environment.columns, 2))?;
     if let Some(remote) = remote.as_ref().filter(|remote| !remote.holds_token) {
         let token = if remote.is_here { "$(verbatim token)" } else { "TOKEN (that of the server)" };
         writeln!(
@@ -252,7 +269,8 @@ pub(super) fn disconnect(
     if !matches!(outcome, ChangeOutcome::Made(_)) {
         return Ok(outcome.code());
     }
-    writeln!(out, "{} does not start Verbatim any more. {}", client.name, client.restart())?;
+    let gone = format!("{} does not start Verbatim any more. {}", client.name, client.restart());
+    writeln!(out, "{}", folded(&gone, environment.columns, 2))?;
     Ok(FOUND)
 }
 
@@ -265,11 +283,11 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
             Some(Err(Unreached::Unknown(error))) => {
                 format!("not known whether it is connected: {error}")
             }
-            None => format!("not connected; verbatim connect {}", client.id),
+            None => format!("not connected; `verbatim connect {}`", client.id),
             Some(Ok(())) => "connected, and the server answers".to_owned(),
             Some(Err(Unreached::Server(what))) => format!("connected, but the server {what}"),
         };
-        writeln!(out, "{:<20}{}", client.name, harmless(&state))?;
+        writeln!(out, "{:<NAMES$}{}", client.name, harmless(&state))?;
         out.flush()?;
     }
     if here.is_empty() {
@@ -455,20 +473,15 @@ fn change(
     if how.print {
         return Ok(ChangeOutcome::Shown);
     }
-    if !how.yes {
-        if !environment.can_ask {
-            return Err(Error::NoTerminal);
-        }
-        out.flush()?;
-        if !confirmed("Make this change?")? {
-            writeln!(out, "Nothing was changed.")?;
-            return Ok(ChangeOutcome::Refused);
-        }
+    if !agreed(how.yes, "Make this change?", environment, out)? {
+        writeln!(out, "Nothing was changed.")?;
+        return Ok(ChangeOutcome::Refused);
     }
     let backup =
         file.write(text).map_err(|source| Error::File { path: client.path.clone(), source })?;
     if let Some(backup) = &backup {
-        writeln!(out, "The file as it was: {}", backup.display())?;
+        let kept = format!("The file as it was: {}", backup.display());
+        writeln!(out, "{}", folded(&kept, environment.columns, 2))?;
         if holds_token(file) {
             writeln!(
                 out,
@@ -477,6 +490,23 @@ fn change(
         }
     }
     Ok(ChangeOutcome::Made(backup))
+}
+
+/// Returns whether the user agrees: by a flag, or else on the terminal.
+pub(super) fn agreed(
+    yes: bool,
+    question: &str,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<bool, Error> {
+    if yes {
+        return Ok(true);
+    }
+    if !environment.can_ask {
+        return Err(Error::NoTerminal);
+    }
+    out.flush()?;
+    Ok(confirmed(question)?)
 }
 
 /// Writes the lines that differ between two texts, with some lines around them.

@@ -4,9 +4,9 @@ use std::{
     collections::BTreeMap,
     env,
     ffi::{OsStr, OsString},
-    fmt,
+    fmt, fs,
     io::{self, IsTerminal},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use anstream::{AutoStream, ColorChoice};
@@ -33,6 +33,9 @@ const VARIABLES: [&str; 13] = [
     settings_file::FILE_VARIABLE,
 ];
 
+/// The folders beside the homes of the users of Windows.
+const NO_USERS: [&str; 4] = ["All Users", "Default", "Default User", "Public"];
+
 /// The variables, the folders and the terminal of the program's process.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
@@ -53,6 +56,8 @@ pub struct Environment {
     pub roaming_folder: Option<PathBuf>,
     /// The folder in which browsers store downloads.
     pub download_folder: Option<PathBuf>,
+    /// The home folders of the users of Windows, if the program runs in Windows Subsystem for Linux (WSL).
+    pub windows_homes: Vec<PathBuf>,
     /// The platform's folder for a user's configuration.
     pub config_folder: Option<PathBuf>,
     /// Whether questions can be asked: standard input and standard error are a terminal.
@@ -81,6 +86,10 @@ impl Environment {
         let user_folder =
             dirs::home_dir().filter(|_| cfg!(windows) || env::var_os("HOME").is_some());
         let downloads = || Some(user_folder.as_ref()?.join("Downloads"));
+        let kernel = match cfg!(target_os = "linux") {
+            true => fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default(),
+            false => String::new(),
+        };
         Ok(Environment {
             variables: Variables::of_process(),
             settings_folder: dirs::config_dir()
@@ -90,6 +99,7 @@ impl Environment {
             roaming_folder: dirs::data_dir()
                 .filter(|it| Some(it) != dirs::data_local_dir().as_ref()),
             download_folder: dirs::download_dir().or_else(downloads),
+            windows_homes: windows_homes(&kernel, Path::new("/mnt/c/Users")),
             user_folder,
             program: env::current_exe().unwrap_or_else(|_| "verbatim".into()),
             working_folder,
@@ -107,6 +117,14 @@ impl Environment {
         })
     }
 
+    /// Returns the folders in which browsers store downloads. A user of WSL cannot read those of every user
+    /// of Windows.
+    pub(super) fn download_folders(&self) -> Vec<PathBuf> {
+        let windows = self.windows_homes.iter().map(|home| home.join("Downloads"));
+        let windows = windows.filter(|folder| folder.read_dir().is_ok());
+        self.download_folder.iter().cloned().chain(windows).collect()
+    }
+
     /// Returns the value of an environment variable.
     pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
         debug_assert!(names().any(|known| known == name), "{name} is not read");
@@ -117,6 +135,20 @@ impl Environment {
     pub(super) fn filled(&self, name: &str) -> Option<&OsStr> {
         self.variable(name).filter(|value| !value.is_empty())
     }
+}
+
+/// Returns the home folders in the folder of the users of Windows, if the name of the kernel is WSL's.
+fn windows_homes(kernel: &str, users: &Path) -> Vec<PathBuf> {
+    if !kernel.to_ascii_lowercase().contains("microsoft") {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(users).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut homes: Vec<PathBuf> = entries
+        .filter(|path| !path.file_name().is_some_and(|name| NO_USERS.iter().any(|it| name == *it)))
+        .filter(|path| path.is_dir())
+        .collect();
+    homes.sort();
+    homes
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
@@ -149,5 +181,25 @@ impl<const N: usize> From<[(&'static str, &str); N]> for Variables {
 impl fmt::Debug for Variables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homes_of_windows_are_found_in_wsl_only() {
+        let users = tempfile::tempdir().unwrap();
+        for name in ["ben", "ann", "Public", "Default"] {
+            fs::create_dir(users.path().join(name)).unwrap();
+        }
+        fs::write(users.path().join("desktop.ini"), "").unwrap();
+        let homes = ["ann", "ben"].map(|name| users.path().join(name));
+        for kernel in ["5.15.153.1-microsoft-standard-WSL2\n", "4.4.0-19041-Microsoft\n"] {
+            assert_eq!(windows_homes(kernel, users.path()), homes);
+        }
+        assert!(windows_homes("6.8.0-45-generic\n", users.path()).is_empty());
+        assert!(windows_homes("4.4.0-19041-Microsoft\n", &users.path().join("none")).is_empty());
     }
 }

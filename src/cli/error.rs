@@ -10,6 +10,7 @@ use super::{
 use crate::{
     engine::{self, WriterError},
     http, mcp,
+    text::shell::quoted,
     tools::{self, hint::Explained},
 };
 
@@ -24,6 +25,10 @@ fn explained(error: &engine::Error) -> String {
         engine::Error::SameId { keys, .. } => {
             let commands = keys.iter().map(|(_, key)| format!("`verbatim show {key}`"));
             format!("{says}, as in {}", commands.collect::<Vec<_>>().join(" or "))
+        }
+        // A link or a path is no text that was said.
+        engine::Error::NoConversation { word } if !word.contains('/') => {
+            format!("{says}; `verbatim search {}` finds messages with that text", quoted(word))
         }
         _ if error.is_not_found() => error.reason(),
         _ => says.to_string(),

@@ -10,13 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::ProgressBar;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::corpus::{Corpus, EvalQuery};
 pub(super) use self::error::Error;
-use super::{environment::Environment, output::FOUND, progress};
+use super::{environment::Environment, output::FOUND, progress::Step};
 use crate::{
     engine::{
         self, Branches, Config, Engine, Mode, Question, Ranker, Reindex, Resources, Scope,
@@ -92,15 +91,13 @@ pub(super) fn run(
         let what = "no question names its relevant messages";
         return Err(Error::Empty { path: args.queries.clone(), what });
     }
-    let template = "{msg:8} [{bar:30}] {pos}/{len} {eta_precise} left";
-    let bar = progress::bar(environment, (MODES.len() * count) as u64, template);
-    let evaluation = Evaluation { engine, corpus, queries, count, is_across: args.across, bar };
+    let evaluation = Evaluation { engine, corpus, queries, count, is_across: args.across };
     let mut modes = Vec::new();
     for (name, mode) in MODES {
-        evaluation.bar.set_message(name);
-        modes.push((name, evaluation.figures(mode)?));
+        let step = Step::begin(environment, name);
+        modes.push((name, evaluation.figures(mode, &step)?));
+        step.clear();
     }
-    evaluation.bar.finish_and_clear();
     if args.json {
         let modes = modes.iter().map(|(name, figures)| (*name, json!(figures)));
         writeln!(out, "{}", json!({ "modes": modes.collect::<Value>() }))?;
@@ -119,23 +116,23 @@ struct Evaluation {
     count: usize,
     /// Whether every question is ranked over all conversations.
     is_across: bool,
-    bar: ProgressBar,
 }
 
 impl Evaluation {
     /// Returns the figures of a mode: the means over all questions with known answers.
-    fn figures(&self, mode: Mode) -> Result<Figures, Error> {
+    fn figures(&self, mode: Mode, step: &Step) -> Result<Figures, Error> {
         // The first question opens the index, so its time does not count.
         self.rank(&self.queries[0], mode)?;
         let mut sum = Figures::default();
         let mut took = Duration::ZERO;
-        for query in self.queries.iter().filter(|query| !query.relevant.is_empty()) {
+        let known = self.queries.iter().filter(|query| !query.relevant.is_empty());
+        for (done, query) in (1..).zip(known) {
             let start = Instant::now();
             let found = self.rank(query, mode)?;
             took += start.elapsed();
             let found: Vec<&str> = found.iter().filter_map(|id| self.corpus.id(id)).collect();
             add(&mut sum, &found, &query.relevant);
-            self.bar.inc(1);
+            step.count(done, self.count);
         }
         let count = self.count as f64;
         Ok(Figures {

@@ -17,7 +17,8 @@ use super::{
     filters::Filters,
     found, notes,
     output::{FOUND, NOTHING, complain, counted, json_line, plural},
-    progress, show,
+    progress::Step,
+    show,
 };
 use crate::{
     engine::{About, Attachment, AttachmentFiles, Engine, ListOptions, Session},
@@ -85,18 +86,16 @@ pub(super) fn run(
     let failed = |path: &Path, source| Error::Export { path: path.to_owned(), source };
     private::create_dir_all(&args.target).map_err(|error| failed(&args.target, error))?;
     let mut files = ExportedFiles::in_folder(&args.target);
-    let bar = progress::bar(
-        environment,
-        listed.abouts.len() as u64,
-        "exporting [{wide_bar}] {pos} of {len}",
-    );
+    let step = Step::begin(environment, "Exporting");
     let [mut written, mut unchanged] = [0_u64; 2];
     let mut attachments = 0;
     let kept_files = AttachmentFiles::of(engine.config());
+    let mut done = 0;
     for part in listed.abouts.chunks(PART) {
         let provenance = found::provenance(engine, part, &stop)?;
         for about in part {
-            bar.inc(1);
+            done += 1;
+            step.count(done, listed.abouts.len());
             let Some(session) = engine.find(&stop).session(about.source, &about.id, false)? else {
                 continue;
             };
@@ -131,7 +130,7 @@ pub(super) fn run(
             }
         }
     }
-    bar.finish_and_clear();
+    step.clear();
     let all = written + unchanged;
     if args.json {
         let (folder, conversations) = (&args.target, all);

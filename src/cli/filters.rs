@@ -2,7 +2,7 @@
 
 use clap::{builder::NonEmptyStringValueParser, error::ErrorKind};
 
-use super::{clock::Clock, error::Error, notes};
+use super::{clock::Clock, error::Error, found::target, notes};
 use crate::{
     engine::{self, Engine, Narrowing, Note, Scope, SourceKind, import::FORMATS},
     model::Stop,
@@ -112,8 +112,8 @@ impl Filters {
         };
         let (mut scope, notes) = engine.all_sources().narrowed(scope, &narrowing, stop)?;
         if let Some(word) = &self.within {
-            let about = engine.find(stop).by_word(word);
-            let about = about.map_err(|error| not_found(error, engine, stop))?;
+            let named = target(engine, word, stop);
+            let (about, _) = named.map_err(|error| not_found(error, engine, stop))?;
             if scope.sources.is_empty() || scope.sources.contains(&about.source) {
                 scope.sources = vec![about.source];
             }

@@ -22,6 +22,7 @@ pub(super) fn folded(line: &str, columns: Option<usize>, indent: usize) -> Strin
         let is_over = taken + 1 + width > columns;
         // This word is longer than a line, so the terminal breaks it.
         if number > 0 && is_over && (indent + width <= columns || taken + 1 >= columns) {
+            folded.truncate(folded.trim_end_matches(' ').len());
             folded.push_str(&format!("\n{:indent$}", ""));
             taken = indent;
         } else if number > 0 {
@@ -88,6 +89,7 @@ mod tests {
         assert_eq!(fold("in /a/very/long/path it is", 12), "in /a/very/long/path it\n    is");
         assert_eq!(fold("type `verbatim import` now", 21), "type\n    `verbatim import`\n    now");
         assert_eq!(fold("日本 日本", 6), "日本\n  日本");
+        assert_eq!(fold("one two  three", 8), "one two\n  three");
         assert_eq!(folded("one two", None, 4), "one two");
         let mut out = Vec::new();
         let mut writer = Folded::new(&mut out, Some(10), 0);

@@ -238,7 +238,11 @@ pub(super) fn listed(
 fn title(hit: &Hit<'_>, mark: impl Fn(&str) -> Vec<Range<usize>>, look: Look) -> Vec<Piece> {
     match snippet::trim(&hit.title) {
         "" => vec![plain("Untitled")],
-        title => excerpt_from_start(title, &mark(title), look.columns),
+        // No text has more columns than bytes.
+        title => {
+            let columns = if look.is_cut { look.columns } else { title.len() + 2 };
+            excerpt_from_start(title, &mark(title), columns)
+        }
     }
 }
 

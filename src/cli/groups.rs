@@ -142,7 +142,7 @@ impl Groups {
         let mut totals = totals.join(", ");
         if self.groups.len() < self.seen.len() || self.shown_messages < self.messages || self.is_cut
         {
-            totals.push_str("; -n 0 shows all");
+            totals.push_str("; `-n 0` shows all");
         }
         totals
     }

@@ -184,7 +184,7 @@ pub(super) fn run(
     }
     let mut code = if is_complete(&report) { FOUND } else { PARTIAL };
     if !args.json && (args.verbose || !environment.progress || !is_all_new(&report)) {
-        write_changes(&report, args.verbose, out)?;
+        write_changes(&report, args.verbose, environment.columns, out)?;
     }
     if !args.json {
         write_left_out(&report, environment.columns, out)?;
@@ -332,30 +332,31 @@ fn is_all_new(report: &Report) -> bool {
 }
 
 pub(super) fn write_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    write_changes(report, false, out)?;
+    write_changes(report, false, None, out)?;
     write_left_out(report, None, out)
 }
 
 /// Writes the numbers of read and new messages.
-fn write_changes(report: &Report, verbose: bool, out: &mut dyn Write) -> io::Result<()> {
+fn write_changes(
+    report: &Report,
+    verbose: bool,
+    columns: Option<usize>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let (tally, changes) = (&report.tally, &report.changes);
-    write!(
-        out,
-        "Imported {}, {}",
-        counted(tally.conversations, "conversation"),
-        counted(tally.messages, "message")
-    )?;
+    let [conversations, messages] =
+        [counted(tally.conversations, "conversation"), counted(tally.messages, "message")];
+    let mut line = format!("Imported {conversations}, {messages}");
     if !is_all_new(report) {
-        write!(
-            out,
+        line += &format!(
             ": {} new, {} updated, {} unchanged; {}",
             grouped(changes.new_conversations),
             grouped(changes.updated_conversations),
             grouped(changes.unchanged_conversations),
             counted(changes.new_messages, "new message"),
-        )?;
+        );
     }
-    writeln!(out)?;
+    writeln!(out, "{}", folded(&line, columns, 2))?;
     if verbose {
         let megabytes = tally.bytes as f64 / 1e6;
         writeln!(
@@ -473,13 +474,13 @@ impl Followed<'_> {
             let is_here =
                 |about: &&About| about.file.as_ref().is_some_and(|file| file.starts_with(&real));
             let number = known.iter().filter(is_here).count() as u64;
-            writeln!(
-                out,
+            let line = format!(
                 "{}: nothing to import. Verbatim follows these transcripts already ({}): it finds what \
                  the agent adds, and keeps what the agent deletes.",
                 places::short(source, self.environment),
                 counted(number, "conversation")
-            )?;
+            );
+            writeln!(out, "{}", folded(&line, self.environment.columns, 2))?;
         }
         Ok(())
     }
@@ -503,10 +504,10 @@ impl Ending<'_> {
         let private = if is_in_home { " (only you can read them)" } else { "" };
         let took = duration(begun.elapsed());
         let done = if is_indexed || self.args.no_index { "Ready" } else { "Imported" };
-        let text = format!("{done} in {took}. Your chats are in {place}{private}.");
-        writeln!(out, "{}", folded(&text, self.environment.columns, 0))?;
+        let mut lines = vec![format!("{done} in {took}. Your chats are in {place}{private}.")];
         if !is_indexed && self.args.no_index {
-            writeln!(out, "Not indexed: `{}` makes searches instant.", self.command("reindex"))?;
+            let reindex = self.command("reindex");
+            lines.push(format!("Not indexed: `{reindex}` makes searches instant."));
         }
         let same =
             |read: &Path| dunce::canonicalize(read).ok() == dunce::canonicalize(self.target).ok();
@@ -517,7 +518,10 @@ impl Ending<'_> {
                 StoreAddress::Database(path) => places::short(path, self.environment),
                 StoreAddress::Cluster(address) => address.clone(),
             };
-            writeln!(out, "Without --db, searches here read {read}.")?;
+            lines.push(format!("Without --db, searches here read {read}."));
+        }
+        for line in lines {
+            writeln!(out, "{}", folded(&line, self.environment.columns, 0))?;
         }
         let words = self.suggestion();
         let words = words.as_deref().unwrap_or("something you remember");

@@ -2,7 +2,7 @@
 
 use std::{process, thread};
 
-use super::{environment::Environment, output::complain};
+use super::{echo, environment::Environment, output::complain};
 use crate::model::Stop;
 
 /// The usual exit code of a program after Ctrl-C.
@@ -22,6 +22,7 @@ pub(super) fn stop_on_interrupt(environment: &Environment) -> Stop {
                 }
                 requested.request();
                 if number > 0 {
+                    echo::show();
                     process::exit(INTERRUPTED.into());
                 }
             }

@@ -120,7 +120,10 @@ fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[FoundHit]) -> Resul
             false => (padded(&id, ID), format!("{minute:<16}  {}  ", padded(role, ROLE))),
         };
         let room = page.look.columns.saturating_sub(id.width() + 2 + start.width());
-        let text = around_match(found.text.as_ref().unwrap_or(&found.title), room);
+        let text = match (&found.text, page.look.is_cut) {
+            (None, false) => found.title.clone(),
+            (text, _) => around_match(text.as_ref().unwrap_or(&found.title), room),
+        };
         let id = page.look.linked(&id, conversation.link());
         let text = page.look.joined(&text, anstyle::Style::new());
         writeln!(out, "{id}  {}{text}", page.look.styled(DIM, &start))?;

@@ -102,7 +102,7 @@ pub(super) fn run(
     if more > 0 {
         let shown = grouped(short.len() as u64);
         let text =
-            format!("{shown} of {} conversations; -n 0 shows all", grouped(page.total as u64));
+            format!("{shown} of {} conversations; `-n 0` shows all", grouped(page.total as u64));
         match environment.terminal && !args.json {
             true => writeln!(out, "{}", columns.look.note(&text))?,
             false => {

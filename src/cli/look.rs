@@ -56,6 +56,8 @@ pub(super) struct Piece {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     pub(super) columns: usize,
+    /// Whether lines must fit into the columns. In a pipe, they may be longer.
+    pub(super) is_cut: bool,
     pub(super) colours: bool,
     pub(super) links: bool,
 }
@@ -82,7 +84,8 @@ impl Color {
 impl Look {
     pub(super) fn of(environment: &Environment) -> Look {
         let columns = environment.columns.unwrap_or(COLUMNS).max(FEWEST_COLUMNS);
-        Look { columns, colours: environment.colours, links: environment.shows_links }
+        let is_cut = environment.columns.is_some();
+        Look { columns, is_cut, colours: environment.colours, links: environment.shows_links }
     }
 
     pub(super) fn styled(self, style: Style, text: &str) -> String {
@@ -170,9 +173,12 @@ impl Look {
         self.columns < LEAST_FOR_FACTS
     }
 
-    /// Cuts a title and a place, so that they fit on one line with `others` columns of other text. Returns
-    /// `None` if the line is too narrow.
+    /// Cuts a title and a place, so that they fit on one line with `others` columns of other text; in a
+    /// pipe, cuts nothing. Returns `None` if the line is too narrow.
     fn beside(self, title: &[Piece], place: &str, others: usize) -> Option<(Vec<Piece>, String)> {
+        if !self.is_cut {
+            return Some((title.to_vec(), place.to_owned()));
+        }
         let room = self.columns.checked_sub(others + 2)?;
         let least = width(title).min(LEAST_TITLE);
         let most = room.checked_sub(least)?.min(self.columns * 2 / 5);
@@ -401,8 +407,21 @@ mod tests {
     }
 
     #[test]
+    fn in_a_pipe_nothing_is_cut() {
+        let look = Look { columns: 100, is_cut: false, colours: false, links: false };
+        let (id, title, place) = ("i".repeat(90), "t".repeat(120), "codex · project@branch");
+        let mut out = Vec::new();
+        look.entry(&mut out, (&id, None, 0), ["today", "12"], (&title, place)).unwrap();
+        let facts = [place.to_owned(), "today".to_owned(), id.clone()];
+        look.heading(&mut out, &[plain(&title)], &facts, None).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        let is_whole = |line: &str| [&*id, &*title, place].iter().all(|it| line.contains(it));
+        assert!(out.lines().count() == 2 && out.lines().all(is_whole), "{out}");
+    }
+
+    #[test]
     fn links_only_where_the_terminal_shows_them() {
-        let look = Look { columns: 80, colours: false, links: true };
+        let look = Look { columns: 80, is_cut: true, colours: false, links: true };
         let link = Some("https://chatgpt.com/c/1");
         assert_eq!(
             look.linked("a", link),

@@ -10,6 +10,7 @@ mod connect;
 mod count;
 mod demo;
 mod doctor;
+mod echo;
 mod environment;
 mod error;
 mod eval;
@@ -58,7 +59,7 @@ mod web;
 mod words;
 mod workspace;
 
-use std::{ffi::OsString, io::Write, sync::Arc};
+use std::{ffi::OsString, io::Write, path::Path, sync::Arc};
 
 use clap::{
     Arg, CommandFactory, FromArgMatches, Parser, Subcommand,
@@ -216,16 +217,19 @@ impl Command {
 
     /// Returns whether the command neither reads the database that `--db` names nor passes it on.
     fn has_no_use_for_db(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Command::Demo(_)
-                | Command::Token(_)
-                | Command::Threads(_)
-                | Command::Workspace(_)
-                | Command::Completions(_)
-                | Command::Man(_)
-                | Command::Version(_)
-        )
+            | Command::Disconnect(_)
+            | Command::Token(_)
+            | Command::Threads(_)
+            | Command::Workspace(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Version(_) => true,
+            Command::Connect(args) => !args.passes_places_on(),
+            Command::Service(args) => !args.passes_places_on(),
+            _ => false,
+        }
     }
 
     /// Returns whether the command may compute vectors, of messages or of a question.
@@ -265,6 +269,7 @@ impl Command {
             Command::Status(args) if !args.json => Some(0),
             Command::Doctor(args) if !args.json => Some(doctor::VERDICT),
             Command::Config(args) if !args.json => Some(config::NAMES),
+            Command::Connect(args) if args.is_list() => Some(0),
             _ => None,
         }
     }
@@ -335,14 +340,21 @@ fn with_short_help(command: clap::Command) -> clap::Command {
         let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
         let is_example = |line: &&str| line.starts_with("    ");
         let (examples, text): (Vec<&str>, Vec<&str>) = long.lines().partition(is_example);
-        let command = command.help_template(HELP).args(flags.clone()).after_help(PLACES);
+        let mut command = command.help_template(HELP).args(flags.clone()).after_help(PLACES);
+        if !text.is_empty() {
+            command = command.long_about(paragraphs(&text));
+        }
         match examples.is_empty() {
             true => command,
-            false => command
-                .long_about(text.join("\n").trim_end().to_owned())
-                .before_help(examples.join("\n")),
+            false => command.before_help(examples.join("\n")),
         }
     })
+}
+
+/// Returns the lines of a text, joined to one line for each paragraph, so that clap can wrap them.
+fn paragraphs(lines: &[&str]) -> String {
+    let paragraphs = lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty());
+    paragraphs.map(|lines| lines.join(" ")).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Adds a tip to an error: a command to type in place of an unknown command, or an example of a
@@ -353,7 +365,12 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
         (_, Some(ContextValue::String(word))) if word == "uninstall" => Some(UNINSTALL.to_owned()),
         (_, Some(ContextValue::String(word))) => {
             let words: Vec<_> = words().skip_while(|it| it != word).map(|it| quoted(&it)).collect();
-            Some(format!("to find that text in your chats: verbatim search {}", words.join(" ")))
+            let what = match () {
+                () if word.contains("://") => "to read that conversation: verbatim show",
+                () if Path::new(word).exists() => "to import that: verbatim import",
+                () => "to find that text in your chats: verbatim search",
+            };
+            Some(format!("{what} {}", words.join(" ")))
         }
         (ErrorKind::MissingRequiredArgument, _) => match error.get(ContextKind::InvalidArg) {
             Some(ContextValue::Strings(missing)) => missing.iter().find_map(|it| example_of(it)),

@@ -15,6 +15,7 @@ use super::{
     error::Error,
     found::{DescribedConversation, conversation, target},
     output::{FOUND, NOTHING, complain, harmless, json_line},
+    waiting,
 };
 use crate::{
     engine::{About, Engine},
@@ -146,6 +147,8 @@ pub(super) fn resume(
         None => {}
     }
     let failed = |source| Error::Start { what: words[0].to_owned(), source };
+    // The terminal belongs to the agent now.
+    waiting::end();
     let status = command.status().map_err(failed)?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOTHING))
 }

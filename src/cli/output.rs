@@ -98,25 +98,23 @@ pub(super) fn plural(count: u64) -> &'static str {
 
 /// Asks a question on standard error; an empty line means yes.
 pub(super) fn confirmed(question: &str) -> io::Result<bool> {
-    waiting::end();
-    let mut log = io::stderr();
-    write!(log, "{question} [Y/n] ")?;
-    log.flush()?;
-    let mut line = String::new();
-    // The end of the input is not an answer, so it does not mean yes.
-    let is_answer = io::stdin().read_line(&mut line)? > 0;
-    Ok(is_answer && ["", "y", "yes"].contains(&line.trim().to_lowercase().as_str()))
+    asked(question, "[Y/n]", &["", "y", "yes"])
 }
 
 /// Asks on standard error before an action that cannot be undone; an empty line means no.
 pub(super) fn agreed(question: &str) -> io::Result<bool> {
+    asked(question, "[y/N]", &["y", "yes"])
+}
+
+fn asked(question: &str, choice: &str, yes: &[&str]) -> io::Result<bool> {
     waiting::end();
     let mut log = io::stderr();
-    write!(log, "{question} [y/N] ")?;
+    write!(log, "{question} {choice} ")?;
     log.flush()?;
     let mut line = String::new();
-    io::stdin().read_line(&mut line)?;
-    Ok(["y", "yes"].contains(&line.trim().to_lowercase().as_str()))
+    // The end of the input is not an answer, so it does not mean yes.
+    let is_answer = io::stdin().read_line(&mut line)? > 0;
+    Ok(is_answer && yes.contains(&line.trim().to_lowercase().as_str()))
 }
 
 /// Returns the time of a message to the minute, in UTC.

@@ -6,7 +6,7 @@ use super::{error::Error, words::quoted};
 use crate::{
     engine,
     model::{Matching, Request},
-    text::expression::has_uppercase,
+    text::expression::literals,
 };
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -78,7 +78,7 @@ impl Patterns {
             ..Request::default()
         };
         let case_sensitive =
-            self.case_sensitive || !self.ignore_case && !self.like && has_upper_case(&request);
+            self.case_sensitive || !self.ignore_case && !self.like && case_matters(&request);
         Request { case_sensitive, ..request }
     }
 
@@ -110,14 +110,16 @@ pub(super) fn refuse(given: bool, name: &str) -> Result<(), Error> {
     Err(Error::Usage(clap::Error::raw(ErrorKind::ArgumentConflict, message)))
 }
 
-/// Returns whether a text to find has an upper-case letter.
-fn has_upper_case(request: &Request) -> bool {
+/// Returns whether the case of letters matters if no flag says so, as ripgrep's `--smart-case` decides: if a
+/// text to find has an upper-case letter, or if expressions have no literal character, such as `\p{Lu}`.
+fn case_matters(request: &Request) -> bool {
     let Request { text, or, and, not, matching, .. } = request;
-    let mut texts = std::iter::once(text).chain(or).chain(and).chain(not);
-    match matching {
-        Matching::Regex => texts.any(|text| has_uppercase(text)),
-        _ => texts.any(|text| text.chars().any(char::is_uppercase)),
-    }
+    let texts = std::iter::once(text).chain(or).chain(and).chain(not);
+    let literals: String = match matching {
+        Matching::Regex => texts.map(|text| literals(text)).collect(),
+        _ => texts.map(String::as_str).collect(),
+    };
+    literals.chars().any(char::is_uppercase) || *matching == Matching::Regex && literals.is_empty()
 }
 
 /// Returns the phrase that says that no message matches the request.

@@ -151,14 +151,13 @@ fn all_agents_folders(environment: &Environment) -> impl Iterator<Item = PathBuf
     let xdg_claude = user_folder.filter(|_| environment.variable("CLAUDE_CONFIG_DIR").is_none());
     let xdg_claude = xdg_claude.map(|folder| folder.join(".config/claude"));
     let codex = agent("CODEX_HOME", ".codex");
-    [
-        (claude, "projects"),
-        (xdg_claude, "projects"),
-        (codex.clone(), "sessions"),
-        (codex, "archived_sessions"),
-    ]
-    .into_iter()
-    .filter_map(|(folder, inner)| Some(folder?.join(inner)))
+    let windows = environment.windows_homes.iter();
+    let claude = [claude, xdg_claude].into_iter().flatten();
+    let claude = claude.chain(windows.clone().map(|home| home.join(".claude")));
+    let codex = codex.into_iter().chain(windows.map(|home| home.join(".codex")));
+    let sessions = ["sessions", "archived_sessions"];
+    let codex = codex.flat_map(move |folder| sessions.map(|inner| folder.join(inner)));
+    claude.map(|folder| folder.join("projects")).chain(codex)
 }
 
 /// An unknown provider of vectors, and the variable or file that names it.
@@ -285,6 +284,13 @@ mod tests {
         // Folders that do not exist now may have existed before, and their stored transcripts are searched.
         let past = [".config/claude/projects", "elsewhere/archived_sessions"];
         assert_eq!(found.past_archives, past.map(|folder| user.path().join(folder)));
+        // In WSL, agents that run in Windows have their folders there.
+        let windows = user.path().join("windows");
+        std::fs::create_dir_all(windows.join(".codex/sessions")).expect("folders can be made");
+        environment.windows_homes = vec![windows.clone()];
+        let found = config(&places([None; 3]), &environment).archives;
+        assert_eq!(found.last(), Some(&windows.join(".codex/sessions")));
+        assert_eq!(found.len(), 3);
         environment.variables = [("VERBATIM_ARCHIVE", "a")].into();
         assert_eq!(config(&places([None; 3]), &environment).archives, [PathBuf::from("a")]);
         let mut flags = places([None; 3]);

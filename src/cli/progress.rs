@@ -9,7 +9,9 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use unicode_width::UnicodeWidthStr;
 
-use super::{environment::Environment, fold::folded, waiting};
+use super::{echo::Hidden, environment::Environment, fold::folded, waiting};
+
+use crate::text::amount::grouped;
 
 pub(super) use crate::text::amount::bytes;
 
@@ -39,15 +41,6 @@ const KNOWN: &str = "{wide_msg}";
 /// The characters of a bar: for done work, for the end of the done part, and for remaining work.
 const CELLS: &str = "██░";
 
-/// Returns a progress bar; a hidden bar if standard error is not a terminal.
-pub(super) fn bar(environment: &Environment, length: u64, template: &str) -> ProgressBar {
-    waiting::end();
-    let bar = if environment.progress { ProgressBar::new(length) } else { ProgressBar::hidden() };
-    let style = ProgressStyle::with_template(template);
-    bar.set_style(style.expect("templates are constants that indicatif takes"));
-    bar
-}
-
 /// A step of the work. A terminal shows a line with a name, a bar and the progress.
 #[derive(Debug)]
 pub(super) struct Step {
@@ -56,18 +49,31 @@ pub(super) struct Step {
     begun: Instant,
     /// Whether the remaining time is shown.
     is_known: Cell<bool>,
+    _hidden: Option<Hidden>,
 }
 
 impl Step {
     pub(super) fn begin(environment: &Environment, name: &str) -> Step {
+        waiting::end();
         let columns = environment.columns;
-        let bar = bar(environment, STEPS, &template(columns, UNKNOWN));
-        bar.set_style(bar.style().progress_chars(CELLS));
+        let hidden = environment.progress.then(Hidden::begin);
+        // Without a terminal, nothing is shown.
+        let bar = match hidden {
+            Some(_) => ProgressBar::new(STEPS),
+            None => ProgressBar::hidden(),
+        };
+        bar.set_style(style(columns, UNKNOWN));
         bar.set_prefix(name.to_owned());
         if environment.progress {
             bar.enable_steady_tick(TICK);
         }
-        Step { bar, columns, begun: Instant::now(), is_known: Cell::new(false) }
+        Step { bar, columns, begun: Instant::now(), is_known: Cell::new(false), _hidden: hidden }
+    }
+
+    /// Shows how many of the things to do are done.
+    pub(super) fn count(&self, done: usize, total: usize) {
+        let text = format!("{} of {}", grouped(done as u64), grouped(total as u64));
+        self.show(done as f64 / total.max(1) as f64, &text);
     }
 
     pub(super) fn rename(&self, name: &str) {
@@ -87,9 +93,7 @@ impl Step {
             return;
         }
         if !self.is_known.replace(true) {
-            let style = ProgressStyle::with_template(&template(self.columns, KNOWN));
-            let style = style.expect("templates are constants that indicatif takes");
-            self.bar.set_style(style.progress_chars(CELLS));
+            self.bar.set_style(style(self.columns, KNOWN));
         }
         // The remaining time comes before the text, because the end of a long line is cut.
         let left = Duration::from_secs_f64(passed.as_secs_f64() * (1.0 - share).max(0.0) / share);
@@ -116,12 +120,14 @@ impl Step {
     }
 }
 
-/// Returns the template of a step's line with a given end.
-fn template(columns: Option<usize>, end: &str) -> String {
-    match columns.is_some_and(|columns| columns < LEAST_FOR_BAR) {
-        true => format!("{{prefix:{NAME}}} {{percent:>3}} %  {end}"),
-        false => format!("{{prefix:{NAME}}} {{bar:{BAR}}} {end}"),
-    }
+/// Returns the style of a step's line with a given end.
+fn style(columns: Option<usize>, end: &str) -> ProgressStyle {
+    let share = match columns.is_some_and(|columns| columns < LEAST_FOR_BAR) {
+        true => "{percent:>3} % ".to_owned(),
+        false => format!("{{bar:{BAR}}}"),
+    };
+    let style = ProgressStyle::with_template(&format!("{{prefix:{NAME}}} {share} {end}"));
+    style.expect("templates are constants that indicatif takes").progress_chars(CELLS)
 }
 
 /// Returns a duration for people: `0.4 s`, `41 s`, `3 min 5 s`, `1 h 2 min`.

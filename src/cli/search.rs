@@ -461,7 +461,7 @@ impl<'a> Exact<'a> {
                 limit => format!("the first {limit} are"),
             };
             out.flush()?;
-            complain(&format!("{shown} shown, and there may be more; -n 0 shows all"));
+            complain(&format!("{shown} shown, and there may be more; `-n 0` shows all"));
         }
         Ok(())
     }

@@ -7,10 +7,10 @@ use std::{
 };
 
 use super::{
-    connect::{self, server_places},
+    connect::{self, agreed, server_places},
     environment::Environment,
     listen::ADDRESS,
-    output::{FOUND, NOTHING, complain, confirmed, harmless},
+    output::{FOUND, NOTHING, complain, harmless},
 };
 use crate::{engine::Config, private};
 
@@ -30,6 +30,13 @@ const LABEL: &str = "io.github.verbatim-search";
 pub(super) struct ServiceArgs {
     #[command(subcommand)]
     action: ServiceAction,
+}
+
+impl ServiceArgs {
+    /// Returns whether the service gets the paths that the server uses.
+    pub(super) fn passes_places_on(&self) -> bool {
+        matches!(self.action, ServiceAction::Install { .. })
+    }
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -168,22 +175,6 @@ fn manager(environment: &Environment) -> Result<Manager, connect::Error> {
     let enable = systemctl(&format!("enable --now {UNIT}"));
     let disable = systemctl(&format!("disable --now {UNIT}"));
     Ok(Manager { path, start: vec![systemctl("daemon-reload"), enable], stop: vec![disable] })
-}
-
-fn agreed(
-    yes: bool,
-    question: &str,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<bool, connect::Error> {
-    if yes {
-        return Ok(true);
-    }
-    if !environment.can_ask {
-        return Err(connect::Error::NoTerminal);
-    }
-    out.flush()?;
-    Ok(confirmed(question)?)
 }
 
 /// Runs commands until one fails, and reports the failure. Returns whether all succeeded.

@@ -15,6 +15,7 @@ use super::{
     environment::Environment,
     error::Error,
     filters::usage,
+    fold::folded,
     found::{self, DescribedConversation, target},
     look::{Color, DIM, Look, TITLE},
     markdown::{self, CodeHighlighter, MOST_RENDERED},
@@ -218,11 +219,18 @@ impl ConversationPage<'_> {
     fn heading(&mut self, level: &str, text: &str) -> io::Result<()> {
         match self.rendered.filter(|look| look.colours) {
             Some(look) => {
-                let text = look.styled(TITLE, &harmless(text));
+                let text = look.styled(TITLE, &harmless(&self.folded(text)));
                 writeln!(self.out, "{text}")
             }
-            None => self.text(&format!("{level} {text}\n")),
+            None => self.text(&(self.folded(&format!("{level} {text}")) + "\n")),
         }
+    }
+
+    /// Returns a line, folded to the width if the Markdown is rendered. An id or a command that were broken
+    /// could not be copied.
+    fn folded(&self, line: &str) -> String {
+        let look = self.rendered.filter(|look| look.is_cut);
+        folded(line, look.map(|look| look.columns), 2)
     }
 
     fn head(&mut self, session: &Session, conversation: &DescribedConversation) -> io::Result<()> {
@@ -252,7 +260,8 @@ impl ConversationPage<'_> {
         if let Some(session) = open::session(conversation) {
             facts += &format!("\nresume: `{session}`\n");
         }
-        self.text(&facts)
+        let lines: Vec<String> = facts.split('\n').map(|line| self.folded(line)).collect();
+        self.text(&lines.join("\n"))
     }
 
     fn message(&mut self, session: &Session, turn: usize) -> io::Result<()> {

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::{
     error::Error,
-    output::{FOUND, counted, grouped, harmless},
+    output::{FOUND, counted, harmless},
     progress::bytes,
 };
 use crate::{
-    engine::{self, Engine, SnapshotStatus, SourceStatus, StoreAddress, ago},
+    engine::{self, Engine, SourceStatus, StoreAddress, ago},
     model::Stop,
     text::shell::quoted,
     tools::hint::because,
@@ -139,10 +139,12 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
     lines.push(format!("  size: {}{}", bytes(source.bytes), changed.unwrap_or_default()));
     lines.push(match &source.by_like {
         None => "  searched: by its index, which is current".to_owned(),
-        Some(why) => format!("  searched: by LIKE, because {}", because(why)),
+        Some(why) => format!("  searched: slowly, because {}", because(why)),
     });
-    lines
-        .extend(source.generation.as_ref().map(|snapshot| format!("  index: {}", index(snapshot))));
+    lines.extend(source.generation.as_ref().map(|snapshot| {
+        let with = if snapshot.derived.is_empty() { "" } else { ", with " };
+        format!("  index: {}{with}{}", bytes(snapshot.bytes), snapshot.derived.join(" and "))
+    }));
     if let Some(last) = &source.refreshed {
         let cpu = last.cpu.map(|cpu| format!(", {cpu:.1} s of CPU time"));
         lines.push(format!(
@@ -180,25 +182,6 @@ fn contents(source: &SourceStatus) -> String {
     if let (Some(first), Some(last)) = (&source.first, &source.last) {
         let day = |time: &str| time.split('T').next().unwrap_or_default().to_owned();
         text.push_str(&format!(", {} to {}", day(first), day(last)));
-    }
-    text
-}
-
-fn index(snapshot: &SnapshotStatus) -> String {
-    let deleted: u32 = snapshot.parts.iter().map(|(_, deleted)| deleted).sum();
-    let mut text = format!(
-        "{}, {} in {}",
-        snapshot.name,
-        counted(snapshot.messages, "message"),
-        counted(snapshot.parts.len(), "part")
-    );
-    if deleted > 0 {
-        text.push_str(&format!(" ({} gone)", grouped(deleted)));
-    }
-    let ratio = snapshot.bytes as f64 / snapshot.text_bytes.max(1) as f64;
-    text.push_str(&format!(", {} ({ratio:.1} × the text)", bytes(snapshot.bytes)));
-    if !snapshot.derived.is_empty() {
-        text.push_str(&format!(", with {}", snapshot.derived.join(" and ")));
     }
     text
 }

@@ -14,7 +14,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::environment::Environment;
+use super::{echo::Hidden, environment::Environment};
 
 use crate::lock::lock;
 
@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_millis(250);
 const LINE: &str = "{wide_msg} {elapsed}";
 
 /// The waiting line of this process, if one is shown.
-static LINE_SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+static LINE_SHOWN: Mutex<Option<(ProgressBar, Option<Hidden>)>> = Mutex::new(None);
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
 /// A guard that removes the waiting line when it is dropped.
@@ -55,13 +55,14 @@ pub(super) fn say(text: impl Into<String>) {
     let bar = ProgressBar::new_spinner().with_message(text.into());
     let style = ProgressStyle::with_template(LINE);
     bar.set_style(style.expect("templates are constants that indicatif takes"));
-    *lock(&LINE_SHOWN) = Some(bar.clone());
+    *lock(&LINE_SHOWN) = Some((bar.clone(), None));
     IS_WAITING.store(true, Ordering::Release);
     thread::spawn(move || {
         thread::sleep(AFTER);
         // The lock is held here, so that nothing is drawn after another thread removed the line.
-        let _line = lock(&LINE_SHOWN);
-        if !bar.is_finished() {
+        let mut line = lock(&LINE_SHOWN);
+        if let (Some((_, hidden)), false) = (&mut *line, bar.is_finished()) {
+            *hidden = Some(Hidden::begin());
             bar.enable_steady_tick(TICK);
         }
     });
@@ -70,7 +71,7 @@ pub(super) fn say(text: impl Into<String>) {
 pub(super) fn end() {
     if IS_WAITING.swap(false, Ordering::AcqRel) {
         let mut line = lock(&LINE_SHOWN);
-        if let Some(bar) = line.take() {
+        if let Some((bar, _)) = line.take() {
             bar.finish_and_clear();
         }
     }

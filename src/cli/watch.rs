@@ -15,7 +15,7 @@ use super::{
     output::{FOUND, complain, counted, harmless},
 };
 use crate::{
-    engine::{Engine, StoreAddress, UpkeepEvent},
+    engine::{Engine, Source, SourceKind, StoreAddress, UpkeepEvent},
     watch,
 };
 
@@ -43,8 +43,7 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
     if environment.progress {
-        let count = counted(engine.sources().len(), "database");
-        complain(&format!("following {count} and the transcripts; Ctrl-C ends it"));
+        complain(&format!("following {}; Ctrl-C ends it", followed(&engine)));
     }
     if matches!(engine.config().db, Some(StoreAddress::Cluster(_))) {
         complain("the cluster keeps its own index; only transcripts are followed");
@@ -74,6 +73,19 @@ pub(super) fn run(
     Ok(FOUND)
 }
 
+/// Returns what is followed, for people.
+fn followed(engine: &Engine) -> String {
+    let is_database = |source: &Source| source.kind != SourceKind::Archive;
+    let databases = engine.sources().into_iter().filter(is_database).count();
+    let has_transcripts = engine.config().archives.iter().any(|folder| folder.is_dir());
+    match (databases, has_transcripts) {
+        (0, false) => "the home folder, which has no chats yet".to_owned(),
+        (0, true) => "the transcripts".to_owned(),
+        (_, false) => counted(databases, "database"),
+        (_, true) => format!("{} and the transcripts", counted(databases, "database")),
+    }
+}
+
 /// Waits until the user or the system asks the program to end.
 pub(super) async fn interrupted() -> std::io::Result<()> {
     #[cfg(unix)]
@@ -96,5 +108,28 @@ pub(super) fn described(event: &watch::Event) -> String {
             format!("{event}; `verbatim import` reads it")
         }
         event => event.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Config, TestExport};
+
+    #[test]
+    fn only_what_is_there_is_said_to_be_followed() {
+        let with = |config: &Config, archives| {
+            followed(&Engine::new(Config { archives, ..config.clone() }))
+        };
+        let export = TestExport::indexed(&["red"]);
+        let config = export.engine.config();
+        let folder = tempfile::tempdir().unwrap();
+        let empty = Config { home: folder.path().to_owned(), ..Config::default() };
+        let there = || vec![folder.path().to_owned()];
+        assert_eq!(with(config, Vec::new()), "1 database");
+        assert_eq!(with(config, vec!["nowhere".into()]), "1 database");
+        assert_eq!(with(config, there()), "1 database and the transcripts");
+        assert_eq!(with(&empty, there()), "the transcripts");
+        assert_eq!(with(&empty, Vec::new()), "the home folder, which has no chats yet");
     }
 }

@@ -70,13 +70,15 @@ impl Lookup<'_> {
         source.session(id, raw_content, self.stop)
     }
 
-    /// Returns the conversation for a handle. A handle is an address or a path, else an id, a key, a
-    /// complete title, or the beginning of an id with at least `shortest` characters.
+    /// Returns the conversation for a handle. A handle is an address or a path, else an id, a link to the
+    /// conversation on its service's site, a key, a complete title, or the beginning of an id with at least
+    /// `shortest` characters.
     ///
     /// The case of letters matters only if the handle would be ambiguous otherwise. A source that cannot
     /// be read is an error only if no other source can be read.
     pub fn by_handle(&self, handle: &str, shortest: usize) -> Result<Option<About>, Error> {
         let (whole, handle) = (handle, snippet::trim(handle));
+        let handle = id_in_link(handle).unwrap_or(handle);
         if handle.is_empty() {
             return Ok(None);
         }
@@ -178,11 +180,10 @@ impl Lookup<'_> {
     }
 
     /// Returns the conversation that a user's word names. The word is a handle for
-    /// [`Lookup::by_handle`], a link to the conversation on its service's site, or a part of a title.
+    /// [`Lookup::by_handle`], or a part of a title.
     pub fn by_word(&self, word: &str) -> Result<About, Error> {
         self.sources.within(&[])?;
         let none = || Error::NoConversation { word: snippet::echo(word).into_owned() };
-        let word = id_in_link(word).unwrap_or(word);
         match self.by_handle(word, 1)? {
             Some(about) => Ok(about),
             None => self.by_part_of_title(word)?.ok_or_else(none),
@@ -401,16 +402,18 @@ impl Meant {
     }
 }
 
-/// The beginnings of links to conversations.
-const LINKS: [&str; 3] =
-    ["https://chatgpt.com/", "https://chat.openai.com/", "https://claude.ai/chat/"];
+/// The beginnings of links to conversations, without the scheme.
+const LINKS: [&str; 3] = ["chatgpt.com/", "chat.openai.com/", "claude.ai/chat/"];
 
-/// Returns the id in a link to a conversation; `None` for any other text.
+/// Returns the id in a link to a conversation; `None` for any other text. Some programs copy a link without
+/// its scheme, and Markdown has it between angle brackets.
 fn id_in_link(text: &str) -> Option<&str> {
-    let text = snippet::trim(text);
-    let path = LINKS.iter().find_map(|start| text.strip_prefix(start))?;
+    let text = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(text);
+    let link = text.split_once("://").map_or(text, |(_, link)| link);
+    let link = link.strip_prefix("www.").unwrap_or(link);
+    let path = LINKS.iter().find_map(|start| link.strip_prefix(start))?;
     let path = path.split(['?', '#']).next()?.trim_end_matches('/');
-    path.rsplit('/').next().filter(|id| !id.is_empty())
+    path.rsplit('/').next().filter(|id| !id.is_empty() && !id.contains(char::is_whitespace))
 }
 
 /// Turns an error of one source into `None`, and stores the first error in `failed`. Returns errors that

@@ -63,7 +63,7 @@ pub(crate) use report::{
 pub use report::{
     finding::{Finding, Verdict},
     statistics::Tally,
-    status::{SnapshotStatus, SourceStatus, ago},
+    status::{SourceStatus, ago},
 };
 #[cfg(feature = "internals")]
 pub use source::LiveReader;

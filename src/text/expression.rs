@@ -3,7 +3,7 @@
 //! Parsing takes at most about 12 MB, and compiling up to three times the size of the compiled program.
 //! Expressions are compiled one at a time, so many take little more. Matching takes linear time.
 
-use std::{ops::Range, sync::Mutex};
+use std::{convert::Infallible, ops::Range, sync::Mutex};
 
 use regex_syntax::{
     ParserBuilder,
@@ -238,40 +238,39 @@ fn without_unicode_boundaries(pattern: &str) -> Option<String> {
     (!boundaries.is_empty()).then(|| text + &pattern[end..])
 }
 
-/// Returns whether an expression has an upper-case letter. Letters of escapes such as `\W` do not count.
-pub fn has_uppercase(pattern: &str) -> bool {
-    struct Letters;
+/// Returns the literal characters of an expression, and the ends of its ranges. Letters of escapes such as
+/// `\W` are none.
+pub fn literals(pattern: &str) -> String {
+    struct Literals(String);
 
-    impl ast::Visitor for Letters {
-        type Output = ();
-        type Err = ();
+    impl ast::Visitor for Literals {
+        type Output = String;
+        type Err = Infallible;
 
-        fn finish(self) -> Result<(), ()> {
+        fn finish(self) -> Result<String, Infallible> {
+            Ok(self.0)
+        }
+
+        fn visit_pre(&mut self, ast: &Ast) -> Result<(), Infallible> {
+            if let Ast::Literal(literal) = ast {
+                self.0.push(literal.c);
+            }
             Ok(())
         }
 
-        fn visit_pre(&mut self, ast: &Ast) -> Result<(), ()> {
-            match ast {
-                Ast::Literal(literal) if literal.c.is_uppercase() => Err(()),
-                _ => Ok(()),
-            }
-        }
-
-        fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), ()> {
+        fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), Infallible> {
             match item {
-                ClassSetItem::Literal(literal) if literal.c.is_uppercase() => Err(()),
-                ClassSetItem::Range(range)
-                    if range.start.c.is_uppercase() || range.end.c.is_uppercase() =>
-                {
-                    Err(())
-                }
-                _ => Ok(()),
+                ClassSetItem::Literal(literal) => self.0.push(literal.c),
+                ClassSetItem::Range(range) => self.0.extend([range.start.c, range.end.c]),
+                _ => {}
             }
+            Ok(())
         }
     }
 
     let ast = ast::parse::Parser::new().parse(pattern);
-    check_size(pattern).is_ok() && ast.is_ok_and(|ast| ast::visit(&ast, Letters).is_err())
+    let literals = |ast| ast::visit(&ast, Literals(String::new())).ok();
+    ast.ok().filter(|_| check_size(pattern).is_ok()).and_then(literals).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -279,17 +278,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn upper_case_letters_are_seen() {
+    fn literal_characters() {
         for (pattern, expected) in [
-            ("abc", false),
-            ("aBc", true),
-            (r"\W\S\D\pL", false),
-            ("[a-zA-Z]", true),
-            ("[[:upper:]]x", false),
-            ("é|É", true),
-            ("(", false),
+            ("aBc", "aBc"),
+            (r"\W\S\D\pL", ""),
+            ("[a-zA-Z]", "azAZ"),
+            ("[[:upper:]]x", "x"),
+            ("é|É", "éÉ"),
+            ("(", ""),
         ] {
-            assert_eq!(has_uppercase(pattern), expected, "{pattern}");
+            assert_eq!(literals(pattern), expected, "{pattern}");
         }
     }
 

@@ -8,8 +8,7 @@ use super::{
     arguments::searchable,
     bound,
     error::Error,
-    notes,
-    read::{self, ReadFrom},
+    notes, read,
     tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
 };
 use crate::{
@@ -108,7 +107,8 @@ fn fetch(call: &ToolCall<'_>) -> Result<Answer, Error> {
     call.arguments.only(&["id"])?;
     let given = call.arguments.string("id", "an id that search returned")?;
     let given = given.ok_or_else(|| Error::refused("id is required: as search returned it"))?;
-    let (about, place) = target(call, given)?;
+    let found = read::target(call, "id", given)?;
+    let (about, place) = found.ok_or_else(|| unknown(call, given))?;
     let text = read::part(call, &about, place)?.ok_or_else(|| unknown(call, given))?;
     let metadata = json!({
         "source": about.source.name(),
@@ -119,28 +119,6 @@ fn fetch(call: &ToolCall<'_>) -> Result<Answer, Error> {
         "id": given, "title": title(&about), "text": text, "url": url(call, &about)?, "metadata": metadata,
     });
     Ok(document.to_string().into())
-}
-
-/// Parses `ID`, `ID:LINE` or `ID:LINE:OFFSET`. Returns the conversation, and the place to read from.
-fn target(call: &ToolCall<'_>, given: &str) -> Result<(About, ReadFrom), Error> {
-    let number = |text: &str| text.parse::<u32>().ok();
-    let mut ways = vec![(given, ReadFrom::default())];
-    if let Some((id, line)) = given.rsplit_once(':')
-        && let Some(last) = number(line)
-    {
-        ways.push((id, ReadFrom { line: last, offset: 0, is_exact: false }));
-        if let Some((id, line)) = id.rsplit_once(':')
-            && let Some(line) = number(line)
-        {
-            ways.push((id, ReadFrom { line, offset: last as usize, is_exact: true }));
-        }
-    }
-    for (id, place) in ways {
-        if let Some(about) = tool::conversation(call, "id", id)? {
-            return Ok((about, place));
-        }
-    }
-    Err(unknown(call, given))
 }
 
 fn unknown(call: &ToolCall<'_>, id: &str) -> Error {

@@ -44,7 +44,7 @@ fn schema() -> Map<String, Value> {
     object(json!({
         "type": "object",
         "properties": {
-            "path": {"type": "string", "description": "Path from search results, or id, key, unique title"},
+            "path": {"type": "string", "description": "Path from search results, or id, link, key, unique title"},
             "startLine": line("Starting line, default 1"),
             "endLine": line("Omit for all"),
             "offset": {"type": "integer", "minimum": 0, "description": "Characters of the first message to skip"},
@@ -69,27 +69,25 @@ fn read(call: &ToolCall<'_>) -> Result<Answer, Error> {
     };
     let start = line("startLine")?;
     let end = line("endLine")?;
+    let takes = "a number of characters from 0 to 4294967295";
+    let offset = arguments.integer_in("offset", takes, 0..=u32::MAX as usize);
+    let offset = offset.map_err(|error| out_of_range(error.to_string()))?;
+    let (about, place) = target(call, "path", path)?.ok_or_else(|| {
+        let path = snippet::echo(path);
+        let what = "give the path that search prints, an id, a key or a whole title";
+        not_found(call, format!("File not found: {path} ({what})"))
+    })?;
+    let place = if start.is_some() { ReadFrom::default() } else { place };
+    let start = start.or((place.line > 0).then_some(place.line));
+    let offset = offset.unwrap_or(place.offset);
     if let (Some(start), Some(end)) = (start, end)
         && end < start
     {
         return Err(out_of_range(format!("endLine {end} is before startLine {start}")));
     }
-    let takes = "a number of characters from 0 to 4294967295";
-    let offset = arguments.integer_in("offset", takes, 0..=u32::MAX as usize);
-    let offset = offset.map_err(|error| out_of_range(error.to_string()))?.unwrap_or(0);
-    let Some(about) = conversation(call, "path", path)? else {
-        let path = snippet::echo(path);
-        return Err(not_found(
-            call,
-            format!(
-                "File not found: {path} (give the path that search prints, an id, a key or a whole title)"
-            ),
-        ));
-    };
     let session = engine.find(stop).session(about.source, &about.id, options.raw_content)?;
     let id = snippet::echo(&about.id);
-    let no_messages = || Error::Refused(format!("{id} has no messages to read"));
-    let session = session.ok_or_else(no_messages)?;
+    let session = session.ok_or_else(|| Error::Refused(format!("{id} has no messages to read")))?;
     let last = session.turns().checked_sub(1).map_or(0, |turn| session.line(turn));
     if let Some(start) = start.filter(|start| *start > last) {
         return Err(out_of_range(format!("startLine {start} is past the last line, {last}")));
@@ -125,6 +123,33 @@ pub(super) struct ReadFrom {
     pub(super) offset: usize,
     /// Whether to begin exactly at this place. Otherwise some lines before the place are shown.
     pub(super) is_exact: bool,
+}
+
+/// Returns the conversation that an argument names as `HANDLE`, `HANDLE:LINE` or `HANDLE:LINE:OFFSET`, and
+/// the place to read from; `None` if there is no such conversation.
+pub(super) fn target(
+    call: &ToolCall<'_>,
+    name: &str,
+    given: &str,
+) -> Result<Option<(About, ReadFrom)>, Error> {
+    let number = |text: &str| text.parse::<u32>().ok();
+    let mut ways = vec![(given, ReadFrom::default())];
+    if let Some((handle, line)) = given.rsplit_once(':')
+        && let Some(last) = number(line)
+    {
+        ways.push((handle, ReadFrom { line: last, offset: 0, is_exact: false }));
+        if let Some((handle, line)) = handle.rsplit_once(':')
+            && let Some(line) = number(line)
+        {
+            ways.push((handle, ReadFrom { line, offset: last as usize, is_exact: true }));
+        }
+    }
+    for (handle, place) in ways {
+        if let Some(about) = conversation(call, name, handle)? {
+            return Ok(Some((about, place)));
+        }
+    }
+    Ok(None)
 }
 
 /// The number of lines shown before a place.

@@ -130,6 +130,9 @@ fn searching() {
     assert_eq!(count(&["-e", r"\bborrow\W+CHECKER"]), (Ok(1), 0));
     assert_eq!(count(&["-e", r"\bborrow\W+checker", "-e", "line 1. of"]), (Ok(0), 4));
     assert_eq!(count(&["-e", "^refuse", "--in", "rust life"]), (Ok(0), 1));
+    // Without a literal character the case matters too: this class has no lower-case letters.
+    assert_eq!(count(&["-e", r"\p{Lu}{2}"]), (Ok(1), 0));
+    assert_eq!(count(&["-e", r"\p{Lu}{2}", "-i", "--in", "rust life"]), (Ok(0), 4));
     assert_eq!(count(&["borrow", "-w", "--and", "refuse"]), (Ok(0), 1));
     assert_eq!(count(&["orrow", "-w"]), (Ok(1), 0));
     assert_eq!(count(&["borrow", "--or", "カフェ", "--not", "refuse"]), (Ok(0), 4));
@@ -180,12 +183,19 @@ fn showing() {
     let list = "\n  6650a1b2-0001  Rust lifetimes  (2023-11-14, 4 messages)\n  \
                 6650a1b2-0002  日本語の質問  (2024-01-15, 1 message)\n";
     assert!(several.contains(list), "{several}");
-    for word in ["RUST life", "https://chatgpt.com/c/6650a1b2-0001?model=x"] {
+    for word in [
+        "RUST life",
+        "https://chatgpt.com/c/6650a1b2-0001?model=x",
+        "<https://claude.ai/chat/6650a1b2-0001>",
+        "chatgpt.com/g/g-abc/c/6650a1b2-0001",
+    ] {
         assert_eq!(
             output(&["show", "--db", db, word]),
             output(&["show", "--db", db, "6650a1b2-0001"])
         );
     }
+    let link = "https://claude.ai/chat/6650a1b2-0001:4";
+    assert_eq!(run(&["show", "--db", db, link]), run(&["show", "--db", db, "6650a1b2-0001:4"]));
     let (code, last) = run(&["show", "--db", db, "6650a1b2-0001:4"]);
     assert_eq!((code, last.matches("\n## ").count()), (Ok(0), 3));
     assert!(last.contains("*1 message before this*") && last.contains("\n## 4 · tool"), "{last}");
@@ -319,7 +329,8 @@ fn a_terminal_is_told_the_totals_and_pages() {
         "{paged}"
     );
     let few = search(&["-n", "2", "--no-pager"], &terminal);
-    let totals = "1 of 3 messages in 1 conversation, 1 conversation by title;\n  -n 0 shows all\n";
+    let totals =
+        "1 of 3 messages in 1 conversation, 1 conversation by title;\n  `-n 0` shows all\n";
     assert!(few.ends_with(totals), "{few}");
     assert!(!search(&[], &Environment::default()).contains("messages in"));
 }
@@ -364,6 +375,13 @@ fn lines_fit_every_terminal() {
         assert!(found.contains("5f0c9a52") && found.contains(place), "{found}");
         let list = lines(&["list", "-n", "0"]).join("\n");
         assert!(list.contains("6650a1b2") && list.contains(place), "{list}");
+        // An id and a command that can be copied are not broken.
+        let claude = "5f0c9a52-0000-4000-8000-000000000001";
+        let shown = lines(&["show", claude]);
+        let of = |text: &str| shown.iter().find(|line| line.contains(text)).unwrap();
+        assert!(of(claude).starts_with(&format!("`{claude}`")), "at {columns}: {shown:?}");
+        assert!(columns != 40 || !of(" messages").contains(claude), "at {columns}: {shown:?}");
+        of(&format!("`cd /home/ann/code/parser && claude --resume {claude}`"));
         // A mode of the MCP tool `search` means the same here.
         let exact = lines(&["search", "borrow", "--json"]);
         assert_eq!(exact, lines(&["search", "borrow", "--json", "--mode", "text"]));

@@ -165,7 +165,10 @@ fn a_change_is_shown_and_asked_for_and_leaves_the_rest() {
     assert!(says.contains("+     \"verbatim\": {"), "{says}");
     assert_eq!(fs::read_to_string(&path).unwrap(), mine, "nothing was changed");
     let says = user.says(&["connect"], 0);
-    assert!(says.contains("Cursor              not connected; verbatim connect cursor"), "{says}");
+    assert!(
+        says.contains("Cursor              not connected; `verbatim connect cursor`"),
+        "{says}"
+    );
     assert!(says.contains("Not found on this machine: claude-desktop, "), "{says}");
     user.says(&["--no-archive", "connect", "cursor", "--yes"], 0);
     let text = fs::read_to_string(&path).unwrap();

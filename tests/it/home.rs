@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -10,6 +11,7 @@ use std::{
 use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
+use verbatim_search::cli::{self, Environment};
 
 use crate::{
     corpus::{database, files, folder},
@@ -252,6 +254,35 @@ fn exports_among_the_downloads_are_found() {
     assert!(!same.out.contains("Nothing is new."), "{}", same.out);
     let same = user.run(&["import", "-y"]);
     assert!(same.out.contains("Nothing is new."), "{}", same.out);
+}
+
+#[test]
+fn the_homes_of_windows_are_looked_at_in_wsl() {
+    let user = User::new();
+    user.write("windows/ann/Downloads/chatgpt.zip", chatgpt());
+    user.write("windows/ben/x", "");
+    let transcript = r#"{"type": "user", "uuid": "u", "sessionId": "s", "cwd": "/shop",
+        "message": {"role": "user", "content": "from Windows"}}"#;
+    let transcript = transcript.replace('\n', "");
+    user.write("windows/ann/.claude/projects/shop/s.jsonl", transcript + "\n");
+    let environment = Environment {
+        data_folder: Some(user.path("data")),
+        working_folder: user.path("work"),
+        windows_homes: ["ann", "ben"].map(|name| user.path("windows").join(name)).into(),
+        ..Environment::default()
+    };
+    let run = |arguments: &[&str]| {
+        let arguments = ["verbatim"].iter().chain(arguments).map(OsString::from);
+        let mut out = Vec::new();
+        let code = cli::run(arguments, &environment, &mut out).unwrap();
+        (code, String::from_utf8(out).unwrap())
+    };
+    let downloads = user.path("windows/ann/Downloads");
+    let (code, out) = run(&["import", "--yes"]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.starts_with(&format!("Found in {}:\n", downloads.display())), "{out}");
+    assert_eq!(run(&["search", "from Windows", "-c"]).1, "1 message in 1 conversation\n");
+    assert_eq!(run(&["search", "red", "-c"]).1, "1 message in 1 conversation\n");
 }
 
 #[test]

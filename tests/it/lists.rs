@@ -159,3 +159,21 @@ fn a_list_in_parts_is_whole() {
         output(&["reindex", "--db", db, "--home", home_path]);
     }
 }
+
+#[test]
+fn in_a_pipe_titles_and_ids_are_whole() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    let connection = sample(&db);
+    let (id, title) = ("long-".repeat(20), "a title of several words ".repeat(10) + "about red");
+    connection.execute("INSERT INTO conversations VALUES (?1, 1, 1, ?2)", [&id, &title]).unwrap();
+    let sql = "INSERT INTO messages VALUES ('m', ?1, 'user', 'red', 1, NULL, 0)";
+    connection.execute(sql, [&id]).unwrap();
+    let short = &id[..8];
+    let places = ["--db", db.to_str().unwrap(), "--home", home.path().to_str().unwrap()];
+    for command in [&["list"][..], &["search", "red"], &["search", "about red", "--flat"]] {
+        let out = output(&[command, &places].concat());
+        assert!(out.contains(&title) && out.contains(short), "{out}");
+        assert!(command[0] != "list" || out.contains("  export\n"), "{out}");
+    }
+}

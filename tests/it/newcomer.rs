@@ -1,6 +1,11 @@
 //! The first contact of a new user with the program: help texts, mistakes, and missing files.
 
-use std::process::Command;
+use std::{
+    io::{Read, Write},
+    process::Command,
+};
+
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
 use crate::{
     corpus::folder,
@@ -42,7 +47,17 @@ fn the_short_help_has_examples_and_few_options() {
 #[test]
 fn a_database_is_refused_where_none_is_read() {
     let scene = Scene::imported();
-    for command in [&["token"][..], &["threads", "list"], &["version"], &["demo"], &["man", "m"]] {
+    for command in [
+        &["token"][..],
+        &["threads", "list"],
+        &["version"],
+        &["demo"],
+        &["man", "m"],
+        &["connect"],
+        &["connect", "cursor", "--print", "--http"],
+        &["disconnect", "cursor", "--print"],
+        &["service", "remove"],
+    ] {
         let (code, out, errors) = told(&mut scene.command(&[command, &["--db", "x.db"]].concat()));
         assert!(code == Some(2) && out.is_empty(), "{command:?}: {out}");
         assert!(errors.contains("no database, so leave out --db"), "{command:?}: {errors}");
@@ -61,6 +76,12 @@ fn mistakes_are_answered_with_what_helps() {
     );
     let (_, _, errors) = run(&["serach"]);
     assert!(errors.contains("'search'") && errors.contains("verbatim search serach"), "{errors}");
+    let (_, _, errors) = run(&["../Downloads/claude.zip"]);
+    assert!(errors.contains("to import that: verbatim import ../Downloads/claude.zip"), "{errors}");
+    let (_, _, errors) = run(&["https://chatgpt.com/c/1"]);
+    assert!(errors.contains("conversation: verbatim show https://chatgpt.com/c/1"), "{errors}");
+    let (_, _, errors) = run(&["show", "nonsense"]);
+    assert!(errors.contains("`verbatim search nonsense`"), "{errors}");
     let (_, _, errors) = run(&["hello", "big world"]);
     assert!(errors.contains("verbatim search hello 'big world'\n"), "{errors}");
     let (code, _, errors) = run(&["--search", "big world"]);
@@ -239,4 +260,55 @@ fn an_import_accounts_for_every_conversation() {
     assert!(out.contains("Imported 3 conversations, 2 messages\n"), "{out}");
     assert!(out.contains("found more than once, and stored once: 1 conversation\n"), "{out}");
     assert!(out.contains("without messages, and not in lists: 1 conversation\n"), "{out}");
+}
+
+/// Runs a line of a shell on a terminal, and types a text when the output has a word. Returns the output.
+fn on_terminal(scene: &Scene, line: &str, (word, text): (&str, &str)) -> String {
+    let size = PtySize { rows: 24, cols: 80, ..PtySize::default() };
+    let pair = native_pty_system().openpty(size).unwrap();
+    let mut shell = CommandBuilder::new("/bin/sh");
+    shell.args(["-c", line]);
+    shell.env_clear();
+    shell.env("HOME", scene.path(""));
+    shell.env("TERM", "xterm");
+    shell.env("PATH", format!("{}:/usr/bin:/bin", scene.path("bin").display()));
+    shell.cwd(scene.path("work"));
+    let mut child = pair.slave.spawn_command(shell).unwrap();
+    drop(pair.slave);
+    let mut output = pair.master.try_clone_reader().unwrap();
+    let mut input = pair.master.take_writer().unwrap();
+    let (mut written, mut bytes, mut is_typed) = (String::new(), [0; 4096], false);
+    // At the end of the shell, Linux returns an error.
+    while let Ok(count @ 1..) = output.read(&mut bytes) {
+        written.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        if !is_typed && written.contains(word) {
+            is_typed = true;
+            input.write_all(text.as_bytes()).unwrap();
+        }
+    }
+    assert!(child.wait().unwrap().success(), "{written}");
+    written
+}
+
+#[test]
+fn what_is_typed_during_progress_is_shown_after_it() {
+    let scene = Scene::new();
+    let line = r#"verbatim import --yes && read line && echo "read: $line""#;
+    let written = on_terminal(&scene, line, ("Indexing", "typed ahead\n"));
+    let (during, after) = written.split_once("Ready in").unwrap();
+    assert!(!during.contains("typed ahead"), "{during}");
+    assert!(after.contains("read: typed ahead"), "{after}");
+}
+
+#[test]
+fn an_agent_that_is_resumed_has_the_terminal_for_itself() {
+    let scene = Scene::new();
+    let line = serde_json::json!({"type": "user", "uuid": "u1", "sessionId": "deadbeef",
+        "cwd": scene.path("work"), "message": {"role": "user", "content": "red"}});
+    scene.write(".claude/projects/work/deadbeef.jsonl", format!("{line}\n"));
+    let agent = "#!/bin/sh\necho begun\nread line\nsleep 0.5\necho \"read: $line\"\n";
+    scene.write("bin/claude", agent);
+    let written = on_terminal(&scene, "verbatim resume deadbeef --run", ("begun", "typed\n"));
+    let (_, during) = written.split_once("begun").unwrap();
+    assert_eq!(during.split_whitespace().collect::<Vec<_>>(), ["typed", "read:", "typed"]);
 }

@@ -306,6 +306,9 @@ fn one_handle_serves_everywhere() {
             " api design REVIEW\n",
             &path_of(&db, id),
             &format!("verbatim://conversation/{id}"),
+            &format!("https://chatgpt.com/c/{id}?model=x"),
+            &format!("https://claude.ai/chat/{id}"),
+            &format!("claude.ai/chat/{id}/"),
         ] {
             let read = found(&engine, "read", json!({"path": handle}));
             assert!(read.starts_with("# Conversation: API Design Review\n"), "{handle}: {read}");
@@ -318,6 +321,18 @@ fn one_handle_serves_everywhere() {
             let gone = refused(&engine, "delete_conversation", gone);
             assert!(gone.contains("Conversation not found among those recorded"), "{gone}");
         }
+        // A number after a handle is a line to begin at; an argument takes precedence.
+        for handle in [id, "7c9e66", &path_of(&db, id), &format!("https://chatgpt.com/c/{id}")] {
+            let arguments = [
+                json!({"path": format!("{handle}:2")}),
+                json!({"path": format!("{handle}:1"), "startLine": 2}),
+                json!({"path": handle, "startLine": 2}),
+            ];
+            let [read, other, expected] = arguments.map(|one| found(&engine, "read", one));
+            assert_eq!((&read, &other), (&expected, &expected), "{handle}");
+        }
+        let beyond = refused(&engine, "read", json!({"path": format!("{id}:99")}));
+        assert!(beyond.contains("startLine 99 is past the last line"), "{beyond}");
         let two = refused(&engine, "read", json!({"path": "7C9E"}));
         assert!(two.contains(id) && two.contains("7c9e0000-1111"), "{two}");
     }

@@ -47,36 +47,47 @@ pub(super) fn choose(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> io::Result<FoundChoice> {
-    let Some(folder) = &environment.download_folder else {
+    let folders = environment.download_folders();
+    if folders.is_empty() {
         complain("the downloads folder is not known; name the export");
         return Ok(FoundChoice::Leave(NOTHING));
-    };
-    let place = places::short(folder, environment);
-    let (found, failures) = match import::found_in(folder, target) {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Default::default(),
-        Err(error) => {
-            complain(&format!("{place} cannot be read: {error}; name the export"));
-            return Ok(FoundChoice::Leave(UNANSWERED));
+    }
+    let (mut found, mut with_exports, mut without) = (Vec::new(), Vec::new(), Vec::new());
+    for folder in &folders {
+        let place = places::short(folder, environment);
+        let (exports, failures) = match import::found_in(folder, target) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Default::default(),
+            Err(error) => {
+                complain(&format!("{place} cannot be read: {error}; name the export"));
+                return Ok(FoundChoice::Leave(UNANSWERED));
+            }
+        };
+        for failure in failures {
+            complain(&failure.to_string());
         }
-    };
-    for failure in failures {
-        complain(&failure.to_string());
+        let places = if exports.is_empty() { &mut without } else { &mut with_exports };
+        places.push(place);
+        found.extend(exports);
     }
     if found.is_empty() {
-        writeln!(out, "No export of ChatGPT or Claude.ai found in {place}.\n{HOW_TO_EXPORT}")?;
+        let places = without.join(" and ");
+        let mut text =
+            format!("No export of ChatGPT or Claude.ai found in {places}.\n{HOW_TO_EXPORT}");
         let folders = config.archives.iter().filter(|folder| folder.is_dir());
         let folders: Vec<_> = folders.map(|folder| places::short(folder, environment)).collect();
         if !folders.is_empty() {
             let folders = folders.join(", ");
-            writeln!(
-                out,
-                "The transcripts in {folders} need no import: `verbatim search` finds what they say."
-            )?;
+            text += &format!(
+                "\nThe transcripts in {folders} need no import: `verbatim search` finds what they say."
+            );
+        }
+        for line in text.lines() {
+            writeln!(out, "{}", folded(line, environment.columns, 2))?;
         }
         return Ok(FoundChoice::Leave(NOTHING));
     }
-    writeln!(out, "Found in {place}:")?;
+    writeln!(out, "Found in {}:", with_exports.join(" and "))?;
     let name = |export: &FoundExport| {
         harmless(&export.path.file_name().unwrap_or_default().to_string_lossy())
     };

@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use super::*;
 
-const PLAIN: Look = Look { columns: 40, colours: false, links: false };
+const PLAIN: Look = Look { columns: 40, is_cut: true, colours: false, links: false };
 
 fn rendered(markdown: &str, look: Look, word: &str) -> String {
     let mark = |text: &str| -> Vec<Range<usize>> {
