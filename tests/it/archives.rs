@@ -602,6 +602,20 @@ fn a_fork_that_is_shorter_than_its_origin_takes_nothing_from_it() {
 }
 
 #[test]
+fn a_folder_of_transcripts_may_move() {
+    let home = Home::new();
+    home.write("p/a.jsonl", line(1, "user", "first"));
+    home.sync();
+    fs::rename(home.folder.path().join("archive"), home.folder.path().join("moved")).unwrap();
+    let archives = vec![home.folder.path().join("moved")];
+    let config = Config { archives, ..home.engine.config().clone() };
+    let home = Home { engine: Engine::new(config), ..home };
+    let report = home.sync();
+    assert_eq!((home.found("first"), report.removed), (vec!["first".to_owned()], 0));
+    assert!(home.held().contains("HOME/moved/p/a.jsonl"), "{}", home.held());
+}
+
+#[test]
 fn what_was_read_of_a_file_that_lost_its_text_is_kept() {
     let home = Home::new();
     let first = line(1, "user", "first");

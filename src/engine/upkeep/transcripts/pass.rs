@@ -139,10 +139,11 @@ impl<'a> Pass<'a> {
         known: &mut HashMap<String, TranscriptFile>,
     ) -> Result<Vec<TranscriptFile>, SyncError> {
         let found: HashSet<&str> = walk.found.iter().map(|found| found.name.as_str()).collect();
-        let is_gone = |file: &&TranscriptFile| {
-            !found.contains(file.path.as_str()) && walk.is_gone(&file.path)
+        // A folder of transcripts may have moved too, so files outside the archives are looked at.
+        let is_missing = |file: &&TranscriptFile| {
+            !found.contains(file.path.as_str()) && walk.is_missing(&file.path)
         };
-        let mut gone: Vec<TranscriptFile> = known.values().filter(is_gone).cloned().collect();
+        let mut gone: Vec<TranscriptFile> = known.values().filter(is_missing).cloned().collect();
         gone.sort_by_key(|file| file.id);
         for found in &walk.found {
             if gone.is_empty() || known.contains_key(&found.name) {
@@ -160,6 +161,7 @@ impl<'a> Pass<'a> {
                 self.forget(old.id)?;
             }
         }
+        gone.retain(|file| walk.is_in_archives(&file.path));
         Ok(gone)
     }
 

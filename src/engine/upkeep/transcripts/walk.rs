@@ -112,12 +112,16 @@ impl Walk {
         }
     }
 
-    /// Returns whether a known file that was not found is gone. It is gone if it does not exist, or if it
-    /// is compressed and the plain file exists.
-    pub(super) fn is_gone(&self, name: &str) -> bool {
+    /// Returns whether a path is below the folder of an archive.
+    pub(super) fn is_in_archives(&self, name: &str) -> bool {
+        self.roots.iter().any(|root| Path::new(name).starts_with(root))
+    }
+
+    /// Returns whether a known file that was not found is missing: it does not exist, or it is compressed
+    /// and the plain file exists. Nothing is known about files below folders that could not be read.
+    pub(super) fn is_missing(&self, name: &str) -> bool {
         let path = Path::new(name);
-        let is_below = |folder: &PathBuf| path.starts_with(folder);
-        if !self.roots.iter().any(is_below) || self.unread.iter().any(is_below) {
+        if self.unread.iter().any(|folder| path.starts_with(folder)) {
             return false;
         }
         match fs::symlink_metadata(path) {
