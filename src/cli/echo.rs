@@ -1,8 +1,13 @@
 //! Keeps what a user types during a progress line out of that line. The terminal does not show it, and the
 //! shell reads and shows it afterwards. On Windows, a terminal shows what is typed only to a program that reads.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(unix)]
-use std::{io::stderr, sync::Mutex};
+use std::{
+    io::stderr,
+    sync::{Mutex, Once},
+    thread,
+};
 
 #[cfg(unix)]
 use rustix::{
@@ -12,6 +17,9 @@ use rustix::{
 
 #[cfg(unix)]
 use crate::lock::lock;
+
+/// Whether another part of the program decides when Ctrl-C ends it.
+static IS_CTRL_C_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The settings of the terminal before what is typed was hidden.
 #[cfg(unix)]
@@ -35,8 +43,15 @@ impl Drop for Hidden {
     }
 }
 
+/// Says that the caller decides when Ctrl-C ends the program.
+pub(super) fn take_ctrl_c() {
+    IS_CTRL_C_TAKEN.store(true, Ordering::SeqCst);
+}
+
 #[cfg(unix)]
 fn hide() {
+    static WATCH: Once = Once::new();
+    WATCH.call_once(show_before_ctrl_c);
     let mut before = lock(&BEFORE);
     if before.is_none()
         && is_ours()
@@ -46,6 +61,21 @@ fn hide() {
         quiet.local_modes.remove(LocalModes::ECHO);
         *before = tcsetattr(stderr(), Now, &quiet).is_ok().then_some(found);
     }
+}
+
+/// Lets the terminal show again what is typed, before Ctrl-C ends the program: not every shell does that.
+#[cfg(unix)]
+fn show_before_ctrl_c() {
+    use signal_hook::{consts::SIGINT, iterator::Signals, low_level::emulate_default_handler};
+    let Ok(mut signals) = Signals::new([SIGINT]) else { return };
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            if !IS_CTRL_C_TAKEN.load(Ordering::SeqCst) {
+                show();
+                let _ = emulate_default_handler(signal);
+            }
+        }
+    });
 }
 
 /// Lets the terminal show again what is typed.

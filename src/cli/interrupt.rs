@@ -15,6 +15,7 @@ pub(super) fn stop_on_interrupt(environment: &Environment) -> Stop {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
     if let (true, Ok(runtime)) = (environment.progress, runtime) {
         let requested = stop.clone();
+        echo::take_ctrl_c();
         thread::spawn(move || {
             for number in 0.. {
                 if runtime.block_on(tokio::signal::ctrl_c()).is_err() {

@@ -41,6 +41,7 @@ impl<'a> Paged<'a> {
             && let Some(input) = child.stdin.take()
         {
             // Ctrl-C must not end this program: otherwise the shell would read the keys for the pager.
+            super::echo::take_ctrl_c();
             #[cfg(unix)]
             let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::default());
             self.running = Some((child, BufWriter::new(input)));

@@ -25,12 +25,15 @@ pub(super) struct Patterns {
     word: bool,
     /// Also find messages that have this text (repeatable)
     #[arg(hide_short_help = true, long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(value_parser = filled)]
     or: Vec<String>,
     /// Only messages that have this too, in the text or the title (repeatable)
     #[arg(hide_short_help = true, long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(value_parser = filled)]
     and: Vec<String>,
     /// Only messages that do not have this, in the text or the title (repeatable)
     #[arg(hide_short_help = true, long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(value_parser = filled)]
     not: Vec<String>,
     /// Take % for any text and _ for any one character, as SQL's LIKE does; case is ignored for A to Z only
     #[arg(hide_short_help = true, long)]
@@ -98,6 +101,14 @@ impl Patterns {
             refuse(given, name)?;
         }
         Ok(())
+    }
+}
+
+/// Refuses a blank text, which every message has.
+fn filled(text: &str) -> Result<String, &'static str> {
+    match engine::trimmed(text).is_empty() {
+        true => Err("every message has the empty text; give a text that only some messages have"),
+        false => Ok(text.to_owned()),
     }
 }
 

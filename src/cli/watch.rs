@@ -88,6 +88,7 @@ fn followed(engine: &Engine) -> String {
 
 /// Waits until the user or the system asks the program to end.
 pub(super) async fn interrupted() -> std::io::Result<()> {
+    super::echo::take_ctrl_c();
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -146,7 +146,7 @@ impl<'a> Forgetter<'a> {
         let of_transcripts = AttachmentStore::of_transcripts(config).forget(&ids, &mut wait);
         // If one database failed, the indexes of the cleaned databases must still lose the text.
         for (path, _) in &removed {
-            outcome = outcome.and(self.wipe_index(path, &mut wait));
+            outcome = outcome.and(self.wipe_indexes(path, &mut wait));
         }
         self.sources.close();
         let in_cluster = self.remove_from_cluster(found, stop);
@@ -238,29 +238,18 @@ impl<'a> Forgetter<'a> {
         outcome
     }
 
-    /// Removes the index of a database, with all files that contain text of its conversations.
-    fn wipe_index(
+    /// Removes the index of a database, with all files that contain text of its conversations. Removes the
+    /// indexes of other databases with this file name too: one of them may be this database's index from before
+    /// the home folder was moved. The others are built again when they are needed.
+    fn wipe_indexes(
         &self,
         database: &Path,
         wait: &mut dyn FnMut(&Path) -> bool,
     ) -> Result<(), Error> {
         let probe = Probe::of(database)?;
         let index_dir = IndexDir::of(&self.sources.config().index_folder(), probe.real());
-        if !index_dir.folder().exists() {
-            return Ok(());
-        }
-        let writing = loop {
-            match index_dir.lock()? {
-                Some(writing) => break writing,
-                None if wait(index_dir.folder()) => {}
-                None => return Err(db::Error::Stopped.into()),
-            }
-        };
-        let no_summaries = summaries::remove(index_dir.folder()).is_ok();
-        match writing.wipe() && no_summaries {
-            true => Ok(()),
-            false => Err(Error::NotWiped { folder: index_dir.folder().to_owned() }),
-        }
+        let namesakes = index_dir.namesakes();
+        namesakes.iter().chain([&index_dir]).try_for_each(|index_dir| wipe(index_dir, wait))
     }
 
     /// Returns the transcript stores that were set aside as damaged and may still have one of the
@@ -309,6 +298,24 @@ impl<'a> Forgetter<'a> {
             list.retain(|known| known.id != id);
             list.len() < before
         })
+    }
+}
+
+fn wipe(index_dir: &IndexDir, wait: &mut dyn FnMut(&Path) -> bool) -> Result<(), Error> {
+    if !index_dir.folder().exists() {
+        return Ok(());
+    }
+    let writing = loop {
+        match index_dir.lock()? {
+            Some(writing) => break writing,
+            None if wait(index_dir.folder()) => {}
+            None => return Err(db::Error::Stopped.into()),
+        }
+    };
+    let no_summaries = summaries::remove(index_dir.folder()).is_ok();
+    match writing.wipe() && no_summaries {
+        true => Ok(()),
+        false => Err(Error::NotWiped { folder: index_dir.folder().to_owned() }),
     }
 }
 

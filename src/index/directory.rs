@@ -109,6 +109,21 @@ impl IndexDir {
         &self.folder
     }
 
+    /// Returns the index directories beside this one whose databases have the same file name. If the home
+    /// folder was moved, the database's own earlier index is among them.
+    pub fn namesakes(&self) -> Vec<IndexDir> {
+        let stem = |folder: &Path| {
+            let name = folder.file_name()?.to_string_lossy().into_owned();
+            Some(name.rsplit_once('-')?.0.to_owned())
+        };
+        let beside = self.folder.parent().and_then(|folder| fs::read_dir(folder).ok());
+        let beside = beside.into_iter().flatten().flatten().map(|entry| entry.path());
+        let is_namesake = |folder: &PathBuf| {
+            *folder != self.folder && IndexDir::is_at(folder) && stem(folder) == stem(&self.folder)
+        };
+        beside.filter(is_namesake).map(|folder| IndexDir { folder }).collect()
+    }
+
     /// Returns the current snapshot; `None` if there is none or its name cannot be read.
     pub fn current(&self) -> Option<CommitId> {
         let text = fs::read_to_string(self.folder.join(CURRENT)).ok()?;

@@ -124,14 +124,22 @@ impl Clock {
         let naive: Option<NaiveDateTime> =
             DateTime::from_timestamp(wall.seconds, wall.nanos).map(|time| time.naive_utc());
         let Some(naive) = naive.filter(|_| self.is_local) else { return wall };
-        // A clock change can skip a local time. Such a time counts as one hour later.
-        let local = Local.from_local_datetime(&naive);
-        let local = match edge {
-            Edge::Start => local.earliest(),
-            Edge::End => local.latest(),
+        // When the clocks go back, a local time comes twice, and has the offset of either side. When they
+        // go forward, a local time is skipped: then the offset before gives the time as much later.
+        let offset = |time: NaiveDateTime| Local.offset_from_utc_datetime(&time).fix();
+        let of_day = |days| naive.checked_add_signed(TimeDelta::days(days)).map(offset);
+        let [before, after] = [of_day(-1), of_day(1)].map(|offset| {
+            let offset = offset?;
+            Some((naive.checked_sub_offset(offset)?, offset))
+        });
+        let is_real = |(time, used): &(NaiveDateTime, FixedOffset)| offset(*time) == *used;
+        let times = [before, after].into_iter().flatten().filter(is_real).map(|(time, _)| time);
+        let time = match edge {
+            Edge::Start => times.min(),
+            Edge::End => times.max(),
         };
-        let later = || Local.from_local_datetime(&(naive + TimeDelta::hours(1))).earliest();
-        local.or_else(later).map_or(wall, |time| of_utc(time.to_utc()))
+        let time = time.or(before.map(|(time, _)| time));
+        time.map_or(wall, |time| of_utc(time.and_utc()))
     }
 }
 

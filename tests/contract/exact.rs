@@ -63,6 +63,18 @@ fn both_cases(text: &str) -> [Request; 2] {
 }
 
 #[test]
+fn a_pattern_may_have_as_many_wildcards_as_fit() {
+    // SQLite's LIKE calls itself for each of them, and the oracle runs on the small stack of a test.
+    let text = "%a".repeat(24_999);
+    let messages = [message(&*"a".repeat(24_999)), message(&*"a".repeat(24_998)), message("b")];
+    let database = Database::of(Schema::Typed, &["Colours".into()], &messages);
+    for subject in subjects_of(&database) {
+        let (found, _) = hits(&*subject.open(&database), &asking(&text));
+        assert_eq!(found.len(), 1, "{}", subject.name());
+    }
+}
+
+#[test]
 fn newest_first_and_equal_times_by_position_and_rowid() {
     let times = [0, 2, 15, 9, 0, 0, 12, 15, 3, 13];
     let positions = [1, 1, 2, 1, 5, 1, 1, 3, 1, 0].map(Some);

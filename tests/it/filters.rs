@@ -192,3 +192,34 @@ fn months_are_those_of_the_time_zone() {
         assert_eq!(stats["months"], serde_json::json!({month: 1}), "{zone} {more:?}");
     }
 }
+
+#[test]
+fn hours_that_come_twice_or_never_belong_to_their_day() {
+    // In this zone clocks change at midnight, as in Chile: back on 6 April 2025, forward on 7 September.
+    const ZONE: &str = "<-04>4<-03>,M9.1.6/24,M4.1.6/24";
+    let scene = Scene::new();
+    for (name, time) in [("twice", 1_743_910_200), ("never", 1_757_217_600)] {
+        let chat = crate::import::chat(name, 1.0, &["red"]).replace("1000.0", &format!("{time}.0"));
+        scene.write("chats.json", chat);
+        let export = scene.path("chats.json");
+        let import = scene.command(&["import", export.to_str().unwrap()]).output().unwrap();
+        assert!(import.status.success(), "{import:?}");
+    }
+    let count = |filters: &[&str]| {
+        let mut command = scene.command(&["search", "red", "-n", "0", "--json"]);
+        let output = command.args(filters).env("TZ", ZONE).output().unwrap();
+        output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count()
+    };
+    for (filters, expected) in [
+        // The second half past eleven in the evening of 5 April.
+        (["--since", "2025-04-05", "--until", "2025-04-05"], 1),
+        (["--since", "2025-04-05T23:30", "--until", "2025-04-05T23:30"], 1),
+        (["--since", "2025-04-06", "--until", "2025-04-07"], 0),
+        // 7 September begins at one o'clock.
+        (["--since", "2025-09-07", "--until", "2025-09-07"], 1),
+        (["--since", "2025-09-07T00:00", "--until", "2025-09-07T00:59"], 1),
+        (["--since", "2025-09-06", "--until", "2025-09-06"], 0),
+    ] {
+        assert_eq!(count(&filters), expected, "{filters:?}");
+    }
+}

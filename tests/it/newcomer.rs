@@ -301,6 +301,17 @@ fn what_is_typed_during_progress_is_shown_after_it() {
 }
 
 #[test]
+fn after_ctrl_c_the_terminal_shows_what_is_typed() {
+    let scene = Scene::new();
+    // Nothing listens there, and the command tries for some seconds.
+    let search = "verbatim search red --db opensearch+http://127.0.0.1:1/chats";
+    let line = format!("trap : INT; {search}; stty -a");
+    let written = on_terminal(&scene, &line, ("earching", "\u{3}"));
+    let modes: Vec<&str> = written.split_whitespace().collect();
+    assert!(modes.contains(&"echo") && !modes.contains(&"-echo"), "{written}");
+}
+
+#[test]
 fn an_agent_that_is_resumed_has_the_terminal_for_itself() {
     let scene = Scene::new();
     let line = serde_json::json!({"type": "user", "uuid": "u1", "sessionId": "deadbeef",

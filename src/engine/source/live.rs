@@ -2,7 +2,9 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    panic::resume_unwind,
     sync::OnceLock,
+    thread,
     time::Instant as Clock,
 };
 
@@ -21,11 +23,26 @@ use super::{
 use crate::{
     db::{self, Outline, State},
     engine::error::Error,
-    model::{Instant, Origin, Request, Stop},
+    model::{Instant, Matching, Origin, Request, Stop},
+    text::matcher::texts,
 };
 
 /// Number of hits that are passed on between two confirmations.
 const PAGE_ROWS: usize = 256;
+
+/// The number of `%` in a pattern for which every thread's stack is large enough. SQLite's `LIKE` calls itself
+/// for each `%`.
+const DEEP: usize = 1_000;
+
+/// The size in bytes of a stack that is large enough for the longest pattern.
+const LARGE_STACK: usize = 64 << 20;
+
+/// Returns the largest number of `%` in a `LIKE` pattern of a request.
+fn deepest(request: &Request) -> usize {
+    let is_like = request.matching == Matching::Like;
+    let texts = texts(request).into_iter().flatten().filter(|_| is_like);
+    texts.map(|text| text.matches('%').count()).max().unwrap_or(0)
+}
 
 /// The reader that works without an index.
 #[derive(Debug)]
@@ -38,6 +55,20 @@ impl LiveReader {
     /// Returns a reader of a source. `reason` says why the index does not answer.
     pub fn new(source: Source, reason: FallbackReason) -> LiveReader {
         LiveReader { source, reason }
+    }
+
+    fn on_large_stack<T: Send>(
+        &self,
+        search: impl FnOnce() -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
+        thread::scope(|scope| {
+            match thread::Builder::new().stack_size(LARGE_STACK).spawn_scoped(scope, search) {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(source) => {
+                    Err(db::Error::Io { path: self.source.path()?.to_owned(), source }.into())
+                }
+            }
+        })
     }
 
     /// Searches and skips the first `shown` hits, which an index showed before it failed. This is right
@@ -58,11 +89,17 @@ impl LiveReader {
             None => (HashSet::new(), request.limit),
         };
         let request = Request { limit, ..request.clone() };
-        let hits = self.source.on_database(|path| {
-            db::read(path, stop, |database| {
-                db::search_without(database, &request, left_out.clone())
+        let search = || {
+            self.source.on_database(|path| {
+                db::read(path, stop, |database| {
+                    db::search_without(database, &request, left_out.clone())
+                })
             })
-        })?;
+        };
+        let hits = match deepest(&request) > DEEP {
+            true => self.on_large_stack(search)?,
+            false => search()?,
+        };
         if let Some(state) = index_state.filter(|_| shown > 0)
             && db::state(self.source.path()?)? != *state
         {
