@@ -75,6 +75,23 @@ impl Admission {
         Ok(server)
     }
 
+    /// Refuses flags that change nothing for these addresses.
+    pub(super) fn refuse_idle(&self, places: &ListenAt<'_>) -> Result<(), Error> {
+        let has_tcp = places.address.is_some();
+        let has_any = has_tcp || places.socket.is_some();
+        for (is_idle, flag) in [
+            (self.token_file.is_some() && !has_tcp, "--token-file"),
+            (self.no_token && !has_tcp, "--no-token"),
+            (!self.hosts.is_empty() && !has_any, "--host"),
+        ] {
+            if is_idle {
+                let what = format!("{flag} is for a server with --http; add that, or leave it out");
+                return Err(usage(what));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the token that clients must send.
     pub(super) fn token(
         &self,
@@ -135,7 +152,7 @@ fn sockets(places: &ListenAt<'_>) -> Result<Sockets, Error> {
 
 /// Listens on an address. If the default port is taken, listens on a free port.
 fn tcp(named: &str) -> Result<TcpListener, Error> {
-    let address = parse(named)?;
+    let address = parse(named).map_err(usage)?;
     let bound = match TcpListener::bind(address) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && named == ADDRESS => {
             complain(&format!(
@@ -151,12 +168,17 @@ fn tcp(named: &str) -> Result<TcpListener, Error> {
 
 /// Listens on an address, and never on another port, because clients are configured for this address.
 fn bound_at(named: &str) -> Result<TcpListener, Error> {
-    let bound = TcpListener::bind(parse(named)?);
+    let bound = TcpListener::bind(parse(named).map_err(usage)?);
     Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
 }
 
+/// Checks an address for a server that starts later.
+pub(super) fn checked(text: &str) -> Result<(), String> {
+    parse(text).map(drop)
+}
+
 /// Parses an address: a port, a host, or both.
-fn parse(text: &str) -> Result<SocketAddr, Error> {
+fn parse(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse() {
         return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
     }
@@ -173,9 +195,9 @@ fn parse(text: &str) -> Result<SocketAddr, Error> {
     let found: Vec<SocketAddr> = found.map(Iterator::collect).unwrap_or_default();
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
     first.copied().ok_or_else(|| {
-        usage(format!(
+        format!(
             "{text:?} is not an address of this computer; write 8377, 0.0.0.0 or 127.0.0.1:8377"
-        ))
+        )
     })
 }
 
@@ -185,19 +207,11 @@ pub(super) fn search_by(engine: &Arc<Engine>, environment: &Environment) -> Arc<
     Arc::new(move |asked, stop, out| {
         search::answer(asked, &engine, &environment, stop, out).map_err(|error| match error {
             Error::Usage(error) => SearchFailure::Asked(error.to_string()),
-            Error::Engine(error) if error.is_of_expression() => {
+            Error::Engine(error) if error.is_of_request() => {
                 SearchFailure::Asked(error.to_string())
             }
             Error::Engine(
-                error @ (E::NoConversation { .. }
-                | E::Ambiguous { .. }
-                | E::SameId { .. }
-                | E::NulInQuery
-                | E::QueryTooLong { .. }
-                | E::TextTooLong { .. }
-                | E::TooManyTexts { .. }
-                | E::AccentsOfPattern
-                | E::OnlyAccents { .. }),
+                error @ (E::NoConversation { .. } | E::Ambiguous { .. } | E::SameId { .. }),
             ) => SearchFailure::Asked(error.to_string()),
             error => SearchFailure::Failed(error.to_string()),
         })

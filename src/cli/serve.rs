@@ -110,6 +110,9 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     if let Some(note) = places::local_note(engine.config()) {
         log(&note);
     }
+    let (address, socket) = (args.http.as_deref(), args.socket.as_deref());
+    let places = ListenAt { address, socket, may_move: false };
+    args.admission.refuse_idle(&places)?;
     exclude::follow(&engine, environment);
     let engine = Arc::new(engine);
     if args.http.is_none() && args.socket.is_none() {
@@ -122,8 +125,6 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
         served?;
         return Ok(FOUND);
     }
-    let (address, socket) = (args.http.as_deref(), args.socket.as_deref());
-    let places = ListenAt { address, socket, may_move: false };
     let page = args.page.then(|| page(&engine, environment));
     let mut server = args.admission.server(&places, page, engine.config(), environment)?;
     server = server.with_search(listen::search_by(&engine, environment));

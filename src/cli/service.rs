@@ -9,7 +9,7 @@ use std::{
 use super::{
     connect::{self, agreed, server_places},
     environment::Environment,
-    listen::ADDRESS,
+    listen::{self, ADDRESS},
     output::{FOUND, NOTHING, complain, harmless},
 };
 use crate::{engine::Config, private};
@@ -95,6 +95,8 @@ pub(super) fn run(
     let failed = |source| connect::Error::File { path: manager.path.clone(), source };
     match &args.action {
         ServiceAction::Install { address, page, yes, print } => {
+            listen::checked(address)
+                .map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
             let mut words = ["serve", "--http", address].map(str::to_owned).to_vec();
             words.extend(page.then(|| "--page".to_owned()));
             words.extend(server_places(config, environment)?);

@@ -268,6 +268,9 @@ fn described(value: &DeValue<'_>) -> String {
         DeValue::Integer(_) | DeValue::Float(_) => "this number".to_owned(),
         DeValue::Boolean(is_on) => is_on.to_string(),
         DeValue::Datetime(_) => "a date".to_owned(),
+        DeValue::Array(list) if list.iter().any(|one| one.get_ref().as_str() == Some("")) => {
+            "a list with an empty text".to_owned()
+        }
         DeValue::Array(_) => "such a list".to_owned(),
         DeValue::Table(_) => "a table".to_owned(),
     }
@@ -364,6 +367,11 @@ mod tests {
                 "[exclude]\nprojects = []",
                 1,
                 "exclude takes a list of projects and folders, not a table",
+            ),
+            (
+                "exclude = ['a', '']",
+                1,
+                "exclude takes a list of projects and folders, not a list with",
             ),
             ("home = 1", 1, "home takes a path, not this number"),
             ("db = ''", 1, "db takes a path, not an empty text"),

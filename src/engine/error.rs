@@ -227,6 +227,20 @@ impl Error {
             )
     }
 
+    /// Returns whether a text or an expression of the request is wrong, so that no source can answer.
+    pub(crate) fn is_of_request(&self) -> bool {
+        self.is_of_expression()
+            || matches!(
+                self,
+                Error::NulInQuery
+                    | Error::QueryTooLong { .. }
+                    | Error::TextTooLong { .. }
+                    | Error::TooManyTexts { .. }
+                    | Error::AccentsOfPattern
+                    | Error::OnlyAccents { .. }
+            )
+    }
+
     /// Returns whether a regular expression of the request is wrong.
     pub(crate) fn is_of_expression(&self) -> bool {
         matches!(

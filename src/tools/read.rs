@@ -63,8 +63,8 @@ fn read(call: &ToolCall<'_>) -> Result<Answer, Error> {
     let path = path.ok_or_else(required)?;
     let out_of_range = |problem: String| Error::Refused(format!("Invalid line range: {problem}"));
     let line = |name| {
-        let line = arguments.integer_in(name, TAKES_LINE, 1..=u32::MAX as usize);
-        line.map(|line| line.and_then(|line| u32::try_from(line).ok()))
+        let line = arguments.integer_in(name, TAKES_LINE, 1..=usize::MAX);
+        line.map(|line| line.map(|line| u32::try_from(line).unwrap_or(u32::MAX)))
             .map_err(|error| out_of_range(error.to_string()))
     };
     let start = line("startLine")?;

@@ -176,6 +176,7 @@ impl From<engine::Error> for Problem {
             engine::Error::NoConversation { .. }
             | engine::Error::Ambiguous { .. }
             | engine::Error::SameId { .. } => Problem::Missing(error.to_string()),
+            error if error.is_of_request() => Problem::Wrong(error.to_string()),
             other => Problem::Engine(other),
         }
     }

@@ -421,6 +421,8 @@ fn the_service_is_shown_before_it_is_made() {
     assert!(says.contains("ExecStart=") && says.contains(&words), "{says}");
     assert!(says.starts_with("[Unit]\n"), "the file as it is: {says}");
     assert!(!unit.exists());
+    let says = user.says(&["service", "install", "99999", "--yes"], 2);
+    assert!(says.contains("is not an address of this computer") && !unit.exists(), "{says}");
     let says = user.says(&["service", "install"], 2);
     assert!(says.contains("there is no terminal to ask") && !unit.exists(), "{says}");
     assert!(user.says(&["service", "remove", "--yes"], 0).contains("No service of Verbatim"));

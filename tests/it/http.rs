@@ -421,6 +421,9 @@ fn the_form_gives_a_cookie_that_opens_the_page_only() {
         server.ask(line, &headers, "").status
     };
     assert_eq!(of("GET /", &[html]), 200);
+    for path in ["/?q=%00", "/trends?q=%00", "/search?q=%00"] {
+        assert_eq!(of(&format!("GET {path}"), &[html]), 400, "no text has NUL: {path}");
+    }
     assert_eq!(of("GET /search?q=red", &["Accept: application/json"]), 200);
     for path in ["GET /metrics", "POST /mcp", "GET /mcp"] {
         assert_eq!(of(path, &[]), 401, "{path}");
@@ -941,8 +944,14 @@ fn tokens_of_the_user_and_none() {
     assert!(command(&weak).2.contains("other users may read"));
     let (code, _, errors) = command(&["serve", "--http", "0.0.0.0:0", "--no-token"]);
     assert!(code == Some(2) && errors.contains("so it needs a token"), "{errors}");
-    for flags in [&["serve", "--page"][..], &["serve", "--http", "--token-file", "x", "--no-token"]]
-    {
+    for flags in [
+        &["serve", "--page"][..],
+        &["serve", "--no-token"],
+        &["serve", "--host", "chats.example.org"],
+        &["serve", "--token-file", "x"],
+        &["serve", "--socket", "s", "--token-file", "x"],
+        &["serve", "--http", "--token-file", "x", "--no-token"],
+    ] {
         assert_eq!(command(flags).0, Some(2), "{flags:?}");
     }
     let open = HttpServer::start(colours, &["--no-token"]);
