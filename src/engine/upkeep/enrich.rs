@@ -1,6 +1,14 @@
 //! Builds the files of ranked search: term indexes, vectors and summaries.
 //!
 //! All of them are derived from an index after it came into use.
+//!
+//! Invariant: one thread at a time builds the files of a segment. A second thread, or another process, waits,
+//! and then finds the files.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use crate::{
     embed::{self, Model, Texts},
@@ -9,11 +17,18 @@ use crate::{
         source::{Source, summaries},
     },
     index::{
-        Resources, SegmentRef, Snapshot, TermIndex, VectorBuilder, VectorOptions, Vectors,
+        self, Resources, SegmentRef, Snapshot, TermIndex, VectorBuilder, VectorOptions, Vectors,
         build_terms,
     },
     model::Stop,
+    private::FileLock,
 };
+
+/// The file in a segment's folder that is locked while its words and vectors are built.
+const LOCK: &str = "words.lock";
+
+/// Maximum wait of a question for another thread or process that builds the same files.
+const QUESTION_WAIT: Duration = Duration::from_secs(2);
 
 /// Maximum messages in a segment for which a question builds terms and vectors: about a second of work.
 pub(crate) const MAX_IN_A_QUESTION: u32 = 20_000;
@@ -118,17 +133,20 @@ fn enrich_index(
             let some = u64::from(some);
             tell(EnrichStage::Words, first + some, before + some);
         };
-        if TermIndex::open(segment.folder, count).is_err() {
+        let lacks_words = || TermIndex::open(segment.folder, count).is_err();
+        let lacks_vectors =
+            || with_vectors && Vectors::open(segment.folder, model.name(), count).is_none();
+        let _lock = match lacks_words() || lacks_vectors() {
+            true => lock(segment.folder, Duration::MAX, stop)?,
+            false => None,
+        };
+        if lacks_words() {
             advance(0);
-            if build_terms(snapshot, &segment, resources, stop, &mut advance)? {
-                done.words += count;
-            }
+            build_terms(snapshot, &segment, resources, stop, &mut advance)?;
+            done.words += count;
         }
         before += u64::from(count);
-        if with_vectors
-            && failed.is_none()
-            && Vectors::open(segment.folder, model.name(), count).is_none()
-        {
+        if failed.is_none() && lacks_vectors() {
             let threads = resources.threads;
             let mut advance = |some: u64| match some.checked_sub(u64::from(count)) {
                 Some(grouped) => tell(EnrichStage::Groups, first + grouped, before + some),
@@ -196,12 +214,36 @@ pub(crate) fn enrich_small(snapshot: &Snapshot, model: &Model, resources: Resour
         if count > MAX_IN_A_QUESTION || stop.requested() {
             continue;
         }
-        if TermIndex::open(segment.folder, count).is_err() {
+        let lacks_words = || TermIndex::open(segment.folder, count).is_err();
+        // Questions do not wait for a provider to embed new messages.
+        let lacks_vectors =
+            || model.is_built_in() && Vectors::open(segment.folder, model.name(), count).is_none();
+        if !lacks_words() && !lacks_vectors() {
+            continue;
+        }
+        let Ok(Some(_lock)) = lock(segment.folder, QUESTION_WAIT, stop) else { continue };
+        if lacks_words() {
             drop(build_terms(snapshot, &segment, resources, stop, &mut |_| ()));
         }
-        // Questions do not wait for a provider to embed new messages.
-        if model.is_built_in() && Vectors::open(segment.folder, model.name(), count).is_none() {
+        if lacks_vectors() {
             drop(build_vectors(snapshot, &segment, model, 1, stop, &mut |_| ()));
+        }
+    }
+}
+
+/// Waits until no other thread or process builds files of a segment; returns `None` if that takes longer than
+/// `patience`.
+fn lock(folder: &Path, patience: Duration, stop: &Stop) -> Result<Option<FileLock>, Error> {
+    /// The number of attempts between two checks of the stop.
+    const ATTEMPTS: u32 = 5;
+
+    let begun = Instant::now();
+    loop {
+        stop.check(index::Error::Stopped)?;
+        let failed = |error| index::Error::Write { path: folder.to_owned(), error };
+        match FileLock::take(&folder.join(LOCK), ATTEMPTS).map_err(failed)? {
+            None if begun.elapsed() < patience => {}
+            taken => return Ok(taken),
         }
     }
 }
@@ -235,8 +277,24 @@ fn build_vectors(
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
     use crate::engine::TestExport;
+
+    #[test]
+    fn threads_that_begin_at_once_make_each_file_once() {
+        let export = TestExport::indexed(&["red", "green and blue", "a longer text about trees"]);
+        let source = export.engine.sources().remove(0);
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        let make = || enrich(&source, resources, true, &Stop::never(), &mut |_| ()).unwrap();
+        let made = thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(make));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        let sum = |count: fn(&Enriched) -> u32| made.iter().map(count).sum::<u32>();
+        assert_eq!((sum(|it| it.words), sum(|it| it.vectors)), (3, 3), "{made:?}");
+    }
 
     #[test]
     fn each_stage_tells_how_far_it_is() {

@@ -108,7 +108,7 @@ impl fmt::Display for UpkeepEvent {
                 )
             }
             UpkeepEvent::Elsewhere { source } => {
-                write!(f, "{}: another process is building its index", name(source))
+                write!(f, "{}: its index is being built already", name(source))
             }
             UpkeepEvent::Failed { source, reason } => {
                 write!(f, "{}: its index stays as it is: {reason}", name(source))

@@ -29,7 +29,7 @@ use crate::{
         varint::{push_varint, take_varint},
     },
     model::Stop,
-    private::{self, FileLock},
+    private,
     text::words::{Token, Tokenizer, grams, tokens},
 };
 
@@ -55,9 +55,6 @@ const RUNS_SHARE: usize = 2;
 /// The minimum memory for the lists of a thread in bytes.
 const LEAST_RUN: usize = 4 << 20;
 
-/// The lock of the process that builds the term index of a segment.
-const LOCK: &str = "words.lock";
-
 /// Roles that do not name a speaker.
 const PLAIN_ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 
@@ -67,7 +64,7 @@ pub(crate) fn speaker(role: &str) -> &str {
     if PLAIN_ROLES.contains(&role) { "" } else { role }
 }
 
-/// Builds the term index of a segment; returns `false` if another process builds it.
+/// Builds the term index of a segment. Only one thread may do this at a time.
 ///
 /// Calls `progress` with the number of finished messages.
 pub fn build_terms(
@@ -76,13 +73,10 @@ pub fn build_terms(
     resources: Resources,
     stop: &Stop,
     progress: &mut dyn FnMut(u32),
-) -> Result<bool, Error> {
+) -> Result<(), Error> {
     let failed = |error| match stop.requested() {
         true => Error::Stopped,
         false => Error::Write { path: segment.folder.to_owned(), error },
-    };
-    let Some(_lock) = FileLock::take(&segment.folder.join(LOCK), 1).map_err(failed)? else {
-        return Ok(false);
     };
     let unfinished = Unfinished::begin(segment.folder, FOLDER).map_err(failed)?;
     let folder = unfinished.folder();
@@ -104,8 +98,7 @@ pub fn build_terms(
         Ok(TermManifest { format: FORMAT, segment: checksum, documents, tokens, files })
     };
     let manifest = seal().map_err(failed)?;
-    unfinished.publish(&manifest).map_err(failed)?;
-    Ok(true)
+    unfinished.publish(&manifest).map_err(failed)
 }
 
 #[derive(Clone)]
