@@ -1,7 +1,7 @@
 //! `verbatim export`: conversations as Markdown files.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt::Write as _,
     fs,
     io::{self, BufRead, BufReader, Read, Seek, Write},
@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use super::{
     clock::Clock,
@@ -45,6 +46,9 @@ const MAX_ENDING: usize = 8;
 /// The folder of attachments, beside the files of conversations.
 const ATTACHMENTS: &str = "attachments";
 
+/// The file with the hashes of the written files, in the exported folder.
+const RECORD: &str = ".verbatim-export.json";
+
 /// The folder of conversations without a time.
 const NO_YEAR: &str = "undated";
 
@@ -56,7 +60,7 @@ const NO_YEAR: &str = "undated";
 /// Writes a file for each conversation into a folder for each year: its text in Markdown below a front
 /// matter that Obsidian and others read. Filters choose conversations; each is written whole. Run it
 /// again to bring the files up to date: a file whose conversation changed is written over, the others
-/// stay as they are. The pictures and attachments that the import kept go to a folder `attachments` beside
+/// stay as they are, and so do files that you edited. The pictures and attachments that the import kept go to a folder `attachments` beside
 /// them, and each message links to its own.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -66,7 +70,7 @@ pub(super) struct Args {
     target: PathBuf,
     #[command(flatten)]
     filters: Filters,
-    /// Print one JSON object: folder, conversations, written, unchanged, attachments
+    /// Print one JSON object: folder, conversations, written, unchanged, kept, attachments
     #[arg(long)]
     json: bool,
 }
@@ -88,6 +92,7 @@ pub(super) fn run(
     let mut files = ExportedFiles::in_folder(&args.target);
     let step = Step::begin(environment, "Exporting");
     let [mut written, mut unchanged] = [0_u64; 2];
+    let mut edited = Vec::new();
     let mut attachments = 0;
     let kept_files = AttachmentFiles::of(engine.config());
     let mut done = 0;
@@ -125,18 +130,29 @@ pub(super) fn run(
                 .write(&path, &about.id, text.as_bytes())
                 .map_err(|error| failed(&path, error))?
             {
-                true => written += 1,
-                false => unchanged += 1,
+                Outcome::Written => written += 1,
+                Outcome::Unchanged => unchanged += 1,
+                Outcome::Kept(path) => edited.push(path),
             }
         }
     }
     step.clear();
-    let all = written + unchanged;
+    files.save_record().map_err(|error| failed(&args.target.join(RECORD), error))?;
+    let kept = edited.len() as u64;
+    let all = written + unchanged + kept;
+    if let Some(first) = edited.first() {
+        let first = first.display();
+        complain(&format!(
+            "{} changed after the last export, and kept as it is now, such as {first}; move it away to \
+             have it written again",
+            counted(kept, "file")
+        ));
+    }
     if args.json {
         let (folder, conversations) = (&args.target, all);
         let counts = json!({
             "folder": folder, "conversations": conversations, "written": written,
-            "unchanged": unchanged, "attachments": attachments,
+            "unchanged": unchanged, "kept": kept, "attachments": attachments,
         });
         json_line(out, &counts)?;
     } else {
@@ -233,8 +249,18 @@ fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
     }
 }
 
+/// What became of a conversation's file.
+enum Outcome {
+    Written,
+    Unchanged,
+    /// The user changed this file, so it stays as it is.
+    Kept(PathBuf),
+}
+
 struct ExportedFiles {
     folder: PathBuf,
+    /// The hashes of the files as exports wrote them, by path relative to the folder.
+    written: BTreeMap<String, String>,
     /// The files of earlier exports. The key is a file's first lines, which contain the conversation's id.
     before: HashMap<String, PathBuf>,
     /// The paths that this export has used.
@@ -253,7 +279,28 @@ impl ExportedFiles {
             .flat_map(|year| entries(&year.path()).map(|file| file.path()).collect::<Vec<_>>())
             .filter(|file| file.to_str().is_some_and(|name| name.ends_with(").md")));
         let before = files.filter_map(|file| Some((first_lines(&file)?, file))).collect();
-        ExportedFiles { folder: folder.to_owned(), before, given: HashSet::new() }
+        let record = fs::read(folder.join(RECORD)).unwrap_or_default();
+        // Without a record, as after an export by an earlier version, every file counts as unedited.
+        let written = serde_json::from_slice(&record).unwrap_or_default();
+        ExportedFiles { folder: folder.to_owned(), written, before, given: HashSet::new() }
+    }
+
+    fn relative(&self, path: &Path) -> String {
+        path.strip_prefix(&self.folder).unwrap_or(path).to_string_lossy().into_owned()
+    }
+
+    /// Returns whether a file is not as an export wrote it, or is not a file of the conversation.
+    fn is_edited(&self, path: &Path, id: &str) -> bool {
+        let Ok(content) = fs::read(path) else { return false };
+        match self.written.get(&self.relative(path)) {
+            Some(hash) => hash_of(&content) != *hash,
+            None => !content.starts_with(front(id).as_bytes()),
+        }
+    }
+
+    fn save_record(&self) -> io::Result<()> {
+        let record = serde_json::to_vec_pretty(&self.written)?;
+        private::write(&self.folder.join(RECORD), &record)
     }
 
     /// Returns the path of a conversation's file: `YEAR/DATE title (id).md`.
@@ -277,23 +324,37 @@ impl ExportedFiles {
         path
     }
 
-    /// Writes a file; returns whether it changed. If the title changed, removes the conversation's
-    /// file with the old name.
-    fn write(&self, path: &Path, id: &str, text: &[u8]) -> io::Result<bool> {
+    /// Writes a file, unless the user edited it. If the title changed, removes the conversation's file with
+    /// the old name.
+    fn write(&mut self, path: &Path, id: &str, text: &[u8]) -> io::Result<Outcome> {
         if fs::read(path).is_ok_and(|now| now == text) {
-            return Ok(false);
+            self.written.insert(self.relative(path), hash_of(text));
+            return Ok(Outcome::Unchanged);
+        }
+        let before = self.before.get(&front(id));
+        let before = before.filter(|before| !self.given.contains(*before)).cloned();
+        if let Some(edited) =
+            before.iter().map(PathBuf::as_path).chain([path]).find(|file| self.is_edited(file, id))
+        {
+            return Ok(Outcome::Kept(edited.to_owned()));
         }
         if let Some(folder) = path.parent() {
             private::create_dir_all(folder)?;
         }
-        let before = self.before.get(&front(id));
         // The old file is removed first, because on some file systems both names can be the same file.
-        if let Some(before) = before.filter(|before| !self.given.contains(*before)) {
-            fs::remove_file(before)?;
+        if let Some(before) = before {
+            fs::remove_file(&before)?;
+            self.written.remove(&self.relative(&before));
         }
         private::write(path, text)?;
-        Ok(true)
+        self.written.insert(self.relative(path), hash_of(text));
+        Ok(Outcome::Written)
     }
+}
+
+fn hash_of(text: &[u8]) -> String {
+    let hash = Sha256::digest(text);
+    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the first lines of a conversation's file, which contain the id. A JSON string is valid YAML.

@@ -13,6 +13,7 @@ use std::{
 
 use super::{
     attachments::AttachmentStore,
+    config::Config,
     error::Error,
     flags::Flags,
     forgotten::{Forgotten, ForgottenId},
@@ -146,7 +147,7 @@ impl<'a> Forgetter<'a> {
         let of_transcripts = AttachmentStore::of_transcripts(config).forget(&ids, &mut wait);
         // If one database failed, the indexes of the cleaned databases must still lose the text.
         for (path, _) in &removed {
-            outcome = outcome.and(self.wipe_indexes(path, &mut wait));
+            outcome = outcome.and(wipe_indexes(config, path, &mut wait));
         }
         self.sources.close();
         let in_cluster = self.remove_from_cluster(found, stop);
@@ -238,20 +239,6 @@ impl<'a> Forgetter<'a> {
         outcome
     }
 
-    /// Removes the index of a database, with all files that contain text of its conversations. Removes the
-    /// indexes of other databases with this file name too: one of them may be this database's index from before
-    /// the home folder was moved. The others are built again when they are needed.
-    fn wipe_indexes(
-        &self,
-        database: &Path,
-        wait: &mut dyn FnMut(&Path) -> bool,
-    ) -> Result<(), Error> {
-        let probe = Probe::of(database)?;
-        let index_dir = IndexDir::of(&self.sources.config().index_folder(), probe.real());
-        let namesakes = index_dir.namesakes();
-        namesakes.iter().chain([&index_dir]).try_for_each(|index_dir| wipe(index_dir, wait))
-    }
-
     /// Returns the transcript stores that were set aside as damaged and may still have one of the
     /// conversations; none if all conversations are from other sources.
     pub(crate) fn damaged_stores(&self, found: &[Forgettable]) -> Vec<PathBuf> {
@@ -299,6 +286,20 @@ impl<'a> Forgetter<'a> {
             list.len() < before
         })
     }
+}
+
+/// Removes the index of a database, with all files that contain text of its conversations. Removes the indexes
+/// of other databases with this file name too: one of them may be this database's index from before the home
+/// folder was moved. The others are built again when they are needed.
+pub(crate) fn wipe_indexes(
+    config: &Config,
+    database: &Path,
+    wait: &mut dyn FnMut(&Path) -> bool,
+) -> Result<(), Error> {
+    let probe = Probe::of(database)?;
+    let index_dir = IndexDir::of(&config.index_folder(), probe.real());
+    let namesakes = index_dir.namesakes();
+    namesakes.iter().chain([&index_dir]).try_for_each(|index_dir| wipe(index_dir, wait))
 }
 
 fn wipe(index_dir: &IndexDir, wait: &mut dyn FnMut(&Path) -> bool) -> Result<(), Error> {

@@ -36,10 +36,8 @@ impl Error {
         let Error::Engine(error) = self else { return None };
         let is_expected = error.is_not_found()
             || error.is_stopped()
-            || matches!(
-                error,
-                E::NulInQuery | E::QueryTooLong { .. } | E::Threads(_) | E::Workspace(_)
-            );
+            || error.is_of_request()
+            || matches!(error, E::Threads(_) | E::Workspace(_));
         (!is_expected).then(|| format!("{error} ({error:?})"))
     }
 }

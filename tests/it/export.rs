@@ -66,6 +66,20 @@ fn conversations_become_files_that_are_kept_up_to_date() {
     assert!(after.iter().any(|name| name.ends_with("A new title (6650a1b2).md")), "{after:?}");
     assert_eq!(after.len(), before.len());
     assert!(target.join("mine.md").is_file());
+    // A file that the user edited stays as it is, under its old name too; so does a file of another program.
+    let new = target.join(after.iter().find(|name| name.contains("A new title")).unwrap());
+    let edited = fs::read_to_string(&new).unwrap() + "my own note\n";
+    fs::write(&new, &edited).unwrap();
+    for title in ["A new title", "Another title"] {
+        let sql = "UPDATE conversations SET title = ?1 WHERE id = '6650a1b2-0001'";
+        connection.execute(sql, [title]).unwrap();
+        let (_, says) = run(home, &["export", to]);
+        assert!(says.contains("1 file changed after the last export"), "{says}");
+        assert_eq!(fs::read_to_string(&new).unwrap(), edited);
+        assert_eq!(names(&target).len(), before.len());
+    }
+    fs::remove_file(&new).unwrap();
+    assert!(run(home, &["export", to]).1.contains(": 1 written"));
     // Ids that differ only in characters that file names cannot have get separate files, on each run.
     for id in ["qqqqqqqq:1", "qqqqqqqq/1", "qqqqqqqq.1"] {
         connection

@@ -271,6 +271,26 @@ fn excluded_transcripts_are_not_imported_and_imported_ones_are_hidden() {
 }
 
 #[test]
+fn no_byte_of_a_deleted_thread_is_left() {
+    let user = User::new();
+    user.done(&["threads", "start", "zanzibarish topic"]);
+    let listed = user.done(&["threads", "list"]);
+    let id = listed.split_whitespace().next().unwrap().to_owned();
+    let shown = user.done(&["threads", "show", &id]);
+    let continuation = shown.split_whitespace().find(|word| word.contains("_turn")).unwrap();
+    user.done(&["threads", "continue", continuation, "zanzibarish turn"]);
+    user.done(&["reindex"]);
+    assert!(user.files_with("zanzibarish turn").len() > 1, "the database and its index");
+    let mut server = Server::start(&mut user.command(&["serve"]));
+    let query = json!({"query": "zanzibarish", "mode": "text"});
+    assert!(server.call("search", &query).to_string().contains("zanzibarish turn"));
+    user.done(&["threads", "delete", &id, "--yes"]);
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+    let answer = server.call("search", &query).to_string();
+    assert!(!answer.contains("zanzibarish turn"), "{answer}");
+}
+
+#[test]
 fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
     let user = User::new();
     let chats = |marked: &str| {

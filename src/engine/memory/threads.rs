@@ -1,6 +1,10 @@
 //! Threads: recorded turn by turn in their own database. Each turn is answered with recalled passages.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    path::Path,
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use super::{database::Memory, recall::Recalled};
 use crate::{
@@ -8,7 +12,7 @@ use crate::{
         self,
         threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread, Threads, Turn},
     },
-    engine::error::Error,
+    engine::{error::Error, forget::wipe_indexes},
     model::{Instant, Stop},
 };
 
@@ -108,9 +112,29 @@ impl Memory {
         Ok(self.reading(|threads| threads.summary(id))?.flatten())
     }
 
-    /// Removes a thread and all its messages; returns whether there was one.
+    /// Removes a thread and all its messages, and the index that holds their texts; returns whether there was
+    /// one. The index is built again when it is needed.
     pub fn delete_thread(&self, id: &str) -> Result<bool, Error> {
-        Ok(self.reading(|threads| threads.delete(id))?.unwrap_or(false))
+        /// Maximum wait for another process that builds the index, and the wait between two checks.
+        const PATIENCE: Duration = Duration::from_secs(10);
+        const PAUSE: Duration = Duration::from_millis(50);
+
+        let is_deleted = self.reading(|threads| threads.delete(id))?.unwrap_or(false);
+        if is_deleted {
+            let config = self.sources.config();
+            let begun = std::time::Instant::now();
+            let mut wait = |_: &Path| {
+                thread::sleep(PAUSE);
+                begun.elapsed() < PATIENCE
+            };
+            let wiped = wipe_indexes(config, &config.threads_database(), &mut wait);
+            self.sources.close();
+            wiped.map_err(|error| match error.is_stopped() {
+                true => Error::NotWiped { folder: config.index_folder() },
+                false => error,
+            })?;
+        }
+        Ok(is_deleted)
     }
 }
 
