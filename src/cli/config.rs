@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     environment::Environment,
-    error::Error,
+    error::Result,
     output::{FOUND, harmless},
     places::{self, PlaceArgs},
     settings::{self, Given, SetBy},
@@ -39,7 +39,7 @@ pub(super) fn run(
     config: &Config,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let file = environment.settings.path.as_deref();
     let settings = settings_file::ALL.iter().map(|setting| {
         let mut given = settings::given(setting, places::flag(setting, places), environment);

@@ -182,7 +182,8 @@ pub(super) fn connect(
     let entry = match &remote {
         Some(remote) => remote.entry.clone(),
         None => {
-            let arguments = server_arguments(config, environment)?;
+            let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
+            arguments.extend(server_places(config, environment)?);
             client.entry(&environment.program, &arguments)
         }
     };
@@ -534,13 +535,6 @@ fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()
         }
     }
     Ok(())
-}
-
-/// Returns the arguments with which a client starts the server. Default paths are left out.
-fn server_arguments(config: &Config, environment: &Environment) -> Result<Vec<String>, Error> {
-    let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
-    arguments.extend(server_places(config, environment)?);
-    Ok(arguments)
 }
 
 /// Returns the flags for the paths of a server that differ from the default paths.

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     clients::{self, ParseServe},
     environment::Environment,
-    error::Error,
+    error::Result,
     output::{FOUND, NOTHING, harmless},
     waiting,
 };
@@ -41,7 +41,7 @@ pub(super) fn run(
     environment: &Environment,
     parse: ParseServe,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let mut findings = Vec::new();
     let mut written = Ok(());
     let configured = clients::configured(environment);

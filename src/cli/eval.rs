@@ -200,7 +200,7 @@ fn prepare(corpus: &Corpus, folder: &Path) -> Result<Engine, Error> {
     let never = Stop::never();
     engine.upkeep().reindex(Reindex { resources, full: false }, &never, &mut |_| ())?;
     for source in engine.sources() {
-        engine.upkeep().enrich(&source, resources, &never, &mut |_, _| ())?;
+        source.enrich(resources, &never, &mut |_, _| ())?;
     }
     Ok(engine)
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{
     clock::Clock,
     environment::Environment,
-    error::Error,
+    error::{Error, Result},
     filters::Filters,
     found, notes,
     output::{FOUND, NOTHING, complain, counted, json_line, plural},
@@ -76,7 +76,7 @@ pub(super) fn run(
     engine: &Engine,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let stop = Stop::never();
     let clock = Clock::of(environment, args.filters.utc);
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;

@@ -10,7 +10,7 @@ use super::{
     clock::Clock,
     completions::conversations,
     environment::Environment,
-    error::Error,
+    error::{Error, Result},
     indexing::Limits,
     interrupt,
     output::{FOUND, NOTHING, agreed, complain, counted, harmless, json_line},
@@ -62,7 +62,7 @@ pub(super) fn run(
     engine: &Engine,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     if args.list {
         return list(args, engine, environment, out);
     }
@@ -150,7 +150,7 @@ fn delete_damaged(
     found: &[Forgettable],
     engine: &Engine,
     environment: &Environment,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let (forgetter, mut is_all) = (Forgetter::new(engine.all_sources()), true);
     for store in forgetter.damaged_stores(found) {
         let name = store.display();
@@ -168,7 +168,7 @@ fn delete_damaged(
 }
 
 /// Returns the conversations with the given ids, titles or links, including excluded conversations.
-fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>, Error> {
+fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>> {
     let all = Engine::new(Config { exclude: Vec::new(), ..engine.config().clone() });
     let forgetter = Forgetter::new(all.all_sources());
     let mut found: Vec<Forgettable> = Vec::new();
@@ -212,7 +212,7 @@ fn described(one: &Forgettable) -> String {
     }
 }
 
-fn write(args: &Args, found: &[Forgettable], out: &mut dyn Write) -> Result<(), Error> {
+fn write(args: &Args, found: &[Forgettable], out: &mut dyn Write) -> Result<()> {
     let messages: u64 = found.iter().map(|one| one.messages).sum();
     if args.json {
         let ids: Vec<&str> = found.iter().map(|one| one.id.as_str()).collect();
@@ -237,7 +237,7 @@ fn list(
     engine: &Engine,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let forgotten = Forgetter::new(engine.all_sources()).list()?;
     let clock = Clock::of(environment, false);
     let time = |at: u64| clock.iso(Instant { seconds: at.cast_signed(), nanos: 0 });
@@ -266,7 +266,7 @@ fn undo(
     engine: &Engine,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     if !Forgetter::new(engine.all_sources()).undo(id)? {
         return Err(Error::Forget(format!(
             "{id:?} is not in the list of what was forgotten; `verbatim forget --list` prints it"

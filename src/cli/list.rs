@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     clock::Clock,
     environment::Environment,
-    error::Error,
+    error::Result,
     filters::Filters,
     found::{DescribedConversation, listed},
     look::Look,
@@ -61,7 +61,7 @@ pub(super) fn run(
     engine: &Engine,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let stop = Stop::never();
     let clock = Clock::of(environment, args.filters.utc);
     let (mut scope, notes) = args.filters.scope(engine, clock, &stop)?;

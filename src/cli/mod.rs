@@ -56,7 +56,6 @@ mod version;
 mod waiting;
 mod watch;
 mod web;
-mod words;
 mod workspace;
 
 use std::{ffi::OsString, io::Write, path::Path, sync::Arc};
@@ -66,7 +65,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-pub use self::{environment::Environment, error::Error, program::run_program};
+pub use self::{environment::Environment, error::{Error, Result}, program::run_program};
 use self::{
     fold::Folded,
     old_home::Consent,
@@ -290,7 +289,7 @@ pub fn run(
     arguments: impl IntoIterator<Item = OsString>,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let mut command = with_short_help(Cli::command());
     if !environment.terminal {
         command = command.term_width(HELP_WIDTH);
@@ -420,7 +419,7 @@ fn example_of(missing: &str) -> Option<String> {
     Some(example.to_owned())
 }
 
-fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
+fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     let Some(mut command) = cli.command else { return pick(&cli.places, environment, out) };
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
@@ -520,7 +519,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
 }
 
 /// Opens the picker; without a terminal, prints example commands.
-fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
+fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     if !environment.full_screen {
         // A script that gives no command is wrong, so standard output stays empty and the exit code is 2.
         anstream::eprint!("{EXAMPLES}");

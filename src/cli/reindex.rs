@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     archives,
     environment::Environment,
-    error::Error,
+    error::Result,
     indexing::{self, Limits},
     interrupt,
     output::FOUND,
@@ -51,7 +51,7 @@ pub(super) fn run(
     engine: &Engine,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let stop = interrupt::stop_on_interrupt(environment);
     let sources = engine.sources();
     let has_export = sources.iter().any(|source| source.kind == SourceKind::Export);
@@ -69,7 +69,7 @@ pub(super) fn run(
     let mut indexed = Vec::new();
     let mut failed = None;
     for source in &sources {
-        let (one, failure) = match indexing::index(engine, source, options, environment, &stop) {
+        let (one, failure) = match indexing::index(source, options, environment, &stop) {
             Err(error) if error.is_stopped() => {
                 return Ok(interrupt::stopped("what was indexed stays; run it again to go on"));
             }

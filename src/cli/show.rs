@@ -13,7 +13,7 @@ use super::{
     clock::Clock,
     completions::conversations,
     environment::Environment,
-    error::Error,
+    error::Result,
     filters::usage,
     fold::folded,
     found::{self, DescribedConversation, target},
@@ -107,7 +107,7 @@ pub(super) fn run(
     engine: &Engine,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let stop = Stop::never();
     notes::print(&engine.all_sources().problems(&stop));
     let clock = Clock::of(environment, args.utc);

@@ -15,7 +15,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     clock::Clock,
     environment::Environment,
-    error::Error,
+    error::{Error, Result},
     filters::Filters,
     fold::folded,
     look::{fitted, plain},
@@ -56,7 +56,7 @@ pub(super) fn run(
     engine: &Engine,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let stop = Stop::never();
     let clock = Clock::of(environment, args.filters.utc);
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;

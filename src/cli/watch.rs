@@ -11,7 +11,7 @@ use chrono::Local;
 
 use super::{
     environment::Environment,
-    error::Error,
+    error::{Error, Result},
     output::{FOUND, complain, counted, harmless},
 };
 use crate::{
@@ -41,7 +41,7 @@ pub(super) fn run(
     engine: Engine,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     if environment.progress {
         complain(&format!("following {}; Ctrl-C ends it", followed(&engine)));
     }

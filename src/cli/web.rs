@@ -4,7 +4,7 @@ use std::{io::Write, sync::Arc};
 
 use super::{
     environment::Environment,
-    error::Error,
+    error::Result,
     exclude,
     listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
@@ -42,7 +42,7 @@ pub(super) fn run(
     engine: Engine,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     exclude::follow(&engine, environment);
     let engine = Arc::new(engine);
     let (mut options, offer) = serve::offered(&args.serving, &engine, environment)?;
@@ -94,7 +94,7 @@ pub(super) fn token(
     engine: &Engine,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let config = engine.config();
     let token = match args.new {
         true => crate::http::token::AccessToken::renewed(&config.home)

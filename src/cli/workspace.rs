@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     arguments,
     environment::Environment,
-    error::Error,
+    error::Result,
     output::{FOUND, NOTHING, complain, harmless, json_line},
     settings, settings_file,
 };
@@ -87,7 +87,7 @@ pub(super) fn run(
     engine: &Engine,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let question = WorkspaceQuestion {
         pattern: args.query.clone(),
         dates: args.date.clone(),

@@ -22,7 +22,7 @@ use tantivy::postings::FieldSerializer;
 use super::{FOLDER, FORMAT, LENGTHS, TERMS, TermManifest, code_of, field, schema};
 use crate::{
     index::{
-        Error, Resources, SegmentRef, Snapshot,
+        Error, Resources, Result, SegmentRef, Snapshot,
         artifact::{self, Unfinished},
         documents::content_pieces,
         lists,
@@ -76,7 +76,7 @@ pub fn build_terms(
     resources: Resources,
     stop: &Stop,
     progress: &mut dyn FnMut(u32),
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let failed = |error| match stop.requested() {
         true => Error::Stopped,
         false => Error::Write { path: segment.folder.to_owned(), error },
