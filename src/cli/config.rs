@@ -1,11 +1,11 @@
 //! `verbatim config`: the value of each setting, and the source of the value.
 
-use std::{io::Write, thread::available_parallelism};
+use std::thread::available_parallelism;
 
 use serde_json::{Value, json};
 
 use super::{
-    environment::Environment,
+    environment::Terminal,
     error::Result,
     output::{FOUND, harmless},
     places::{self, PlaceArgs},
@@ -37,9 +37,9 @@ pub(super) fn run(
     args: &Args,
     places: &PlaceArgs,
     config: &Config,
-    environment: &Environment,
-    out: &mut dyn Write,
+    terminal: Terminal<'_>,
 ) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let file = environment.settings.path.as_deref();
     let settings = settings_file::ALL.iter().map(|setting| {
         let mut given = settings::given(setting, places::flag(setting, places), environment);

@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     fmt::Write as _,
     fs,
-    io::{self, BufRead, BufReader, Read, Seek, Write},
+    io::{self, BufRead, BufReader, Read, Seek},
     path::{Path, PathBuf},
 };
 
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     clock::Clock,
-    environment::Environment,
+    environment::Terminal,
     error::{Error, Result},
     filters::Filters,
     found, notes,
@@ -71,12 +71,8 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     let clock = Clock::of(environment, args.filters.utc);
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;

@@ -9,7 +9,7 @@ use super::{
     archives,
     clock::Clock,
     completions::conversations,
-    environment::Environment,
+    environment::{Environment, Terminal},
     error::{Error, Result},
     indexing::Limits,
     interrupt,
@@ -57,17 +57,13 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     if args.list {
-        return list(args, engine, environment, out);
+        return list(args, engine, Terminal { environment, out });
     }
     if let Some(id) = &args.undo {
-        return undo(args, id, engine, environment, out);
+        return undo(args, id, engine, Terminal { environment, out });
     }
     let stop = Stop::never();
     let found = found(&args.conversations, engine, &stop)?;
@@ -232,12 +228,8 @@ fn write(args: &Args, found: &[Forgettable], out: &mut dyn Write) -> Result<()> 
     Ok(())
 }
 
-fn list(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8> {
+fn list(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let forgotten = Forgetter::new(engine.all_sources()).list()?;
     let clock = Clock::of(environment, false);
     let time = |at: u64| clock.iso(Instant { seconds: at.cast_signed(), nanos: 0 });
@@ -260,13 +252,8 @@ fn list(
     Ok(FOUND)
 }
 
-fn undo(
-    args: &Args,
-    id: &str,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8> {
+fn undo(args: &Args, id: &str, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     if !Forgetter::new(engine.all_sources()).undo(id)? {
         return Err(Error::Forget(format!(
             "{id:?} is not in the list of what was forgotten; `verbatim forget --list` prints it"

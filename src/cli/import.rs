@@ -16,7 +16,7 @@ use found::FoundChoice;
 
 use super::{
     archives,
-    environment::Environment,
+    environment::{Environment, Terminal},
     fold::folded,
     indexing::{self, Limits},
     interrupt,
@@ -138,9 +138,9 @@ pub(super) fn run(
     args: &ImportArgs,
     engine: &Engine,
     named: Option<&'static str>,
-    environment: &Environment,
-    out: &mut dyn Write,
+    terminal: Terminal<'_>,
 ) -> Result<u8, Error> {
+    let Terminal { environment, out } = terminal;
     if args.sources.iter().any(|source| source.as_os_str() == "-") {
         return Err(Error::Stdin);
     }

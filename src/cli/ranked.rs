@@ -5,7 +5,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::{
-    environment::Environment,
+    environment::Terminal,
     error::Result,
     found::{DescribedConversation, FoundHit, Key, Page, conversations},
     groups::Groups,
@@ -36,9 +36,9 @@ pub(super) fn run(
     question: &Question,
     form: Form,
     page: Page<'_>,
-    environment: &Environment,
-    out: &mut dyn Write,
+    terminal: Terminal<'_>,
 ) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let (text, stop) = (question.concepts[0].as_str(), Stop::never());
     indexing::complete(page.engine, &question.scope.sources, environment);
     let ranking = page.engine.rank(question, &stop)?;

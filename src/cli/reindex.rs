@@ -1,12 +1,12 @@
 //! The command `verbatim reindex`.
 
-use std::{io::Write, time::Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::{
     archives,
-    environment::Environment,
+    environment::Terminal,
     error::Result,
     indexing::{self, Limits},
     interrupt,
@@ -46,12 +46,8 @@ pub(super) struct Args {
 }
 
 /// Builds the indexes and writes their sizes and times to `out`.
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let stop = interrupt::stop_on_interrupt(environment);
     let sources = engine.sources();
     let has_export = sources.iter().any(|source| source.kind == SourceKind::Export);

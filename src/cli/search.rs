@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::{
     clock::Clock,
     count::Count,
-    environment::Environment,
+    environment::{Environment, Terminal},
     error::{Error, Result},
     explain::explain,
     filters::Filters,
@@ -147,12 +147,8 @@ enum SearchMode {
     Both,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     let clock = Clock::of(environment, args.filters.utc);
     let mode = rank_by(args)?;
@@ -162,7 +158,7 @@ pub(super) fn run(
     let page = Page { engine, look, clock, context: args.context, raw_content: args.is_raw() };
     if let Some(mode) = mode {
         let form = ranked::Form { flat: args.flat, json: args.json };
-        return ranked::run(&args.question(mode, scope), form, page, environment, out);
+        return ranked::run(&args.question(mode, scope), form, page, Terminal { environment, out });
     }
     let search = Exact::of(args, page, scope, stop)?;
     let count = match () {

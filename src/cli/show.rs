@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{
     clock::Clock,
     completions::conversations,
-    environment::Environment,
+    environment::{Environment, Terminal},
     error::Result,
     filters::usage,
     fold::folded,
@@ -102,12 +102,8 @@ fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
     }
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     notes::print(&engine.all_sources().problems(&stop));
     let clock = Clock::of(environment, args.utc);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments,
-    environment::Environment,
+    environment::Terminal,
     error::{Error, Result},
     output::{FOUND, NOTHING, complain, harmless, json_line, plural},
 };
@@ -124,12 +124,8 @@ struct JsonTurn {
     content: String,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let mut page = Vec::new();
     let code = write(args, engine, &mut page)?;
     if environment.terminal {

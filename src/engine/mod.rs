@@ -172,22 +172,12 @@ impl Engine {
     }
 
     /// Returns a page of the conversations in a scope that have messages, latest activity first.
-    pub fn list(
-        &self,
-        scope: &Scope,
-        page: Range<usize>,
-        stop: &Stop,
-    ) -> Result<ListedPage> {
+    pub fn list(&self, scope: &Scope, page: Range<usize>, stop: &Stop) -> Result<ListedPage> {
         self.sources.list(scope, page, ListOptions::default(), stop)
     }
 
     /// Counts the messages in a scope. `day` returns the day of a time, as [`Reader::count`] says.
-    pub fn tally(
-        &self,
-        scope: &Scope,
-        day: &dyn Fn(Instant) -> i64,
-        stop: &Stop,
-    ) -> Result<Tally> {
+    pub fn tally(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Tally> {
         report::statistics::tally(&self.sources, scope, day, stop)
     }
 

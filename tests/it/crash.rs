@@ -268,8 +268,7 @@ fn folder_of_parts() {
     let engine = Place::in_folder(&folder).engine();
     let source = engine.sources().swap_remove(0);
     failpoint::arm(number);
-    source.merge(RESOURCES, &Stop::never(), &mut |_| {})
-        .expect("segments can be merged");
+    source.merge(RESOURCES, &Stop::never(), &mut |_| {}).expect("segments can be merged");
 }
 
 #[test]
@@ -281,8 +280,7 @@ fn a_fold_killed_at_any_step() {
     let fold = |place: &Place| {
         let engine = place.engine();
         let source = engine.sources().swap_remove(0);
-        source.merge(RESOURCES, &Stop::never(), &mut |_| {})
-            .expect("it can be merged");
+        source.merge(RESOURCES, &Stop::never(), &mut |_| {}).expect("it can be merged");
     };
     let files = clean(&prepare, &fold);
     let command = |place: &Place| {

@@ -23,7 +23,12 @@ use self::{
     state::{Action, Picker},
     view::PickerView,
 };
-use super::{error::{Error, Result}, found::conversation, open, output::harmless};
+use super::{
+    error::{Error, Result},
+    found::conversation,
+    open,
+    output::harmless,
+};
 use crate::{
     engine::{self, Engine},
     model::Stop,
