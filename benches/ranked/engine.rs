@@ -31,7 +31,7 @@ impl Ours {
         let (options, never) = (Reindex { resources, full: false }, Stop::never());
         engine.upkeep().reindex(options, &never, &mut |_| ())?;
         for source in engine.sources() {
-            engine.upkeep().enrich(&source, resources, &never, &mut |_, _| ())?;
+            source.enrich(resources, &never, &mut |_, _| ())?;
         }
         Ok(Ours { engine })
     }

@@ -13,7 +13,7 @@ use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
 
 use super::{
     environment::{COMPLETED_SHELL, Environment},
-    error::Error,
+    error::{Error, Result},
     output::FOUND,
     places,
 };
@@ -60,7 +60,7 @@ pub(super) struct ManArgs {
 }
 
 /// Prints the completion script, which a shell reads when it starts.
-pub(super) fn print(args: &Args, out: &mut dyn Write) -> Result<u8, Error> {
+pub(super) fn print(args: &Args, out: &mut dyn Write) -> Result<u8> {
     let shells = Shells::builtins();
     let shell = shells.completer(&args.shell).expect("clap has every shell of the argument");
     let mut script = Vec::new();
@@ -74,7 +74,7 @@ pub(super) fn write_pages(
     args: &ManArgs,
     command: clap::Command,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let failed = |source| Error::Pages { folder: args.folder.clone(), source };
     fs::create_dir_all(&args.folder).map_err(failed)?;
     clap_mangen::generate_to(command, &args.folder).map_err(failed)?;
@@ -87,7 +87,7 @@ pub(super) fn answer(
     command: fn() -> clap::Command,
     arguments: impl IntoIterator<Item = OsString>,
     environment: &Environment,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     SHELL.get_or_init(|| environment.variable(COMPLETED_SHELL).unwrap_or_default().to_owned());
     let completions = CompleteEnv::with_factory(command).var(COMPLETED_SHELL).bin(PROGRAM);
     completions.try_complete(arguments, Some(&environment.working_folder)).map_err(Error::Usage)

@@ -1,12 +1,12 @@
 //! `verbatim config`: the value of each setting, and the source of the value.
 
-use std::{io::Write, thread::available_parallelism};
+use std::thread::available_parallelism;
 
 use serde_json::{Value, json};
 
 use super::{
-    environment::Environment,
-    error::Error,
+    environment::Terminal,
+    error::Result,
     output::{FOUND, harmless},
     places::{self, PlaceArgs},
     settings::{self, Given, SetBy},
@@ -37,9 +37,9 @@ pub(super) fn run(
     args: &Args,
     places: &PlaceArgs,
     config: &Config,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+    terminal: Terminal<'_>,
+) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let file = environment.settings.path.as_deref();
     let settings = settings_file::ALL.iter().map(|setting| {
         let mut given = settings::given(setting, places::flag(setting, places), environment);

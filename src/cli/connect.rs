@@ -13,7 +13,7 @@ use super::{
         self, AiClient, ConfigFile, NOT_TAKEN, PROFILE, RemoteEntry, SERVER, TOKEN_VARIABLE,
         answers, is_of_this_computer, known, probe,
     },
-    environment::Environment,
+    environment::{Environment, Terminal},
     fold::folded,
     output::{FOUND, NOTHING, confirmed, harmless, json_line},
     places::{agents_folders, default_home},
@@ -168,9 +168,9 @@ pub enum Error {
 pub(super) fn connect(
     args: &ConnectArgs,
     config: &Config,
-    environment: &Environment,
-    out: &mut dyn Write,
+    terminal: Terminal<'_>,
 ) -> Result<u8, Error> {
+    let Terminal { environment, out } = terminal;
     let Some(id) = &args.client else {
         return if args.how.json { list_json(environment, out) } else { list(environment, out) };
     };
@@ -182,7 +182,8 @@ pub(super) fn connect(
     let entry = match &remote {
         Some(remote) => remote.entry.clone(),
         None => {
-            let arguments = server_arguments(config, environment)?;
+            let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
+            arguments.extend(server_places(config, environment)?);
             client.entry(&environment.program, &arguments)
         }
     };
@@ -199,7 +200,7 @@ pub(super) fn connect(
     // Other users of the computer must not read the token.
     let holds_token = remote.as_ref().is_some_and(|remote| remote.holds_token);
     let file = if holds_token { file.kept_private() } else { file };
-    let outcome = change(&client, &file, &text, &args.how, environment, out)?;
+    let outcome = change(&client, &file, &text, &args.how, Terminal { environment, out })?;
     if args.how.json {
         return write_json(&client, &text, &outcome, out);
     }
@@ -246,11 +247,8 @@ pub(super) fn connect(
     Ok(FOUND)
 }
 
-pub(super) fn disconnect(
-    args: &DisconnectArgs,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Result<u8, Error> {
+    let Terminal { environment, out } = terminal;
     let client = client(&args.client, environment)?;
     let file = read(&client)?;
     let Some((name, _)) = present(&client, &file)? else {
@@ -262,7 +260,7 @@ pub(super) fn disconnect(
     };
     let text =
         file.without_server(client.key, &name).map_err(|reason| broken(&client, &file, reason))?;
-    let outcome = change(&client, &file, &text, &args.how, environment, out)?;
+    let outcome = change(&client, &file, &text, &args.how, Terminal { environment, out })?;
     if args.how.json {
         return write_json(&client, &text, &outcome, out);
     }
@@ -451,9 +449,9 @@ fn change(
     file: &ConfigFile,
     text: &str,
     how: &How,
-    environment: &Environment,
-    out: &mut dyn Write,
+    terminal: Terminal<'_>,
 ) -> Result<ChangeOutcome, Error> {
+    let Terminal { environment, out } = terminal;
     let mut log = io::stderr();
     let is_quiet = how.json && (how.print || how.yes);
     let out: &mut dyn Write = match how.json {
@@ -534,13 +532,6 @@ fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()
         }
     }
     Ok(())
-}
-
-/// Returns the arguments with which a client starts the server. Default paths are left out.
-fn server_arguments(config: &Config, environment: &Environment) -> Result<Vec<String>, Error> {
-    let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
-    arguments.extend(server_places(config, environment)?);
-    Ok(arguments)
 }
 
 /// Returns the flags for the paths of a server that differ from the default paths.

@@ -5,7 +5,7 @@ use std::{collections::HashSet, io::Write, ops::ControlFlow};
 use serde::Serialize;
 
 use super::{
-    error::Error,
+    error::Result,
     found::Key,
     output::{counted, json_line},
 };
@@ -39,7 +39,7 @@ impl Count {
     }
 
     /// Writes the numbers. Returns the number of messages and titles.
-    pub(super) fn write(&self, is_json: bool, out: &mut dyn Write) -> Result<usize, Error> {
+    pub(super) fn write(&self, is_json: bool, out: &mut dyn Write) -> Result<usize> {
         #[derive(Serialize)]
         struct JsonCount {
             messages: usize,

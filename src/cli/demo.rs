@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    error::Error,
+    error::Result,
     import as import_command,
     output::{FOUND, clock, harmless},
 };
@@ -40,12 +40,7 @@ const EXPORTS: [(&str, &str); 2] = [
 const QUERIES: [&str; 5] = ["borrow", "posting list", "京都", "падеж", "🍵"];
 
 /// Imports and searches the sample. `program` is the command for the client's configuration.
-pub(super) fn run(
-    _args: &Args,
-    home: &Path,
-    program: &Path,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn run(_args: &Args, home: &Path, program: &Path, out: &mut dyn Write) -> Result<u8> {
     let home = home.join("demo");
     let config = Config { home: home.clone(), ..Config::default() };
     let database = config.db_folder().join("verbatim.db");
@@ -90,7 +85,7 @@ fn introduce(
     writeln!(out, "Database: {}", database.display())
 }
 
-fn search(engine: &Engine, query: &str, out: &mut dyn Write) -> Result<(), Error> {
+fn search(engine: &Engine, query: &str, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "\nverbatim search {query:?}")?;
     let request = Request { text: query.to_owned(), limit: Some(3), ..Request::default() };
     let mut written = Ok(());

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::{
     clients::{self, ParseServe},
-    environment::Environment,
-    error::Error,
+    environment::Terminal,
+    error::Result,
     output::{FOUND, NOTHING, harmless},
     waiting,
 };
@@ -38,10 +38,10 @@ pub(super) fn run(
     args: &Args,
     engine: &Engine,
     no_provider: Option<String>,
-    environment: &Environment,
     parse: ParseServe,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+    terminal: Terminal<'_>,
+) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let mut findings = Vec::new();
     let mut written = Ok(());
     let configured = clients::configured(environment);

@@ -5,7 +5,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     fmt, fs,
-    io::{self, IsTerminal},
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
 };
 
@@ -75,6 +75,12 @@ pub struct Environment {
     pub local_time: bool,
     /// Whether standard error is a terminal; progress is shown there.
     pub progress: bool,
+}
+
+/// What a command reads of the program's process, and where it writes its answer.
+pub(super) struct Terminal<'a> {
+    pub(super) environment: &'a Environment,
+    pub(super) out: &'a mut dyn Write,
 }
 
 impl Environment {

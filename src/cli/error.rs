@@ -35,6 +35,9 @@ fn explained(error: &engine::Error) -> String {
     }
 }
 
+/// The result of a call that fails with the error of this room.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{0}")]

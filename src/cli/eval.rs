@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use self::corpus::{Corpus, EvalQuery};
 pub(super) use self::error::Error;
-use super::{environment::Environment, output::FOUND, progress::Step};
+use super::{environment::Terminal, output::FOUND, progress::Step};
 use crate::{
     engine::{
         self, Branches, Config, Engine, Mode, Question, Ranker, Reindex, Resources, Scope,
@@ -71,12 +71,8 @@ struct Figures {
     ms_per_query: f64,
 }
 
-pub(super) fn run(
-    args: &Args,
-    config: &Config,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn run(args: &Args, config: &Config, terminal: Terminal<'_>) -> Result<u8, Error> {
+    let Terminal { environment, out } = terminal;
     let queries = corpus::queries(&args.queries)?;
     let corpus = corpus::read(&args.corpus)?;
     let folder = private::temporary_dir().map_err(Error::Temporary)?;
@@ -200,7 +196,7 @@ fn prepare(corpus: &Corpus, folder: &Path) -> Result<Engine, Error> {
     let never = Stop::never();
     engine.upkeep().reindex(Reindex { resources, full: false }, &never, &mut |_| ())?;
     for source in engine.sources() {
-        engine.upkeep().enrich(&source, resources, &never, &mut |_, _| ())?;
+        source.enrich(resources, &never, &mut |_, _| ())?;
     }
     Ok(engine)
 }

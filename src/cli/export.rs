@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet},
     fmt::Write as _,
     fs,
-    io::{self, BufRead, BufReader, Read, Seek, Write},
+    io::{self, BufRead, BufReader, Read, Seek},
     path::{Path, PathBuf},
 };
 
@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 
 use super::{
     clock::Clock,
-    environment::Environment,
-    error::Error,
+    environment::Terminal,
+    error::{Error, Result},
     filters::Filters,
     found, notes,
     output::{FOUND, NOTHING, complain, counted, json_line, plural},
@@ -75,12 +75,8 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     let clock = Clock::of(environment, args.filters.utc);
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;

@@ -2,7 +2,12 @@
 
 use clap::{builder::NonEmptyStringValueParser, error::ErrorKind};
 
-use super::{clock::Clock, error::Error, found::target, notes};
+use super::{
+    clock::Clock,
+    error::{Error, Result},
+    found::target,
+    notes,
+};
 use crate::{
     engine::{self, Engine, Narrowing, Note, Scope, SourceKind, import::FORMATS},
     model::Stop,
@@ -79,7 +84,7 @@ impl Filters {
         engine: &Engine,
         clock: Clock,
         stop: &Stop,
-    ) -> Result<(Scope, Vec<Note>), Error> {
+    ) -> Result<(Scope, Vec<Note>)> {
         let date = |flag: &str, text: &Option<String>, edge| {
             let parsed = text.as_ref().map(|text| clock.parse(text, edge)).transpose();
             parsed.map_err(|error| usage(format!("invalid value for '{flag} <DATE>': {error}")))

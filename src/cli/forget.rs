@@ -9,8 +9,8 @@ use super::{
     archives,
     clock::Clock,
     completions::conversations,
-    environment::Environment,
-    error::Error,
+    environment::{Environment, Terminal},
+    error::{Error, Result},
     indexing::Limits,
     interrupt,
     output::{FOUND, NOTHING, agreed, complain, counted, harmless, json_line},
@@ -57,17 +57,13 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     if args.list {
-        return list(args, engine, environment, out);
+        return list(args, engine, Terminal { environment, out });
     }
     if let Some(id) = &args.undo {
-        return undo(args, id, engine, environment, out);
+        return undo(args, id, engine, Terminal { environment, out });
     }
     let stop = Stop::never();
     let found = found(&args.conversations, engine, &stop)?;
@@ -150,7 +146,7 @@ fn delete_damaged(
     found: &[Forgettable],
     engine: &Engine,
     environment: &Environment,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let (forgetter, mut is_all) = (Forgetter::new(engine.all_sources()), true);
     for store in forgetter.damaged_stores(found) {
         let name = store.display();
@@ -168,7 +164,7 @@ fn delete_damaged(
 }
 
 /// Returns the conversations with the given ids, titles or links, including excluded conversations.
-fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>, Error> {
+fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>> {
     let all = Engine::new(Config { exclude: Vec::new(), ..engine.config().clone() });
     let forgetter = Forgetter::new(all.all_sources());
     let mut found: Vec<Forgettable> = Vec::new();
@@ -212,7 +208,7 @@ fn described(one: &Forgettable) -> String {
     }
 }
 
-fn write(args: &Args, found: &[Forgettable], out: &mut dyn Write) -> Result<(), Error> {
+fn write(args: &Args, found: &[Forgettable], out: &mut dyn Write) -> Result<()> {
     let messages: u64 = found.iter().map(|one| one.messages).sum();
     if args.json {
         let ids: Vec<&str> = found.iter().map(|one| one.id.as_str()).collect();
@@ -232,12 +228,8 @@ fn write(args: &Args, found: &[Forgettable], out: &mut dyn Write) -> Result<(), 
     Ok(())
 }
 
-fn list(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+fn list(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let forgotten = Forgetter::new(engine.all_sources()).list()?;
     let clock = Clock::of(environment, false);
     let time = |at: u64| clock.iso(Instant { seconds: at.cast_signed(), nanos: 0 });
@@ -260,13 +252,8 @@ fn list(
     Ok(FOUND)
 }
 
-fn undo(
-    args: &Args,
-    id: &str,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+fn undo(args: &Args, id: &str, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     if !Forgetter::new(engine.all_sources()).undo(id)? {
         return Err(Error::Forget(format!(
             "{id:?} is not in the list of what was forgotten; `verbatim forget --list` prints it"

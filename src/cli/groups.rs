@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::SpooledTempFile;
 
 use super::{
-    error::Error,
+    error::Result,
     found::{DescribedConversation, FoundHit, Key, MessageKey, Page, conversations},
     look::{DIM, Piece, excerpt},
     output::{counted, grouped, harmless},
@@ -84,7 +84,7 @@ impl Groups {
         self.shown >= self.most
     }
 
-    pub(super) fn take(&mut self, found: FoundHit) -> Result<(), Error> {
+    pub(super) fn take(&mut self, found: FoundHit) -> Result<()> {
         let has_message = found.text.is_some();
         self.messages += usize::from(has_message);
         let known = self.seen.get_mut(&found.key).map(|seen| {
@@ -153,7 +153,7 @@ impl Groups {
         page: &Page<'_>,
         mark: &dyn Fn(&str) -> Vec<Range<usize>>,
         out: &mut dyn Write,
-    ) -> Result<usize, Error> {
+    ) -> Result<usize> {
         self.lines.flush()?;
         let mut lines = BufReader::new(self.lines.get_mut());
         let mut is_first = true;
@@ -182,7 +182,7 @@ impl Group {
         &self,
         spool: &mut BufReader<&mut SpooledTempFile>,
         conversation: &DescribedConversation,
-    ) -> Result<Vec<(Option<u32>, GroupLine)>, Error> {
+    ) -> Result<Vec<(Option<u32>, GroupLine)>> {
         let mut lines = Vec::new();
         let mut text = String::new();
         for start in &self.lines {
@@ -202,7 +202,7 @@ impl Group {
         lines: &[(Option<u32>, GroupLine)],
         mark: &dyn Fn(&str) -> Vec<Range<usize>>,
         out: &mut dyn Write,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let session = match page.context > 0 && !lines.is_empty() {
             true => {
                 let (kind, id) = &self.key;
@@ -227,7 +227,7 @@ impl Group {
         lines: &[(Option<u32>, GroupLine)],
         mark: &dyn Fn(&str) -> Vec<Range<usize>>,
         out: &mut dyn Write,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let hits = lines.iter().map(|(_, line)| line.message.hit(&self.key.1));
         let mut turns: Vec<usize> = hits.filter_map(|hit| session.turn_of(&hit)).collect();
         turns.sort_unstable();

@@ -16,7 +16,7 @@ use found::FoundChoice;
 
 use super::{
     archives,
-    environment::Environment,
+    environment::{Environment, Terminal},
     fold::folded,
     indexing::{self, Limits},
     interrupt,
@@ -138,9 +138,9 @@ pub(super) fn run(
     args: &ImportArgs,
     engine: &Engine,
     named: Option<&'static str>,
-    environment: &Environment,
-    out: &mut dyn Write,
+    terminal: Terminal<'_>,
 ) -> Result<u8, Error> {
+    let Terminal { environment, out } = terminal;
     if args.sources.iter().any(|source| source.as_os_str() == "-") {
         return Err(Error::Stdin);
     }
@@ -525,7 +525,8 @@ impl Ending<'_> {
         }
         let words = self.suggestion();
         let words = words.as_deref().unwrap_or("something you remember");
-        writeln!(out, "Try: {} {}", self.command("search"), quoted_text(words))
+        // A person types the words in a shell in quotation marks.
+        writeln!(out, "Try: {} \"{words}\"", self.command("search"))
     }
 
     /// Returns a command that reads the imported chats.
@@ -555,11 +556,6 @@ impl Ending<'_> {
         // The longest word is chosen. Among equally long words, the word of the newest title is chosen.
         good.rev().max_by_key(|word| word.chars().count()).map(str::to_owned)
     }
-}
-
-/// Returns a text in quotation marks, as a person types it in a shell.
-fn quoted_text(text: &str) -> String {
-    format!("\"{text}\"")
 }
 
 /// Returns a sentence without line breaks. A file name in the sentence may contain line breaks.

@@ -90,7 +90,7 @@ pub(super) fn index_all(
     let options = Reindex { resources: Limits::default().resources(environment), full: false };
     let (mut export, mut failed) = (None, None);
     for source in engine.sources() {
-        match index_in_turn(engine, &source, options, environment, stop) {
+        match index_in_turn(&source, options, environment, stop) {
             Ok((indexed, failure)) => {
                 failed = failed.or(failure);
                 if source.kind == SourceKind::Export {
@@ -108,7 +108,6 @@ pub(super) fn index_all(
 /// Does the same as [`index`]. If another process builds the same index, such as the server of an AI client,
 /// waits for its end.
 fn index_in_turn(
-    engine: &Engine,
     source: &Source,
     options: Reindex,
     environment: &Environment,
@@ -116,7 +115,7 @@ fn index_in_turn(
 ) -> Result<(Indexed, Option<EngineError>), EngineError> {
     let (begun, mut is_told) = (Instant::now(), false);
     loop {
-        match index(engine, source, options, environment, stop) {
+        match index(source, options, environment, stop) {
             Err(EngineError::Indexing { .. })
                 if begun.elapsed() < MOST_WAITING && !stop.requested() =>
             {
@@ -160,7 +159,6 @@ pub(super) fn complete(engine: &Engine, kinds: &[SourceKind], environment: &Envi
 /// Builds the index of a source, with its words and vectors. An error of words or vectors is
 /// returned together with the result, because exact search does not need them.
 pub(super) fn index(
-    engine: &Engine,
     source: &Source,
     options: Reindex,
     environment: &Environment,
@@ -170,12 +168,12 @@ pub(super) fn index(
     let step = Step::begin(environment, "Indexing");
     let what = kind_of_messages(source.kind);
     let mut total = 0;
-    let result = engine.upkeep().reindex_source(source, options, stop, &mut |progress| {
+    let result = source.reindex(options, stop, &mut |progress| {
         show(&step, progress, what, &mut total);
     })?;
     let ranking = Instant::now();
     let mut show = |progress| show_ranking(&step, progress, WRITTEN);
-    let enriched = engine.upkeep().enrich_watched(source, options.resources, stop, &mut show);
+    let enriched = engine::enrich(source, options.resources, true, stop, &mut show);
     let (enriched, failed) = match enriched {
         Ok(enriched) => (enriched, None),
         Err(error) if error.is_stopped() => return Err(error),

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     clock::Clock,
-    error::Error,
+    error::Result,
     found::{FoundHit, Key, MessageKey, Page, conversations},
     look::{DIM, ROLE, around_match, padded},
     output::{JsonHit, harmless},
@@ -39,7 +39,7 @@ struct LineBatches<T> {
     count: usize,
     size: usize,
     held: Vec<T>,
-    outcome: Result<(), Error>,
+    outcome: Result<()>,
 }
 
 impl<T> LineBatches<T> {
@@ -47,11 +47,7 @@ impl<T> LineBatches<T> {
         LineBatches { most, count: 0, size: FIRST_BATCH, held: Vec::new(), outcome: Ok(()) }
     }
 
-    fn take(
-        &mut self,
-        one: T,
-        write: &mut dyn FnMut(Vec<T>) -> Result<(), Error>,
-    ) -> ControlFlow<()> {
+    fn take(&mut self, one: T, write: &mut dyn FnMut(Vec<T>) -> Result<()>) -> ControlFlow<()> {
         self.count += 1;
         self.held.push(one);
         if self.held.len() >= self.size || self.count >= self.most {
@@ -65,7 +61,7 @@ impl<T> LineBatches<T> {
     }
 
     /// Writes the last batch; returns the number of found items.
-    fn finish(self, write: &mut dyn FnMut(Vec<T>) -> Result<(), Error>) -> Result<usize, Error> {
+    fn finish(self, write: &mut dyn FnMut(Vec<T>) -> Result<()>) -> Result<usize> {
         self.outcome?;
         write(self.held)?;
         Ok(self.count)
@@ -94,13 +90,13 @@ impl FlatLines<'_> {
         self.batches.take(found, &mut |batch| write_flat(page, out, &batch))
     }
 
-    pub(super) fn finish(self) -> Result<usize, Error> {
+    pub(super) fn finish(self) -> Result<usize> {
         let FlatLines { page, out, batches, .. } = self;
         batches.finish(&mut |batch| write_flat(&page, out, &batch))
     }
 }
 
-fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[FoundHit]) -> Result<(), Error> {
+fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[FoundHit]) -> Result<()> {
     let keys: Vec<Key> = batch.iter().map(|found| found.key.clone()).collect();
     let conversations = conversations(page.engine, &keys, &Stop::never())?;
     for found in batch {
@@ -203,7 +199,7 @@ impl JsonLines<'_> {
         self.batches.take(end, &mut |batch| write_json(page, out, spool, &batch))
     }
 
-    pub(super) fn finish(self) -> Result<usize, Error> {
+    pub(super) fn finish(self) -> Result<usize> {
         let JsonLines { page, out, batches, mut spool } = self;
         batches.finish(&mut |batch| write_json(&page, out, &mut spool, &batch))
     }
@@ -214,7 +210,7 @@ fn write_json(
     out: &mut dyn Write,
     spool: &mut SpooledTempFile,
     batch: &[JsonEnd],
-) -> Result<(), Error> {
+) -> Result<()> {
     let keys: Vec<Key> = batch.iter().map(|end| end.key.clone()).collect();
     let conversations = conversations(page.engine, &keys, &Stop::never())?;
     spool.rewind()?;

@@ -7,8 +7,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     clock::Clock,
-    environment::Environment,
-    error::Error,
+    environment::Terminal,
+    error::Result,
     filters::Filters,
     found::{DescribedConversation, listed},
     look::Look,
@@ -56,12 +56,8 @@ pub(super) struct Args {
     pub(super) no_pager: bool,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     let clock = Clock::of(environment, args.filters.utc);
     let (mut scope, notes) = args.filters.scope(engine, clock, &stop)?;

@@ -10,7 +10,11 @@ use std::{
 use axum::Router;
 
 use super::{
-    environment::Environment, error::Error, filters::usage, output::complain, search,
+    environment::Environment,
+    error::{Error, Result},
+    filters::usage,
+    output::complain,
+    search,
     token::token_of,
 };
 use crate::{
@@ -59,7 +63,7 @@ impl Admission {
         page: Option<Router>,
         config: &Config,
         environment: &Environment,
-    ) -> Result<HttpServer, Error> {
+    ) -> Result<HttpServer> {
         let needs_token = places.address.is_some() && !self.no_token;
         let token = needs_token.then(|| self.token(config, environment)).transpose()?;
         let server = HttpServer::new(sockets(places)?, token, self.hosts.clone(), page)?;
@@ -133,10 +137,10 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-fn sockets(places: &ListenAt<'_>) -> Result<Sockets, Error> {
+fn sockets(places: &ListenAt<'_>) -> Result<Sockets> {
     let mut sockets = Sockets::default();
     if let Some(named) = places.address {
-        sockets.tcp = Some(if places.may_move { tcp(named)? } else { bound_at(named)? });
+        sockets.tcp = Some(tcp(named, places.may_move)?);
     }
     if let Some(path) = places.socket {
         #[cfg(unix)]
@@ -150,11 +154,11 @@ fn sockets(places: &ListenAt<'_>) -> Result<Sockets, Error> {
     Ok(sockets)
 }
 
-/// Listens on an address. If the default port is taken, listens on a free port.
-fn tcp(named: &str) -> Result<TcpListener, Error> {
+/// Listens on an address. If the default port is taken and the server `may_move`, listens on a free port.
+fn tcp(named: &str, may_move: bool) -> Result<TcpListener> {
     let address = parse(named).map_err(usage)?;
     let bound = match TcpListener::bind(address) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse && named == ADDRESS => {
+        Err(error) if may_move && error.kind() == io::ErrorKind::AddrInUse && named == ADDRESS => {
             complain(&format!(
                 "another program listens on {named}, so this server takes another port; clients that \
                  were configured for {named} send their token to that program"
@@ -163,12 +167,6 @@ fn tcp(named: &str) -> Result<TcpListener, Error> {
         }
         bound => bound,
     };
-    Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
-}
-
-/// Listens on an address, and never on another port, because clients are configured for this address.
-fn bound_at(named: &str) -> Result<TcpListener, Error> {
-    let bound = TcpListener::bind(parse(named).map_err(usage)?);
     Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
 }
 

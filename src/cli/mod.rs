@@ -56,7 +56,6 @@ mod version;
 mod waiting;
 mod watch;
 mod web;
-mod words;
 mod workspace;
 
 use std::{ffi::OsString, io::Write, path::Path, sync::Arc};
@@ -66,8 +65,13 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-pub use self::{environment::Environment, error::Error, program::run_program};
+pub use self::{
+    environment::Environment,
+    error::{Error, Result},
+    program::run_program,
+};
 use self::{
+    environment::Terminal,
     fold::Folded,
     old_home::Consent,
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter, complain},
@@ -290,7 +294,7 @@ pub fn run(
     arguments: impl IntoIterator<Item = OsString>,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let mut command = with_short_help(Cli::command());
     if !environment.terminal {
         command = command.term_width(HELP_WIDTH);
@@ -420,7 +424,7 @@ fn example_of(missing: &str) -> Option<String> {
     Some(example.to_owned())
 }
 
-fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
+fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     let Some(mut command) = cli.command else { return pick(&cli.places, environment, out) };
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
@@ -480,38 +484,39 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     }
     let _waiting = command.waits_for().map(|what| Waiting::begin(environment, what));
     let torn = engine::Error::Torn { folder: engine.config().index_folder() };
+    let terminal = Terminal { environment, out };
     let code = match command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),
-        Command::Eval(args) => Ok(eval::run(&args, engine.config(), environment, out)?),
-        Command::Import(args) => Ok(import::run(&args, &engine, named, environment, out)?),
-        Command::Reindex(args) => reindex::run(&args, &engine, environment, out),
-        Command::Search(args) => search::run(&args, &engine, environment, out),
-        Command::List(args) => list::run(&args, &engine, environment, out),
-        Command::Show(args) => show::run(&args, &engine, environment, out),
+        Command::Eval(args) => Ok(eval::run(&args, engine.config(), terminal)?),
+        Command::Import(args) => Ok(import::run(&args, &engine, named, terminal)?),
+        Command::Reindex(args) => reindex::run(&args, &engine, terminal),
+        Command::Search(args) => search::run(&args, &engine, terminal),
+        Command::List(args) => list::run(&args, &engine, terminal),
+        Command::Show(args) => show::run(&args, &engine, terminal),
         Command::Open(args) => open::open(&args, &engine, out),
         Command::Resume(args) => {
             open::resume(&args, &engine, clock::Clock::of(environment, false), out)
         }
-        Command::Export(args) => export::run(&args, &engine, environment, out),
-        Command::Forget(args) => forget::run(&args, &engine, environment, out),
-        Command::Stats(args) => stats::run(&args, &engine, environment, out),
-        Command::Connect(args) => Ok(connect::connect(&args, engine.config(), environment, out)?),
-        Command::Disconnect(args) => Ok(connect::disconnect(&args, environment, out)?),
-        Command::Web(args) => web::run(&args, engine, environment, out),
-        Command::Service(args) => Ok(service::run(&args, engine.config(), environment, out)?),
-        Command::Token(args) => web::token(&args, &engine, environment, out),
+        Command::Export(args) => export::run(&args, &engine, terminal),
+        Command::Forget(args) => forget::run(&args, &engine, terminal),
+        Command::Stats(args) => stats::run(&args, &engine, terminal),
+        Command::Connect(args) => Ok(connect::connect(&args, engine.config(), terminal)?),
+        Command::Disconnect(args) => Ok(connect::disconnect(&args, terminal)?),
+        Command::Web(args) => web::run(&args, engine, terminal),
+        Command::Service(args) => Ok(service::run(&args, engine.config(), terminal)?),
+        Command::Token(args) => web::token(&args, &engine, terminal),
         Command::Serve(args) => serve::run(&args, engine, environment),
-        Command::Threads(args) => threads::run(&args, &engine, environment, out),
-        Command::Watch(args) => watch::run(&args, engine, environment, out),
-        Command::Workspace(args) => workspace::run(&args, &engine, environment, out),
+        Command::Threads(args) => threads::run(&args, &engine, terminal),
+        Command::Watch(args) => watch::run(&args, engine, terminal),
+        Command::Workspace(args) => workspace::run(&args, &engine, terminal),
         Command::Doctor(args) => {
             let no_provider = no_provider.map(|error| error.to_string());
-            doctor::run(&args, &engine, no_provider, environment, parse_serve, out)
+            doctor::run(&args, &engine, no_provider, parse_serve, terminal)
         }
         Command::Completions(args) => completions::print(&args, out),
         Command::Version(args) => version::run(&args, out),
         Command::Man(args) => completions::write_pages(&args, Cli::command(), out),
-        Command::Config(args) => config::run(&args, &cli.places, engine.config(), environment, out),
+        Command::Config(args) => config::run(&args, &cli.places, engine.config(), terminal),
         Command::Status(args) => status::run(&args, &engine, named, out),
     }?;
     // The answer is written before the memory of the engine is freed.
@@ -520,7 +525,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
 }
 
 /// Opens the picker; without a terminal, prints example commands.
-fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
+fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     if !environment.full_screen {
         // A script that gives no command is wrong, so standard output stays empty and the exit code is 2.
         anstream::eprint!("{EXAMPLES}");
@@ -546,7 +551,7 @@ fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> R
             let words = ["verbatim", "show", &mark, "--", &word];
             let parsed = Cli::try_parse_from(words).map_err(Error::Usage)?;
             let Some(Command::Show(args)) = parsed.command else { return Ok(NOTHING) };
-            let code = show::run(&args, &engine, environment, out)?;
+            let code = show::run(&args, &engine, Terminal { environment, out })?;
             let folder = engine.config().index_folder();
             if map_faults::count() > 0 {
                 Err(engine::Error::Torn { folder }.into())

@@ -2,7 +2,7 @@
 
 use super::{
     environment::Environment,
-    error::Error,
+    error::Result,
     output::{complain, confirmed},
     places,
 };
@@ -24,11 +24,7 @@ pub(super) enum Consent {
 
 /// Moves the chats from the home of an older version, if there is one and the user agrees. If the
 /// user is not asked, prints a line that says how to move the chats.
-pub(super) fn offer(
-    config: &Config,
-    consent: Consent,
-    environment: &Environment,
-) -> Result<(), Error> {
+pub(super) fn offer(config: &Config, consent: Consent, environment: &Environment) -> Result<()> {
     // The move is for the default home only, not for a home that the user named.
     let is_default = config.home == places::default_home(environment);
     if !is_default || config.db.is_some() || config.local_databases.is_none() {

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{
     clock::Clock,
     completions,
-    error::Error,
+    error::{Error, Result},
     found::{DescribedConversation, conversation, target},
     output::{FOUND, NOTHING, complain, harmless, json_line},
     waiting,
@@ -59,7 +59,7 @@ pub(super) struct ResumeArgs {
     json: bool,
 }
 
-pub(super) fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error> {
+pub(super) fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
         let (id, source) = (&about.id, about.source.name());
@@ -89,7 +89,7 @@ pub(super) fn is_web(link: &str) -> bool {
 }
 
 /// Opens a link in the browser.
-pub(super) fn browse(link: &str) -> Result<(), Error> {
+pub(super) fn browse(link: &str) -> Result<()> {
     // The error of the crate `open` is replaced, because it names a command that the user did not type.
     let reason = || io::Error::other("none could be started; open the address yourself");
     let failed = |_| Error::Start { what: format!("a browser for {link}"), source: reason() };
@@ -101,7 +101,7 @@ pub(super) fn resume(
     engine: &Engine,
     clock: Clock,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
         let resumed = session(&found);
@@ -153,7 +153,7 @@ pub(super) fn resume(
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOTHING))
 }
 
-fn find(engine: &Engine, word: &str) -> Result<(About, DescribedConversation), Error> {
+fn find(engine: &Engine, word: &str) -> Result<(About, DescribedConversation)> {
     let stop = Stop::never();
     let (about, _) = target(engine, word, &stop)?;
     let found = conversation(engine, (about.source, about.id.clone()), &stop)?;

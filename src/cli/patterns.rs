@@ -2,11 +2,12 @@
 
 use clap::error::ErrorKind;
 
-use super::{error::Error, words::quoted};
+use super::error::{Error, Result};
 use crate::{
     engine,
     model::{Matching, Request},
     text::expression::literals,
+    tools::words::quoted,
 };
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -86,7 +87,7 @@ impl Patterns {
     }
 
     /// Refuses flags that ranked search does not support.
-    pub(super) fn refuse_for_ranking(&self) -> Result<(), Error> {
+    pub(super) fn refuse_for_ranking(&self) -> Result<()> {
         for (given, name) in [
             (!self.regexp.is_empty(), "--regexp"),
             (self.word, "--word"),
@@ -113,7 +114,7 @@ fn filled(text: &str) -> Result<String, &'static str> {
 }
 
 /// Refuses a flag of exact search with `--mode`.
-pub(super) fn refuse(given: bool, name: &str) -> Result<(), Error> {
+pub(super) fn refuse(given: bool, name: &str) -> Result<()> {
     if !given {
         return Ok(());
     }

@@ -5,33 +5,24 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::{
-    environment::Environment,
-    error::Error,
+    environment::Terminal,
+    error::Result,
     found::{DescribedConversation, FoundHit, Key, Page, conversations},
     groups::Groups,
     indexing,
     lines::{FlatLines, JsonAnswer},
     notes,
     output::{FOUND, JsonHit, NOTHING, complain, counted, json_line},
-    words::{Words, quoted},
 };
 use crate::{
-    engine::{self, Match, Mode, Note, Question, Scope},
+    engine::{self, Match, Mode, Note, Question},
     map_faults,
     model::{Hit, Stop},
+    tools::words::{Words, quoted},
 };
 
 /// The limit for `--limit 0`. Messages with a lower rank do not answer the question.
-const MOST: usize = 1_000;
-
-/// The question and its limits.
-#[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) text: String,
-    pub(super) mode: Mode,
-    pub(super) scope: Scope,
-    pub(super) limit: usize,
-}
+pub(super) const MOST: usize = 1_000;
 
 /// The output format of the messages.
 #[derive(Clone, Copy, Debug)]
@@ -42,26 +33,22 @@ pub(super) struct Form {
 
 /// Writes the best messages for a question, best first.
 pub(super) fn run(
-    asked: Asked,
+    question: &Question,
     form: Form,
     page: Page<'_>,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
-    let Asked { text, mode, scope, limit } = asked;
-    let stop = Stop::never();
-    indexing::complete(page.engine, &scope.sources, environment);
-    let limit = if limit == 0 { MOST } else { limit };
-    let concepts = vec![text.clone()];
-    let question = Question { concepts, mode, scope, limit, ..Question::default() };
-    let ranking = page.engine.rank(&question, &stop)?;
-    let mut words = Words::of(&text);
+    terminal: Terminal<'_>,
+) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
+    let (text, stop) = (question.concepts[0].as_str(), Stop::never());
+    indexing::complete(page.engine, &question.scope.sources, environment);
+    let ranking = page.engine.rank(question, &stop)?;
+    let mut words = Words::of(text);
     for note in &ranking.notes {
-        notes::print(&[as_written(note, &text, &ranking.items, &words)]);
+        notes::print(&[as_written(note, text, &ranking.items, &words)]);
         words.heed(note);
     }
     if ranking.items.is_empty() {
-        complain(&format!("no message answers {}; try other words", quoted(&text)));
+        complain(&format!("no message answers {}; try other words", quoted(text)));
         return Ok(NOTHING);
     }
     let has_words = |one: &Match| {
@@ -69,12 +56,12 @@ pub(super) fn run(
         texts.iter().any(|text| !words.spans(text).is_empty())
     };
     let has_none = || !ranking.items.iter().any(has_words);
-    if mode != Mode::Vector && ranking.is_complete() && has_none() {
+    if question.mode != Mode::Vector && ranking.is_complete() && has_none() {
         complain("no message has these words; the nearest by meaning are shown");
     }
     if !ranking.is_total_exact {
         let shown = ranking.items.len();
-        let advice = match ranking.total > shown && limit < MOST {
+        let advice = match ranking.total > shown && question.limit < MOST {
             true => format!("-n {} shows more", shown * 4),
             false => "there may be more; a search without --mode finds them".to_owned(),
         };
@@ -115,35 +102,27 @@ pub(super) fn run(
 
 /// Writes the best messages for a question as JSON.
 pub(super) fn json(
-    asked: Asked,
+    question: &Question,
     page: Page<'_>,
     stop: &Stop,
     out: &mut dyn Write,
-) -> Result<JsonAnswer, Error> {
-    let Asked { text, mode, scope, limit } = asked;
-    let limit = if limit == 0 { MOST } else { limit };
-    let question =
-        Question { concepts: vec![text.clone()], mode, scope, limit, ..Question::default() };
+) -> Result<JsonAnswer> {
+    let text = question.concepts[0].as_str();
     let faults = map_faults::count();
-    let ranking = page.engine.rank(&question, stop)?;
+    let ranking = page.engine.rank(question, stop)?;
     if map_faults::count() > faults {
         let folder = page.engine.config().index_folder();
         return Err(engine::Error::Torn { folder }.into());
     }
     write_json(&ranking.items, page, stop, out)?;
-    let words = Words::of(&text);
-    let written = |note| as_written(note, &text, &ranking.items, &words);
+    let words = Words::of(text);
+    let written = |note| as_written(note, text, &ranking.items, &words);
     let count = ranking.items.len();
     let notes = ranking.notes.iter().map(written).collect();
     Ok(JsonAnswer { count, is_cut: !ranking.is_total_exact, notes })
 }
 
-fn write_json(
-    found: &[Match],
-    page: Page<'_>,
-    stop: &Stop,
-    out: &mut dyn Write,
-) -> Result<(), Error> {
+fn write_json(found: &[Match], page: Page<'_>, stop: &Stop, out: &mut dyn Write) -> Result<()> {
     let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
     let keys: Vec<Key> = found.iter().map(key).collect();
     let conversations = conversations(page.engine, &keys, stop)?;

@@ -1,13 +1,13 @@
 //! The command `verbatim reindex`.
 
-use std::{io::Write, time::Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::{
     archives,
-    environment::Environment,
-    error::Error,
+    environment::Terminal,
+    error::Result,
     indexing::{self, Limits},
     interrupt,
     output::FOUND,
@@ -46,12 +46,8 @@ pub(super) struct Args {
 }
 
 /// Builds the indexes and writes their sizes and times to `out`.
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let stop = interrupt::stop_on_interrupt(environment);
     let sources = engine.sources();
     let has_export = sources.iter().any(|source| source.kind == SourceKind::Export);
@@ -69,7 +65,7 @@ pub(super) fn run(
     let mut indexed = Vec::new();
     let mut failed = None;
     for source in &sources {
-        let (one, failure) = match indexing::index(engine, source, options, environment, &stop) {
+        let (one, failure) = match indexing::index(source, options, environment, &stop) {
             Err(error) if error.is_stopped() => {
                 return Ok(interrupt::stopped("what was indexed stays; run it again to go on"));
             }

@@ -12,8 +12,8 @@ use serde::Serialize;
 use super::{
     clock::Clock,
     count::Count,
-    environment::Environment,
-    error::Error,
+    environment::{Environment, Terminal},
+    error::{Error, Result},
     explain::explain,
     filters::Filters,
     found::{FoundHit, Page},
@@ -26,7 +26,7 @@ use super::{
     ranked, settings, settings_file,
 };
 use crate::{
-    engine::{self, Engine, IndexError, Make, Note, Scope, SearchPlan, Searched},
+    engine::{self, Engine, IndexError, Make, Note, Question, Scope, SearchPlan, Searched},
     model::{Hit, Instant, Matching, Request, Stop},
     text::{matcher::Matchers, snippet},
 };
@@ -110,6 +110,13 @@ impl Args {
         self.raw_content == Some(true)
     }
 
+    /// Returns the question to rank by.
+    fn question(&self, mode: engine::Mode, scope: Scope) -> Question {
+        let limit = if self.limit == 0 { ranked::MOST } else { self.limit };
+        let concepts = vec![self.patterns.text()];
+        Question { concepts, mode, scope, limit, ..Question::default() }
+    }
+
     /// Returns whether the transcripts of coding agents are searched too.
     pub(super) fn takes_transcripts(&self) -> bool {
         self.filters.takes_transcripts()
@@ -140,12 +147,8 @@ enum SearchMode {
     Both,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     let clock = Clock::of(environment, args.filters.utc);
     let mode = rank_by(args)?;
@@ -154,10 +157,8 @@ pub(super) fn run(
     let look = args.color.applied(Look::of(environment));
     let page = Page { engine, look, clock, context: args.context, raw_content: args.is_raw() };
     if let Some(mode) = mode {
-        let text = args.patterns.text();
-        let asked = ranked::Asked { text, mode, scope, limit: args.limit };
         let form = ranked::Form { flat: args.flat, json: args.json };
-        return ranked::run(asked, form, page, environment, out);
+        return ranked::run(&args.question(mode, scope), form, page, Terminal { environment, out });
     }
     let search = Exact::of(args, page, scope, stop)?;
     let count = match () {
@@ -219,7 +220,7 @@ pub(super) fn answer(
     environment: &Environment,
     stop: &Stop,
     out: &mut dyn Write,
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut args = parse(asked).map_err(Error::Usage)?;
     args.take(environment);
     let clock = Clock::of(environment, args.filters.utc);
@@ -228,11 +229,7 @@ pub(super) fn answer(
     let look = Look::of(environment);
     let page = Page { engine, look, clock, context: 0, raw_content: args.is_raw() };
     let mut answer = match mode {
-        Some(mode) => {
-            let text = args.patterns.text();
-            let asked = ranked::Asked { text, mode, scope, limit: args.limit };
-            ranked::json(asked, page, stop, out)?
-        }
+        Some(mode) => ranked::json(&args.question(mode, scope), page, stop, out)?,
         None => Exact::of(&args, page, scope, stop.clone())?.json(out)?,
     };
     answer.notes.splice(..0, notes);
@@ -292,7 +289,7 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
 }
 
 /// Returns the mode of ranked search; `None` for exact search.
-fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
+fn rank_by(args: &Args) -> Result<Option<engine::Mode>> {
     let mode = match args.mode {
         SearchMode::Exact => return Ok(None),
         SearchMode::Words => engine::Mode::Text,
@@ -317,7 +314,7 @@ struct Exact<'a> {
 }
 
 impl<'a> Exact<'a> {
-    fn of(args: &Args, page: Page<'a>, scope: Scope, stop: Stop) -> Result<Exact<'a>, Error> {
+    fn of(args: &Args, page: Page<'a>, scope: Scope, stop: Stop) -> Result<Exact<'a>> {
         let request = Request { raw_content: args.is_raw(), ..args.patterns.request() };
         let matchers =
             Matchers::of(&request).map_err(|error| engine::Error::from(IndexError::from(error)))?;
@@ -329,7 +326,7 @@ impl<'a> Exact<'a> {
         limit: Option<usize>,
         render: Make<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
-    ) -> Result<Searched, Error> {
+    ) -> Result<Searched> {
         let searched = self.quietly(limit, render, show)?;
         notes::print(&searched.notes);
         Ok(searched)
@@ -341,7 +338,7 @@ impl<'a> Exact<'a> {
         limit: Option<usize>,
         render: Make<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
-    ) -> Result<Searched, Error> {
+    ) -> Result<Searched> {
         let request = Request { limit, ..self.request.clone() };
         let engine = self.page.engine;
         let mut searched =
@@ -360,14 +357,14 @@ impl<'a> Exact<'a> {
         (self.limit > 0).then_some(self.limit)
     }
 
-    fn count(&self, is_json: bool, out: &mut dyn Write) -> Result<usize, Error> {
+    fn count(&self, is_json: bool, out: &mut dyn Write) -> Result<usize> {
         let mut count = Count::default();
         let render = |kind, hit: Hit<'_>| Some(Count::render(&self.matchers, kind, &hit));
         self.all(None, &render, &mut |found| count.take(found))?;
         count.write(is_json, out)
     }
 
-    fn explain(&self, out: &mut dyn Write) -> Result<usize, Error> {
+    fn explain(&self, out: &mut dyn Write) -> Result<usize> {
         let mut left = self.most();
         let mut count = |()| {
             left -= 1;
@@ -381,7 +378,7 @@ impl<'a> Exact<'a> {
         Ok(searched.plans.iter().map(|(.., count)| count).sum())
     }
 
-    fn json(&self, out: &mut dyn Write) -> Result<JsonAnswer, Error> {
+    fn json(&self, out: &mut dyn Write) -> Result<JsonAnswer> {
         let most = self.most();
         let mut lines = JsonLines::new(self.page, most, out);
         let clock = self.page.clock;
@@ -404,7 +401,7 @@ impl<'a> Exact<'a> {
         Ok(JsonAnswer { count: lines.finish()?, is_cut, notes })
     }
 
-    fn flat(&self, out: &mut dyn Write) -> Result<usize, Error> {
+    fn flat(&self, out: &mut dyn Write) -> Result<usize> {
         let mut lines = FlatLines::new(self.page, self.most(), out);
         let mark = |text: &str| self.matchers.first_spans(text, MOST_SPANS);
         let render = |kind, hit: Hit<'_>| Some(FoundHit::of(kind, &hit, self.page.look, &mark));
@@ -418,7 +415,7 @@ impl<'a> Exact<'a> {
         self.at_most().filter(|_| !has_text)
     }
 
-    fn grouped(&self, is_terminal: bool, out: &mut dyn Write) -> Result<usize, Error> {
+    fn grouped(&self, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
         let mark = |text: &str| self.matchers.first_spans(text, MOST_SPANS);
         let mut groups = Groups::new(self.most());
         let mut until = None;
@@ -471,7 +468,7 @@ impl<'a> Exact<'a> {
     }
 
     /// Returns the number of searched messages and the time; empty if SQLite searched, or with filters.
-    fn searched(&self, searched: &Searched) -> Result<String, Error> {
+    fn searched(&self, searched: &Searched) -> Result<String> {
         let mut took = Duration::ZERO;
         for (_, plan, _) in &searched.plans {
             match plan {
@@ -489,7 +486,7 @@ impl<'a> Exact<'a> {
     }
 
     /// Returns the sentence that nothing was found, with the number of searched messages and a hint.
-    fn nothing(&self) -> Result<String, Error> {
+    fn nothing(&self) -> Result<String> {
         let none = patterns::none_has(&self.request);
         let advice = match self.request.text.contains(char::is_whitespace) {
             _ if self.request.case_sensitive => "try -i, which ignores the case of letters",

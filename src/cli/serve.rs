@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     environment::{Environment, is_off},
-    error::Error,
+    error::{Error, Result},
     exclude,
     indexing::Limits,
     listen::{self, ADDRESS, Admission, ListenAt},
@@ -89,7 +89,7 @@ pub(super) fn offered(
     args: &Args,
     engine: &Engine,
     environment: &Environment,
-) -> Result<(Options, Offer), Error> {
+) -> Result<(Options, Offer)> {
     let flag = args.tools.as_ref().map(|names| vec![names.into()]);
     let named = settings::given(&settings_file::TOOLS, flag, environment);
     let has_workspace = !engine.config().workspaces.is_empty();
@@ -105,7 +105,7 @@ pub(super) fn offered(
     Ok((options, offer))
 }
 
-pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8, Error> {
+pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8> {
     let (mut options, offer) = offered(args, &engine, environment)?;
     if let Some(note) = places::local_note(engine.config()) {
         log(&note);
@@ -150,7 +150,7 @@ pub(super) fn over_http(
     engine: Arc<Engine>,
     options: Options,
     offer: Offer,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let end = async { drop(interrupted().await) };
     server.serve(|is_over| mcp::http::router(engine, options, offer, is_over), end)?;
     Ok(FOUND)

@@ -1,14 +1,14 @@
 //! `verbatim service`: lets the system start the HTTP server, and restart the server after it ends.
 
 use std::{
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use super::{
     connect::{self, agreed, server_places},
-    environment::Environment,
+    environment::{Environment, Terminal},
     listen::{self, ADDRESS},
     output::{FOUND, NOTHING, complain, harmless},
 };
@@ -88,9 +88,9 @@ struct Manager {
 pub(super) fn run(
     args: &ServiceArgs,
     config: &Config,
-    environment: &Environment,
-    out: &mut dyn Write,
+    terminal: Terminal<'_>,
 ) -> Result<u8, connect::Error> {
+    let Terminal { environment, out } = terminal;
     let manager = manager(environment)?;
     let failed = |source| connect::Error::File { path: manager.path.clone(), source };
     match &args.action {

@@ -91,7 +91,7 @@ pub struct SettingsFile {
 /// A key of the configuration file with its values.
 #[derive(Clone)]
 pub(super) struct SettingEntry {
-    key: &'static str,
+    setting: &'static Setting,
     pub(super) line: usize,
     pub(super) values: Vec<OsString>,
 }
@@ -99,7 +99,7 @@ pub(super) struct SettingEntry {
 impl fmt::Debug for SettingEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The values are left out, because a value may be a secret.
-        write!(f, "{}:{}", self.key, self.line)
+        write!(f, "{}:{}", self.setting.key, self.line)
     }
 }
 
@@ -149,14 +149,13 @@ impl SettingsFile {
             Error::Wrong { path: path.clone(), line, reason }
         };
         let entries = parsed.map_err(wrong)?;
-        if let Some(secret) = entries.iter().find(|entry| is_secret(entry.key))
+        if let Some(secret) = entries.iter().find(|entry| entry.setting.is_secret())
             && fs::metadata(&path).is_ok_and(|file| private::is_open_to_others(&file))
         {
             let reason = format!(
                 "{} is a secret, and other users may read this file; make the file readable for \
                  you only (chmod 600), or set {} instead",
-                secret.key,
-                variable_of(secret.key)
+                secret.setting.key, secret.setting.variables[0]
             );
             return Err(Error::Wrong { path, line: secret.line, reason });
         }
@@ -165,7 +164,7 @@ impl SettingsFile {
 
     /// Returns the entry of a setting, with the path of the file.
     pub(super) fn entry(&self, setting: &Setting) -> Option<(&Path, &SettingEntry)> {
-        let entry = self.entries.iter().find(|entry| entry.key == setting.key)?;
+        let entry = self.entries.iter().find(|entry| entry.setting.key == setting.key)?;
         Some((self.path.as_deref()?, entry))
     }
 }
@@ -179,12 +178,12 @@ fn parse(text: &str, user: Option<&Path>) -> Result<Vec<SettingEntry>, (usize, S
     let mut entries = Vec::new();
     for (key, value) in table.get_ref() {
         let (at, name) = (key.span().start, key.get_ref().as_ref());
-        let Some(setting) = ALL.iter().find(|setting| setting.key == name) else {
+        let Some(&setting) = ALL.iter().find(|setting| setting.key == name) else {
             return Err((at, unknown(name)));
         };
         let values = values(setting, value.get_ref(), user);
         let values = values.map_err(|reason| (at, format!("{name} {reason}")))?;
-        entries.push(SettingEntry { key: setting.key, line: line_of(text, at), values });
+        entries.push(SettingEntry { setting, line: line_of(text, at), values });
     }
     Ok(entries)
 }
@@ -296,16 +295,6 @@ fn from_user_folder(text: &str, user: Option<&Path>) -> Result<String, String> {
     Ok(format!("{}{rest}", user.display()))
 }
 
-fn is_secret(key: &str) -> bool {
-    ALL.iter().any(|setting| setting.key == key && setting.is_secret())
-}
-
-/// Returns the variable for a key of the file.
-fn variable_of(key: &str) -> &'static str {
-    let setting = ALL.iter().find(|setting| setting.key == key);
-    setting.and_then(|setting| setting.variables.first()).copied().unwrap_or_default()
-}
-
 fn line_of(text: &str, at: usize) -> usize {
     let before = text.as_bytes().iter().take(at);
     before.filter(|byte| **byte == b'\n').count() + 1
@@ -340,7 +329,7 @@ mod tests {
                     cluster-login-file = '/l'\ncluster-ca = '/ca'\n";
         let entries = parse(text, Some(Path::new("/u"))).expect("the file is right");
         let values = |key: &str| {
-            let entry = entries.iter().find(|entry| entry.key == key).expect("the key");
+            let entry = entries.iter().find(|entry| entry.setting.key == key).expect("the key");
             let texts = entry.values.iter().map(|value| value.to_string_lossy().into_owned());
             texts.collect::<Vec<_>>().join("|")
         };

@@ -12,8 +12,8 @@ use serde_json::json;
 use super::{
     clock::Clock,
     completions::conversations,
-    environment::Environment,
-    error::Error,
+    environment::{Environment, Terminal},
+    error::Result,
     filters::usage,
     fold::folded,
     found::{self, DescribedConversation, target},
@@ -102,12 +102,8 @@ fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
     }
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     notes::print(&engine.all_sources().problems(&stop));
     let clock = Clock::of(environment, args.utc);

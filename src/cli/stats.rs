@@ -14,8 +14,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     clock::Clock,
-    environment::Environment,
-    error::Error,
+    environment::{Environment, Terminal},
+    error::{Error, Result},
     filters::Filters,
     fold::folded,
     look::{fitted, plain},
@@ -51,12 +51,8 @@ pub(super) struct Args {
     svg: Option<PathBuf>,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     let clock = Clock::of(environment, args.filters.utc);
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;

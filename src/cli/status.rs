@@ -5,7 +5,7 @@ use std::{io::Write, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    error::Error,
+    error::Result,
     output::{FOUND, counted, harmless},
     progress::bytes,
 };
@@ -33,7 +33,7 @@ pub(super) fn run(
     engine: &Engine,
     named: Option<&'static str>,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let status = engine::status(engine.all_sources(), &Stop::never());
     if args.json {
         let mut json = serde_json::to_value(&status).map_err(std::io::Error::from)?;

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments,
-    environment::Environment,
-    error::Error,
+    environment::Terminal,
+    error::{Error, Result},
     output::{FOUND, NOTHING, complain, harmless, json_line, plural},
 };
 use crate::{
@@ -124,12 +124,8 @@ struct JsonTurn {
     content: String,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let mut page = Vec::new();
     let code = write(args, engine, &mut page)?;
     if environment.terminal {
@@ -140,7 +136,7 @@ pub(super) fn run(
     Ok(code)
 }
 
-fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error> {
+fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
     let (memory, json) = (engine.memory(), args.json);
     match &args.command {
         ThreadCommand::List { user, limit } => {
@@ -216,7 +212,7 @@ fn go_on(
     turn: (&str, &str),
     json: bool,
     out: &mut dyn Write,
-) -> Result<(), Error> {
+) -> Result<()> {
     if snippet::trim(turn.1).is_empty() {
         return Err(Error::Threads("the turn has no text; nothing was recorded".to_owned()));
     }
@@ -245,7 +241,7 @@ fn write_history(
     limit: usize,
     json: bool,
     out: &mut dyn Write,
-) -> Result<(), Error> {
+) -> Result<()> {
     let thread = one(engine, word)?;
     let (turns, total) = engine.memory().thread_history(&thread.id, limit)?;
     let summary = engine.memory().saved_summary(&thread.id)?;
@@ -272,7 +268,7 @@ fn write_history(
     Ok(())
 }
 
-fn write_analytics(engine: &Engine, json: bool, out: &mut dyn Write) -> Result<(), Error> {
+fn write_analytics(engine: &Engine, json: bool, out: &mut dyn Write) -> Result<()> {
     let usage = engine.memory().thread_analytics()?;
     if json {
         let users: Map<String, Value> =
@@ -302,7 +298,7 @@ fn delete(
     is_confirmed: bool,
     json: bool,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let thread = match engine.memory().thread_keyed(word)? {
         Some(thread) => thread,
         None => one(engine, word)?,
@@ -322,7 +318,7 @@ fn delete(
 }
 
 /// Returns the thread whose id is `word` or begins with `word`.
-fn one(engine: &Engine, word: &str) -> Result<Thread, Error> {
+fn one(engine: &Engine, word: &str) -> Result<Thread> {
     let mut found = engine.memory().threads_named(word)?;
     match (found.pop(), found.pop()) {
         (Some(one), None) => Ok(one),
@@ -375,7 +371,7 @@ fn write_thread(out: &mut dyn Write, thread: &Thread, json: bool) -> io::Result<
     writeln!(out)
 }
 
-fn read_turns(path: &Path) -> Result<Vec<(String, String)>, Error> {
+fn read_turns(path: &Path) -> Result<Vec<(String, String)>> {
     let failed = |what: &dyn std::fmt::Display| {
         Error::Threads(format!("{}: cannot read the turns: {what}", path.display()))
     };

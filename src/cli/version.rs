@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::json;
 
 use super::{
-    error::Error,
+    error::Result,
     output::{FOUND, json_line},
 };
 
@@ -17,7 +17,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<u8, Error> {
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<u8> {
     let whole = env!("VERBATIM_VERSION");
     if !args.json {
         writeln!(out, "verbatim {whole}")?;

@@ -1,7 +1,6 @@
 //! The command `verbatim watch`.
 
 use std::{
-    io::Write,
     sync::{Arc, mpsc},
     thread,
     time::Duration,
@@ -10,8 +9,8 @@ use std::{
 use chrono::Local;
 
 use super::{
-    environment::Environment,
-    error::Error,
+    environment::Terminal,
+    error::{Error, Result},
     output::{FOUND, complain, counted, harmless},
 };
 use crate::{
@@ -36,12 +35,8 @@ enum Wake {
     Interrupted,
 }
 
-pub(super) fn run(
-    _: &Args,
-    engine: Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn run(_: &Args, engine: Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     if environment.progress {
         complain(&format!("following {}; Ctrl-C ends it", followed(&engine)));
     }

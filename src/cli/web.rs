@@ -1,10 +1,10 @@
 //! The command `verbatim web`.
 
-use std::{io::Write, sync::Arc};
+use std::sync::Arc;
 
 use super::{
-    environment::Environment,
-    error::Error,
+    environment::Terminal,
+    error::Result,
     exclude,
     listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
@@ -37,12 +37,8 @@ pub(super) struct Args {
     pub(super) serving: serve::Args,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn run(args: &Args, engine: Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     exclude::follow(&engine, environment);
     let engine = Arc::new(engine);
     let (mut options, offer) = serve::offered(&args.serving, &engine, environment)?;
@@ -89,12 +85,8 @@ pub(super) struct TokenArgs {
     new: bool,
 }
 
-pub(super) fn token(
-    args: &TokenArgs,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn token(args: &TokenArgs, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let config = engine.config();
     let token = match args.new {
         true => crate::http::token::AccessToken::renewed(&config.home)

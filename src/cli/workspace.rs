@@ -1,13 +1,13 @@
 //! The command `verbatim workspace`.
 
-use std::{io::Write, path::PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::{
     arguments,
-    environment::Environment,
-    error::Error,
+    environment::{Environment, Terminal},
+    error::Result,
     output::{FOUND, NOTHING, complain, harmless, json_line},
     settings, settings_file,
 };
@@ -82,12 +82,8 @@ struct JsonLine<'a> {
     text: &'a str,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8, Error> {
+pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let question = WorkspaceQuestion {
         pattern: args.query.clone(),
         dates: args.date.clone(),

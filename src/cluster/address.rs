@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::error::Error;
+use super::error::{Error, Result};
 
 /// The schemes of addresses. OpenSearch and Elasticsearch take the same requests.
 const PREFIXES: [&str; 2] = ["opensearch+", "elasticsearch+"];
@@ -31,7 +31,7 @@ pub(crate) fn is_address(text: &str) -> bool {
 
 impl Address {
     /// Parses an address. Without TLS, the address must be of this computer, unless `is_insecure` is set.
-    pub(crate) fn parse(text: &str, is_insecure: bool) -> Result<Address, Error> {
+    pub(crate) fn parse(text: &str, is_insecure: bool) -> Result<Address> {
         // Errors do not show the part before an @, because it may be a password.
         let shown = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
         let wrong =

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     client::{Call, Client, full, is_full, shown},
-    error::Error,
+    error::Result,
 };
 use crate::model::Stop;
 
@@ -39,7 +39,7 @@ pub(super) struct Bulk<'a> {
     /// The number of batches that were sent, and the number of batches that have arrived.
     sent: u64,
     arrived: u64,
-    on_the_way: VecDeque<JoinHandle<Result<(), Error>>>,
+    on_the_way: VecDeque<JoinHandle<Result<()>>>,
     /// Waiting documents, each with the number of batches that must arrive before it is sent.
     waiting: VecDeque<(u64, String)>,
 }
@@ -59,7 +59,7 @@ impl<'a> Bulk<'a> {
     }
 
     /// Adds a document in the form that [`line`] returns.
-    pub(super) fn add(&mut self, line: &str) -> Result<(), Error> {
+    pub(super) fn add(&mut self, line: &str) -> Result<()> {
         self.batch.push_str(line);
         if self.batch.len() < BATCH_BYTES { Ok(()) } else { self.send() }
     }
@@ -71,7 +71,7 @@ impl<'a> Bulk<'a> {
     }
 
     /// Sends the remaining documents, and waits until all of them have arrived.
-    pub(super) fn finish(mut self) -> Result<(), Error> {
+    pub(super) fn finish(mut self) -> Result<()> {
         while !self.batch.is_empty() || !self.waiting.is_empty() {
             if self.batch.is_empty() {
                 self.wait_for(0)?;
@@ -82,7 +82,7 @@ impl<'a> Bulk<'a> {
     }
 
     /// Sends the batch, together with the waiting documents that may be sent now.
-    fn send(&mut self) -> Result<(), Error> {
+    fn send(&mut self) -> Result<()> {
         self.wait_for(MOST_ON_THE_WAY - 1)?;
         let mut batch = std::mem::take(&mut self.batch);
         // The size of a batch is bounded, because many documents may be waiting.
@@ -100,7 +100,7 @@ impl<'a> Bulk<'a> {
     }
 
     /// Waits until at most `most` batches are on the way.
-    fn wait_for(&mut self, most: usize) -> Result<(), Error> {
+    fn wait_for(&mut self, most: usize) -> Result<()> {
         while self.on_the_way.len() > most
             && let Some(oldest) = self.on_the_way.pop_front()
         {
@@ -113,11 +113,7 @@ impl<'a> Bulk<'a> {
 }
 
 /// Returns the two lines of a bulk request for one document.
-pub(super) fn line(
-    client: &Client,
-    name: &str,
-    document: &impl Serialize,
-) -> Result<String, Error> {
+pub(super) fn line(client: &Client, name: &str, document: &impl Serialize) -> Result<String> {
     let action = json!({ "index": { "_id": name } });
     let failed = |why: String| client.failed("write a document", why);
     let text = serde_json::to_string(document).map_err(|error| failed(error.to_string()))?;
@@ -127,7 +123,7 @@ pub(super) fn line(
 }
 
 /// Sends documents. Repeats the request for documents that a busy node refused.
-fn send(client: &Client, index: &str, body: String, stop: &Stop) -> Result<(), Error> {
+fn send(client: &Client, index: &str, body: String, stop: &Stop) -> Result<()> {
     #[derive(Deserialize)]
     struct BulkAnswer {
         errors: bool,

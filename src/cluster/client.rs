@@ -23,7 +23,10 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-use super::{address::Address, error::Error};
+use super::{
+    address::Address,
+    error::{Error, Result},
+};
 use crate::model::Stop;
 
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(60);
@@ -131,7 +134,7 @@ enum Attempt {
 
 impl Client {
     /// Returns a client. Sends no request yet.
-    pub(crate) fn new(address: Address, access: Access) -> Result<Client, Error> {
+    pub(crate) fn new(address: Address, access: Access) -> Result<Client> {
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             // A redirect could send the password to another server.
@@ -188,17 +191,13 @@ impl Client {
     }
 
     /// Sends a request and reads the answer. Fails if the index does not exist.
-    pub(super) fn ask<T: DeserializeOwned>(&self, call: Call, stop: &Stop) -> Result<T, Error> {
+    pub(super) fn ask<T: DeserializeOwned>(&self, call: Call, stop: &Stop) -> Result<T> {
         let what = call.what;
         self.find(call, stop)?.ok_or_else(|| self.failed(what, "the index is not there"))
     }
 
     /// Sends a request and reads the answer. Returns `None` if the status is 404.
-    pub(super) fn find<T: DeserializeOwned>(
-        &self,
-        call: Call,
-        stop: &Stop,
-    ) -> Result<Option<T>, Error> {
+    pub(super) fn find<T: DeserializeOwned>(&self, call: Call, stop: &Stop) -> Result<Option<T>> {
         let what = call.what;
         let (status, body) = self.send(&call, stop)?;
         match status {
@@ -214,7 +213,7 @@ impl Client {
     }
 
     /// Sends a request, and repeats it until it is answered or the time for repetitions is over.
-    fn send(&self, call: &Call, stop: &Stop) -> Result<(u16, Vec<u8>), Error> {
+    fn send(&self, call: &Call, stop: &Stop) -> Result<(u16, Vec<u8>)> {
         let patience = if call.is_import { IMPORT_PATIENCE } else { QUESTION_PATIENCE };
         let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
         let mut failed = 0;
@@ -250,12 +249,12 @@ impl Client {
     }
 
     /// Waits between the attempt with this number and the next attempt.
-    pub(super) fn pause(&self, attempt: u32, stop: &Stop) -> Result<(), Error> {
+    pub(super) fn pause(&self, attempt: u32, stop: &Stop) -> Result<()> {
         wait((FIRST_PAUSE * attempt * attempt).min(LONGEST_PAUSE), stop)
     }
 
     /// Sends a request once, and waits for its answer or for a stop request.
-    fn attempt(&self, call: &Call, stop: &Stop) -> Result<Attempt, Error> {
+    fn attempt(&self, call: &Call, stop: &Stop) -> Result<Attempt> {
         let host = self.host.load(Ordering::Relaxed) % self.roots.len();
         let url = format!("{}{}", self.roots[host], call.path);
         let (agent, header, call) = (self.agent.clone(), self.header.clone(), call.clone());
@@ -329,7 +328,7 @@ pub(super) fn shown(text: &str) -> String {
     text.chars().take(MOST_SHOWN).map(plain).collect()
 }
 
-fn wait(pause: Duration, stop: &Stop) -> Result<(), Error> {
+fn wait(pause: Duration, stop: &Stop) -> Result<()> {
     let begun = Instant::now();
     while begun.elapsed() < pause {
         stop.check(Error::Stopped)?;

@@ -2,6 +2,9 @@
 
 use crate::text::expression::ExpressionError;
 
+/// The result of a call that fails with the error of this room.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// An error of a cluster. Its texts never contain a password or a key.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Error {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     client::{Call, Client},
-    error::Error,
+    error::{Error, Result},
     features::model as vector_model,
     layout::{FORMAT, META, copied_settings, finished_settings, new_index},
 };
@@ -51,7 +51,7 @@ struct Mappings {
 }
 
 /// Returns the name of the index behind the alias; `None` if the alias does not exist.
-pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>, Error> {
+pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>> {
     match of_alias(client, stop)? {
         Some(found) => checked(client, found).map(|found| Some(found.name)),
         None => Ok(None),
@@ -59,13 +59,13 @@ pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>, Er
 }
 
 /// Returns the mappings of the indexes behind the alias, by name of the index.
-fn aliased(client: &Client, stop: &Stop) -> Result<BTreeMap<String, IndexDescription>, Error> {
+fn aliased(client: &Client, stop: &Stop) -> Result<BTreeMap<String, IndexDescription>> {
     let path = format!("/{}/_mapping", client.address().index());
     Ok(client.find(Call::get("look up the index", path), stop)?.unwrap_or_default())
 }
 
 /// Returns the index behind the alias, even if an earlier version wrote it.
-pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation>, Error> {
+pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation>> {
     let alias = client.address().index();
     let found = aliased(client, stop)?;
     if found.len() > 1 {
@@ -98,7 +98,7 @@ fn generation(name: &str, described: &IndexDescription) -> Option<Generation> {
 }
 
 /// Returns the given index if it has the format of this version, otherwise an error.
-fn checked(client: &Client, found: Generation) -> Result<Generation, Error> {
+fn checked(client: &Client, found: Generation) -> Result<Generation> {
     match found.format {
         FORMAT => Ok(found),
         format if format > FORMAT => Err(client.foreign(format!(
@@ -109,7 +109,7 @@ fn checked(client: &Client, found: Generation) -> Result<Generation, Error> {
     }
 }
 
-pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Generation, Error> {
+pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Generation> {
     let call = Call::get("look up the index", format!("/{name}/_mapping"));
     let found = client.find::<BTreeMap<String, IndexDescription>>(call, stop)?.unwrap_or_default();
     match found.get(name).and_then(|described| generation(name, described)) {
@@ -119,7 +119,7 @@ pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Gene
 }
 
 /// Returns all indexes that imports made for the alias, including unfinished indexes.
-pub(super) fn all(client: &Client, stop: &Stop) -> Result<Vec<Generation>, Error> {
+pub(super) fn all(client: &Client, stop: &Stop) -> Result<Vec<Generation>> {
     let pattern = format!("/{}-v*/_mapping", client.address().index());
     let call = Call::import("list the indexes", "GET", pattern);
     let found = client.find::<BTreeMap<String, IndexDescription>>(call, stop)?.unwrap_or_default();
@@ -139,7 +139,7 @@ pub(super) fn begin(
     import: &str,
     is_copy: bool,
     stop: &Stop,
-) -> Result<Generation, Error> {
+) -> Result<Generation> {
     let base = current.unwrap_or_default();
     let number = base
         .strip_prefix(client.address().index())
@@ -190,7 +190,7 @@ pub(super) fn begin(
 
 /// Makes an index. Its name is random: if the index exists already, a node made it in an earlier attempt and
 /// stopped before it could answer.
-fn make(client: &Client, call: Call, stop: &Stop) -> Result<(), Error> {
+fn make(client: &Client, call: Call, stop: &Stop) -> Result<()> {
     match client.ask::<Value>(call, stop) {
         Err(Error::Failed { why, .. }) if why.contains("resource_already_exists") => Ok(()),
         made => made.map(drop),
@@ -198,12 +198,7 @@ fn make(client: &Client, call: Call, stop: &Stop) -> Result<(), Error> {
 }
 
 /// Waits until the shards of an index are available: one copy of each for `yellow`, all for `green`.
-pub(super) fn wait_for(
-    client: &Client,
-    name: &str,
-    status: &str,
-    stop: &Stop,
-) -> Result<(), Error> {
+pub(super) fn wait_for(client: &Client, name: &str, status: &str, stop: &Stop) -> Result<()> {
     /// The number of seconds that one request waits.
     const SECONDS: u32 = 20;
     /// The maximum number of requests.
@@ -238,7 +233,7 @@ const LEASE_CHECKS: u32 = 25;
 /// Waits until a large index has no retention leases for copies of its shards that lag behind. For such
 /// copies, the cluster stores each document a second time with all its fields. A merge drops this second
 /// version only if no lease covers it.
-fn let_go(client: &Client, name: &str, stop: &Stop) -> Result<(), Error> {
+fn let_go(client: &Client, name: &str, stop: &Stop) -> Result<()> {
     let what = "prepare the merge";
     let flush = Call::import(what, "POST", format!("/{name}/_flush"));
     client.ask::<Value>(flush, stop)?;
@@ -262,7 +257,7 @@ fn let_go(client: &Client, name: &str, stop: &Stop) -> Result<(), Error> {
 }
 
 /// Merges the segments of an index, unless it began as a copy, and waits for the replicas of its shards.
-pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Result<(), Error> {
+pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Result<()> {
     let name = &written.name;
     if !written.is_copy {
         let_go(client, name, stop)?;
@@ -281,13 +276,13 @@ pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Re
     wait_for(client, name, "green", stop)
 }
 
-pub(super) fn delete(client: &Client, name: &str, stop: &Stop) -> Result<(), Error> {
+pub(super) fn delete(client: &Client, name: &str, stop: &Stop) -> Result<()> {
     let call = Call::import("delete an index", "DELETE", format!("/{name}"));
     client.find::<Value>(call, stop).map(drop)
 }
 
 /// Blocks an index for writing, and moves the alias to the index.
-pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result<(), Error> {
+pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result<()> {
     let what = "finish the index";
     let call = Call::import(what, "PUT", format!("/{}/_settings", done.name));
     client.ask::<Value>(call.with(&json!({ "index.blocks.write": true })), stop)?;
@@ -318,7 +313,7 @@ pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result
 
 /// Deletes the indexes that no reader needs. Keeps the current index, the previous index, and indexes that
 /// other imports began meanwhile.
-pub(super) fn tidy(client: &Client, done: &Generation, stop: &Stop) -> Result<(), Error> {
+pub(super) fn tidy(client: &Client, done: &Generation, stop: &Stop) -> Result<()> {
     for old in all(client, stop)? {
         let is_beside = old.base == done.base || old.base == done.name;
         if old.name != done.base && !is_beside {
@@ -329,7 +324,7 @@ pub(super) fn tidy(client: &Client, done: &Generation, stop: &Stop) -> Result<()
 }
 
 /// Deletes all indexes of the alias except one.
-pub(super) fn keep_only(client: &Client, kept: &str, stop: &Stop) -> Result<(), Error> {
+pub(super) fn keep_only(client: &Client, kept: &str, stop: &Stop) -> Result<()> {
     for old in all(client, stop)?.into_iter().filter(|old| old.name != kept) {
         delete(client, &old.name, stop)?;
     }

@@ -13,7 +13,7 @@ use super::{
     document::{
         self, ConversationDigest, ConversationDocument, MessageDocument, MessageTally, occurrence,
     },
-    error::Error,
+    error::{Error, Result},
     features::FeatureMaker,
     generation::{self, Generation},
     gram_code::GramSet,
@@ -45,8 +45,8 @@ pub(crate) struct Importer<'a> {
     known: HashMap<String, ClusterConversation>,
     /// The hashes of the conversations that changed, by id.
     changed: HashMap<String, String>,
-    /// The messages of the conversations that changed.
-    to_write: u64,
+    /// The number of messages of the conversations that changed.
+    pub(crate) to_write: u64,
     /// The hashes of all planned ids, to detect repeated ids.
     met: HashSet<i64>,
     target: Option<Generation>,
@@ -60,7 +60,7 @@ pub(crate) struct Importer<'a> {
 }
 
 impl<'a> Importer<'a> {
-    pub(crate) fn new(client: &'a Client, stop: &'a Stop) -> Result<Importer<'a>, Error> {
+    pub(crate) fn new(client: &'a Client, stop: &'a Stop) -> Result<Importer<'a>> {
         let current = generation::current(client, stop)?;
         let known = match &current {
             Some(current) => view::conversations(client, current, stop)?,
@@ -98,7 +98,7 @@ impl<'a> Importer<'a> {
         &mut self,
         conversation: &StoredConversation,
         messages: &[StoredMessage],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let id = &conversation.id;
         if !self.met.insert(document::hash(id)) {
             let why = format!("two of its conversations have the id {:?}", shown(id));
@@ -124,7 +124,7 @@ impl<'a> Importer<'a> {
 
     /// Makes the index to write to, or finds the index that an earlier attempt of the same import began.
     /// Returns whether there is anything to write.
-    pub(crate) fn begin(&mut self) -> Result<bool, Error> {
+    pub(crate) fn begin(&mut self) -> Result<bool> {
         if self.changed.is_empty() && self.current.is_some() {
             return Ok(false);
         }
@@ -145,7 +145,7 @@ impl<'a> Importer<'a> {
         current: &str,
         all: &[ClusterConversation],
         stop: &'a Stop,
-    ) -> Result<Importer<'a>, Error> {
+    ) -> Result<Importer<'a>> {
         let digests = all.iter().map(|it| (it.stored.id.clone(), it.digest.clone()));
         let mut importer = Importer::of(client, Some(current.to_owned()), HashMap::new(), stop);
         importer.changed = digests.collect();
@@ -155,7 +155,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Returns the index that an earlier attempt began, or makes one: a copy of the current index, or empty.
-    fn begun_or_new(&mut self, import: &str, is_copy: bool) -> Result<Generation, Error> {
+    fn begun_or_new(&mut self, import: &str, is_copy: bool) -> Result<Generation> {
         let base = self.current.clone().unwrap_or_default();
         let begun = generation::all(self.client, self.stop)?.into_iter().find(|it| {
             it.is_current()
@@ -184,7 +184,7 @@ impl<'a> Importer<'a> {
 
     /// Returns whether the work on an unfinished index can continue. If a lost node had the only copy
     /// of a shard, the index is deleted.
-    fn is_usable(&self, begun: &Generation) -> Result<bool, Error> {
+    fn is_usable(&self, begun: &Generation) -> Result<bool> {
         match generation::wait_for(self.client, &begun.name, "yellow", self.stop) {
             Ok(()) => self.refresh(&begun.name).map(|()| true),
             Err(Error::Stopped) => Err(Error::Stopped),
@@ -198,17 +198,12 @@ impl<'a> Importer<'a> {
         self.changed.iter().filter(is_left).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns how many messages the changed conversations have.
-    pub(crate) fn messages_to_write(&self) -> u64 {
-        self.to_write
-    }
-
     /// Writes a conversation. Keeps messages of earlier imports that the conversation no longer has.
     pub(crate) fn put(
         &mut self,
         conversation: &StoredConversation,
         messages: Vec<StoredMessage>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let id = conversation.id.clone();
         let Some(digest) = self.changed.get(&id).cloned() else { return Ok(()) };
         let Some(bulk) = &mut self.bulk else { return Ok(()) };
@@ -258,7 +253,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Sends the remaining documents, makes all documents visible, and replaces the current index.
-    pub(crate) fn finish(mut self) -> Result<Imported, Error> {
+    pub(crate) fn finish(mut self) -> Result<Imported> {
         let Some(target) = self.target.take() else { return Ok(self.imported) };
         if let Some(bulk) = self.bulk.take() {
             bulk.finish()?;
@@ -272,7 +267,7 @@ impl<'a> Importer<'a> {
         Ok(self.imported)
     }
 
-    fn refresh(&self, index: &str) -> Result<(), Error> {
+    fn refresh(&self, index: &str) -> Result<()> {
         #[derive(Deserialize)]
         struct Refreshed {
             #[serde(rename = "_shards")]
@@ -287,7 +282,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Fails unless the index has as many messages as its conversations record.
-    fn check(&self, index: &str) -> Result<(), Error> {
+    fn check(&self, index: &str) -> Result<()> {
         let (there, expected) = view::messages_there(self.client, index, self.stop)?;
         if there == expected {
             return Ok(());

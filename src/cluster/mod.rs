@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 
 pub(crate) use address::{Address, is_address};
 pub(crate) use client::{Access, Client};
-pub(crate) use error::Error;
+pub(crate) use error::{Error, Result};
 pub(crate) use import::Importer;
 pub(crate) use ranked::{MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize, TitleWords};
 pub(crate) use rebuild::{Forgot, forget, rebuild};
@@ -37,7 +37,7 @@ use crate::{lock::lock, model::Stop};
 /// An index in a cluster, and the last state that was read.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    client: Result<Client, Error>,
+    client: Result<Client>,
     view: Mutex<Option<Arc<View>>>,
     /// The statistics for ranking, for the last state that was ranked.
     size: Mutex<Option<RankedSize>>,
@@ -56,12 +56,12 @@ impl Cluster {
     }
 
     /// Returns the client. Fails if the address is wrong or the file of trusted certificates cannot be read.
-    pub(crate) fn client(&self) -> Result<&Client, Error> {
+    pub(crate) fn client(&self) -> Result<&Client> {
         self.client.as_ref().map_err(Clone::clone)
     }
 
     /// Opens the current state of the index.
-    pub(crate) fn view(&self, stop: &Stop) -> Result<Arc<View>, Error> {
+    pub(crate) fn view(&self, stop: &Stop) -> Result<Arc<View>> {
         let client = self.client()?;
         let now = generation::current(client, stop)?
             .ok_or_else(|| Error::Empty { address: client.address().to_string() })?;
@@ -76,7 +76,7 @@ impl Cluster {
     }
 
     /// Returns the statistics of all messages in a state.
-    pub(crate) fn size(&self, view: &View, stop: &Stop) -> Result<RankedSize, Error> {
+    pub(crate) fn size(&self, view: &View, stop: &Stop) -> Result<RankedSize> {
         let known = || lock(&self.size);
         if let Some(size) = &*known()
             && size.index == view.index()
@@ -89,7 +89,7 @@ impl Cluster {
 
     /// Returns the last state without a request, so that the details of hits come from the same state as the
     /// hits.
-    pub(crate) fn last_view(&self, stop: &Stop) -> Result<Arc<View>, Error> {
+    pub(crate) fn last_view(&self, stop: &Stop) -> Result<Arc<View>> {
         let known = lock(&self.view).clone();
         known.map_or_else(|| self.view(stop), Ok)
     }

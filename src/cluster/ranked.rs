@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     client::{Call, Client},
     document::{self, CONVERSATION, MESSAGE, MessageDocument, MessageOrder},
-    error::Error,
+    error::{Error, Result},
     features::{hash_word, near},
     generation,
     view::{Shards, View},
@@ -167,7 +167,7 @@ impl<'a> Ranked<'a> {
         Ranked { client, view, stop }
     }
 
-    pub(super) fn size(&self) -> Result<RankedSize, Error> {
+    pub(super) fn size(&self) -> Result<RankedSize> {
         let index = self.view.index().to_owned();
         let model = generation::described(self.client, &index, self.stop)?.model;
         let (_, messages, tokens) = self.counts(&RankFilter::default(), &[])?;
@@ -180,7 +180,7 @@ impl<'a> Ranked<'a> {
         &self,
         filter: &RankFilter,
         terms: &[String],
-    ) -> Result<(Vec<u64>, u64, u64), Error> {
+    ) -> Result<(Vec<u64>, u64, u64)> {
         let (mut counts, mut size) = (Vec::new(), (0, 0));
         let mut chunks = terms.chunks(MOST_COUNTS).collect::<Vec<_>>();
         if chunks.is_empty() {
@@ -204,7 +204,7 @@ impl<'a> Ranked<'a> {
     }
 
     /// Returns how many messages of the index have each term.
-    pub(crate) fn frequencies(&self, terms: &[String]) -> Result<Vec<u64>, Error> {
+    pub(crate) fn frequencies(&self, terms: &[String]) -> Result<Vec<u64>> {
         #[derive(Deserialize)]
         struct Answers {
             responses: Vec<RankedAnswer>,
@@ -229,7 +229,7 @@ impl<'a> Ranked<'a> {
     }
 
     /// Returns possible corrections of a misspelt term, with the number of messages that have each.
-    pub(crate) fn slips(&self, term: &str) -> Result<Vec<(String, u64)>, Error> {
+    pub(crate) fn slips(&self, term: &str) -> Result<Vec<(String, u64)>> {
         let how = json!({
             "field": "w", "suggest_mode": "always", "max_edits": 1, "prefix_length": 0,
             "min_word_length": 1, "accuracy": 0.0, "size": MOST_SLIPS, "shard_size": MOST_SLIPS,
@@ -252,7 +252,7 @@ impl<'a> Ranked<'a> {
         required: &[String],
         boosts: &[(&str, f32)],
         (size, after): (usize, Option<&Value>),
-    ) -> Result<TermPage, Error> {
+    ) -> Result<TermPage> {
         let any: Vec<Value> = boosts
             .iter()
             .map(|(term, boost)| json!({ "term": { "w": { "value": term, "boost": boost } } }))
@@ -282,7 +282,7 @@ impl<'a> Ranked<'a> {
         required: &[String],
         vector: &[f32],
         count: usize,
-    ) -> Result<Vec<(MessagePlace, f32)>, Error> {
+    ) -> Result<Vec<(MessagePlace, f32)>> {
         let size = (COMPARED * count).min(MOST_COMPARED);
         let query = any_of(near_words(vector), filters_with(filter, required));
         let found = self.search(json!({
@@ -301,7 +301,7 @@ impl<'a> Ranked<'a> {
     }
 
     /// Returns the messages at some places, in no particular order.
-    pub(crate) fn at(&self, places: &[MessagePlace]) -> Result<Vec<RankedMessage>, Error> {
+    pub(crate) fn at(&self, places: &[MessagePlace]) -> Result<Vec<RankedMessage>> {
         let name = |(conversation, turn): &MessagePlace| {
             let id = &self.view.conversations()[*conversation].stored.id;
             format!("{}{turn}", document::message_names(id))
@@ -324,7 +324,7 @@ impl<'a> Ranked<'a> {
         &self,
         questions: &[TitleWords<'_>],
         places: Option<&HashSet<usize>>,
-    ) -> Result<Vec<RankedTitle>, Error> {
+    ) -> Result<Vec<RankedTitle>> {
         let mut filter = RankFilter::default();
         let all = self.view.conversations();
         filter.within =
@@ -364,7 +364,7 @@ impl<'a> Ranked<'a> {
         words: Vec<Value>,
         filter: &RankFilter,
         size: usize,
-    ) -> Result<Vec<(usize, f32, Vec<u8>)>, Error> {
+    ) -> Result<Vec<(usize, f32, Vec<u8>)>> {
         if words.is_empty() {
             return Ok(Vec::new());
         }
@@ -383,7 +383,7 @@ impl<'a> Ranked<'a> {
         Ok(found.hits.hits.into_iter().filter_map(read).collect())
     }
 
-    fn messages(&self, found: Vec<RankedHit>) -> Result<Vec<RankedMessage>, Error> {
+    fn messages(&self, found: Vec<RankedHit>) -> Result<Vec<RankedMessage>> {
         let mut messages = Vec::with_capacity(found.len());
         for found in found {
             let packed = found.fields.packed();
@@ -406,13 +406,13 @@ impl<'a> Ranked<'a> {
     }
 
     /// Sends a search whose scores do not depend on the frequencies of terms.
-    fn search(&self, body: Value) -> Result<RankedAnswer, Error> {
+    fn search(&self, body: Value) -> Result<RankedAnswer> {
         self.search_by("query_then_fetch", body)
     }
 
     /// Sends a search. With `dfs_query_then_fetch`, the weights of terms are computed over all shards
     /// together, which takes one more step.
-    fn search_by(&self, kind: &str, mut body: Value) -> Result<RankedAnswer, Error> {
+    fn search_by(&self, kind: &str, mut body: Value) -> Result<RankedAnswer> {
         body["track_scores"] = true.into();
         let path = format!(
             "/{}/_search?allow_partial_search_results=false&search_type={kind}",
@@ -425,7 +425,7 @@ impl<'a> Ranked<'a> {
     }
 
     /// Fails unless every shard answered.
-    fn whole(&self, answer: RankedAnswer) -> Result<RankedAnswer, Error> {
+    fn whole(&self, answer: RankedAnswer) -> Result<RankedAnswer> {
         if answer.timed_out || answer.shards.failed > 0 {
             let why = format!("{} of its shards did not answer", answer.shards.failed.max(1));
             return Err(self.client.failed(WHAT, why));

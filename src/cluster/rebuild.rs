@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     client::{Call, Client},
     document,
-    error::Error,
+    error::{Error, Result},
     generation,
     import::Importer,
     view::{self, ClusterConversation},
@@ -44,7 +44,7 @@ pub(crate) fn rebuild(
     is_forced: bool,
     stop: &Stop,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Rebuilt, Error> {
+) -> Result<Rebuilt> {
     let current = generation::of_alias(client, stop)?
         .ok_or_else(|| Error::Empty { address: client.address().to_string() })?;
     let all = view::conversations(client, &current.name, stop)?;
@@ -84,7 +84,7 @@ pub(crate) enum Forgot {
 }
 
 /// Removes conversations from an index. Deletes the older indexes, because they have the texts too.
-pub(crate) fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<Forgot, Error> {
+pub(crate) fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<Forgot> {
     let Some(current) = generation::current(client, stop)? else { return Ok(Forgot::None) };
     let wanted: HashSet<&String> = ids.iter().collect();
     let all = view::conversations(client, &current, stop)?;
@@ -124,7 +124,7 @@ fn delete(
     index: &str,
     found: &[ClusterConversation],
     stop: &Stop,
-) -> Result<Forgot, Error> {
+) -> Result<Forgot> {
     let what = "delete conversations";
     // Segments with few deleted documents are rewritten too.
     let settings = json!({ "index.merge.policy.expunge_deletes_allowed": 0 });

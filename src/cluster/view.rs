@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{
     client::{Call, Client},
     document::{self, CONVERSATION, ConversationDocument, MESSAGE, MessageDocument, Tallied},
-    error::Error,
+    error::{Error, Result},
     layout::ORDER,
     query,
 };
@@ -139,7 +139,7 @@ impl Pages<'_> {
         &mut self,
         size: usize,
         stop: &Stop,
-    ) -> Result<Vec<FoundDocument<T>>, Error> {
+    ) -> Result<Vec<FoundDocument<T>>> {
         let mut body = json!({
             "size": size, "query": self.query, "sort": self.sort, "track_total_hits": false,
         });
@@ -165,7 +165,7 @@ impl Pages<'_> {
 }
 
 impl View {
-    pub(super) fn open(client: &Client, index: String, stop: &Stop) -> Result<View, Error> {
+    pub(super) fn open(client: &Client, index: String, stop: &Stop) -> Result<View> {
         let (mut conversations, mut messages) = (Vec::new(), 0);
         each_conversation(client, &index, false, stop, &mut |mut it| {
             messages += it.turns;
@@ -198,7 +198,7 @@ impl View {
         client: &Client,
         stop: &Stop,
         each: &mut dyn FnMut(&ClusterConversation, &[Tallied]),
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         if self.has_tallies {
             self.conversations.iter().for_each(|it| each(it, &it.messages));
             return Ok(());
@@ -239,7 +239,7 @@ impl View {
         request: &Request,
         stop: &Stop,
         take: &mut dyn FnMut(Taken<'_>) -> ControlFlow<()>,
-    ) -> Result<SearchCost, Error> {
+    ) -> Result<SearchCost> {
         let begun = Clock::now();
         let mut found = SearchCost::default();
         let wanted = request.limit.unwrap_or(usize::MAX);
@@ -285,7 +285,7 @@ impl View {
         id: &str,
         raw_content: bool,
         stop: &Stop,
-    ) -> Result<Vec<Hit<'static>>, Error> {
+    ) -> Result<Vec<Hit<'static>>> {
         let Some(conversation) = self.find(id) else { return Ok(Vec::new()) };
         let messages = messages(client, &self.index, conversation, stop)?;
         let messages = messages.into_iter().map(|(_, message)| message);
@@ -298,7 +298,7 @@ impl View {
         client: &Client,
         names: &[&str],
         stop: &Stop,
-    ) -> Result<Vec<Hit<'static>>, Error> {
+    ) -> Result<Vec<Hit<'static>>> {
         let mut found: HashMap<String, Hit<'static>> = HashMap::new();
         for some in names.chunks(NAMES_AT_ONCE) {
             let query = json!({ "ids": { "values": some } });
@@ -356,7 +356,7 @@ impl View {
         &self,
         client: &Client,
         document: MessageDocument,
-    ) -> Result<(&ClusterConversation, StoredMessage), Error> {
+    ) -> Result<(&ClusterConversation, StoredMessage)> {
         let Some(place) = self.places.get(&document.c) else {
             return Err(client.failed("search", "a message has no conversation in the index"));
         };
@@ -402,7 +402,7 @@ pub(super) fn conversations(
     client: &Client,
     index: &str,
     stop: &Stop,
-) -> Result<Vec<ClusterConversation>, Error> {
+) -> Result<Vec<ClusterConversation>> {
     let mut all = Vec::new();
     each_conversation(client, index, true, stop, &mut |it| {
         all.push(ClusterConversation { messages: Vec::new(), ..it });
@@ -417,7 +417,7 @@ fn each_conversation(
     is_import: bool,
     stop: &Stop,
     each: &mut dyn FnMut(ClusterConversation),
-) -> Result<(), Error> {
+) -> Result<()> {
     let query = json!({ "constant_score": { "filter": { "term": { "kind": CONVERSATION } } } });
     let sort = json!([{ "k": "asc" }]);
     let what = "read the list of conversations";
@@ -452,7 +452,7 @@ pub(super) fn count(
     index: &str,
     query: &Value,
     stop: &Stop,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     #[derive(Deserialize)]
     struct Counted {
         count: u64,
@@ -468,11 +468,7 @@ pub(super) fn count(
 }
 
 /// Returns how many messages an index has, and how many its conversations record.
-pub(super) fn messages_there(
-    client: &Client,
-    index: &str,
-    stop: &Stop,
-) -> Result<(u64, u64), Error> {
+pub(super) fn messages_there(client: &Client, index: &str, stop: &Stop) -> Result<(u64, u64)> {
     let mut expected = 0;
     each_conversation(client, index, true, stop, &mut |it| expected += it.turns as u64)?;
     let query = json!({ "term": { "kind": MESSAGE } });
@@ -505,7 +501,7 @@ pub(super) fn messages(
     index: &str,
     conversation: &ClusterConversation,
     stop: &Stop,
-) -> Result<Vec<(String, StoredMessage)>, Error> {
+) -> Result<Vec<(String, StoredMessage)>> {
     let what = "read a conversation";
     let c = document::hash(&conversation.stored.id);
     let filter = json!([{ "term": { "kind": MESSAGE } }, { "term": { "c": c } }]);

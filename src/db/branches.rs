@@ -2,14 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::{Database, Error, rows};
+use super::{Database, Result, rows};
 
 /// Returns the messages of a conversation on branches that the chat service does not show. Maps each
 /// message's id to the id of the message before it, or to an empty text.
-pub(crate) fn branches(
-    database: &Database,
-    conversation: &str,
-) -> Result<HashMap<String, String>, Error> {
+pub(crate) fn branches(database: &Database, conversation: &str) -> Result<HashMap<String, String>> {
     database.query(|connection| {
         if !connection.table_exists(None, "verbatim_branches")? {
             return Ok(HashMap::new());

@@ -2,12 +2,12 @@
 
 use rusqlite::types::ValueRef;
 
-use super::{Database, Error, functions, origins, provenance, rows, search, tally};
+use super::{Database, Result, functions, origins, provenance, rows, search, tally};
 use crate::model::{Request, StoredConversation, StoredMessage};
 
 /// Returns the reason why searching a copy of the conversations would give other answers; `None` if a copy
 /// gives the same answers.
-pub(crate) fn obstacle(database: &Database) -> Result<Option<&'static str>, Error> {
+pub(crate) fn obstacle(database: &Database) -> Result<Option<&'static str>> {
     let layout = database.layout();
     if layout.message_key.is_none() || layout.conversation_key.is_none() {
         return Ok(Some("its tables are views or WITHOUT ROWID"));
@@ -31,7 +31,7 @@ pub(crate) fn carry(
     database: &Database,
     is_wanted: &mut dyn FnMut(&str) -> bool,
     each: &mut dyn FnMut(StoredConversation, Vec<StoredMessage>) -> bool,
-) -> Result<(), Error> {
+) -> Result<()> {
     let layout = database.layout();
     let Some(keys) = layout.message_key.zip(layout.conversation_key) else { return Ok(()) };
     let mut pairs = search::keys(database, &Request::default(), keys)?;

@@ -8,6 +8,9 @@ use crate::text::expression::ExpressionError;
 /// The maximum wait for another program's lock.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(5);
 
+/// The result of a call that fails with the error of this room.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// An error of a database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::{Database, Error, functions};
+use super::{Database, Result, functions};
 use crate::model::Instant;
 
 /// The maximum number of faults that SQLite's checks list.
@@ -13,7 +13,7 @@ const CHECKED_KIB: i64 = 64 << 10;
 
 /// Returns the number of conversations with messages, and the number of messages. Conversations without
 /// messages are in no list.
-pub fn counts(database: &Database) -> Result<(u64, u64), Error> {
+pub fn counts(database: &Database) -> Result<(u64, u64)> {
     let count = |what: &str| {
         let sql = format!("SELECT count(*) FROM {what}");
         let count = database.query(|it| it.query_row(&sql, [], |row| row.get::<_, i64>(0)));
@@ -24,8 +24,8 @@ pub fn counts(database: &Database) -> Result<(u64, u64), Error> {
 }
 
 /// Returns the earliest and the latest time of a message that has a conversation. Reads every message.
-pub fn span(database: &Database) -> Result<Option<(Instant, Instant)>, Error> {
-    let end = |end: &str| -> Result<Option<Instant>, Error> {
+pub fn span(database: &Database) -> Result<Option<(Instant, Instant)>> {
+    let end = |end: &str| -> Result<Option<Instant>> {
         let sql = format!(
             "SELECT m.create_time, {end}(verbatim_instant(m.create_time)) AS instant \
              FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id"
@@ -37,7 +37,7 @@ pub fn span(database: &Database) -> Result<Option<(Instant, Instant)>, Error> {
 }
 
 /// Returns the faults that SQLite finds in the file; with `full`, also compares indexes with tables.
-pub fn faults(database: &Database, full: bool) -> Result<Vec<String>, Error> {
+pub fn faults(database: &Database, full: bool) -> Result<Vec<String>> {
     let check = if full { "integrity_check" } else { "quick_check" };
     let mut faults: Vec<String> = database.query(|connection| {
         enlarge_cache(connection)?;
@@ -54,7 +54,7 @@ fn enlarge_cache(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Returns the keys of up to `count` messages, spread over the whole table.
-pub fn sample_keys(database: &Database, count: usize) -> Result<Vec<i64>, Error> {
+pub fn sample_keys(database: &Database, count: usize) -> Result<Vec<i64>> {
     let Some(key) = database.layout().message_key else { return Ok(Vec::new()) };
     database.query(|connection| {
         let end = |end: &str| -> rusqlite::Result<Option<i64>> {
@@ -77,7 +77,7 @@ pub fn sample_keys(database: &Database, count: usize) -> Result<Vec<i64>, Error>
 }
 
 /// Returns how many messages belong to a conversation that does not exist. No search finds them.
-pub fn strays(database: &Database) -> Result<u64, Error> {
+pub fn strays(database: &Database) -> Result<u64> {
     let sql = "SELECT count(*) FROM messages AS m \
                WHERE NOT EXISTS (SELECT 1 FROM conversations AS c WHERE c.id = m.conversation_id)";
     database.query(|connection| {
@@ -87,13 +87,13 @@ pub fn strays(database: &Database) -> Result<u64, Error> {
 }
 
 /// Returns whether `verbatim import` has written to a database.
-pub fn is_imported(database: &Database) -> Result<bool, Error> {
+pub fn is_imported(database: &Database) -> Result<bool> {
     database.query(|connection| connection.table_exists(None, "verbatim_imports"))
 }
 
 /// Returns the titles of the `most` imported conversations that changed last. Leaves out conversations of
 /// coding agents, because the user may have excluded them.
-pub(crate) fn newest_titles(database: &Database, most: usize) -> Result<Vec<String>, Error> {
+pub(crate) fn newest_titles(database: &Database, most: usize) -> Result<Vec<String>> {
     database.query(|connection| {
         let sql = "SELECT title FROM conversations WHERE typeof(title) = 'text'
                        AND id NOT IN (SELECT conversation_id FROM verbatim_transcripts)
@@ -103,7 +103,7 @@ pub(crate) fn newest_titles(database: &Database, most: usize) -> Result<Vec<Stri
 }
 
 /// Returns the imports into a database: the path of the export, and the time in seconds since 1970.
-pub fn imports(database: &Database) -> Result<Vec<(String, f64)>, Error> {
+pub fn imports(database: &Database) -> Result<Vec<(String, f64)>> {
     if !is_imported(database)? {
         return Ok(Vec::new());
     }

@@ -12,7 +12,7 @@ use std::{
 use rusqlite::blob::Blob;
 
 use super::{
-    Database, Error,
+    Database, Error, Result,
     long_column::{self, LONGEST_WHOLE},
 };
 use crate::{
@@ -67,7 +67,7 @@ impl LongContents {
 
 impl<'d> LongContent<'d> {
     /// Returns whether contents of a database can be read piece by piece.
-    pub(super) fn are_readable(database: &Database) -> Result<bool, Error> {
+    pub(super) fn are_readable(database: &Database) -> Result<bool> {
         Ok(database.layout().message_key.is_some() && database.query(long_column::is_readable)?)
     }
 
@@ -104,7 +104,7 @@ impl<'d> LongContent<'d> {
     }
 
     /// Returns up to `count` bytes of the content from `start` on.
-    pub fn bytes_at(&self, start: u64, count: usize) -> Result<Vec<u8>, Error> {
+    pub fn bytes_at(&self, start: u64, count: usize) -> Result<Vec<u8>> {
         let mut blob = self.open()?;
         let mut bytes = Vec::new();
         let read = blob.seek(SeekFrom::Start(start.min(self.length)));
@@ -115,7 +115,7 @@ impl<'d> LongContent<'d> {
 
     /// Copies the content to files on the disk of `folder`, or to temporary files. `parts` tells whether to
     /// decode JSON parts.
-    pub(crate) fn texts(&self, parts: bool, folder: Option<&Path>) -> Result<LongTexts, Error> {
+    pub(crate) fn texts(&self, parts: bool, folder: Option<&Path>) -> Result<LongTexts> {
         let failed = |source| match folder {
             Some(folder) => Error::Io { path: folder.to_owned(), source },
             None => Error::Spill(source),
@@ -152,7 +152,7 @@ impl<'d> LongContent<'d> {
         matchers: &[Matcher],
         texts: &[&str],
         parts: bool,
-    ) -> Result<Vec<bool>, Error> {
+    ) -> Result<Vec<bool>> {
         let pieces = matchers.iter().zip(texts);
         let pieces: Option<Vec<_>> =
             pieces.map(|(matcher, text)| PieceMatcher::new(matcher, text)).collect();
@@ -177,7 +177,7 @@ impl<'d> LongContent<'d> {
         &self,
         mut matchers: Vec<PieceMatcher<'_>>,
         may_be_parts: bool,
-    ) -> Result<Option<Vec<bool>>, Error> {
+    ) -> Result<Option<Vec<bool>>> {
         let (mut rest, mut is_plain, mut is_begun) = (Vec::new(), true, !may_be_parts);
         self.read(&mut |piece| {
             if !is_begun && let Some(first) = piece.iter().find(|it| !it.is_ascii_whitespace()) {
@@ -208,7 +208,7 @@ impl<'d> LongContent<'d> {
     }
 
     /// Returns whether the content has exactly these bytes.
-    pub fn equals(&self, bytes: &[u8]) -> Result<bool, Error> {
+    pub fn equals(&self, bytes: &[u8]) -> Result<bool> {
         let mut rest = bytes;
         let mut is_same = self.length == bytes.len() as u64;
         if is_same {
@@ -221,7 +221,7 @@ impl<'d> LongContent<'d> {
         Ok(is_same)
     }
 
-    fn open(&self) -> Result<Blob<'_>, Error> {
+    fn open(&self) -> Result<Blob<'_>> {
         let opened =
             self.database.connection().blob_open("main", "messages", "content", self.key, true);
         opened.map_err(|error| self.database.error(error))

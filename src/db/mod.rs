@@ -37,7 +37,7 @@ pub(crate) use rusqlite::Connection as TestConnection;
 
 pub(crate) use branches::branches;
 pub(crate) use carry::{carry, obstacle};
-pub use error::Error;
+pub use error::{Error, Result};
 pub(crate) use examine::newest_titles;
 pub use examine::{counts, faults, imports, is_imported, sample_keys, span, strays};
 pub use layout::Layout;

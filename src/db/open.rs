@@ -17,7 +17,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, ffi};
 use tempfile::TempDir;
 
 use super::{
-    Error, Layout,
+    Error, Layout, Result,
     error::LOCK_WAIT,
     functions,
     header::{self, SharedFile, Stamp},
@@ -89,23 +89,19 @@ struct FileState {
 /// Opens the database for reading and begins a read transaction.
 ///
 /// The rows count only if [`Database::steady`] is true afterwards; [`read`] checks this.
-pub fn open(path: &Path, stop: &Stop) -> Result<Database, Error> {
+pub fn open(path: &Path, stop: &Stop) -> Result<Database> {
     attempt(path, stop, 0, None)
 }
 
 /// Opens a database whose layout is known, so that the layout is not detected again.
-pub fn open_again(path: &Path, layout: &Layout, stop: &Stop) -> Result<Database, Error> {
+pub fn open_again(path: &Path, layout: &Layout, stop: &Stop) -> Result<Database> {
     attempt(path, stop, 0, Some(layout))
 }
 
 /// Reads from a database, and reads again if another program wrote to the database at the same time.
 ///
 /// `work` sees one state of the database. Each attempt calls `work` again, so it must start over.
-pub fn read<T>(
-    path: &Path,
-    stop: &Stop,
-    work: impl FnMut(&Database) -> Result<T, Error>,
-) -> Result<T, Error> {
+pub fn read<T>(path: &Path, stop: &Stop, work: impl FnMut(&Database) -> Result<T>) -> Result<T> {
     read_in(path, None, stop, work)
 }
 
@@ -114,8 +110,8 @@ pub fn read<T>(
 pub fn read_tables<T>(
     path: &Path,
     stop: &Stop,
-    work: impl FnMut(&Database) -> Result<T, Error>,
-) -> Result<T, Error> {
+    work: impl FnMut(&Database) -> Result<T>,
+) -> Result<T> {
     read_in(path, Some(&Layout::default()), stop, work)
 }
 
@@ -123,8 +119,8 @@ fn read_in<T>(
     path: &Path,
     known: Option<&Layout>,
     stop: &Stop,
-    mut work: impl FnMut(&Database) -> Result<T, Error>,
-) -> Result<T, Error> {
+    mut work: impl FnMut(&Database) -> Result<T>,
+) -> Result<T> {
     for number in 0..ATTEMPTS {
         match attempt(path, stop, number, known) {
             Ok(database) => match work(&database) {
@@ -182,7 +178,7 @@ impl Database {
     pub(super) fn query<T>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, Error> {
+    ) -> Result<T> {
         read(&self.connection).map_err(|error| self.error(error))
     }
 
@@ -191,12 +187,7 @@ impl Database {
     }
 }
 
-fn attempt(
-    path: &Path,
-    stop: &Stop,
-    number: u32,
-    known: Option<&Layout>,
-) -> Result<Database, Error> {
+fn attempt(path: &Path, stop: &Stop, number: u32, known: Option<&Layout>) -> Result<Database> {
     let faults = map_faults::count();
     let mut files = DatabaseFiles::find(path)?;
     let mut access = files.access();
@@ -264,7 +255,7 @@ fn begin(
     files: &mut DatabaseFiles,
     access: &FileAccess,
     known: Option<&Layout>,
-) -> Result<(Connection, layout::Detected), Error> {
+) -> Result<(Connection, layout::Detected)> {
     let explained = |error| explain(path, stop, error);
     let connection = connect(&files.real, stop, access).map_err(explained)?;
     if matches!(access, FileAccess::Wal) && !matches!(files.access(), FileAccess::Wal) {
@@ -322,7 +313,7 @@ fn connect(real: &Path, stop: &Stop, access: &FileAccess) -> rusqlite::Result<Co
 }
 
 impl DatabaseFiles {
-    fn find(path: &Path) -> Result<DatabaseFiles, Error> {
+    fn find(path: &Path) -> Result<DatabaseFiles> {
         let not_found = || Error::NotFound { path: path.to_owned() };
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(),
@@ -369,7 +360,7 @@ impl DatabaseFiles {
     }
 
     /// Waits until every later write will change the file's modification time.
-    fn settle(&mut self, path: &Path) -> Result<(), Error> {
+    fn settle(&mut self, path: &Path) -> Result<()> {
         let recent = |stamp: &Stamp| {
             stamp.modified.and_then(|time| SystemTime::now().duration_since(time).ok())
                 < Some(CLOCK_TICK)
@@ -385,7 +376,7 @@ impl DatabaseFiles {
     }
 
     /// Copies the database and its log or journal into a private folder.
-    fn copy(&mut self, path: &Path, stop: &Stop) -> Result<FileAccess, Error> {
+    fn copy(&mut self, path: &Path, stop: &Stop) -> Result<FileAccess> {
         let failed = |source| Error::Io { path: path.to_owned(), source };
         self.before = self.now().map_err(failed)?;
         let folder = private::temporary_dir().map_err(failed)?;
@@ -484,7 +475,7 @@ fn explain(path: &Path, stop: &Stop, error: rusqlite::Error) -> Error {
     }
 }
 
-fn pause(length: Duration, stop: &Stop) -> Result<(), Error> {
+fn pause(length: Duration, stop: &Stop) -> Result<()> {
     let end = Instant::now() + length;
     while Instant::now() < end {
         stop.check(Error::Stopped)?;

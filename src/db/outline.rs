@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{OptionalExtension, Row, params_from_iter, types::Value};
 
-use super::{Database, Error, functions, rows};
+use super::{Database, Result, functions, rows};
 use crate::model::{Instant, Origin, Provenance};
 
 /// The maximum number of ids in a statement. If more rows are wanted, all rows are read.
@@ -26,7 +26,7 @@ pub struct Outline {
 
 /// Returns every conversation that has messages, latest activity first. If `roles` is not empty, returns only
 /// conversations with a message of one of these roles.
-pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Error> {
+pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>> {
     let placeholders = vec!["?"; roles.len()].join(", ");
     let having = match roles {
         [] => String::new(),
@@ -59,7 +59,7 @@ pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Er
 pub(crate) fn conversation_rows(
     database: &Database,
     is_wanted: &dyn Fn(&str) -> bool,
-) -> Result<Vec<Outline>, Error> {
+) -> Result<Vec<Outline>> {
     database.query(|connection| {
         let mut statement = connection.prepare("SELECT id, CAST(id AS TEXT) FROM conversations")?;
         let mut found = statement.query([])?;
@@ -105,7 +105,7 @@ pub(crate) fn conversation_rows(
 }
 
 /// Returns the origins of the conversations of coding agents, by conversation id.
-pub fn origins(database: &Database) -> Result<HashMap<String, Origin>, Error> {
+pub fn origins(database: &Database) -> Result<HashMap<String, Origin>> {
     database.query(|connection| {
         let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') WHERE name IN \
                    ('conversation_id', 'file', 'session', 'project', 'folder', 'branch')";
@@ -142,7 +142,7 @@ pub fn origins(database: &Database) -> Result<HashMap<String, Origin>, Error> {
 
 /// Returns the withheld conversations of a transcript store: the store has an entry for their files, but no
 /// conversations.
-pub(crate) fn withheld(database: &Database) -> Result<Vec<String>, Error> {
+pub(crate) fn withheld(database: &Database) -> Result<Vec<String>> {
     database.query(|connection| {
         if !connection.table_exists(None, "verbatim_files")? {
             return Ok(Vec::new());
@@ -155,7 +155,7 @@ pub(crate) fn withheld(database: &Database) -> Result<Vec<String>, Error> {
 }
 
 /// Returns the saved state of the reader of a conversation's transcript.
-pub(crate) fn reader_of(database: &Database, conversation: &str) -> Result<Option<String>, Error> {
+pub(crate) fn reader_of(database: &Database, conversation: &str) -> Result<Option<String>> {
     database.query(|connection| {
         if !connection.table_exists(None, "verbatim_files")? {
             return Ok(None);
@@ -178,7 +178,7 @@ pub(crate) struct ReadingState {
 }
 
 /// Returns the reading states of a transcript store's files, by path.
-pub(crate) fn reading_states(database: &Database) -> Result<BTreeMap<String, ReadingState>, Error> {
+pub(crate) fn reading_states(database: &Database) -> Result<BTreeMap<String, ReadingState>> {
     database.query(|connection| {
         let sql = "SELECT path, stamp, reader, conversation_id IS NULL OR EXISTS
                        (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)
@@ -195,7 +195,7 @@ pub(crate) fn reading_states(database: &Database) -> Result<BTreeMap<String, Rea
 /// Returns the file and the time of the last change of each transcript, by conversation id.
 pub(crate) fn last_changes(
     database: &Database,
-) -> Result<HashMap<String, (String, Option<Instant>)>, Error> {
+) -> Result<HashMap<String, (String, Option<Instant>)>> {
     database.query(|connection| {
         let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') WHERE name IN \
                    ('conversation_id', 'file')";
@@ -218,7 +218,7 @@ pub(crate) fn last_changes(
 pub(crate) fn provenance(
     database: &Database,
     ids: Option<&[&str]>,
-) -> Result<HashMap<String, Provenance>, Error> {
+) -> Result<HashMap<String, Provenance>> {
     database.query(|connection| {
         let sql = "SELECT count(*) FROM pragma_table_info('verbatim_conversations') WHERE name IN \
                    ('conversation_id', 'source', 'link')";

@@ -8,7 +8,7 @@ use std::{
 
 use rusqlite::{Row as SqlRow, Statement, types::ValueRef};
 
-use super::{Database, Error, functions, long_column, long_content::LongContent, rows, search};
+use super::{Database, Result, functions, long_column, long_content::LongContent, rows, search};
 use crate::{
     model::{Instant, Request},
     text::content,
@@ -98,7 +98,7 @@ pub struct RowReader<'d> {
 
 impl<'d> RowReader<'d> {
     /// Returns a row reader; `None` if the rows of the database have no keys.
-    pub fn of(database: &'d Database) -> Result<Option<RowReader<'d>>, Error> {
+    pub fn of(database: &'d Database) -> Result<Option<RowReader<'d>>> {
         let layout = database.layout();
         let Some(keys) = layout.message_key.zip(layout.conversation_key) else { return Ok(None) };
         // With these settings, a sort that is larger than the cache uses temporary files and not memory.
@@ -118,7 +118,7 @@ impl<'d> RowReader<'d> {
     }
 
     /// Returns how many messages the database has.
-    pub fn count(&self) -> Result<u64, Error> {
+    pub fn count(&self) -> Result<u64> {
         let sql = "SELECT count(*) FROM messages";
         let count = |row: &SqlRow<'_>| Ok(row.get::<_, i64>(0)?.unsigned_abs());
         self.database.query(|connection| connection.query_row(sql, [], count))
@@ -126,12 +126,12 @@ impl<'d> RowReader<'d> {
 
     /// Returns the keys of each message and its conversation, in result order, 16 bytes per message. Counts
     /// the messages read so far in `seen`.
-    pub fn order(&self, seen: &Arc<AtomicU64>) -> Result<Vec<[i64; 2]>, Error> {
+    pub fn order(&self, seen: &Arc<AtomicU64>) -> Result<Vec<[i64; 2]>> {
         self.database.query(|connection| functions::count_instants(connection, seen))?;
         search::keys(self.database, &Request::default(), self.keys)
     }
 
-    pub fn conversations(&self) -> Result<Vec<ConversationEntry>, Error> {
+    pub fn conversations(&self) -> Result<Vec<ConversationEntry>> {
         let key = self.keys.1;
         let sql = format!(
             "SELECT {key}, CAST(id AS TEXT), CAST(title AS TEXT), typeof(id) = 'text' \
@@ -151,7 +151,7 @@ impl<'d> RowReader<'d> {
     }
 
     /// Returns whether a constraint ensures that ids are unique, byte for byte.
-    pub fn has_unique_ids(&self) -> Result<bool, Error> {
+    pub fn has_unique_ids(&self) -> Result<bool> {
         let sql = "SELECT count(*) > 0 FROM pragma_index_list('conversations') AS list \
                    WHERE list.\"unique\" AND list.origin IN ('pk', 'u') AND NOT list.partial \
                    AND (SELECT count(*) = 1 AND min(lower(name)) = 'id' AND min(coll) = 'BINARY' \
@@ -161,7 +161,7 @@ impl<'d> RowReader<'d> {
 
     /// Returns the keys of messages with the keys of their conversations. Leaves out messages without a
     /// conversation.
-    pub fn conversations_of(&self, messages: &[i64]) -> Result<Vec<[i64; 2]>, Error> {
+    pub fn conversations_of(&self, messages: &[i64]) -> Result<Vec<[i64; 2]>> {
         let (message, conversation) = self.keys;
         self.database.query(|connection| {
             let mut pairs = Vec::with_capacity(messages.len());
@@ -189,7 +189,7 @@ impl<'d> RowReader<'d> {
         &self,
         after: Option<i64>,
         each: &mut dyn FnMut(Scanned<'_>) -> ControlFlow<()>,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool> {
         let key = self.keys.0;
         let position = if self.database.layout().position { "position" } else { "NULL" };
         // Each page is read once, so SQLite's page cache should fit into the processor's cache.
@@ -238,11 +238,7 @@ impl<'d> RowReader<'d> {
     }
 
     /// Calls `with` with the message that has a key, if there is one.
-    pub fn message<T>(
-        &mut self,
-        key: i64,
-        with: impl FnOnce(Row<'_>) -> T,
-    ) -> Result<Option<T>, Error> {
+    pub fn message<T>(&mut self, key: i64, with: impl FnOnce(Row<'_>) -> T) -> Result<Option<T>> {
         let is_parts = self.database.layout().parts;
         let RowReader { database, message, id, role, decoded, .. } = self;
         let database = *database;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rusqlite::{Row, types::ValueRef};
 
 use super::{
-    Database, Error, functions, long_column,
+    Database, Result, functions, long_column,
     long_content::{LongContent, LongContents, LongTexts},
 };
 use crate::{
@@ -35,7 +35,7 @@ pub(crate) fn conversation(
     database: &Database,
     id: &str,
     raw: bool,
-) -> Result<(Vec<Hit<'static>>, LongContents), Error> {
+) -> Result<(Vec<Hit<'static>>, LongContents)> {
     let failed = |error| database.error(error);
     let layout = database.layout();
     let position = if layout.position { "m.position, " } else { "" };
@@ -58,7 +58,7 @@ pub(crate) fn conversation(
 }
 
 /// Returns the select list that [`hit`] reads.
-pub(super) fn columns(database: &Database) -> Result<String, Error> {
+pub(super) fn columns(database: &Database) -> Result<String> {
     let layout = database.layout();
     let position = if layout.position { "m.position" } else { "NULL" };
     Ok(format!(
@@ -70,7 +70,7 @@ pub(super) fn columns(database: &Database) -> Result<String, Error> {
 
 /// Returns a select list of three columns: the content as text, or NULL if it is too long, and two columns
 /// that [`long`] reads.
-pub(super) fn content_columns(database: &Database) -> Result<String, Error> {
+pub(super) fn content_columns(database: &Database) -> Result<String> {
     let key = database.layout().message_key.map_or("NULL".to_owned(), |key| format!("m.{key}"));
     let by_pieces = LongContent::are_readable(database)?;
     Ok(format!("{}, {key}", long_column::columns(CONTENT, "m.content", by_pieces)))
@@ -92,7 +92,7 @@ pub(super) fn hit(
     database: &Database,
     row: &Row<'_>,
     parts: bool,
-) -> Result<(Hit<'static>, Option<LongText>), Error> {
+) -> Result<(Hit<'static>, Option<LongText>)> {
     let read = || {
         let stored = text(row, 6)?;
         let decoded = if parts { content::decode_parts(&stored) } else { None };

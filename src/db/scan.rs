@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Row, params_from_iter, types::Value};
 
-use super::{Database, Error, functions, long_content::LongTexts, rows};
+use super::{Database, Result, functions, long_content::LongTexts, rows};
 use crate::{
     long_text::LongText,
     model::{Hit, Instant},
@@ -56,7 +56,7 @@ pub fn scan(
     database: &Database,
     filter: ScanFilter<'_>,
     each: &mut dyn FnMut(ScannedMessage<'_>),
-) -> Result<(), Error> {
+) -> Result<()> {
     let layout = database.layout();
     let keys = layout.message_key.zip(layout.conversation_key);
     let keys = keys.map_or("NULL, NULL".to_owned(), |(message, of)| format!("m.{message}, c.{of}"));
@@ -67,7 +67,7 @@ pub fn scan(
     run(database, &columns, filter, &mut |row| {
         let keys: (Option<i64>, Option<i64>) =
             (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
-        let bytes = |column| -> Result<&[u8], Error> {
+        let bytes = |column| -> Result<&[u8]> {
             let bytes = row.get_ref(column).map(|value| value.as_bytes_or_null());
             Ok(bytes.map_err(failed)?.ok().flatten().unwrap_or_default())
         };
@@ -100,11 +100,11 @@ pub fn fetch(
     filter: ScanFilter<'_>,
     places: &[ScanPlace],
     find: &dyn Fn(&str) -> usize,
-) -> Result<Vec<Hit<'static>>, Error> {
+) -> Result<Vec<Hit<'static>>> {
     let failed = |error| database.error(error);
     let layout = database.layout();
     let columns = rows::columns(database)?;
-    let kept = |row: &Row<'_>| -> Result<Hit<'static>, Error> {
+    let kept = |row: &Row<'_>| -> Result<Hit<'static>> {
         let (hit, long) = rows::hit(database, row, layout.parts)?;
         let content = long.as_ref().map_or(hit.content, LongText::text);
         Ok(Hit { content, ..hit }.kept_around(find))
@@ -143,8 +143,8 @@ fn run(
     database: &Database,
     columns: &str,
     filter: ScanFilter<'_>,
-    each: &mut dyn FnMut(&Row<'_>) -> Result<bool, Error>,
-) -> Result<(), Error> {
+    each: &mut dyn FnMut(&Row<'_>) -> Result<bool>,
+) -> Result<()> {
     let mut values = Vec::new();
     let mut bind = |value: Value| {
         values.push(value);
@@ -178,7 +178,7 @@ fn run(
 }
 
 /// Returns the ids and titles of all conversations, with or without messages.
-pub fn titles(database: &Database) -> Result<Vec<(String, String)>, Error> {
+pub fn titles(database: &Database) -> Result<Vec<(String, String)>> {
     database.query(|connection| {
         let sql = "SELECT CAST(id AS TEXT), CAST(title AS TEXT) FROM conversations";
         let title = |row: &Row<'_>| Ok((rows::text(row, 0)?, rows::text(row, 1)?));
@@ -196,7 +196,7 @@ pub struct Skeleton {
 }
 
 /// Returns the skeletons of some conversations, by id, with one pass over the messages.
-pub fn skeletons(database: &Database, ids: &[&str]) -> Result<HashMap<String, Skeleton>, Error> {
+pub fn skeletons(database: &Database, ids: &[&str]) -> Result<HashMap<String, Skeleton>> {
     let layout = database.layout();
     let position = if layout.position { "m.position" } else { "NULL" };
     let last = layout.message_key.unwrap_or("id");

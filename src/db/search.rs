@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::{Connection, ErrorCode, Row, ToSql, limits::Limit, params_from_iter, types::Value};
 
 use super::{
-    Database, Error, Hits, functions, long_column::LONGEST_WHOLE, long_content::LongContent, rows,
+    Database, Hits, Result, functions, long_column::LONGEST_WHOLE, long_content::LongContent, rows,
 };
 use crate::{
     model::{Matching, Request},
@@ -21,7 +21,7 @@ const MOST_IN_MEMORY: i32 = if cfg!(test) { 5 << 20 } else { 32 << 20 };
 /// If times are equal, the higher `position` comes first, then the higher rowid. Searches the texts
 /// unchanged; see [`crate::engine`] for trimming and limits. Reads all hits before it returns, so no writer
 /// waits while the caller uses the hits.
-pub fn search(database: &Database, request: &Request) -> Result<Hits, Error> {
+pub fn search(database: &Database, request: &Request) -> Result<Hits> {
     search_without(database, request, HashSet::new())
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn search_without(
     database: &Database,
     request: &Request,
     left_out: HashSet<String>,
-) -> Result<Hits, Error> {
+) -> Result<Hits> {
     let failed = |error| database.error(error);
     let connection = database.connection();
     let layout = database.layout();
@@ -84,7 +84,7 @@ fn found(
     request: &Request,
     keys: (&str, &str),
     is_shown: &str,
-) -> Result<Vec<[i64; 2]>, Error> {
+) -> Result<Vec<[i64; 2]>> {
     let connection = database.connection();
     let failed = |error| database.error(error);
     let (sql, values) = statement(database, request, Selected::Keys(keys), is_shown);
@@ -112,7 +112,7 @@ fn long_matches(
     database: &Database,
     request: &Request,
     key: &str,
-) -> Result<HashMap<i64, Vec<bool>>, Error> {
+) -> Result<HashMap<i64, Vec<bool>>> {
     let failed = |error| database.error(error);
     let Matchers { any, all, none } = Matchers::of(request)?;
     let matchers: Vec<_> = any.into_iter().chain(all).chain(none).collect();
@@ -137,7 +137,7 @@ pub(super) fn keys(
     database: &Database,
     request: &Request,
     keys: (&str, &str),
-) -> Result<Vec<[i64; 2]>, Error> {
+) -> Result<Vec<[i64; 2]>> {
     let (sql, values) = statement(database, request, Selected::Keys(keys), "");
     database.query(|connection| pairs(connection, &sql, values))
 }

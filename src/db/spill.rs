@@ -6,7 +6,7 @@ use std::{
     ops::ControlFlow,
 };
 
-use super::{Error, long_content::LongContents};
+use super::{Error, Result, long_content::LongContents};
 use crate::{
     long_text::LongText,
     model::{Hit, Instant},
@@ -28,7 +28,7 @@ pub struct Hits {
 
 impl Hits {
     /// Adds a hit. `long` is the hit's content if it is too long for memory.
-    pub(super) fn push(&mut self, hit: Hit<'static>, long: Option<LongText>) -> Result<(), Error> {
+    pub(super) fn push(&mut self, hit: Hit<'static>, long: Option<LongText>) -> Result<()> {
         self.long.keep(self.first.len() + self.spilled, long);
         self.push_within(hit, IN_MEMORY).map_err(Error::Spill)
     }
@@ -48,7 +48,7 @@ impl Hits {
     }
 
     /// Calls `sink` with the hits in order, until `sink` breaks.
-    pub fn hand_over(self, sink: &mut dyn FnMut(Hit<'_>) -> ControlFlow<()>) -> Result<(), Error> {
+    pub fn hand_over(self, sink: &mut dyn FnMut(Hit<'_>) -> ControlFlow<()>) -> Result<()> {
         let Hits { first, long, spill, spilled, .. } = self;
         let in_memory = first.len();
         for (number, hit) in first.into_iter().enumerate() {

@@ -28,7 +28,7 @@ use std::{
 };
 
 use super::{
-    Error,
+    Error, Result,
     header::{self, SharedFile, Stamp},
     open::{CLOCK_TICK, beside},
 };
@@ -56,7 +56,7 @@ pub struct Probe {
 
 impl Probe {
     /// Opens the database file and stores the paths of its companion files, such as `-wal`.
-    pub fn of(path: &Path) -> Result<Probe, Error> {
+    pub fn of(path: &Path) -> Result<Probe> {
         let find = || {
             let real = dunce::canonicalize(path)?;
             Ok(Probe {
@@ -82,7 +82,7 @@ impl Probe {
 
     /// Returns the current state of the database. Returns `None` if the path now names another file. The
     /// caller then needs a new probe.
-    pub fn state(&self) -> Result<Option<State>, Error> {
+    pub fn state(&self) -> Result<Option<State>> {
         let read = || {
             let stamp = Stamp::at(&self.path)?;
             if stamp.identity != self.file.identity() {
@@ -139,7 +139,7 @@ impl Probe {
     }
 }
 
-pub fn state(path: &Path) -> Result<State, Error> {
+pub fn state(path: &Path) -> Result<State> {
     // Another file may replace the database between the two calls.
     loop {
         if let Some(state) = Probe::of(path)?.state()? {
@@ -149,7 +149,7 @@ pub fn state(path: &Path) -> Result<State, Error> {
 }
 
 /// Waits until every later write will change the times of the files; returns the state.
-pub(crate) fn settled(path: &Path) -> Result<State, Error> {
+pub(crate) fn settled(path: &Path) -> Result<State> {
     let probe = Probe::of(path)?;
     let named = probe.file.stamp().and_then(|stamp| probe.name(&stamp));
     let (_, newest) = named.map_err(|source| explain(path, source))?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
 use rusqlite::{Connection, Row};
 
-use super::{Database, Error, functions, rows};
+use super::{Database, Result, functions, rows};
 use crate::model::Instant;
 
 /// The data of a message for counts.
@@ -17,7 +17,7 @@ pub struct MessageFacts<'a> {
 }
 
 /// Calls `take` with the data of every message that has a conversation.
-pub fn messages(database: &Database, take: &mut dyn FnMut(MessageFacts<'_>)) -> Result<(), Error> {
+pub fn messages(database: &Database, take: &mut dyn FnMut(MessageFacts<'_>)) -> Result<()> {
     let sql = "SELECT CAST(c.id AS TEXT), CAST(m.role AS TEXT), m.create_time FROM messages AS m \
                JOIN conversations AS c ON c.id = m.conversation_id";
     database.query(|connection| {
@@ -31,7 +31,7 @@ pub fn messages(database: &Database, take: &mut dyn FnMut(MessageFacts<'_>)) -> 
 }
 
 /// Returns the number of messages by each model; empty if the database does not store models.
-pub fn models(database: &Database) -> Result<BTreeMap<String, u64>, Error> {
+pub fn models(database: &Database) -> Result<BTreeMap<String, u64>> {
     database.query(|connection| {
         if !has_columns(connection, "verbatim_messages", &["message_id", "model"])? {
             return Ok(BTreeMap::new());
@@ -46,7 +46,7 @@ pub fn models(database: &Database) -> Result<BTreeMap<String, u64>, Error> {
 pub fn models_of(
     database: &Database,
     accepts: &mut dyn FnMut(MessageFacts<'_>) -> bool,
-) -> Result<BTreeMap<String, u64>, Error> {
+) -> Result<BTreeMap<String, u64>> {
     database.query(|connection| {
         let mut models = BTreeMap::new();
         if !has_columns(connection, "verbatim_messages", &["message_id", "model"])? {
@@ -72,9 +72,7 @@ pub fn models_of(
 /// Returns the models that answered in each conversation, by conversation id; empty if none are stored.
 ///
 /// If no message of a conversation has a model, takes the model that the export names for the conversation.
-pub(crate) fn models_by_conversation(
-    database: &Database,
-) -> Result<HashMap<String, Vec<String>>, Error> {
+pub(crate) fn models_by_conversation(database: &Database) -> Result<HashMap<String, Vec<String>>> {
     database.query(|connection| {
         let mut models: HashMap<String, Vec<String>> = HashMap::new();
         if has_columns(connection, "verbatim_messages", &["message_id", "model"])? {

@@ -126,7 +126,7 @@ pub struct Writer {
     met: HashMap<String, bool>,
     /// Whether the run merged a conversation twice.
     has_met_again: bool,
-    ledger: Ledger,
+    pub(crate) ledger: Ledger,
     changes: Changes,
     /// The changes up to the last [`Writer::note`].
     noted: Changes,
@@ -221,16 +221,6 @@ impl Writer {
         let last = connection.query_row(sql, [name], |row| row.get::<_, Option<f64>>(0));
         let last = last.map(|last| last.unwrap_or_default());
         last.is_ok_and(|last| written.is_some_and(|written| last < written.as_secs_f64()))
-    }
-
-    /// Returns the result of an earlier import, if repeating the import would change nothing.
-    pub(crate) fn found_before(&self, key: &str) -> Option<&str> {
-        self.ledger.found(key)
-    }
-
-    /// Returns whether the database holds the result of an import whose key begins with `start`.
-    pub(crate) fn any_found_before(&self, start: &str) -> bool {
-        self.ledger.any_found(start)
     }
 
     /// Counts the conversations and messages of an export as unchanged.

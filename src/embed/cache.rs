@@ -19,7 +19,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Error, Texts};
+use super::{Error, Result, Texts};
 use crate::{model::Stop, private};
 
 const MAGIC: &[u8; 16] = b"verbatim vectors";
@@ -58,7 +58,7 @@ pub struct Cache {
 
 impl Cache {
     /// Opens or makes the cache of a model in a folder. Waits while another process has it open.
-    pub fn open(folder: &Path, model: &str, stop: &Stop) -> Result<Cache, Error> {
+    pub fn open(folder: &Path, model: &str, stop: &Stop) -> Result<Cache> {
         let path = folder.join(format!("{PREFIX}{model}"));
         let failed = |error| Error::Write { path: path.clone(), error };
         let file = private::open_file(&path).map_err(failed)?;
@@ -132,7 +132,7 @@ impl Cache {
     }
 
     /// Removes all texts except the given ones.
-    fn retain(&mut self, some: &HashSet<u128>) -> Result<(), Error> {
+    fn retain(&mut self, some: &HashSet<u128>) -> Result<()> {
         self.records.retain(|text, _| some.contains(text));
         let kept = if self.records.is_empty() { self.clear() } else { self.close_gaps() };
         kept.map_err(|error| self.failed(error))
@@ -146,7 +146,7 @@ impl Cache {
     }
 
     /// Removes the records of all texts, because the provider's model has changed.
-    pub(super) fn reset(&mut self) -> Result<(), Error> {
+    pub(super) fn reset(&mut self) -> Result<()> {
         self.clear().map_err(|error| self.failed(error))
     }
 
@@ -164,7 +164,7 @@ impl Cache {
     }
 
     /// Reads a text's int8 row and returns its scale; `None` if the cache does not have the text.
-    pub fn get(&mut self, text: u128, row: &mut [u8]) -> Result<Option<f32>, Error> {
+    pub fn get(&mut self, text: u128, row: &mut [u8]) -> Result<Option<f32>> {
         let Some(start) = self.records.get(&text).copied() else { return Ok(None) };
         let mut head = [0; HEAD];
         let read = self
@@ -181,7 +181,7 @@ impl Cache {
         &mut self,
         dimensions: usize,
         vectors: impl Iterator<Item = (u128, f32, Vec<u8>)>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let mut bytes = Vec::new();
         if self.dimensions == 0 {
             self.dimensions = dimensions;
@@ -219,12 +219,7 @@ impl Cache {
 
 /// Removes unneeded texts from a model's cache if they are more than half of the cache. Removes the caches
 /// of other models that were not used for a month.
-pub(super) fn tidy(
-    folder: &Path,
-    model: &str,
-    texts: &Texts<'_>,
-    stop: &Stop,
-) -> Result<(), Error> {
+pub(super) fn tidy(folder: &Path, model: &str, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
     let failed = |error| Error::Write { path: folder.to_owned(), error };
     for entry in fs::read_dir(folder).map_err(failed)?.flatten() {
         let name = entry.file_name();
@@ -244,7 +239,7 @@ pub(super) fn tidy(
 }
 
 /// Removes all texts except the given ones from the caches of every model.
-pub(super) fn prune(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<(), Error> {
+pub(super) fn prune(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let models: Vec<String> =
         names.filter_map(|name| Some(name.to_str()?.strip_prefix(PREFIX)?.to_owned())).collect();

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt, ops::Range, path::Path, thread};
 
 use super::{
-    Error, Model, Texts,
+    Error, Model, Result, Texts,
     cache::{self, Cache},
 };
 use crate::{int8::quantise, model::Stop};
@@ -57,7 +57,7 @@ impl Model {
         threads: usize,
         stop: &'a Stop,
         progress: &'a mut dyn FnMut(EmbedProgress),
-    ) -> Result<Encoder<'a>, Error> {
+    ) -> Result<Encoder<'a>> {
         let cache = match self.is_built_in() {
             true => None,
             false => Some(fill(folder, self, texts, stop, progress)?),
@@ -112,7 +112,7 @@ impl Encoder<'_> {
                 let join = |thread: thread::ScopedJoinHandle<'_, _>| {
                     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                 };
-                threads.into_iter().map(join).collect::<Result<Vec<(Vec<u8>, Vec<f32>)>, Error>>()
+                threads.into_iter().map(join).collect::<Result<Vec<(Vec<u8>, Vec<f32>)>>>()
             });
             for (rows, scales) in shares? {
                 done += scales.len() as u64;
@@ -129,7 +129,7 @@ fn encode_share(
     texts: &Texts<'_>,
     numbers: Range<u32>,
     stop: &Stop,
-) -> Result<(Vec<u8>, Vec<f32>), Error> {
+) -> Result<(Vec<u8>, Vec<f32>)> {
     let (mut rows, mut scales) = (Vec::new(), Vec::new());
     for number in numbers {
         // Texts are encoded one at a time to save memory, because a text that is not UTF-8 is copied.
@@ -149,7 +149,7 @@ fn fill(
     texts: &Texts<'_>,
     stop: &Stop,
     progress: &mut dyn FnMut(EmbedProgress),
-) -> Result<Cache, Error> {
+) -> Result<Cache> {
     let mut cache = Cache::open(folder, model.name(), stop)?;
     if let Some(before) = cache.dimensions() {
         match model.dimensions(stop) {
@@ -177,7 +177,7 @@ fn fill_cache(
     texts: &Texts<'_>,
     stop: &Stop,
     progress: &mut dyn FnMut(EmbedProgress),
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut batch: Vec<(u128, Cow<'_, str>)> = Vec::new();
     for number in 0..texts.count {
         stop.check(Error::Stopped)?;

@@ -22,6 +22,9 @@ pub use texts::Texts;
 /// The maximum number of dimensions of a vector: more than any model has.
 const MOST_DIMENSIONS: usize = 65_536;
 
+/// The result of a call that fails with the error of this room.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// An error of embedding. Messages can still be ranked by their words.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

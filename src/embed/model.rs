@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
-    Error, Provider, Texts, builtin, cache,
+    Error, Provider, Result, Texts, builtin, cache,
     remote::{Purpose, RemoteModel},
 };
 use crate::model::Stop;
@@ -58,7 +58,7 @@ impl Model {
     }
 
     /// Returns the number of dimensions. May send a request to a provider.
-    pub fn dimensions(&self, stop: &Stop) -> Result<usize, Error> {
+    pub fn dimensions(&self, stop: &Stop) -> Result<usize> {
         match &self.kind {
             Kind::BuiltIn => Ok(builtin::DIMENSIONS),
             Kind::Remote(client) => client.dimensions(stop),
@@ -66,22 +66,17 @@ impl Model {
     }
 
     /// Returns the unit vector of a question; all zeros if the model knows no part of it.
-    pub fn encode_query(&self, text: &str, stop: &Stop) -> Result<Vec<f32>, Error> {
+    pub fn encode_query(&self, text: &str, stop: &Stop) -> Result<Vec<f32>> {
         let mut vectors = self.encode_for(&[text], Purpose::Question, stop)?;
         Ok(vectors.pop().unwrap_or_default())
     }
 
     /// Returns the unit vector of each text; all zeros if the model knows no part of it.
-    pub fn encode(&self, texts: &[&str], stop: &Stop) -> Result<Vec<Vec<f32>>, Error> {
+    pub fn encode(&self, texts: &[&str], stop: &Stop) -> Result<Vec<Vec<f32>>> {
         self.encode_for(texts, Purpose::Document, stop)
     }
 
-    fn encode_for(
-        &self,
-        texts: &[&str],
-        purpose: Purpose,
-        stop: &Stop,
-    ) -> Result<Vec<Vec<f32>>, Error> {
+    fn encode_for(&self, texts: &[&str], purpose: Purpose, stop: &Stop) -> Result<Vec<Vec<f32>>> {
         match &self.kind {
             Kind::BuiltIn => {
                 let encode = |text: &&str| {
@@ -96,12 +91,12 @@ impl Model {
     /// Removes vectors that are not needed from the caches in a folder: vectors of texts that
     /// `texts` does not hold, and vectors of models that are no longer used. `texts` must hold all
     /// texts of the folder.
-    pub fn tidy(&self, folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<(), Error> {
+    pub fn tidy(&self, folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
         cache::tidy(folder, self.name(), texts, stop)
     }
 
     /// Removes all texts except the given ones from the caches in a folder, whatever their model.
-    pub(crate) fn prune(&self, folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<(), Error> {
+    pub(crate) fn prune(&self, folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
         cache::prune(folder, texts, stop)
     }
 

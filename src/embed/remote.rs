@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    Error, MOST_DIMENSIONS,
+    Error, MOST_DIMENSIONS, Result,
     provider::{Protocol, Remote},
 };
 use crate::{lock::lock, model::Stop};
@@ -109,7 +109,7 @@ impl RemoteModel {
     }
 
     /// Returns the number of dimensions; if it is not known, encodes a word to find out.
-    pub(super) fn dimensions(&self, stop: &Stop) -> Result<usize, Error> {
+    pub(super) fn dimensions(&self, stop: &Stop) -> Result<usize> {
         if let Some(dimensions) = self.dimensions.get() {
             return Ok(*dimensions);
         }
@@ -122,7 +122,7 @@ impl RemoteModel {
         texts: &[&str],
         purpose: Purpose,
         stop: &Stop,
-    ) -> Result<Vec<Vec<f32>>, Error> {
+    ) -> Result<Vec<Vec<f32>>> {
         if purpose == Purpose::Question {
             self.expect_present()?;
         }
@@ -162,7 +162,7 @@ impl RemoteModel {
     }
 
     /// Fails at once if the provider failed a moment ago.
-    fn expect_present(&self) -> Result<(), Error> {
+    fn expect_present(&self) -> Result<()> {
         let absent = lock(&self.absent);
         match &*absent {
             Some((since, why)) if since.elapsed() < PAUSE => Err(self.failed(why.clone())),
@@ -178,7 +178,7 @@ impl RemoteModel {
 
     /// Requests the vectors of texts. Repeats a failed request, and halves a request that is too
     /// large.
-    fn ask(&self, texts: &[&str], purpose: Purpose, stop: &Stop) -> Result<Vec<Vec<f32>>, Error> {
+    fn ask(&self, texts: &[&str], purpose: Purpose, stop: &Stop) -> Result<Vec<Vec<f32>>> {
         let tries = match purpose {
             Purpose::Document => DOCUMENT_ATTEMPTS,
             Purpose::Question => QUESTION_ATTEMPTS,
@@ -235,7 +235,7 @@ impl RemoteModel {
         texts: &[&str],
         purpose: Purpose,
         stop: &Stop,
-    ) -> Result<Result<Vec<Vec<f32>>, RequestFailure>, Error> {
+    ) -> Result<Result<Vec<Vec<f32>>, RequestFailure>> {
         let model = &self.remote.model;
         let body = match self.remote.protocol {
             Protocol::OpenAi => json!({"model": model, "input": texts, "encoding_format": "float"}),
@@ -268,7 +268,7 @@ impl RemoteModel {
     }
 
     /// Normalises the vectors. Fails if their dimension differs from that of earlier answers.
-    pub fn checked(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, Error> {
+    pub fn checked(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
         for vector in &mut vectors {
             let dimensions = *self.dimensions.get_or_init(|| vector.len());
             let why = if vector.len() != dimensions {
@@ -311,7 +311,7 @@ fn batches(texts: &[(usize, String)]) -> Vec<&[(usize, String)]> {
     all
 }
 
-fn pause(wait: Duration, stop: &Stop) -> Result<(), Error> {
+fn pause(wait: Duration, stop: &Stop) -> Result<()> {
     let begun = Instant::now();
     while begun.elapsed() < wait {
         stop.check(Error::Stopped)?;

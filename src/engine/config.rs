@@ -7,7 +7,10 @@ use std::{
     time::SystemTime,
 };
 
-use super::{error::Error, store_address::StoreAddress};
+use super::{
+    error::{Error, Result},
+    store_address::StoreAddress,
+};
 use crate::{
     cluster::{Access, Address, Cluster},
     db,
@@ -93,7 +96,7 @@ impl Config {
     /// canonical `*.db` in the working folder's `db/`, else the newest one in the home's `db/`.
     ///
     /// It is looked up at every call, so that a file that was added later is found.
-    pub fn export_store(&self) -> Result<StoreAddress, Error> {
+    pub fn export_store(&self) -> Result<StoreAddress> {
         match &self.db {
             Some(StoreAddress::Cluster(address)) => {
                 Address::parse(address, self.cluster_insecure)?;

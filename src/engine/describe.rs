@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    error::Error,
+    error::Result,
     lookup::Lookup,
     source::{Sketch, SourceKind},
 };
@@ -26,7 +26,7 @@ impl Lookup<'_> {
     pub(crate) fn described(
         &self,
         keys: &[ConversationKey],
-    ) -> Result<HashMap<ConversationKey, Described>, Error> {
+    ) -> Result<HashMap<ConversationKey, Described>> {
         let mut by_kind: BTreeMap<SourceKind, Vec<&str>> = BTreeMap::new();
         for (kind, id) in keys {
             by_kind.entry(*kind).or_default().push(id);

@@ -9,6 +9,9 @@ use crate::{
     text::{date, like::MOST_PATTERN_BYTES},
 };
 
+/// The result of a call that fails with the error of this room.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// An error of the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -135,25 +138,11 @@ pub enum Error {
     /// A database could not be written.
     #[error(transparent)]
     Writer(#[from] db::writer::Error),
-    /// The list of forgotten conversations cannot be read or written.
-    #[error("{}: the list of forgotten conversations cannot be used: {source}", path.display())]
-    Forgotten {
-        /// The path of the list.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// The stars and the hidden conversations cannot be read or written.
-    #[error("{}: the stars and the hidden conversations cannot be used: {source}", path.display())]
-    Flags {
-        /// The path of the file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// The files of messages cannot be read or written.
-    #[error("{}: the files of messages cannot be used: {source}", path.display())]
-    Attachments {
+    /// A file that only this program uses cannot be read or written.
+    #[error("{}: {what} cannot be used: {source}", path.display())]
+    OwnFile {
+        /// The content of the file.
+        what: &'static str,
         /// The file or folder.
         path: PathBuf,
         /// The system's error.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    error::Error,
+    error::Result,
     source::{
         Note, Scope, SearchPlan, SourceKind, Sources,
         sink::{Rendered, Sink, Sparing},
@@ -56,7 +56,7 @@ struct Stream<'s, T> {
     batch: vec::IntoIter<Timed<T>>,
     next: Option<Timed<T>>,
     count: usize,
-    search: ScopedJoinHandle<'s, Result<SearchPlan, Error>>,
+    search: ScopedJoinHandle<'s, Result<SearchPlan>>,
 }
 
 impl<T> Stream<'_, T> {
@@ -107,7 +107,7 @@ impl Sources {
         stop: &Stop,
         render: Render<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
-    ) -> Result<Searched, Error> {
+    ) -> Result<Searched> {
         let (mut sources, mut notes) = self.readable(&scope.sources, stop)?;
         let (scope, unknown) = self.resolved_to_ids(scope, &sources, stop)?;
         notes.extend(unknown);

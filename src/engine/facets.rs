@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    error::Error,
+    error::Result,
     source::{
         ChosenIds, Ids, Note, Places, Source, SourceKind, Sources, request::checked, sink::Rendered,
     },
@@ -286,7 +286,7 @@ impl Sources {
         places: &Places,
         month: MonthOf<'_>,
         stop: &Stop,
-    ) -> Result<Facets, Error> {
+    ) -> Result<Facets> {
         // The messages of other roles and dates are counted too.
         let (roles, since, until, limit) = (Vec::new(), None, None, None);
         let request = Request { roles, since, until, limit, ..choice.request.clone() };
@@ -311,7 +311,7 @@ fn count(
     counting: Counting<'_>,
     facets: &mut Facets,
     stop: &Stop,
-) -> Result<(), Error> {
+) -> Result<()> {
     let counting = Counting { left_out: source.left_out(stop)?, ..counting };
     let make = || ClassCounter::new(&counting);
     let add = |counter: &mut ClassCounter<'_>, it: TextMatch<'_>| {

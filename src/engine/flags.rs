@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     config::Config,
-    error::Error,
-    list_file,
+    error::Result,
+    list_file::ListFile,
     source::{ConversationIds, SourceKind},
 };
 
 /// The common beginning of the names of the flags file and its lock, both in the home folder.
 pub(crate) const FLAGS: &str = "flags.";
 
-/// The file of flags, with one JSON object per line.
-const LIST: &str = "flags.jsonl";
+const LIST: ListFile =
+    ListFile { name: "flags.jsonl", what: "the stars and the hidden conversations" };
 
 /// A flag that a person can set for a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +47,9 @@ struct FlagLine {
 }
 
 impl Flags {
-    pub(crate) fn of(config: &Config) -> Result<Flags, Error> {
+    pub(crate) fn of(config: &Config) -> Result<Flags> {
         let mut flags: [ConversationIds; 2] = Default::default();
-        for line in lines(config)? {
+        for line in LIST.read::<FlagLine>(&config.home)? {
             let kind = SourceKind::ALL.into_iter().find(|kind| kind.name() == line.source);
             let Some(kind) = kind else { continue };
             for (ids, has) in flags.iter_mut().zip([line.starred, line.hidden]) {
@@ -78,7 +78,7 @@ impl Flags {
         flag: Flag,
         (kind, id): (SourceKind, &str),
         is_set: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         change(config, |lines| {
             let known = lines.iter().position(|it| it.source == kind.name() && it.id == id);
             let at = known.unwrap_or_else(|| {
@@ -94,30 +94,22 @@ impl Flags {
     }
 
     /// Removes the flags of forgotten conversations, so that their ids are gone too.
-    pub(super) fn forget(config: &Config, ids: &[String]) -> Result<(), Error> {
+    pub(super) fn forget(config: &Config, ids: &[String]) -> Result<()> {
         let ids: HashSet<&str> = ids.iter().map(String::as_str).collect();
-        if !lines(config)?.iter().any(|line| ids.contains(&*line.id)) {
+        let lines: Vec<FlagLine> = LIST.read(&config.home)?;
+        if !lines.iter().any(|line| ids.contains(&*line.id)) {
             return Ok(());
         }
         change(config, |lines| lines.retain(|line| !ids.contains(&*line.id)))
     }
 }
 
-fn lines(config: &Config) -> Result<Vec<FlagLine>, Error> {
-    let path = config.home.join(LIST);
-    let failed = |source| Error::Flags { path: path.clone(), source };
-    list_file::read(&path).map_err(failed)
-}
-
 /// Changes the flags file while its lock is held.
-fn change(config: &Config, change: impl FnOnce(&mut Vec<FlagLine>)) -> Result<(), Error> {
-    let path = config.home.join(LIST);
-    let failed = |source| Error::Flags { path: path.clone(), source };
-    let changed = list_file::change(&path, |all| {
+fn change(config: &Config, change: impl FnOnce(&mut Vec<FlagLine>)) -> Result<()> {
+    LIST.change(&config.home, |all| {
         change(all);
         all.retain(|line: &FlagLine| line.starred || line.hidden);
-    });
-    changed.map_err(failed)
+    })
 }
 
 pub(crate) fn count(ids: &ConversationIds) -> usize {
@@ -154,8 +146,8 @@ mod tests {
         assert!(has(Flag::Hidden, archive) && !has(Flag::Starred, archive));
         Flags::forget(&config, &["a".to_owned()]).unwrap();
         assert_eq!(Flags::of(&config).unwrap(), Flags::default());
-        assert_eq!(fs::read(config.home.join(LIST)).unwrap(), b"");
-        fs::write(config.home.join(LIST), "no JSON").unwrap();
+        assert_eq!(fs::read(config.home.join(LIST.name)).unwrap(), b"");
+        fs::write(config.home.join(LIST.name), "no JSON").unwrap();
         assert!(Flags::of(&config).unwrap_err().to_string().contains("flags.jsonl"));
     }
 }

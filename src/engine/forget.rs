@@ -14,7 +14,7 @@ use std::{
 use super::{
     attachments::AttachmentStore,
     config::Config,
-    error::Error,
+    error::{Error, Result},
     flags::Flags,
     forgotten::{Forgotten, ForgottenId},
     import::may_write,
@@ -87,7 +87,7 @@ impl<'a> Forgetter<'a> {
 
     /// Returns a conversation that can be forgotten; `None` if no source has the id. Fails if the
     /// conversation is in a database that Verbatim only reads.
-    pub(crate) fn find(&self, id: &str, stop: &Stop) -> Result<Option<Forgettable>, Error> {
+    pub(crate) fn find(&self, id: &str, stop: &Stop) -> Result<Option<Forgettable>> {
         let config = self.sources.config();
         let mut found = Forgettable { id: id.to_owned(), ..Forgettable::default() };
         for source in self.sources.all() {
@@ -122,7 +122,7 @@ impl<'a> Forgetter<'a> {
         resources: Resources,
         stop: &Stop,
         progress: &mut dyn FnMut(ForgetProgress<'_>),
-    ) -> Result<Remains, Error> {
+    ) -> Result<Remains> {
         // A conversation without a source is already in the list of forgotten conversations.
         let is_new =
             |one: &&Forgettable| !one.sources.is_empty() && one.sources != [SourceKind::Threads];
@@ -181,7 +181,7 @@ impl<'a> Forgetter<'a> {
         &self,
         found: &[Forgettable],
         stop: &Stop,
-    ) -> Result<Option<StoreAddress>, Error> {
+    ) -> Result<Option<StoreAddress>> {
         let Some(export) = self.sources.of_kind(SourceKind::Export)? else { return Ok(None) };
         let cluster = match export.store() {
             Store::Cluster { cluster, .. } => cluster,
@@ -202,7 +202,7 @@ impl<'a> Forgetter<'a> {
         stop: &Stop,
         wait: &mut dyn FnMut(&Path) -> bool,
         removed: &mut Vec<(PathBuf, bool)>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
         let ids = ids.as_slice();
         // If no source has a conversation, an earlier removal may have been interrupted, and is repeated.
@@ -211,7 +211,7 @@ impl<'a> Forgetter<'a> {
         let had = |kind| again || found.iter().any(|one| one.sources.contains(&kind));
         let config = self.sources.config();
         let mut outcome = Ok(());
-        let mut note = |path: PathBuf, done: Result<Option<bool>, Error>| match done {
+        let mut note = |path: PathBuf, done: Result<Option<bool>>| match done {
             Ok(done) => removed.extend(done.map(|is_clean| (path, is_clean))),
             Err(error) => outcome = std::mem::replace(&mut outcome, Ok(())).and(Err(error)),
         };
@@ -252,7 +252,7 @@ impl<'a> Forgetter<'a> {
     }
 
     /// Deletes a transcript store that [`Forgetter::damaged_stores`] returned.
-    pub(crate) fn delete_damaged(&self, store: &Path) -> Result<(), Error> {
+    pub(crate) fn delete_damaged(&self, store: &Path) -> Result<()> {
         Ok(TranscriptStore::remove(store)?)
     }
 
@@ -263,7 +263,7 @@ impl<'a> Forgetter<'a> {
         withheld: &Withheld,
         resources: Resources,
         stop: &Stop,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let new = self.list()?.into_iter().filter(|one| !withheld.lists(&one.id));
         let forgettable =
             |ForgottenId { id, service, .. }| Forgettable { id, service, ..Forgettable::default() };
@@ -274,12 +274,12 @@ impl<'a> Forgetter<'a> {
         Ok(())
     }
 
-    pub(crate) fn list(&self) -> Result<Vec<ForgottenId>, Error> {
+    pub(crate) fn list(&self) -> Result<Vec<ForgottenId>> {
         Ok(Forgotten::of(self.sources.config())?.0)
     }
 
     /// Takes a conversation off the list of forgotten ones. Returns whether it was in the list.
-    pub(crate) fn undo(&self, id: &str) -> Result<bool, Error> {
+    pub(crate) fn undo(&self, id: &str) -> Result<bool> {
         Forgotten::change(self.sources.config(), |list| {
             let before = list.len();
             list.retain(|known| known.id != id);
@@ -295,14 +295,14 @@ pub(crate) fn wipe_indexes(
     config: &Config,
     database: &Path,
     wait: &mut dyn FnMut(&Path) -> bool,
-) -> Result<(), Error> {
+) -> Result<()> {
     let probe = Probe::of(database)?;
     let index_dir = IndexDir::of(&config.index_folder(), probe.real());
     let namesakes = index_dir.namesakes();
     namesakes.iter().chain([&index_dir]).try_for_each(|index_dir| wipe(index_dir, wait))
 }
 
-fn wipe(index_dir: &IndexDir, wait: &mut dyn FnMut(&Path) -> bool) -> Result<(), Error> {
+fn wipe(index_dir: &IndexDir, wait: &mut dyn FnMut(&Path) -> bool) -> Result<()> {
     if !index_dir.folder().exists() {
         return Ok(());
     }
@@ -321,12 +321,7 @@ fn wipe(index_dir: &IndexDir, wait: &mut dyn FnMut(&Path) -> bool) -> Result<(),
 }
 
 /// Removes conversations from a database that an import made. `None` if the database had none of them.
-fn remove_imported(
-    path: &Path,
-    ids: &[String],
-    again: bool,
-    stop: &Stop,
-) -> Result<Option<bool>, Error> {
+fn remove_imported(path: &Path, ids: &[String], again: bool, stop: &Stop) -> Result<Option<bool>> {
     match db::read(path, stop, db::is_imported) {
         Ok(true) => Ok(Writer::open(path).and_then(|writer| writer.remove(ids, again))?),
         // Databases of other programs have none of the conversations: `Forgetter::find` would have failed.

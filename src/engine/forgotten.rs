@@ -1,16 +1,13 @@
 //! The list of the ids of forgotten conversations. It keeps imports from adding them again.
 
-use std::{
-    fs,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::{config::Config, error::Error, list_file};
+use super::{config::Config, error::Result, list_file::ListFile};
 
-/// The name of the list in the home folder. The file has one JSON object per line.
-const LIST: &str = "forgotten.jsonl";
+const LIST: ListFile =
+    ListFile { name: "forgotten.jsonl", what: "the list of forgotten conversations" };
 
 /// A conversation that was forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,14 +48,12 @@ impl ForgottenId {
 pub(crate) struct Forgotten(pub(crate) Vec<ForgottenId>);
 
 impl Forgotten {
-    pub(crate) fn of(config: &Config) -> Result<Forgotten, Error> {
-        let path = config.home.join(LIST);
-        let failed = |source| Error::Forgotten { path: path.clone(), source };
-        Ok(Forgotten(list_file::read(&path).map_err(failed)?))
+    pub(crate) fn of(config: &Config) -> Result<Forgotten> {
+        Ok(Forgotten(LIST.read(&config.home)?))
     }
 
     /// Adds the entries of another home's list to the list of a home.
-    pub(super) fn adopt(config: &Config, other: &Config) -> Result<(), Error> {
+    pub(super) fn adopt(config: &Config, other: &Config) -> Result<()> {
         let theirs = Forgotten::of(other)?.0;
         if theirs.is_empty() {
             return Ok(());
@@ -74,10 +69,7 @@ impl Forgotten {
 
     /// Removes the list from a home folder after its contents were moved.
     pub(super) fn remove(config: &Config) {
-        let list = config.home.join(LIST);
-        for path in [&list, &list.with_extension(list_file::LOCK)] {
-            drop(fs::remove_file(path));
-        }
+        LIST.remove(&config.home);
     }
 
     pub(crate) fn has(&self, id: &str, service: &str) -> bool {
@@ -88,15 +80,15 @@ impl Forgotten {
     pub(crate) fn change<T>(
         config: &Config,
         change: impl FnOnce(&mut Vec<ForgottenId>) -> T,
-    ) -> Result<T, Error> {
-        let path = config.home.join(LIST);
-        let failed = |source| Error::Forgotten { path: path.clone(), source };
-        list_file::change(&path, change).map_err(failed)
+    ) -> Result<T> {
+        LIST.change(&config.home, change)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -128,7 +120,7 @@ mod tests {
         ] {
             assert_eq!(list.has(id, service), expected, "{id} {service}");
         }
-        fs::write(config.home.join(LIST), "{").unwrap();
+        fs::write(config.home.join(LIST.name), "{").unwrap();
         assert!(Forgotten::of(&config).is_err(), "nothing comes back because of a damaged list");
     }
 }

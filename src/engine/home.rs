@@ -9,7 +9,7 @@ use std::{
 use super::{
     attachments::{ATTACHMENTS, AttachmentStore, TRANSCRIPT_FILES, is_in_store},
     config::{Config, TRANSCRIPTS},
-    error::Error,
+    error::Result,
     flags::FLAGS,
     forgotten::Forgotten,
 };
@@ -97,7 +97,7 @@ impl OldHome {
 
     /// Moves the databases, the files of messages and the list of forgotten conversations to another
     /// home. Removes the indexes, because they belong to the old paths.
-    pub(crate) fn move_to(&self, to: &Path) -> Result<(), Error> {
+    pub(crate) fn move_to(&self, to: &Path) -> Result<()> {
         let old = Config { home: self.folder.clone(), ..Config::default() };
         let new = Config { home: to.to_owned(), ..Config::default() };
         // The list is moved before the chats, so that no import into the other home adds forgotten chats

@@ -455,7 +455,7 @@ impl ClusterImport<'_> {
         }
         if importer.begin()? {
             let wanted = importer.wanted();
-            copied.total = importer.messages_to_write();
+            copied.total = importer.to_write;
             db::carry(&database, &mut |id| wanted.contains(id), &mut |it, messages| {
                 copied.done += messages.len() as u64;
                 tell(copied);

@@ -4,16 +4,54 @@ use std::{fs, io, path::Path};
 
 use serde::{Serialize, de::DeserializeOwned};
 
+use super::error::{Error, Result};
 use crate::{
     db,
     private::{self, FileLock},
 };
 
 /// The suffix of the file that is locked while a list is changed.
-pub(super) const LOCK: &str = "lock";
+const LOCK: &str = "lock";
 
-/// Reads a list; without a file, the list is empty.
-pub(super) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
+/// A list in the home folder.
+pub(super) struct ListFile {
+    /// The name of the file.
+    pub(super) name: &'static str,
+    /// The content of the list, for errors.
+    pub(super) what: &'static str,
+}
+
+impl ListFile {
+    /// Reads the list of a home; without a file, the list is empty.
+    pub(super) fn read<T: DeserializeOwned>(&self, home: &Path) -> Result<Vec<T>> {
+        let path = home.join(self.name);
+        read(&path).map_err(|source| Error::OwnFile { what: self.what, path, source })
+    }
+
+    /// Changes the list of a home while its lock is held. Returns the result of `change`.
+    pub(super) fn change<T: Serialize + DeserializeOwned, R>(
+        &self,
+        home: &Path,
+        change: impl FnOnce(&mut Vec<T>) -> R,
+    ) -> Result<R> {
+        let path = home.join(self.name);
+        self::change(&path, change).map_err(|source| Error::OwnFile {
+            what: self.what,
+            path,
+            source,
+        })
+    }
+
+    /// Removes the list from a home after its contents were moved.
+    pub(super) fn remove(&self, home: &Path) {
+        let list = home.join(self.name);
+        for path in [&list, &list.with_extension(LOCK)] {
+            drop(fs::remove_file(path));
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         text => text?,
@@ -22,8 +60,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
     Ok(lines.map(serde_json::from_str).collect::<Result<_, _>>()?)
 }
 
-/// Changes a list while its lock is held. Returns the result of `change`.
-pub(super) fn change<T: Serialize + DeserializeOwned, R>(
+fn change<T: Serialize + DeserializeOwned, R>(
     path: &Path,
     change: impl FnOnce(&mut Vec<T>) -> R,
 ) -> io::Result<R> {

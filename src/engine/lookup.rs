@@ -7,7 +7,7 @@ use std::path::Path;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::{
-    error::Error,
+    error::{Error, Result},
     memory::database::Memory,
     source::{About, Listing, Scope, Session, Source, SourceKind, Sources, shared_start},
     store_address::StoreAddress,
@@ -55,7 +55,7 @@ pub struct Lookup<'a> {
 impl Lookup<'_> {
     /// Returns the description of a conversation; `None` if the source has no conversation with this id
     /// and messages.
-    pub fn about(&self, kind: SourceKind, id: &str) -> Result<Option<About>, Error> {
+    pub fn about(&self, kind: SourceKind, id: &str) -> Result<Option<About>> {
         self.sources.about(kind, id, self.stop)
     }
 
@@ -65,7 +65,7 @@ impl Lookup<'_> {
         kind: SourceKind,
         id: &str,
         raw_content: bool,
-    ) -> Result<Option<Session>, Error> {
+    ) -> Result<Option<Session>> {
         let Some(source) = self.sources.of_kind(kind)? else { return Ok(None) };
         source.session(id, raw_content, self.stop)
     }
@@ -76,7 +76,7 @@ impl Lookup<'_> {
     ///
     /// The case of letters matters only if the handle would be ambiguous otherwise. A source that cannot
     /// be read is an error only if no other source can be read.
-    pub fn by_handle(&self, handle: &str, shortest: usize) -> Result<Option<About>, Error> {
+    pub fn by_handle(&self, handle: &str, shortest: usize) -> Result<Option<About>> {
         let (whole, handle) = (handle, snippet::trim(handle));
         let handle = id_in_link(handle).unwrap_or(handle);
         if handle.is_empty() {
@@ -106,7 +106,7 @@ impl Lookup<'_> {
     }
 
     /// Returns the error that a word fits several conversations, with ids or keys to choose from.
-    fn several(&self, found: Meant, word: &str) -> Result<Error, Error> {
+    fn several(&self, found: Meant, word: &str) -> Result<Error> {
         let Some(id) = found.first.first().map(|about| about.id.clone()) else {
             return Ok(found.ambiguous(word));
         };
@@ -114,12 +114,12 @@ impl Lookup<'_> {
             return Ok(found.ambiguous(word));
         }
         let key = |about: &About| Ok((about.source.name(), self.key_of(about)?));
-        let keys = found.first.iter().map(key).collect::<Result<_, Error>>()?;
+        let keys = found.first.iter().map(key).collect::<Result<_>>()?;
         Ok(Error::SameId { id, keys })
     }
 
     /// Returns the conversation at a path, else the conversations with an id or an address.
-    fn exactly(&self, handle: &str, failed: &mut Option<Error>) -> Result<Meant, Error> {
+    fn exactly(&self, handle: &str, failed: &mut Option<Error>) -> Result<Meant> {
         let mut found = Meant::default();
         found.add_one(readable(self.by_path(handle), failed)?.flatten());
         if found.total == 0 {
@@ -130,7 +130,7 @@ impl Lookup<'_> {
     }
 
     /// Returns the conversations with an id, of all sources.
-    fn with_id(&self, id: &str, failed: &mut Option<Error>) -> Result<Meant, Error> {
+    fn with_id(&self, id: &str, failed: &mut Option<Error>) -> Result<Meant> {
         let mut found = Meant::default();
         for source in self.sources.all() {
             let Some(source) = readable(source, failed)? else { continue };
@@ -141,12 +141,7 @@ impl Lookup<'_> {
 
     /// Returns the conversations with this id in another case, else this title, else an id that begins
     /// with the word. A longer word that begins exactly one id takes precedence over titles.
-    fn called(
-        &self,
-        word: &str,
-        shortest: usize,
-        failed: &mut Option<Error>,
-    ) -> Result<Meant, Error> {
+    fn called(&self, word: &str, shortest: usize, failed: &mut Option<Error>) -> Result<Meant> {
         let is_long = word.chars().count() >= shortest;
         // The id in another case, the same title, the title in another case, and the beginning of an id.
         let mut found: [Meant; 4] = Default::default();
@@ -181,7 +176,7 @@ impl Lookup<'_> {
 
     /// Returns the conversation that a user's word names. The word is a handle for
     /// [`Lookup::by_handle`], or a part of a title.
-    pub fn by_word(&self, word: &str) -> Result<About, Error> {
+    pub fn by_word(&self, word: &str) -> Result<About> {
         self.sources.within(&[])?;
         let none = || Error::NoConversation { word: snippet::echo(word).into_owned() };
         match self.by_handle(word, 1)? {
@@ -190,7 +185,7 @@ impl Lookup<'_> {
         }
     }
 
-    fn by_part_of_title(&self, word: &str) -> Result<Option<About>, Error> {
+    fn by_part_of_title(&self, word: &str) -> Result<Option<About>> {
         let word = snippet::trim(word);
         if word.is_empty() {
             return Ok(None);
@@ -205,7 +200,7 @@ impl Lookup<'_> {
 
     /// Shortens ids to prefixes that are unique among all conversations, with at least `SHORT_ID`
     /// characters each.
-    pub fn short_ids(&self, ids: &[&str]) -> Result<Vec<String>, Error> {
+    pub fn short_ids(&self, ids: &[&str]) -> Result<Vec<String>> {
         let mut lengths = vec![0; ids.len()];
         let mut failed = None;
         for source in self.sources.all() {
@@ -235,13 +230,13 @@ impl Lookup<'_> {
     }
 
     /// Shortens an id to a prefix that is unique among all conversations.
-    pub fn short_id(&self, id: &str) -> Result<String, Error> {
+    pub fn short_id(&self, id: &str) -> Result<String> {
         Ok(self.short_ids(&[id])?.remove(0))
     }
 
     /// Returns the key of a conversation: the key that it was saved under, else a generated key from its
     /// source, title and id.
-    pub fn key_of(&self, about: &About) -> Result<String, Error> {
+    pub fn key_of(&self, about: &About) -> Result<String> {
         if about.source == SourceKind::Threads {
             let named = self.memory.threads_named(&about.id)?;
             let saved = named.into_iter().find(|thread| thread.id == about.id);
@@ -256,7 +251,7 @@ impl Lookup<'_> {
     ///
     /// A generated key identifies the conversation by a short hash of its id. The title in the key only
     /// decides between conversations with the same hash, so a changed title leaves the key valid.
-    pub fn by_key(&self, key: &str) -> Result<Option<About>, Error> {
+    pub fn by_key(&self, key: &str) -> Result<Option<About>> {
         // If the threads cannot be read, the key may still be a generated key.
         if let Ok(Some(thread)) = self.memory.thread_keyed(key) {
             return self.sources.about(SourceKind::Threads, &thread.id, self.stop);
@@ -277,14 +272,14 @@ impl Lookup<'_> {
     }
 
     /// Returns the sources that can be read. Returns none if there is no database.
-    fn readable(&self) -> Result<Vec<Source>, Error> {
+    fn readable(&self) -> Result<Vec<Source>> {
         match self.sources.readable(&[], self.stop) {
             Err(error) if error.is_not_found() => Ok(Vec::new()),
             readable => Ok(readable?.0),
         }
     }
 
-    fn matching(&self, test: &dyn Fn(SourceKind, &str, &str) -> bool) -> Result<Meant, Error> {
+    fn matching(&self, test: &dyn Fn(SourceKind, &str, &str) -> bool) -> Result<Meant> {
         let mut found = Meant::default();
         for source in self.readable()? {
             let listing = source.sessions(&Scope::default(), self.stop)?;
@@ -302,7 +297,7 @@ impl Lookup<'_> {
     pub(crate) fn headings(
         &self,
         test: &dyn Fn(SourceKind, &str, &str) -> bool,
-    ) -> Result<Vec<ConversationHeading>, Error> {
+    ) -> Result<Vec<ConversationHeading>> {
         let mut found = Vec::new();
         for source in self.readable()? {
             let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
@@ -333,7 +328,7 @@ impl Lookup<'_> {
     }
 
     /// Returns the conversation for a path that [`Lookup::path_of`] returns; `None` for other texts.
-    pub fn by_path(&self, path: &str) -> Result<Option<About>, Error> {
+    pub fn by_path(&self, path: &str) -> Result<Option<About>> {
         if !path.contains(['/', '\\', '#']) {
             return Ok(None);
         }
@@ -353,7 +348,7 @@ impl Lookup<'_> {
     }
 
     /// Returns the conversation whose transcript is in a file.
-    fn of_file(&self, source: &Source, file: &Path) -> Result<Option<About>, Error> {
+    fn of_file(&self, source: &Source, file: &Path) -> Result<Option<About>> {
         let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
         let is_it = |place: &usize| {
             let of = listing.origin(*place).and_then(|origin| origin.file.as_ref());
@@ -418,7 +413,7 @@ fn id_in_link(text: &str) -> Option<&str> {
 
 /// Turns an error of one source into `None`, and stores the first error in `failed`. Returns errors that
 /// concern all sources, such as a stop.
-fn readable<T>(read: Result<T, Error>, failed: &mut Option<Error>) -> Result<Option<T>, Error> {
+fn readable<T>(read: Result<T>, failed: &mut Option<Error>) -> Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(error) if error.is_stopped() || matches!(error, Error::Ambiguous { .. }) => Err(error),

@@ -48,7 +48,7 @@ use crate::model::{Hit, Instant, Request, Stop};
 use source::Sources;
 
 pub use config::Config;
-pub use error::Error;
+pub use error::{Error, Result};
 pub(crate) use home::{OldHome, TOKEN_FILE, prepare};
 pub use lookup::{ConversationHeading, Lookup};
 pub(crate) use lookup::{address_of, id_at};
@@ -77,7 +77,7 @@ pub use source::{
 };
 pub(crate) use upkeep::{
     Completing,
-    enrich::{EnrichProgress, EnrichStage},
+    enrich::{EnrichProgress, EnrichStage, enrich},
 };
 pub use upkeep::{
     Upkeep,
@@ -152,13 +152,13 @@ impl Engine {
         request: &Request,
         stop: &Stop,
         show: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
-    ) -> Result<SearchPlan, Error> {
+    ) -> Result<SearchPlan> {
         self.sources.export()?.exact(request, stop, show)
     }
 
     /// Returns the messages that answer a question best. Messages with the same text are returned once,
     /// with their number.
-    pub fn rank(&self, question: &Question, stop: &Stop) -> Result<Ranking<Match>, Error> {
+    pub fn rank(&self, question: &Question, stop: &Stop) -> Result<Ranking<Match>> {
         Ranker::new(&self.sources, question, stop).messages()
     }
 
@@ -167,27 +167,17 @@ impl Engine {
         &self,
         question: &Question,
         stop: &Stop,
-    ) -> Result<Ranking<ConversationMatch>, Error> {
+    ) -> Result<Ranking<ConversationMatch>> {
         Ranker::new(&self.sources, question, stop).conversations()
     }
 
     /// Returns a page of the conversations in a scope that have messages, latest activity first.
-    pub fn list(
-        &self,
-        scope: &Scope,
-        page: Range<usize>,
-        stop: &Stop,
-    ) -> Result<ListedPage, Error> {
+    pub fn list(&self, scope: &Scope, page: Range<usize>, stop: &Stop) -> Result<ListedPage> {
         self.sources.list(scope, page, ListOptions::default(), stop)
     }
 
     /// Counts the messages in a scope. `day` returns the day of a time, as [`Reader::count`] says.
-    pub fn tally(
-        &self,
-        scope: &Scope,
-        day: &dyn Fn(Instant) -> i64,
-        stop: &Stop,
-    ) -> Result<Tally, Error> {
+    pub fn tally(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Tally> {
         report::statistics::tally(&self.sources, scope, day, stop)
     }
 
@@ -224,7 +214,7 @@ pub(crate) fn search_workspace(
     question: &workspace::WorkspaceQuestion,
     named: Option<&str>,
     stop: &Stop,
-) -> Result<workspace::FoundLines, Error> {
+) -> Result<workspace::FoundLines> {
     let folders = workspace::folders(&config.workspaces, named)?;
     Ok(workspace::search(&folders, question, stop)?)
 }

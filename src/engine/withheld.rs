@@ -1,6 +1,6 @@
 //! The conversations that are not stored: those that the user excludes, and forgotten ones.
 
-use super::{config::Config, error::Error, exclusions::Exclusions, forgotten::Forgotten};
+use super::{config::Config, error::Result, exclusions::Exclusions, forgotten::Forgotten};
 use crate::model::Origin;
 
 /// The lists that decide which conversations are not stored.
@@ -12,7 +12,7 @@ pub(crate) struct Withheld {
 
 impl Withheld {
     /// Returns the current exclusions and forgotten conversations.
-    pub(crate) fn of(config: &Config) -> Result<Withheld, Error> {
+    pub(crate) fn of(config: &Config) -> Result<Withheld> {
         let exclusions = Exclusions::known(&config.exclude);
         Ok(Withheld { exclusions, forgotten: Forgotten::of(config)? })
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    Error, Snapshot,
+    Result, Snapshot,
     plan::{GramQuery, Plan, QueryGrams},
     postings::{DocBits, List},
     segment::Segment,
@@ -76,7 +76,7 @@ impl Snapshot {
         stop: &Stop,
         make: &(dyn Fn() -> T + Sync),
         add: &(dyn Fn(&mut T, TextMatch<'_>) + Sync),
-    ) -> Result<Vec<(usize, T)>, Error> {
+    ) -> Result<Vec<(usize, T)>> {
         let (mut query, mut grams) = GramQuery::new(request, &self.common)?;
         query.texts_only = true;
         let mut values = Vec::new();
@@ -107,7 +107,7 @@ impl Segment {
     /// Returns the messages in which some character follows the run. They are in the posting lists of the
     /// grams that begin with the run. The result is exact for plain texts. It may include other texts that
     /// have the run only after folding.
-    fn followed(&self, run: CommonRun) -> Result<DocBits, Error> {
+    fn followed(&self, run: CommonRun) -> Result<DocBits> {
         let mut lists = Vec::new();
         for gram in run.narrow() {
             lists.extend(self.postings.find(List::Text, gram.term(&mut [0; 8]))?);
@@ -159,11 +159,11 @@ impl<T: Send> SegmentAggregation<'_, T> {
         threads: usize,
         grams: &QueryGrams,
         make: &(dyn Fn() -> T + Sync),
-    ) -> Result<Vec<T>, Error> {
+    ) -> Result<Vec<T>> {
         let messages = self.segment.data.store.messages();
         let length = messages.div_ceil((threads * PARTS) as u32).max(1);
         let next = AtomicUsize::new(0);
-        let work = || -> Result<T, Error> {
+        let work = || -> Result<T> {
             let mut value = make();
             loop {
                 let start = length.saturating_mul(next.fetch_add(1, Ordering::Relaxed) as u32);

@@ -25,7 +25,7 @@ use std::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tempfile::{NamedTempFile, TempDir};
 
-use super::Error;
+use super::{Error, Result};
 use crate::{
     failpoint,
     map_faults::Mapped,
@@ -189,7 +189,7 @@ impl FileRecord {
     }
 
     /// Reads the whole file; fails if the file has changed since it was written.
-    pub(super) fn read(&self, folder: &Path) -> Result<Vec<u8>, Error> {
+    pub(super) fn read(&self, folder: &Path) -> Result<Vec<u8>> {
         let mut file = self.open(folder)?.file;
         let mut bytes = Vec::new();
         let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
@@ -198,7 +198,7 @@ impl FileRecord {
     }
 
     /// Opens the file if its size and checksum are unchanged.
-    pub(super) fn open(&self, folder: &Path) -> Result<OpenFile, Error> {
+    pub(super) fn open(&self, folder: &Path) -> Result<OpenFile> {
         let failed = |error: io::Error| self.unreadable(folder, &error);
         let file = File::open(folder.join(&self.name)).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
@@ -216,7 +216,7 @@ impl FileRecord {
     }
 
     /// Reads the whole file and compares it with its checksum; returns its length.
-    pub(super) fn check(&self, folder: &Path, stop: &Stop) -> Result<u64, Error> {
+    pub(super) fn check(&self, folder: &Path, stop: &Stop) -> Result<u64> {
         let failed = |error: io::Error| match stop.requested() {
             true => Error::Stopped,
             false => self.unreadable(folder, &error),
@@ -292,7 +292,7 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
     folder: &Path,
     format: u32,
     checksum: Option<u32>,
-) -> Result<M, Error> {
+) -> Result<M> {
     #[derive(Deserialize)]
     struct ArtifactFormat {
         format: u32,
@@ -312,7 +312,7 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
 }
 
 /// Checks that no other user can have written to a file or folder of the index and so forged answers.
-pub(super) fn trusted(folder: &Path, metadata: &fs::Metadata) -> Result<(), Error> {
+pub(super) fn trusted(folder: &Path, metadata: &fs::Metadata) -> Result<()> {
     private::distrust(metadata)
         .map_or(Ok(()), |reason| Err(Error::Untrusted { path: folder.to_owned(), reason }))
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Error, Snapshot,
+    Error, Result, Snapshot,
     artifact::write_file,
     invert::{Inverter, Resources},
     postings::{DocBits, PostingsWriter},
@@ -58,7 +58,7 @@ pub struct Build<'a> {
 
 impl<'a> Build<'a> {
     /// Begins a segment in an empty folder.
-    pub fn start(folder: &Path, plan: BuildPlan<'a>, resources: Resources) -> Result<Self, Error> {
+    pub fn start(folder: &Path, plan: BuildPlan<'a>, resources: Resources) -> Result<Self> {
         let failed = |error| Error::Write { path: folder.to_owned(), error };
         let sampled: usize = plan.sample.iter().map(String::len).sum();
         let step = sampled.div_ceil(MAX_SAMPLED).max(1);
@@ -100,7 +100,7 @@ impl<'a> Build<'a> {
     }
 
     /// Adds the next message in result order.
-    pub fn add(&mut self, document: &Document<'_>) -> Result<(), Error> {
+    pub fn add(&mut self, document: &Document<'_>) -> Result<()> {
         let regular = !self.irregular_titles[document.conversation as usize]
             && document.shown.is_none_or(is_regular)
             && document.stored.is_none_or(is_regular);
@@ -125,7 +125,7 @@ impl<'a> Build<'a> {
 
     /// Writes the posting lists and the manifest, and makes the segment durable. Calls `progress` with the
     /// written share of the lists.
-    pub fn finish(self, stop: &Stop, mut progress: impl FnMut(f64)) -> Result<Size, Error> {
+    pub fn finish(self, stop: &Stop, mut progress: impl FnMut(f64)) -> Result<Size> {
         let failed = |error| match stop.requested() {
             true => Error::Stopped,
             false => Error::Write { path: self.folder.clone(), error },

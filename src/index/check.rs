@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use super::{
-    Error,
+    Result,
     directory::{CommitId, IndexDir, is_ours},
     segment::SegmentManifest,
     snapshot::SnapshotManifest,
@@ -15,7 +15,7 @@ impl IndexDir {
     /// would be trusted when they are opened; returns the bytes read.
     ///
     /// Term indexes and vectors are not checked here.
-    pub fn check(&self, current: &CommitId, stop: &Stop) -> Result<u64, Error> {
+    pub fn check(&self, current: &CommitId, stop: &Stop) -> Result<u64> {
         let folder = self.folder().join(current.name());
         let manifest = SnapshotManifest::read(&folder, current.manifest_checksum())?;
         let mut bytes = 0;

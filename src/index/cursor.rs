@@ -1,7 +1,7 @@
 //! Finds the matching messages of one segment, in result order.
 
 use super::{
-    Error,
+    Result,
     plan::{GramQuery, Plan, QueryGrams},
     scan::Scan,
     snapshot::SegmentReader,
@@ -47,7 +47,7 @@ impl<'a> Cursor<'a> {
         grams: &mut QueryGrams,
         stop: &'a Stop,
         trace: &mut Trace,
-    ) -> Result<Option<Cursor<'a>>, Error> {
+    ) -> Result<Option<Cursor<'a>>> {
         let Some(plan) = Plan::new(segment, query, grams, trace)? else { return Ok(None) };
         Ok(Some(Cursor {
             segment,
@@ -65,7 +65,7 @@ impl<'a> Cursor<'a> {
         &mut self,
         stop: &mut dyn FnMut() -> bool,
         trace: &mut Trace,
-    ) -> Result<Option<u32>, Error> {
+    ) -> Result<Option<u32>> {
         let mut stop = || stop();
         if self.can_expand && self.scan.as_ref().is_some_and(Scan::is_slow) {
             self.expand_wildcards(trace)?;
@@ -107,7 +107,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Narrows the candidates by the pattern's gaps: the characters around each gap propose too many.
-    fn expand_wildcards(&mut self, trace: &mut Trace) -> Result<(), Error> {
+    fn expand_wildcards(&mut self, trace: &mut Trace) -> Result<()> {
         self.can_expand = false;
         let mut is_narrowed = false;
         for gap in &self.query.gaps {

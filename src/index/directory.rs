@@ -16,7 +16,7 @@ use std::{
 };
 
 use super::{
-    Error, Snapshot,
+    Error, Result, Snapshot,
     activity::{Activity, Begun, Last},
     artifact,
     segment::SEGMENT,
@@ -140,14 +140,14 @@ impl IndexDir {
         CommitStamp(metadata.as_ref().map(artifact::identity))
     }
 
-    pub fn open(&self, current: &CommitId) -> Result<Arc<Snapshot>, Error> {
+    pub fn open(&self, current: &CommitId) -> Result<Arc<Snapshot>> {
         self.trusted()?;
         let folder = self.folder.join(&current.name);
         Snapshot::open(&folder, &current.name, current.manifest_checksum).map(Arc::new)
     }
 
     /// Checks that no other user can have written to this directory.
-    fn trusted(&self) -> Result<(), Error> {
+    fn trusted(&self) -> Result<()> {
         for path in [self.folder.clone(), self.folder.join(CURRENT)] {
             if let Ok(metadata) = fs::metadata(&path) {
                 artifact::trusted(&self.folder, &metadata)?;
@@ -167,7 +167,7 @@ impl IndexDir {
     }
 
     /// Takes the lock for writing. Returns `None` if another process holds the lock.
-    pub fn lock(&self) -> Result<Option<Writing>, Error> {
+    pub fn lock(&self) -> Result<Option<Writing>> {
         let failed = |error| Error::Write { path: self.folder.clone(), error };
         private::create_dir_all(&self.folder).map_err(failed)?;
         private::tighten(&self.folder);
@@ -191,7 +191,7 @@ pub struct Writing {
 
 impl Writing {
     /// Removes the files of unfinished builds, and makes an empty folder for a new segment.
-    pub fn begin(&self) -> Result<PathBuf, Error> {
+    pub fn begin(&self) -> Result<PathBuf> {
         self.clean();
         let folder = self.index_dir.folder.join(format!("{SEGMENT}{}", self.next_number()));
         let made = private::create_dir(&folder);
@@ -231,7 +231,7 @@ impl Writing {
     }
 
     /// Makes a snapshot current for all processes in one step, and removes older snapshots.
-    fn publish(&self, snapshot: &SnapshotBuilder) -> Result<(), Error> {
+    fn publish(&self, snapshot: &SnapshotBuilder) -> Result<()> {
         let name = format!("{SNAPSHOT}{}", self.next_number());
         let folder = self.index_dir.folder.join(&name);
         let failed = |error| Error::Write { path: folder.clone(), error };
@@ -286,7 +286,7 @@ impl Drop for Writing {
 
 impl SnapshotBuilder {
     /// Makes the snapshot durable and current.
-    pub fn publish(self, writing: &Writing) -> Result<(), Error> {
+    pub fn publish(self, writing: &Writing) -> Result<()> {
         writing.publish(&self)
     }
 }

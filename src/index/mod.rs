@@ -57,6 +57,9 @@ pub use trace::Trace;
 pub(crate) use vectors::{PackedQuery, pack};
 pub use vectors::{VectorBuilder, VectorOptions, VectorTable, Vectors};
 
+/// The result of a call that fails with the error of this room.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// An error of an index. The database can still be searched without the index.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -5,7 +5,7 @@ use std::{cell::RefCell, iter::Peekable, ops::Range};
 use tantivy::postings::TermInfo;
 
 use super::{
-    Error,
+    Result,
     postings::{Conjunction, DocBits, DocTree, END, List},
     role::role_key,
     signature::SignatureQuery,
@@ -154,7 +154,7 @@ impl<'a> Plan<'a> {
         query: &GramQuery<'_>,
         grams: &mut QueryGrams,
         trace: &mut Trace,
-    ) -> Result<Option<Plan<'a>>, Error> {
+    ) -> Result<Option<Plan<'a>>> {
         let request = query.request;
         let (store, postings) = (&segment.data.store, &segment.data.postings);
         let role_list = match &request.roles[..] {
@@ -300,7 +300,7 @@ impl<'a> Lists<'a> {
         segment: &SegmentReader,
         lists: Option<Vec<(TermInfo, List)>>,
         role: Option<&(TermInfo, List)>,
-    ) -> Result<Lists<'a>, Error> {
+    ) -> Result<Lists<'a>> {
         let Some(mut lists) = lists else { return Ok(Lists { lists: None, doc: None }) };
         if let Some(role) = role
             && lists.first().is_none_or(|(rarest, _)| role.0.doc_freq < rarest.doc_freq)
@@ -320,13 +320,13 @@ impl<'a> Lists<'a> {
         segment: &'a SegmentReader,
         lists: Vec<(TermInfo, List)>,
         role: Option<&(TermInfo, List)>,
-    ) -> Result<Lists<'a>, Error> {
+    ) -> Result<Lists<'a>> {
         let shortest = lists.first().map_or(u32::MAX, |(rarest, _)| rarest.doc_freq);
         let role = role.filter(|(info, _)| info.doc_freq < shortest).cloned();
         let mut found = Lists::open(segment, Some(role.into_iter().collect()), None)?;
         let postings = &segment.data.postings;
         let trees = lists.iter().map(|(info, list)| Ok(DocTree::list(postings.read(*list, info)?)));
-        let conversations = DocTree::all(trees.collect::<Result<_, Error>>()?);
+        let conversations = DocTree::all(trees.collect::<Result<_>>()?);
         if let Some(lists) = &mut found.lists {
             lists.narrow_by(DocTree::messages(&segment.data.store, conversations));
         }
@@ -361,7 +361,7 @@ fn rarest_lists(
     list: List,
     grams: &mut Vec<Gram>,
     trace: &mut Trace,
-) -> Result<Option<Vec<(TermInfo, List)>>, Error> {
+) -> Result<Option<Vec<(TermInfo, List)>>> {
     let is_first = segment.first == 0;
     let mut record = |gram: Gram, messages| {
         let in_titles = list == List::Title;
@@ -405,7 +405,7 @@ enum Looked<'a> {
 }
 
 impl<'a> Looked<'a> {
-    fn all(parts: impl Iterator<Item = Result<Looked<'a>, Error>>) -> Result<Looked<'a>, Error> {
+    fn all(parts: impl Iterator<Item = Result<Looked<'a>>>) -> Result<Looked<'a>> {
         let mut all = Vec::new();
         for part in parts {
             match part? {
@@ -417,7 +417,7 @@ impl<'a> Looked<'a> {
         Ok(if all.is_empty() { Looked::Everything } else { Looked::Documents(DocTree::all(all)) })
     }
 
-    fn one_of(parts: impl Iterator<Item = Result<Looked<'a>, Error>>) -> Result<Looked<'a>, Error> {
+    fn one_of(parts: impl Iterator<Item = Result<Looked<'a>>>) -> Result<Looked<'a>> {
         let mut one_of = Vec::new();
         for part in parts {
             match part? {
@@ -450,7 +450,7 @@ impl<'a, 't> Lookups<'a, 't> {
     }
 
     /// Looks up the texts of a request: one of `any` must match, and every one of `all`.
-    fn request(&self, [any, all]: &[Vec<RunQuery>; 2]) -> Result<Looked<'a>, Error> {
+    fn request(&self, [any, all]: &[Vec<RunQuery>; 2]) -> Result<Looked<'a>> {
         // A text may be in the content or in the title.
         let of_message = |query| {
             let in_title = self.query(query, List::Title).map(|found| match found {
@@ -469,7 +469,7 @@ impl<'a, 't> Lookups<'a, 't> {
         Looked::all(std::iter::once(Ok(any)).chain(all.iter().map(of_message)))
     }
 
-    fn query(&self, query: &RunQuery, list: List) -> Result<Looked<'a>, Error> {
+    fn query(&self, query: &RunQuery, list: List) -> Result<Looked<'a>> {
         match query {
             RunQuery::Anything => Ok(Looked::Everything),
             RunQuery::Run(_) | RunQuery::Word(_) => self.run(query, list),
@@ -480,7 +480,7 @@ impl<'a, 't> Lookups<'a, 't> {
         }
     }
 
-    fn run(&self, run: &RunQuery, list: List) -> Result<Looked<'a>, Error> {
+    fn run(&self, run: &RunQuery, list: List) -> Result<Looked<'a>> {
         let postings = &self.segment.data.postings;
         let is_first = self.segment.first == 0;
         let mut present: Vec<(TermInfo, Gram)> = Vec::new();

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Error, Snapshot, cursor::Cursor, plan::GramQuery, trace::Trace};
+use super::{Error, Result, Snapshot, cursor::Cursor, plan::GramQuery, trace::Trace};
 use crate::{
     model::{Hit, Request, Stop},
     text::lossy,
@@ -53,7 +53,7 @@ impl Snapshot {
         request: &Request,
         stop: &Stop,
         sink: &mut dyn FnMut(Found<'_, '_>) -> ControlFlow<()>,
-    ) -> Result<Trace, Error> {
+    ) -> Result<Trace> {
         let mut trace = Trace::default();
         let begun = Instant::now();
         let Some(mut limit) = Some(request.limit.unwrap_or(usize::MAX)).filter(|limit| *limit > 0)

@@ -20,7 +20,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Error,
+    Result,
     artifact::{self, FileRecord, OpenFile, WrittenFile, damaged, read_manifest},
     lists,
     postings::{DocBits, Postings},
@@ -80,7 +80,7 @@ impl SegmentManifest {
         Ok((manifest, checksum))
     }
 
-    pub(super) fn read(folder: &Path, checksum: u32) -> Result<SegmentManifest, Error> {
+    pub(super) fn read(folder: &Path, checksum: u32) -> Result<SegmentManifest> {
         read_manifest(folder, FORMAT, Some(checksum))
     }
 
@@ -122,7 +122,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    pub(super) fn open(folder: &Path, manifest_checksum: u32) -> Result<Segment, Error> {
+    pub(super) fn open(folder: &Path, manifest_checksum: u32) -> Result<Segment> {
         let unreadable = |error: io::Error| damaged(folder, &error.to_string());
         let manifest = SegmentManifest::read(folder, manifest_checksum)?;
         let mut mapped = Vec::new();

@@ -16,7 +16,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Error,
+    Result,
     artifact::{FileRecord, damaged, read_manifest, write_file, write_manifest},
     postings::DocBits,
     segment::{FORMAT, SEGMENT, Segment, Size},
@@ -51,7 +51,7 @@ pub(super) struct SegmentRecord {
 }
 
 impl SnapshotManifest {
-    pub(super) fn read(folder: &Path, checksum: u32) -> Result<SnapshotManifest, Error> {
+    pub(super) fn read(folder: &Path, checksum: u32) -> Result<SnapshotManifest> {
         read_manifest(folder, FORMAT, Some(checksum))
     }
 
@@ -138,7 +138,7 @@ pub(super) struct SegmentReader {
 }
 
 impl SegmentReader {
-    fn open(folder: &Path, record: &SegmentRecord, first: u32) -> Result<SegmentReader, Error> {
+    fn open(folder: &Path, record: &SegmentRecord, first: u32) -> Result<SegmentReader> {
         let is_segment = record.name.strip_prefix(SEGMENT);
         if !is_segment.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
             return Err(damaged(folder, "a segment in it has an invalid name"));
@@ -169,11 +169,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn open(
-        folder: &Path,
-        name: &str,
-        manifest_checksum: u32,
-    ) -> Result<Snapshot, Error> {
+    pub(super) fn open(folder: &Path, name: &str, manifest_checksum: u32) -> Result<Snapshot> {
         let manifest = SnapshotManifest::read(folder, manifest_checksum)?;
         let mut segments: Vec<SegmentReader> = Vec::new();
         let (mut first, mut deleted) = (0u32, 0);

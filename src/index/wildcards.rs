@@ -8,7 +8,7 @@
 use tantivy::postings::TermInfo;
 
 use super::{
-    Error,
+    Result,
     postings::{DocBits, List},
     segment::Segment,
 };
@@ -26,11 +26,11 @@ impl Segment {
         &self,
         gap: &WildcardGap,
         common: &CommonGrams,
-    ) -> Result<Option<DocBits>, Error> {
+    ) -> Result<Option<DocBits>> {
         let mut lists: Vec<TermInfo> = Vec::new();
         let mut postings = 0u64;
         let max_postings = u64::from(self.store.messages()) / MAX_SHARE;
-        let mut try_character = |character: char| -> Result<(), Error> {
+        let mut try_character = |character: char| -> Result<()> {
             let mut rarest: Option<TermInfo> = None;
             for gram in gap.filled(character, common) {
                 match self.postings.find(List::Text, gram.term(&mut [0; 8]))? {

@@ -19,7 +19,7 @@ use verbatim_search::{
 };
 
 use crate::{
-    database::{Cell, Content, Database, Message, Schema},
+    database::{Database, Message, Schema},
     faces::HttpServer,
     program::Place,
 };
@@ -214,14 +214,7 @@ fn elasticsearch_is_understood() {
 /// A bulk request is answered with status 200 although documents in it were refused.
 #[test]
 fn a_refused_document_ends_an_import_with_its_reason() {
-    let message = Message {
-        conversation: 0,
-        role: "user".into(),
-        content: Content::Stored(Cell::from("red")),
-        time: 0,
-        position: Some(0),
-    };
-    let database = Database::of(Schema::Typed, &["Colours".into()], &[message]);
+    let database = Database::of(Schema::Typed, &["Colours".into()], &[Message::stored("red")]);
     let (address, asked) = serve(Box::new(|method, path, _| match (method, path) {
         (_, "/chats/_mapping") => (404, "{}".to_owned()),
         ("GET", path) if path.contains("_mapping") => (200, "{}".to_owned()),

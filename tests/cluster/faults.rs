@@ -13,7 +13,7 @@ use verbatim_search::{
 };
 
 use crate::{
-    database::{Cell, Content, Database, Message, Schema},
+    database::{Database, Message, Schema},
     import, new_name,
     nodes::{Killing, Nodes, nodes},
     reader,
@@ -26,10 +26,9 @@ const MESSAGES: usize = 1_500;
 fn database(word: &str) -> Database {
     let message = |n: usize| Message {
         conversation: n % 3,
-        role: "user".into(),
-        content: Content::Stored(Cell::from(format!("the {word} {n}").as_str())),
         time: n % 13,
         position: Some(n as i64),
+        ..Message::stored(format!("the {word} {n}").as_str())
     };
     let messages: Vec<Message> = (0..MESSAGES).map(message).collect();
     Database::of(Schema::Typed, &["a".into(), "b".into(), "c".into()], &messages)

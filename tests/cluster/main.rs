@@ -25,6 +25,8 @@ mod matching;
 mod nodes;
 #[path = "../contract/oracle.rs"]
 mod oracle;
+#[path = "../it/pieces.rs"]
+mod pieces;
 #[path = "../it/program.rs"]
 #[allow(dead_code, reason = "engines are made by address here")]
 mod program;

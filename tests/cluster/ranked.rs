@@ -91,7 +91,7 @@ fn indexed(home: &Path, database: &Path) -> Engine {
     let options = Reindex { resources, full: false };
     engine.upkeep().reindex(options, &Stop::never(), &mut |_| {}).expect("an index");
     for source in engine.sources() {
-        let done = engine.upkeep().enrich(&source, resources, &Stop::never(), &mut |_, _| {});
+        let done = source.enrich(resources, &Stop::never(), &mut |_, _| {});
         done.expect("words and vectors");
     }
     engine

@@ -19,7 +19,7 @@ use rustls::{
 use tempfile::TempDir;
 
 use crate::{
-    database::{Cell, Content, Database, Message, Schema},
+    database::{Database, Message, Schema},
     new_name,
     nodes::{AllNodes, nodes},
 };
@@ -169,14 +169,7 @@ fn a_real_cluster_is_reached_over_tls_with_a_password_or_a_key() {
     let _all = AllNodes::enter();
     let proxy = Proxy::start(Some(nodes.hosts()[0].clone()));
     let index = new_name();
-    let message = Message {
-        conversation: 0,
-        role: "user".into(),
-        content: Content::Stored(Cell::from("dark red")),
-        time: 0,
-        position: Some(0),
-    };
-    let database = Database::of(Schema::Typed, &["Colours".into()], &[message]);
+    let database = Database::of(Schema::Typed, &["Colours".into()], &[Message::stored("dark red")]);
     let (ca, path) = (proxy.ca.display().to_string(), database.path().display().to_string());
     let login_file = proxy.folder.path().join("login");
     fs::write(&login_file, format!("{LOGIN}\n")).expect("a file");

@@ -8,7 +8,7 @@ use verbatim_search::{
 
 use crate::{
     config,
-    database::{Content, Database, Message, Schema},
+    database::{Database, Message, Schema},
     generated::rows,
     lists::{ids, scope, transcripts},
     oracle::{Oracle, instant},
@@ -87,9 +87,8 @@ fn messages_without_conversation_are_not_counted() {
     let message = |conversation: usize, role: &str, time: usize| Message {
         conversation,
         role: role.into(),
-        content: Content::Stored("red".into()),
         time,
-        position: Some(0),
+        ..Message::stored("red")
     };
     // The first and the last message by time are in no conversation.
     let messages = [
@@ -113,13 +112,7 @@ fn messages_without_conversation_are_not_counted() {
 
 #[test]
 fn models_are_counted_where_the_database_names_them() {
-    let message = Message {
-        conversation: 0,
-        role: "assistant".into(),
-        content: Content::Stored("red".into()),
-        time: 0,
-        position: Some(0),
-    };
+    let message = Message { role: "assistant".into(), ..Message::stored("red") };
     let database = Database::of(Schema::Typed, &["Colours".into()], &vec![message; 4]);
     name_models(&database);
     let none = Scope { roles: vec!["user".to_owned()], ..Scope::default() };

@@ -75,6 +75,18 @@ pub(crate) struct Message {
     pub(crate) position: Option<i64>,
 }
 
+impl Message {
+    /// Returns the first message of the first conversation, by the user.
+    pub(crate) fn of(content: Content) -> Message {
+        Message { conversation: 0, role: "user".into(), content, time: 0, position: Some(0) }
+    }
+
+    /// Returns the same of a stored content.
+    pub(crate) fn stored(content: impl Into<Cell>) -> Message {
+        Message::of(Content::Stored(content.into()))
+    }
+}
+
 /// A content to be stored.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {

@@ -14,7 +14,7 @@ use crate::{
     generated::{ask, rows},
     hits,
     oracle::{Oracle, instant},
-    subjects_of,
+    suite,
 };
 
 proptest! {
@@ -31,27 +31,7 @@ proptest! {
 /// Asks every reader. Each must answer as SQLite does. Returns the numbers of hits.
 #[track_caller]
 fn agree(database: &Database, requests: &[Request]) -> Vec<usize> {
-    let oracle = Oracle::of(database);
-    let expected: Vec<_> = requests.iter().map(|request| oracle.search(request)).collect();
-    drop(oracle);
-    for subject in subjects_of(database) {
-        let reader = subject.open(database);
-        for (request, expected) in requests.iter().zip(&expected) {
-            let (found, _) = hits(&*reader, request);
-            assert_eq!(found, *expected, "{}: {request:?}", subject.name());
-        }
-    }
-    expected.iter().map(Vec::len).collect()
-}
-
-fn message(content: impl Into<Cell>) -> Message {
-    Message {
-        conversation: 0,
-        role: "user".into(),
-        content: Content::Stored(content.into()),
-        time: 0,
-        position: Some(0),
-    }
+    suite::agree(database, requests, Oracle::search)
 }
 
 fn asking(text: &str) -> Request {
@@ -79,7 +59,7 @@ fn newest_first_and_equal_times_by_position_and_rowid() {
     let times = [0, 2, 15, 9, 0, 0, 12, 15, 3, 13];
     let positions = [1, 1, 2, 1, 5, 1, 1, 3, 1, 0].map(Some);
     let mut messages: Vec<Message> = (0..10)
-        .map(|n| Message { time: times[n], position: positions[n], ..message("red") })
+        .map(|n| Message { time: times[n], position: positions[n], ..Message::stored("red") })
         .collect();
     messages[9].position = None;
     for schema in [Schema::Typed, Schema::Untyped, Schema::WithoutPositions] {
@@ -94,9 +74,11 @@ fn newest_first_and_equal_times_by_position_and_rowid() {
 #[test]
 fn roles_are_compared_as_they_are_stored() {
     let roles = ["user", "assistant", "tool", "User", " user", "", "it's"];
-    let mut messages: Vec<Message> =
-        roles.iter().map(|role| Message { role: (*role).into(), ..message("red") }).collect();
-    messages.push(Message { role: Cell::Null, ..message("red") });
+    let mut messages: Vec<Message> = roles
+        .iter()
+        .map(|role| Message { role: (*role).into(), ..Message::stored("red") })
+        .collect();
+    messages.push(Message { role: Cell::Null, ..Message::stored("red") });
     let asked: [(&[&str], usize); 6] = [
         (&["user"], 1),
         (&["user", "tool"], 2),
@@ -130,7 +112,7 @@ fn roles_are_compared_as_their_column_says() {
         Cell::Null,
     ];
     let messages: Vec<Message> =
-        cells.iter().map(|role| Message { role: role.clone(), ..message("red") }).collect();
+        cells.iter().map(|role| Message { role: role.clone(), ..Message::stored("red") }).collect();
     for (schema, expected) in [
         (Schema::NoCaseRoles, [2, 2, 1, 2, 1, 1]),
         (Schema::TrimmedRoles, [2, 1, 2, 0, 1, 1]),
@@ -141,7 +123,7 @@ fn roles_are_compared_as_their_column_says() {
             .map(|role| Request { roles: vec![role.to_owned()], ..asking("red") });
         assert_eq!(agree(&database, &requests), expected, "{schema:?}");
         let source = database.source();
-        crate::reindex(&database.engine(), &source);
+        crate::reindex(&source);
         let (_, plan) = hits(&*source.reader(&Stop::never()), &requests[0]);
         assert!(matches!(plan, SearchPlan::ByLike { why: FallbackReason::RoleColumn, .. }));
     }
@@ -161,7 +143,7 @@ fn roles_that_are_no_texts() {
         Cell::Text(b"\0ouser".to_vec()),
     ];
     let messages: Vec<Message> =
-        cells.iter().map(|role| Message { role: role.clone(), ..message("red") }).collect();
+        cells.iter().map(|role| Message { role: role.clone(), ..Message::stored("red") }).collect();
     // A column of the type TEXT makes texts of numbers. A BLOB never equals a text.
     for (schema, expected) in [(Schema::Typed, [2, 1, 0, 1, 5]), (Schema::Untyped, [1, 0, 0, 1, 3])]
     {
@@ -188,10 +170,10 @@ fn a_role_that_is_unclear_is_answered_by_like() {
     let invalid = Cell::Text(b"us\xFF".to_vec());
     let roles = ["user".into(), "".into(), Cell::Null, Cell::Blob(Vec::new()), invalid];
     let messages: Vec<Message> =
-        roles.iter().map(|role| Message { role: role.clone(), ..message("red") }).collect();
+        roles.iter().map(|role| Message { role: role.clone(), ..Message::stored("red") }).collect();
     let database = Database::of(Schema::Typed, &["Colours".into()], &messages);
     let source = database.source();
-    crate::reindex(&database.engine(), &source);
+    crate::reindex(&source);
     for roles in [&[""][..], &["user", ""], &["us\u{FFFD}"]] {
         let roles = roles.iter().map(|role| (*role).to_owned()).collect();
         let request = Request { roles, ..asking("red") };
@@ -208,7 +190,8 @@ fn a_role_that_is_unclear_is_answered_by_like() {
 
 #[test]
 fn dates_are_inclusive_and_leave_out_messages_without_a_time() {
-    let messages: Vec<Message> = (0..18).map(|time| Message { time, ..message("red") }).collect();
+    let messages: Vec<Message> =
+        (0..18).map(|time| Message { time, ..Message::stored("red") }).collect();
     let database = Database::of(Schema::Untyped, &["Colours".into()], &messages);
     let edges = [-1_500_000_000, -1_500_000_001, 0, 1_700_000_000_000_000_000, i64::MAX / 2];
     let edges: Vec<_> = edges.into_iter().map(|edge| Some(instant(edge))).chain([None]).collect();
@@ -242,7 +225,7 @@ fn letter_case_wildcards_and_scripts() {
         "sureXthing",
         "line\nbreak\ttab",
     ];
-    let messages: Vec<Message> = texts.iter().map(|text| message(*text)).collect();
+    let messages: Vec<Message> = texts.iter().map(|text| Message::stored(*text)).collect();
     let database = Database::of(Schema::Typed, &["Straßen % und mehr".into()], &messages);
     let texts = [
         "straße",
@@ -297,7 +280,7 @@ fn contents_and_titles_of_every_type() {
     let messages: Vec<Message> = cells
         .iter()
         .enumerate()
-        .map(|(n, cell)| Message { conversation: n % 4, ..message(cell.clone()) })
+        .map(|(n, cell)| Message { conversation: n % 4, ..Message::stored(cell.clone()) })
         .collect();
     let titles =
         [Cell::Integer(42), Cell::Blob(b"a red title".to_vec()), Cell::Text(b"x\0red".to_vec())];
@@ -314,14 +297,14 @@ fn contents_and_titles_of_every_type() {
 fn parts_are_matched_decoded_and_stored() {
     let parts = |parts: &[Option<&str>]| {
         let parts = parts.iter().map(|part| part.map(str::to_owned)).collect();
-        Message { content: Content::Parts(parts), ..message("") }
+        Message::of(Content::Parts(parts))
     };
     let messages = [
         parts(&[Some("a \"quoted\" line"), Some("and é")]),
         parts(&[None, Some("a picture")]),
         parts(&[]),
         parts(&[Some("one"), Some("two"), Some("three")]),
-        message("plain \"quoted\""),
+        Message::stored("plain \"quoted\""),
     ];
     let database = Database::of(Schema::Typed, &["Parts".into()], &messages);
     let texts = ["\"quoted\"", "\\\"quoted", "[", "image", "line\nand", "é", "three", "text", ""];
@@ -329,14 +312,15 @@ fn parts_are_matched_decoded_and_stored() {
     agree(&database, texts.map(both).as_flattened());
     // More than half of the contents are plain, so nothing is decoded.
     let mostly_plain: Vec<Message> =
-        messages.iter().cloned().chain((0..9).map(|_| message("[1] plain"))).collect();
+        messages.iter().cloned().chain((0..9).map(|_| Message::stored("[1] plain"))).collect();
     let database = Database::of(Schema::Typed, &["Parts".into()], &mostly_plain);
     agree(&database, &["\"quoted\"", "\\\"quoted", "plain"].map(asking));
 }
 
 #[test]
 fn messages_without_conversation_are_never_found() {
-    let messages = [message("red"), Message { conversation: 1, ..message("red stray") }];
+    let messages =
+        [Message::stored("red"), Message { conversation: 1, ..Message::stored("red stray") }];
     let database = Database::of(Schema::Typed, &["Colours".into()], &messages);
     assert_eq!(agree(&database, &["red", "stray", ""].map(asking)), [1, 0, 1]);
     let empty = Database::of(Schema::Typed, &[], &[]);
@@ -351,7 +335,7 @@ fn many_hits() {
             conversation: n % 3,
             time: n % 13,
             position: Some((n % 7) as i64),
-            ..message(format!("the thing {n}").as_str())
+            ..Message::stored(format!("the thing {n}").as_str())
         })
         .collect();
     let database = Database::of(Schema::Typed, &["a".into(), "b".into(), "c".into()], &messages);

@@ -6,116 +6,11 @@ use verbatim_search::model::{Instant, Request};
 use crate::{
     database::{Cell, Content, Database, Message, Schema, times},
     oracle::instant,
+    pieces::{PIECES, bytes, text},
 };
-
-/// Pieces of texts and patterns: scripts, letter cases, wildcards, and hard cases of UTF-8.
-const PIECES: &[&str] = &[
-    "a",
-    "b",
-    "A",
-    "B",
-    "ab",
-    "the",
-    "The ",
-    "ing ",
-    " ",
-    "%",
-    "_",
-    "%%",
-    "a%",
-    "_a",
-    "\\",
-    "'",
-    "\"",
-    "\u{FFFD}",
-    "\u{FFFE}",
-    "\u{FFFF}",
-    "é",
-    "É",
-    "ß",
-    "ẞ",
-    "ſ",
-    "\u{212A}",
-    "K",
-    "k",
-    "İ",
-    "ı",
-    "я",
-    "Я",
-    "привет",
-    "Вᲀ",
-    "в",
-    "Σ",
-    "σ",
-    "ς",
-    "θϑϴ",
-    "Ω\u{2126}ω",
-    "Å\u{212B}å",
-    "µμ",
-    "ǄǅǆÉé",
-    "Հայ",
-    "հԱՅ",
-    "Ქა",
-    "ქᲐ",
-    "Ꭰꭰ",
-    "Ᏸᏸ",
-    "𐐀𐐨",
-    "𞤀𞤢",
-    "Ａａ",
-    "ﬀﬅﬆ",
-    "ȺⱥɐⱯ",
-    "日",
-    "本",
-    "日本語",
-    "ガ",
-    "한국",
-    "שלום",
-    "مرحبا",
-    "नमस्ते",
-    "ไทย",
-    "😀",
-    "👩\u{200D}💻",
-    "e\u{301}",
-    "\u{FFFD}",
-    "\u{FFFF}",
-    "\u{10FFFF}",
-    "\n",
-    "\t",
-    "\u{A0}",
-    "0",
-    "9",
-    "e4f1",
-    "-",
-];
-
-/// Bytes that are not UTF-8, or that SQLite decodes in its own way.
-const BROKEN: &[&[u8]] = &[
-    b"\x00",
-    b"\x80",
-    b"\xC0\x80",
-    b"\xE0\x80\x80",
-    b"\xED\xA0\x80",
-    b"\xF0\x80",
-    b"\xFE",
-    b"\xC3",
-    b"\xE6\x97",
-    b"\xF4\x90\x80\x80",
-];
 
 /// Roles to store and to ask for.
 const ROLES: &[&str] = &["user", "assistant", "tool", "User", "tool ", "7", "nobody"];
-
-pub(crate) fn text() -> impl Strategy<Value = String> {
-    vec(select(PIECES), 0..20).prop_map(|pieces| pieces.concat())
-}
-
-fn bytes() -> impl Strategy<Value = Vec<u8>> {
-    let piece = prop_oneof![
-        4 => select(PIECES).prop_map(|piece| piece.as_bytes().to_vec()),
-        1 => select(BROKEN).prop_map(<[u8]>::to_vec),
-    ];
-    vec(piece, 0..14).prop_map(|pieces| pieces.concat())
-}
 
 /// Values of every type, mostly texts.
 fn cell() -> impl Strategy<Value = Cell> {

@@ -9,9 +9,8 @@ use crate::{
     config,
     database::{Cell, Content, Database, Message, Schema},
     generated::{Ask, ask, rows},
-    hits,
     oracle::Oracle,
-    subjects_of,
+    suite,
 };
 
 /// Sentences as people write them.
@@ -112,17 +111,7 @@ fn containing(oracle: &Oracle, request: &Request) -> Vec<Hit<'static>> {
 /// Asks every reader; all must answer as the oracle does. Returns the numbers of hits.
 #[track_caller]
 fn agree(database: &Database, requests: &[Request]) -> Vec<usize> {
-    let oracle = Oracle::of(database);
-    let expected: Vec<_> = requests.iter().map(|request| containing(&oracle, request)).collect();
-    drop(oracle);
-    for subject in subjects_of(database) {
-        let reader = subject.open(database);
-        for (request, expected) in requests.iter().zip(&expected) {
-            let (found, _) = hits(&*reader, request);
-            assert_eq!(found, *expected, "{}: {request:?}", subject.name());
-        }
-    }
-    expected.iter().map(Vec::len).collect()
+    suite::agree(database, requests, containing)
 }
 
 proptest! {
@@ -148,21 +137,13 @@ proptest! {
                 false => Content::Stored(Cell::Text(text.into_bytes())),
             };
             let conversation = sentence % 3;
-            rows.messages.push(Message { time, conversation, ..message(content) });
+            rows.messages.push(Message { time, conversation, ..Message::of(content) });
         }
         let texts = rows.texts();
         let requests: Vec<Request> = asks.iter().map(|ask| ask.request(&texts)).collect();
         let counts = agree(&rows.database(), &requests);
         prop_assert!(counts.iter().filter(|count| **count > 0).count() * 4 > counts.len());
     }
-}
-
-fn message(content: Content) -> Message {
-    Message { conversation: 0, role: "user".into(), content, time: 0, position: Some(0) }
-}
-
-fn stored(text: &str) -> Message {
-    message(Content::Stored(text.into()))
 }
 
 fn asking(text: &str) -> Request {
@@ -172,7 +153,7 @@ fn asking(text: &str) -> Request {
 
 #[test]
 fn letters_are_the_same_in_every_case() {
-    let messages: Vec<Message> = SENTENCES.iter().map(|text| stored(text)).collect();
+    let messages: Vec<Message> = SENTENCES.iter().map(|text| Message::stored(*text)).collect();
     let database = Database::of(Schema::Typed, &["Η ΤΈΛΟΣ of 50% _".into()], &messages);
     for (text, count) in [
         ("strasse", 1),
@@ -229,7 +210,7 @@ fn wildcards_stand_for_themselves() {
         "%",
         "_",
     ];
-    let messages = texts.map(stored);
+    let messages = texts.map(Message::stored);
     let database = Database::of(Schema::Untyped, &["Colours".into()], &messages);
     let requests = ["ERR_AUTH_FAILED", "100%", "USER_ID", "__init__", "A%B_C", "%", "_", "%%", ""];
     assert_eq!(agree(&database, &requests.map(asking)), [2, 1, 1, 1, 1, 4, 6, 0, texts.len()]);
@@ -251,7 +232,7 @@ fn values_of_every_type() {
     ];
     let messages: Vec<Message> = (0..)
         .zip(cells)
-        .map(|(n, cell)| Message { conversation: n % 3, ..message(Content::Stored(cell)) })
+        .map(|(n, cell)| Message { conversation: n % 3, ..Message::stored(cell) })
         .collect();
     let titles = [Cell::Null, Cell::Blob(b"a \xFF title".to_vec()), Cell::Text(b"x\0Y".to_vec())];
     for schema in [Schema::Typed, Schema::Untyped, Schema::WithoutPositions] {
@@ -266,12 +247,12 @@ fn values_of_every_type() {
 fn parts_are_matched_by_their_text() {
     let parts = |parts: &[Option<&str>]| {
         let parts = parts.iter().map(|part| part.map(str::to_owned)).collect();
-        message(Content::Parts(parts))
+        Message::of(Content::Parts(parts))
     };
     let messages = [
         parts(&[Some("a \"Quoted\" line"), Some("AND é")]),
         parts(&[None, Some("a picture"), Some("text")]),
-        stored("plain [\"quoted\"]"),
+        Message::stored("plain [\"quoted\"]"),
     ];
     let database = Database::of(Schema::Typed, &["Parts".into()], &messages);
     let texts = ["\"QUOTED\"", "\\\"quoted", "[", "image", "line\nand É", "text"];

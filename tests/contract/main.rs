@@ -10,6 +10,8 @@ mod lists;
 mod literal;
 mod matching;
 mod oracle;
+#[path = "../it/pieces.rs"]
+mod pieces;
 mod ranking;
 mod reading;
 mod sinks;
@@ -20,7 +22,7 @@ use std::{fs, io::Write, path::Path, sync::Arc};
 
 use rusqlite::Connection;
 use verbatim_search::{
-    engine::{Engine, FallbackReason, LiveReader, Reader, SearchPlan, Source},
+    engine::{FallbackReason, LiveReader, Reader, SearchPlan, Source},
     model::{Request, Stop},
 };
 
@@ -61,15 +63,15 @@ impl Subject for Indexed {
     }
 
     fn open(&self, database: &Database) -> Arc<dyn Reader> {
-        let (engine, source) = (database.engine(), database.source());
-        reindex(&engine, &source);
+        let source = database.source();
+        reindex(&source);
         by_index(&source)
     }
 
     fn open_to_rank(&self, database: &Database) -> Arc<dyn Reader> {
-        let (engine, source) = (database.engine(), database.source());
-        reindex(&engine, &source);
-        enrich(&engine, &source);
+        let source = database.source();
+        reindex(&source);
+        enrich(&source);
         by_index(&source)
     }
 
@@ -88,9 +90,9 @@ struct Refreshed;
 
 impl Refreshed {
     /// Indexes an earlier state of the database, and then the state that it is in now.
-    fn index_twice(database: &Database) -> (Engine, Source) {
+    fn index_twice(database: &Database) -> Source {
         let connection = database.connect();
-        let (engine, source) = (database.engine(), database.source());
+        let source = database.source();
         let columns = columns(&connection);
         let batch = |sql: &str| connection.execute_batch(sql).expect("the tables are canonical");
         batch(&format!(
@@ -106,7 +108,7 @@ impl Refreshed {
              COMMIT;",
             columns.replacen("id", "'extra-' || id", 1)
         ));
-        reindex(&engine, &source);
+        reindex(&source);
         batch(&format!(
             "BEGIN;
              DELETE FROM messages WHERE rowid > 1000000 OR rowid % 8 = 2;
@@ -116,8 +118,8 @@ impl Refreshed {
              DROP TABLE extra;"
         ));
         drop(connection);
-        reindex(&engine, &source);
-        (engine, source)
+        reindex(&source);
+        source
     }
 }
 
@@ -127,12 +129,12 @@ impl Subject for Refreshed {
     }
 
     fn open(&self, database: &Database) -> Arc<dyn Reader> {
-        by_index(&Refreshed::index_twice(database).1)
+        by_index(&Refreshed::index_twice(database))
     }
 
     fn open_to_rank(&self, database: &Database) -> Arc<dyn Reader> {
-        let (engine, source) = Refreshed::index_twice(database);
-        enrich(&engine, &source);
+        let source = Refreshed::index_twice(database);
+        enrich(&source);
         by_index(&source)
     }
 
@@ -151,11 +153,8 @@ fn columns(connection: &Connection) -> String {
     connection.query_row(sql, [], |row| row.get(0)).expect("a table")
 }
 
-fn enrich(engine: &Engine, source: &Source) {
-    engine
-        .upkeep()
-        .enrich(source, RESOURCES, &Stop::never(), &mut |_, _| {})
-        .expect("terms and vectors");
+fn enrich(source: &Source) {
+    source.enrich(RESOURCES, &Stop::never(), &mut |_, _| {}).expect("terms and vectors");
 }
 
 /// Returns the reader of a source, which must be that of its index.
@@ -199,13 +198,7 @@ fn damage_files(folder: &Path, damage: Damage) {
 
 #[test]
 fn a_refreshed_index_has_several_segments() {
-    let message = database::Message {
-        conversation: 0,
-        role: "user".into(),
-        content: database::Content::Stored("red".into()),
-        time: 0,
-        position: Some(0),
-    };
+    let message = database::Message::stored("red");
     let database = Database::of(database::Schema::Typed, &["Colours".into()], &vec![message; 90]);
     Refreshed.open(&database);
     let entries = fs::read_dir(database.index_folder()).expect("an index").flatten();

@@ -23,7 +23,7 @@ use crate::{
     generated::{Ask, ask, rows},
     hits,
     oracle::Oracle,
-    subjects_of,
+    subjects_of, suite,
 };
 
 /// Sentences with words, accents, widths and numbers in many scripts.
@@ -262,21 +262,7 @@ fn matching(oracle: &Oracle, request: &Request) -> Vec<Hit<'static>> {
 /// Asks every reader; all must answer as the oracle does. Returns the numbers of hits.
 #[track_caller]
 fn agree(database: &Database, requests: &[Request]) -> Vec<usize> {
-    let oracle = Oracle::of(database);
-    let expected: Vec<_> = requests.iter().map(|request| matching(&oracle, request)).collect();
-    drop(oracle);
-    for subject in subjects_of(database) {
-        let reader = subject.open(database);
-        for (request, expected) in requests.iter().zip(&expected) {
-            let (found, _) = hits(&*reader, request);
-            assert_eq!(found, *expected, "{}: {request:?}", subject.name());
-        }
-    }
-    expected.iter().map(Vec::len).collect()
-}
-
-fn message(content: Content) -> Message {
-    Message { conversation: 0, role: "user".into(), content, time: 0, position: Some(0) }
+    suite::agree(database, requests, matching)
 }
 
 /// Returns a database of generated rows and of sentences, and its texts.
@@ -297,7 +283,7 @@ fn database(
             false => Content::Stored(Cell::Text(text.into_bytes())),
         };
         let conversation = sentence % 3;
-        rows.messages.push(Message { time: *time, conversation, ..message(content) });
+        rows.messages.push(Message { time: *time, conversation, ..Message::of(content) });
     }
     let texts = rows.texts();
     (rows.database(), texts)
@@ -471,7 +457,7 @@ proptest! {
         let texts: Vec<String> = long.into_iter().map(long_text).collect();
         let short = sentences.iter().map(|(sentence, ..)| SENTENCES[*sentence].to_owned());
         let messages: Vec<Message> = (texts.iter().cloned().chain(short))
-            .map(|text| message(Content::Stored(Cell::Text(text.into_bytes()))))
+            .map(|text| Message::stored(Cell::Text(text.into_bytes())))
             .collect();
         let database = Database::of(Schema::Typed, &["Notes".into()], &messages);
         let requests: Vec<Request> = asks.iter().map(|ask| ask.request(&texts)).collect();
@@ -485,8 +471,7 @@ fn asking(matching: Matching, text: &str) -> Request {
 }
 
 fn sentences_database() -> Database {
-    let messages: Vec<Message> =
-        SENTENCES.iter().map(|text| message(Content::Stored((*text).into()))).collect();
+    let messages: Vec<Message> = SENTENCES.iter().map(|text| Message::stored(*text)).collect();
     Database::of(Schema::Typed, &["Notes on Zoë".into()], &messages)
 }
 
@@ -576,7 +561,7 @@ fn values_of_every_type() {
     ];
     let messages: Vec<Message> = (0..)
         .zip(cells)
-        .map(|(n, cell)| Message { conversation: n % 2, ..message(Content::Stored(cell)) })
+        .map(|(n, cell)| Message { conversation: n % 2, ..Message::stored(cell) })
         .collect();
     let database = Database::of(Schema::Untyped, &[Cell::Null, "a title".into()], &messages);
     let regex = ["^$", r"\d", "r.d", "hidden", r"\x00", "(?s)^.*$"];

@@ -105,13 +105,7 @@ impl Oracle {
     /// Returns the conversations in a scope, latest activity first.
     pub(crate) fn list(&self, scope: &Scope) -> Vec<Listed> {
         let roles = one_of("coalesce(CAST(m.role AS TEXT), '')", &scope.roles);
-        let origins = match scope.project.is_some() || scope.session.is_some() {
-            true => {
-                "c.id IN (SELECT conversation_id FROM verbatim_transcripts
-                     WHERE (?4 IS NULL OR project = ?4) AND (?5 IS NULL OR session = ?5))"
-            }
-            false => "?4 IS NULL AND ?5 IS NULL",
-        };
+        let origins = origins(scope);
         let sql = format!(
             "SELECT CAST(c.id AS TEXT), CAST(c.title AS TEXT), count(*), min(k.at), max(k.at)
              FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -125,10 +119,7 @@ impl Oracle {
         );
         let mut statement = self.connection.prepare(&sql).expect("a statement");
         let (since, until) = (scope.since.map(nanos), scope.until.map(nanos));
-        let ids = scope
-            .conversations
-            .as_ref()
-            .map(|ids| serde_json::json!(ids.values().next()).to_string());
+        let ids = ids(scope);
         let values = params![scope.conversation, since, until, scope.project, scope.session, ids];
         let listed = statement.query_map(values, |row| {
             Ok(Listed {
@@ -151,13 +142,7 @@ impl Oracle {
             Some(0) | None => "NULL",
             Some(_) => "(SELECT model FROM verbatim_messages WHERE message_id = m.id)",
         };
-        let origins = match scope.project.is_some() || scope.session.is_some() {
-            true => {
-                "c.id IN (SELECT conversation_id FROM verbatim_transcripts
-                     WHERE (?4 IS NULL OR project = ?4) AND (?5 IS NULL OR session = ?5))"
-            }
-            false => "?4 IS NULL AND ?5 IS NULL",
-        };
+        let origins = origins(scope);
         let sql = format!(
             "SELECT CAST(c.id AS TEXT), CAST(m.role AS TEXT), k.at, {model}
              FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -168,10 +153,7 @@ impl Oracle {
         );
         let mut statement = self.connection.prepare(&sql).expect("a statement");
         let (since, until) = (scope.since.map(nanos), scope.until.map(nanos));
-        let ids = scope
-            .conversations
-            .as_ref()
-            .map(|ids| serde_json::json!(ids.values().next()).to_string());
+        let ids = ids(scope);
         let values = params![scope.conversation, since, until, scope.project, scope.session, ids];
         let rows = statement.query_map(values, |row| {
             let time = row.get::<_, Option<i64>>(2)?.map(instant);
@@ -197,6 +179,23 @@ fn one_of(column: &str, values: &[String]) -> String {
         format!("'{value}'")
     });
     format!("{column} IN ({})", quoted.collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the condition that a conversation comes from the project and the session of a scope.
+fn origins(scope: &Scope) -> &'static str {
+    match scope.project.is_some() || scope.session.is_some() {
+        true => {
+            "c.id IN (SELECT conversation_id FROM verbatim_transcripts
+                 WHERE (?4 IS NULL OR project = ?4) AND (?5 IS NULL OR session = ?5))"
+        }
+        false => "?4 IS NULL AND ?5 IS NULL",
+    }
+}
+
+/// Returns the conversations that a scope names, as a list in JSON.
+fn ids(scope: &Scope) -> Option<String> {
+    let ids = scope.conversations.as_ref()?;
+    Some(serde_json::json!(ids.values().next()).to_string())
 }
 
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {

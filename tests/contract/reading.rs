@@ -8,7 +8,7 @@ use verbatim_search::{
 
 use crate::{
     config,
-    database::{Content, Database, Message, Schema},
+    database::{Database, Message, Schema},
     generated::rows,
     oracle::Oracle,
     subjects_of,
@@ -64,11 +64,9 @@ fn by_position_then_time_then_as_written() {
     // Positions and times: 12 is before 0, which is before 2; 15 is no time.
     let places = [(3, 0), (1, 2), (1, 0), (2, 15), (2, 12), (0, 15), (1, 0), (3, 0), (2, 0)];
     let of = |(position, time): (i64, usize)| Message {
-        conversation: 0,
-        role: "user".into(),
-        content: Content::Stored("red".into()),
         time,
         position: Some(position),
+        ..Message::stored("red")
     };
     // Long enough that a refreshed index keeps its segments.
     let messages: Vec<Message> = places.iter().copied().cycle().take(90).map(of).collect();

@@ -10,7 +10,7 @@ use verbatim_search::{
 
 use crate::{
     Damage,
-    database::{Cell, Content, Database, Message, Schema},
+    database::{Database, Message, Schema},
     oracle::Oracle,
     reindex, subjects_of,
 };
@@ -21,10 +21,9 @@ fn database() -> Database {
     let messages: Vec<Message> = (0..MESSAGES)
         .map(|n| Message {
             conversation: n % 2,
-            role: "user".into(),
-            content: Content::Stored(Cell::from(format!("the thing {n}").as_str())),
             time: n % 13,
             position: Some(n as i64),
+            ..Message::stored(format!("the thing {n}").as_str())
         })
         .collect();
     Database::of(Schema::Typed, &["a".into(), "b".into()], &messages)
@@ -139,7 +138,7 @@ fn like_goes_on_where_an_index_fails() {
             let database = database();
             let expected = Oracle::of(&database).search(&request());
             let source = database.source();
-            reindex(&database.engine(), &source);
+            reindex(&source);
             let mut on_take = |taken| {
                 if taken == at {
                     subject.damage(&database, damage);

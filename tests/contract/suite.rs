@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use verbatim_search::{
-    engine::{Engine, Reader, Reindex, Rendered, SearchPlan, Source},
+    engine::{Reader, Reindex, Rendered, SearchPlan, Source},
     index::Resources,
     model::{Hit, Request, Stop},
 };
 
-use crate::{SHARE, database::Database};
+use crate::{SHARE, database::Database, oracle::Oracle, subjects_of};
 
 /// The memory and threads of an index in these tests.
 pub(crate) const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
@@ -46,9 +46,9 @@ pub(crate) trait Subject: Sync {
 }
 
 /// Brings the index of a source up to date.
-pub(crate) fn reindex(engine: &Engine, source: &Source) {
+pub(crate) fn reindex(source: &Source) {
     let options = Reindex { resources: RESOURCES, full: false };
-    engine.upkeep().reindex_source(source, options, &Stop::never(), &mut |_| {}).expect("an index");
+    source.reindex(options, &Stop::never(), &mut |_| {}).expect("an index");
 }
 
 /// Returns the hits of a request, and how they were found.
@@ -63,6 +63,26 @@ pub(crate) fn hits(reader: &dyn Reader, request: &Request) -> (Vec<Hit<'static>>
     );
     let plan = reader.search(request, &Stop::never(), &mut sink).expect("an answer");
     (found, plan)
+}
+
+/// Asks every reader; all must answer as the oracle does. Returns the numbers of hits.
+#[track_caller]
+pub(crate) fn agree(
+    database: &Database,
+    requests: &[Request],
+    expected: impl Fn(&Oracle, &Request) -> Vec<Hit<'static>>,
+) -> Vec<usize> {
+    let oracle = Oracle::of(database);
+    let expected: Vec<_> = requests.iter().map(|request| expected(&oracle, request)).collect();
+    drop(oracle);
+    for subject in subjects_of(database) {
+        let reader = subject.open(database);
+        for (request, expected) in requests.iter().zip(&expected) {
+            let (found, _) = hits(&*reader, request);
+            assert_eq!(found, *expected, "{}: {request:?}", subject.name());
+        }
+    }
+    expected.iter().map(Vec::len).collect()
 }
 
 /// Tries a property on `usual` cases, times [`SHARE`] and `VERBATIM_CASES`; the same cases each time, unless

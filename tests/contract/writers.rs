@@ -128,7 +128,7 @@ fn while_written(journal: &str, ask: impl Fn(&Engine, &Source) -> i64) {
             while !is_over.load(SeqCst) {
                 let options = Reindex { resources: RESOURCES, full: false };
                 // The refresh may fail, because the database changes all the time.
-                drop(engine.upkeep().reindex_source(&source, options, &Stop::never(), &mut |_| {}));
+                drop(source.reindex(options, &Stop::never(), &mut |_| {}));
                 thread::sleep(Duration::from_millis(5));
             }
         });
@@ -142,7 +142,7 @@ fn while_written(journal: &str, ask: impl Fn(&Engine, &Source) -> i64) {
             last = state;
         }
     });
-    crate::reindex(&engine, &source);
+    crate::reindex(&source);
     assert_eq!(ask(&engine, &source), TRANSACTIONS);
 }
 

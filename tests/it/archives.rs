@@ -880,7 +880,7 @@ fn a_project_is_not_known_where_the_store_cannot_be_read() {
     home.sync();
     let source = home.engine.sources().pop().unwrap();
     let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
-    home.engine.upkeep().reindex_source(&source, options, &Stop::never(), &mut |_| ()).unwrap();
+    source.reindex(options, &Stop::never(), &mut |_| ()).unwrap();
     let project = {
         let about = home.engine.find(&Stop::never()).by_word("session").unwrap();
         about.project.expect("transcripts have a project")

@@ -10,7 +10,7 @@ use verbatim_search::{
 };
 
 use crate::{
-    corpus::{SCHEMA, folder},
+    corpus::{SCHEMA, folder, folder_with},
     golden,
     program::Place,
 };
@@ -83,8 +83,7 @@ fn every_help() {
 
 #[test]
 fn searching() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (home, path) = folder_with("a.db");
     drop(sample(&path));
     let db = path.to_str().unwrap();
     let index = home.path().join("index");
@@ -171,8 +170,7 @@ fn searching() {
 
 #[test]
 fn showing() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     drop(sample(&path));
     let db = path.to_str().unwrap();
     golden("cli/show/rust.md", &output(&["show", "--db", db, "6650a1b2-0001"]));
@@ -433,8 +431,7 @@ fn the_program_itself() {
 
 #[test]
 fn ranked_search_synchronises_the_transcripts_once() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
+    let (folder, place) = Place::temporary();
     drop(sample(&place.db));
     let transcripts = folder.path().join("transcripts");
     std::fs::create_dir(&transcripts).unwrap();
@@ -454,8 +451,7 @@ fn ranked_search_synchronises_the_transcripts_once() {
 
 #[test]
 fn the_plan_counts_the_grams_of_every_part_of_the_index() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (home, db) = folder_with("a.db");
     let connection = crate::corpus::database(&db, &["red", "green"]);
     let places = ["--db", db.to_str().unwrap(), "--home", home.path().to_str().unwrap()];
     let on = |command: &[&str]| -> Vec<String> {
@@ -475,8 +471,7 @@ fn the_plan_counts_the_grams_of_every_part_of_the_index() {
 
 #[test]
 fn a_terminal_gets_a_conversation_rendered() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     drop(sample(&db));
     let terminal = Environment {
         terminal: true,

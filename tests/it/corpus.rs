@@ -22,6 +22,13 @@ pub(crate) fn folder() -> TempDir {
     tempfile::tempdir().expect("temporary folders can be made")
 }
 
+/// Returns a temporary folder, and the path of a file in it. Creates no file.
+pub(crate) fn folder_with(name: &str) -> (TempDir, PathBuf) {
+    let folder = folder();
+    let path = folder.path().join(name);
+    (folder, path)
+}
+
 /// Creates a database of one conversation. Its messages are one second apart.
 pub(crate) fn database(path: &Path, texts: &[&str]) -> Connection {
     let connection = Connection::open(path).expect("a database can be made");

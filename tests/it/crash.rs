@@ -34,6 +34,12 @@ fn folder() -> TempDir {
         .expect("temporary folders can be made")
 }
 
+fn place() -> (TempDir, Place) {
+    let folder = folder();
+    let place = Place::in_folder(folder.path());
+    (folder, place)
+}
+
 const RESOURCES: Resources = Resources { memory: 32 << 20, threads: 1 };
 
 pub(crate) fn ask(engine: &Engine, text: &str) -> (Vec<Hit<'static>>, SearchPlan) {
@@ -77,7 +83,7 @@ pub(crate) fn reindex(place: &Place, full: bool) -> Reindexed {
     let done = engine.upkeep().reindex(options, &Stop::never(), &mut |_| {});
     // The command answers the same.
     for source in engine.sources() {
-        let made = engine.upkeep().enrich(&source, RESOURCES, &Stop::never(), &mut |_, _| {});
+        let made = source.enrich(RESOURCES, &Stop::never(), &mut |_, _| {});
         made.expect("words and vectors can be made");
     }
     done.expect("the database can be indexed")
@@ -146,8 +152,7 @@ fn at_each_step(
     let mut places = BTreeSet::new();
     for number in 1.. {
         assert!(number < 200, "it never ends");
-        let folder = folder();
-        let place = Place::in_folder(folder.path());
+        let (_folder, place) = place();
         prepare(&place);
         let output = command(&place)
             .env("VERBATIM_FAILPOINT", number.to_string())
@@ -192,8 +197,7 @@ fn assert_recovers(place: &Place, killed_at: &str, clean: &[String]) {
 
 /// Returns the files of an index made without interruption.
 fn clean(prepare: &dyn Fn(&Place), work: &dyn Fn(&Place)) -> Vec<String> {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
+    let (_folder, place) = place();
     prepare(&place);
     work(&place);
     shape(&place.index)
@@ -264,10 +268,7 @@ fn folder_of_parts() {
     let engine = Place::in_folder(&folder).engine();
     let source = engine.sources().swap_remove(0);
     failpoint::arm(number);
-    engine
-        .upkeep()
-        .merge(&source, RESOURCES, &Stop::never(), &mut |_| {})
-        .expect("segments can be merged");
+    source.merge(RESOURCES, &Stop::never(), &mut |_| {}).expect("segments can be merged");
 }
 
 #[test]
@@ -279,10 +280,7 @@ fn a_fold_killed_at_any_step() {
     let fold = |place: &Place| {
         let engine = place.engine();
         let source = engine.sources().swap_remove(0);
-        engine
-            .upkeep()
-            .merge(&source, RESOURCES, &Stop::never(), &mut |_| {})
-            .expect("it can be merged");
+        source.merge(RESOURCES, &Stop::never(), &mut |_| {}).expect("it can be merged");
     };
     let files = clean(&prepare, &fold);
     let command = |place: &Place| {
@@ -369,8 +367,7 @@ fn an_import_killed_at_any_step() {
                 export(&path, &long);
             }
         };
-        let folder = folder();
-        let place = Place::in_folder(folder.path());
+        let (_folder, place) = place();
         prepare(&place);
         assert!(import(&place).status().expect("the program").success());
         let (wanted, files) = (contents(&place.db), beside(&place));
@@ -393,8 +390,7 @@ fn an_import_killed_at_any_step() {
 
 #[test]
 fn killed_at_any_time() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
+    let (folder, place) = place();
     let connection = make(&place.db);
     for number in 0..2_000 {
         connection
@@ -434,8 +430,7 @@ fn without_room(command: &Command, kilobytes: u32) -> Output {
 
 #[test]
 fn without_room_nothing_is_lost_and_nothing_left() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
+    let (folder, place) = place();
     let connection = make(&place.db);
     reindex(&place, true);
     let files = shape(&place.index);
@@ -541,8 +536,7 @@ fn a_folder_that_cannot_be_had() {
 
 #[test]
 fn an_index_deleted_while_it_is_used() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
+    let (_folder, place) = place();
     let connection = make(&place.db);
     reindex(&place, true);
     let mut server = Server::start(place.command(&["serve"]).stderr(Stdio::null()));
@@ -565,8 +559,7 @@ fn an_index_deleted_while_it_is_used() {
 
 #[test]
 fn clocks_that_are_wrong() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
+    let (_folder, place) = place();
     let connection = make(&place.db);
     let year = Duration::from_secs(365 * 86_400);
     let set = |path: &Path, time| {

@@ -11,9 +11,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{
-    corpus::folder,
     crash::{by_like, change, compare, make, reindex},
     program::{Place, Server},
 };
@@ -82,19 +82,19 @@ fn harm(path: &Path, random: &mut Random) -> String {
 }
 
 /// Makes a database and an index of it of two segments with deleted documents.
-fn prepare(place: &Place) {
+fn prepared() -> (TempDir, Place) {
+    let (folder, place) = Place::temporary();
     let connection = make(&place.db);
-    reindex(place, true);
+    reindex(&place, true);
     change(&connection, 1);
-    reindex(place, false);
-    assert!(compare(place));
+    reindex(&place, false);
+    assert!(compare(&place));
+    (folder, place)
 }
 
 #[test]
 fn harmed_before_it_is_opened() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
-    prepare(&place);
+    let (_folder, place) = prepared();
     let mut random = Random(1);
     for _ in 0..crate::config(30).cases {
         let all = files(&place.index);
@@ -112,9 +112,7 @@ fn harmed_before_it_is_opened() {
 
 #[test]
 fn harmed_while_a_server_has_it_open() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
-    prepare(&place);
+    let (folder, place) = prepared();
     let log = folder.path().join("log");
     let start = || {
         let log = File::options().create(true).append(true).open(&log).expect("a log");
@@ -162,9 +160,7 @@ impl Drop for Over<'_> {
 
 #[test]
 fn cut_again_and_again_while_it_is_searched() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
-    prepare(&place);
+    let (folder, place) = prepared();
     let log = File::create(folder.path().join("log")).expect("a log");
     let mut server = Server::start(place.command(&["serve", "--no-watch"]).stderr(log));
     let texts = ["colour", "rare 7", "new", "the_c", "e"];
@@ -220,11 +216,8 @@ fn cut_again_and_again_while_it_is_searched() {
 
 #[test]
 fn an_index_of_another_database() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
-    prepare(&place);
-    let other_folder = crate::corpus::folder();
-    let other = Place::in_folder(other_folder.path());
+    let (_folder, place) = prepared();
+    let (_other_folder, other) = Place::temporary();
     drop(crate::corpus::database(&other.db, &["the colour of something else", "rare 7"]));
     reindex(&other, true);
     let index_dir = |place: &Place| {
@@ -260,8 +253,7 @@ fn ruin(path: &Path, how: usize, random: &mut Random) {
 
 #[test]
 fn no_tool_fails_over_words_that_are_ruined_while_a_server_has_them_open() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
+    let (folder, place) = Place::temporary();
     drop(make(&place.db));
     reindex(&place, true);
     let log = File::create(folder.path().join("log")).expect("a log");

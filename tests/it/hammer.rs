@@ -25,7 +25,7 @@ use verbatim_search::{
 };
 
 use crate::{
-    corpus::{SCHEMA, folder},
+    corpus::SCHEMA,
     program::{Place, Server},
 };
 
@@ -221,8 +221,7 @@ pub(crate) fn start_writer(folder: &Path) -> Killed {
 
 #[test]
 fn every_answer_is_that_of_a_state_which_existed_during_the_call() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
+    let (folder, place) = Place::temporary();
     let states = States::open(folder.path());
     let mut writer = start_writer(folder.path());
     while states.least() == 0 {

@@ -17,7 +17,6 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    corpus::folder,
     damage::files,
     hammer::{Ending, States, WRITER, check, query, start_writer},
     http::{HttpServer, call},
@@ -101,8 +100,7 @@ struct HavocRun<'a> {
 #[test]
 #[ignore = "takes minutes"]
 fn every_answer_is_right_whatever_happens() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
+    let (folder, place) = Place::temporary();
     let states = States::open(folder.path());
     let mut writer = start_writer(folder.path());
     while states.least() == 0 {

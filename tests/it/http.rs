@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    corpus::{SCHEMA, database, folder},
+    corpus::{SCHEMA, database, folder_with},
     mcp::{large, slow},
     program::{Place, Server as StdioServer},
 };
@@ -58,8 +58,7 @@ impl Answered {
 
 impl HttpServer {
     pub(crate) fn start(fill: impl FnOnce(&Path), flags: &[&str]) -> HttpServer {
-        let folder = folder();
-        let place = Place::in_folder(folder.path());
+        let (folder, place) = Place::temporary();
         fill(&place.db);
         let mut server = HttpServer::at(&place, &[&["--no-watch"], flags].concat());
         server.folder = Some(folder);
@@ -837,8 +836,7 @@ fn a_call_ends_when_its_client_goes_or_the_server_stops() {
 /// `verbatim web` and `/search` follow the configuration file and the environment.
 #[test]
 fn the_page_is_served_with_the_settings() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
+    let (folder, place) = Place::temporary();
     colours(&place.db);
     let (settings, door) = (folder.path().join("config.toml"), folder.path().join("door"));
     let text = "tools = [\"conversation_search\"]\ncase-sensitive = true\nwatch = false\n";
@@ -879,8 +877,7 @@ fn the_page_is_served_with_the_settings() {
 #[test]
 fn the_rights_of_a_unix_socket_decide() {
     use std::os::unix::{fs::PermissionsExt, net::UnixStream};
-    let folder = folder();
-    let path = folder.path().join("socket");
+    let (_folder, path) = folder_with("socket");
     let flag = path.to_str().unwrap();
     for attempt in 0..2 {
         // The socket of a killed server is replaced. A program that does not ask for HTML gets JSON.
@@ -916,8 +913,7 @@ fn the_rights_of_a_unix_socket_decide() {
 #[test]
 fn tokens_of_the_user_and_none() {
     let own = "a-token-of-the-users-own-42";
-    let folder = folder();
-    let file = folder.path().join("secret");
+    let (_folder, file) = folder_with("secret");
     fs::write(&file, format!("{own}\n")).unwrap();
     use std::os::unix::fs::PermissionsExt;
     let set = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();

@@ -15,8 +15,8 @@ use verbatim_search::{
 };
 
 use crate::{
-    corpus::{SCHEMA, folder},
-    like::{PIECES, bytes, text},
+    corpus::{SCHEMA, folder, folder_with},
+    pieces::{PIECES, bytes, text},
 };
 
 /// A message as a test puts it into a database.
@@ -183,8 +183,7 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn of(titles: &[Value], messages: &[Message]) -> Pair {
-        let folder = folder();
-        let path = folder.path().join("chats.db");
+        let (folder, path) = folder_with("chats.db");
         let mut connection = Connection::open(&path).expect("a database can be made");
         connection.execute_batch(SCHEMA).expect("the schema is sound");
         let transaction = connection.transaction().expect("a transaction");

@@ -64,8 +64,8 @@ fn import_archive(home: &Home) {
 fn index(engine: &Engine) {
     for source in engine.sources() {
         let options = Reindex { resources: RESOURCES, full: false };
-        engine.upkeep().reindex_source(&source, options, &Stop::never(), &mut |_| ()).unwrap();
-        engine.upkeep().enrich(&source, RESOURCES, &Stop::never(), &mut |_, _| ()).unwrap();
+        source.reindex(options, &Stop::never(), &mut |_| ()).unwrap();
+        source.enrich(RESOURCES, &Stop::never(), &mut |_, _| ()).unwrap();
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    corpus::{database, folder},
+    corpus::{database, folder_with},
     program::Server,
 };
 
@@ -56,8 +56,7 @@ fn pasted(text: &str) -> String {
 fn the_lines_for_letta_run_in_its_client() {
     // A Python that has `letta-client`, such as that of a virtual environment.
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
-    let home = folder();
-    let lines = home.path().join("lines.py");
+    let (home, lines) = folder_with("lines.py");
     fs::write(&lines, pasted("letta_client")).unwrap();
     let output = Command::new(&python).args(["-c", CATCH]).arg(&lines).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -4,14 +4,13 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{output, run, sample},
-    corpus::folder,
+    corpus::folder_with,
     golden,
 };
 
 #[test]
 fn listing() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (home, db) = folder_with("a.db");
     drop(sample(&db));
     let (db, index) = (db.to_str().unwrap(), home.path().join("index"));
     let places = ["--db", db, "--home", home.path().to_str().unwrap()];
@@ -61,8 +60,7 @@ fn listing() {
 
 #[test]
 fn counting() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (home, db) = folder_with("a.db");
     let connection = sample(&db);
     connection
         .execute_batch(
@@ -99,8 +97,7 @@ fn counting() {
 
 #[test]
 fn showing_some_lines() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     drop(sample(&path));
     let db = path.to_str().unwrap();
     let show = |more: &[&str]| {
@@ -130,8 +127,7 @@ fn showing_some_lines() {
 
 #[test]
 fn a_list_in_parts_is_whole() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (home, path) = folder_with("a.db");
     let connection = sample(&path);
     connection
         .execute_batch(
@@ -162,8 +158,7 @@ fn a_list_in_parts_is_whole() {
 
 #[test]
 fn in_a_pipe_titles_and_ids_are_whole() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (home, db) = folder_with("a.db");
     let connection = sample(&db);
     let (id, title) = ("long-".repeat(20), "a title of several words ".repeat(10) + "about red");
     connection.execute("INSERT INTO conversations VALUES (?1, 1, 1, ?2)", [&id, &title]).unwrap();

@@ -10,7 +10,7 @@ use verbatim_search::text::{
     pattern::Pattern,
 };
 
-use crate::like::bytes;
+use crate::pieces::bytes;
 
 /// Letters of which several differ only by case, some of them with another length in
 /// UTF-8, and a few other characters.

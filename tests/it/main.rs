@@ -55,6 +55,7 @@ mod page_changes;
 mod page_files;
 mod picker;
 mod pictures;
+mod pieces;
 #[cfg(unix)]
 mod private;
 #[cfg(unix)]

@@ -21,8 +21,8 @@ use verbatim_search::{
 };
 
 use crate::{
-    corpus::{SCHEMA, folder},
-    read::sample,
+    corpus::{SCHEMA, folder, folder_with},
+    read::sampled,
 };
 
 /// A client that stores the server's notifications.
@@ -92,9 +92,7 @@ fn all_tools_together_cost_a_model_little() {
 
 #[test]
 fn conversations_are_resources() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     block_on(async {
         let (client, _) = connect(program(&db)).await;
         let listed = client.list_resources(None).await.unwrap();
@@ -143,8 +141,7 @@ fn conversations_are_resources() {
 
 #[test]
 fn long_lists_have_cursors() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     let connection = crate::corpus::database(&db, &[]);
     connection
         .execute_batch(
@@ -183,9 +180,7 @@ fn long_lists_have_cursors() {
 
 #[test]
 fn prompts_say_how_to_look() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     block_on(async {
         let (client, _) = connect(program(&db)).await;
         let listed = client.list_all_prompts().await.unwrap();
@@ -235,9 +230,7 @@ fn prompts_say_how_to_look() {
 
 #[test]
 fn arguments_are_completed() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     block_on(async {
         let (client, _) = connect(program(&db)).await;
         let id = "verbatim://conversation/{id}";
@@ -300,8 +293,7 @@ fn arguments_are_completed() {
 fn clients_hear_what_they_want_to_hear() {
     use rmcp::model::{LoggingLevel, SetLevelRequestParams};
 
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     std::fs::write(&db, "no database").unwrap();
     block_on(async {
         let (client, mut heard) = connect(program(&db)).await;
@@ -341,8 +333,7 @@ fn long_work_gives_signs_of_life() {
         service::PeerRequestOptions,
     };
 
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     crate::mcp::large(&db);
     block_on(async {
         let (client, mut heard) = connect(program(&db)).await;

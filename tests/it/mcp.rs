@@ -16,7 +16,7 @@ use rmcp::{
 use serde_json::{Value, json};
 use verbatim_search::tools;
 
-use crate::corpus::{database, folder};
+use crate::corpus::{database, folder_with};
 
 fn program(db: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
@@ -125,8 +125,7 @@ pub(crate) fn slow() -> Value {
 
 #[test]
 fn the_client_of_rmcp_lists_and_calls() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     drop(database(&path, &["red", "green", "dark red"]));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -183,8 +182,7 @@ async fn futures<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
 
 #[test]
 fn a_cancelled_call_ends_its_query() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     large(&path);
     let mut server = Raw::start(&mut program(&path));
     server.initialize();
@@ -206,8 +204,7 @@ fn a_cancelled_call_ends_its_query() {
 
 #[test]
 fn the_end_of_input_ends_the_server() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     large(&path);
     assert!(Raw::start(&mut program(&path)).end() < SOON);
     let mut server = Raw::start(&mut program(&path));
@@ -220,8 +217,7 @@ fn the_end_of_input_ends_the_server() {
 
 #[test]
 fn answers_that_are_due_come_after_the_end_of_input() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     drop(database(&path, &["red"]));
     // If the server is still running, a log message arrives before the answer.
     for level in ["error", "debug"] {
@@ -243,8 +239,7 @@ fn answers_that_are_due_come_after_the_end_of_input() {
 
 #[test]
 fn the_newest_revision_needs_no_initialize() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     drop(database(&path, &["red"]));
     let mut server = Raw::start(&mut program(&path));
     let meta = json!({
@@ -278,8 +273,7 @@ fn the_newest_revision_needs_no_initialize() {
 
 #[test]
 fn lines_that_are_wrong_are_answered() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     drop(database(&path, &["red \u{fffd}"]));
     let mut server = Raw::start(&mut program(&path));
     server.initialize();
@@ -324,8 +318,7 @@ fn lines_that_are_wrong_are_answered() {
 
 #[test]
 fn batches_of_the_revision_that_has_them() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     drop(database(&path, &["red"]));
     let mut server = Raw::start(&mut program(&path));
     server.begin("2025-03-26");
@@ -368,8 +361,7 @@ fn batches_of_the_revision_that_has_them() {
 
 #[test]
 fn a_batch_does_not_wait_for_what_was_cancelled() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     large(&path);
     let mut server = Raw::start(&mut program(&path));
     server.begin("2025-03-26");
@@ -385,8 +377,7 @@ fn a_batch_does_not_wait_for_what_was_cancelled() {
 
 #[test]
 fn scans_leave_room_for_other_calls() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (home, path) = folder_with("a.db");
     large(&path);
     let mut server = Raw::start(program(&path).arg("--home").arg(home.path().join("home")));
     server.initialize();
@@ -461,8 +452,7 @@ fn long_arguments() -> Vec<(&'static str, Value)> {
 
 #[test]
 fn no_answer_repeats_a_long_input() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (home, path) = folder_with("a.db");
     drop(database(&path, &["red"]));
     let notes = home.path().join("notes");
     std::fs::create_dir_all(notes.join("plan/2025-11-10/001-a")).unwrap();
@@ -530,8 +520,7 @@ fn offered(command: &mut Command) -> (Value, String) {
 
 #[test]
 fn the_list_of_tools_is_short_and_its_use_is_told() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     drop(database(&path, &["red"]));
     let usual =
         ["conversation_search", "query_conversations", "search", "read", "manage_conversation"];
@@ -619,8 +608,7 @@ fn only_the_tools_named_are_offered() {
 
 #[test]
 fn a_client_that_gives_up_is_heard() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     large(&path);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -12,7 +12,7 @@ use std::{
 
 use rusqlite::Connection;
 
-use crate::corpus::{database, folder};
+use crate::corpus::{database, folder_with};
 
 /// The maximum number of bytes that an index build takes in addition to `--memory`.
 const BESIDE: u64 = 128 << 20;
@@ -77,8 +77,7 @@ fn start(home: &Path, database: &Path, arguments: &[&str]) -> Child {
 
 /// Builds an index of a long message, and searches and shows it, in bounded memory.
 fn holds(kind: &str, bytes: usize, is_json: bool, memory: u64) {
-    let folder = folder();
-    let path = folder.path().join("long.db");
+    let (folder, path) = folder_with("long.db");
     drop(long_message(&path, kind, bytes, is_json));
     let given = format!("{}M", memory >> 20);
     let search = ["search", "needle at the end"];
@@ -106,8 +105,7 @@ const WITHOUT_INDEX: u64 = 40 << 20;
 
 #[test]
 fn a_long_message_takes_no_memory_without_an_index() {
-    let folder = folder();
-    let path = folder.path().join("long.db");
+    let (folder, path) = folder_with("long.db");
     let text = "All work and no play makes Jack a dull boy. ".repeat(TOO_LONG / 40);
     drop(database(&path, &[&(text + " the needle at the end"), "a short one"]));
     let all: [&[&str]; 3] = [
@@ -138,8 +136,7 @@ fn a_very_long_message_takes_no_more_memory_than_a_build_may_have() {
 
 /// Starts a server that may have 2 GB of address space, and waits until it has indexed its database.
 fn server_indexes(kind: &str, bytes: usize) {
-    let folder = folder();
-    let path = folder.path().join("long.db");
+    let (folder, path) = folder_with("long.db");
     drop(long_message(&path, kind, bytes, false));
     let mut server = Command::new("sh");
     server.arg("-c").arg("ulimit -v 2000000; exec \"$0\" \"$@\"");

@@ -9,7 +9,7 @@ use verbatim_search::{
     import::Branches,
 };
 
-use crate::{corpus::folder, read::call};
+use crate::{corpus::folder_with, read::call};
 
 /// The tables of version 1, which has none of transcripts.
 const TABLES: &str = "
@@ -80,8 +80,7 @@ fn manage(engine: &Engine, arguments: Value) -> Value {
 
 #[test]
 fn threads_of_version_1() {
-    let home = folder();
-    let path = home.path().join("threads.db");
+    let (home, path) = folder_with("threads.db");
     write(&path, &[TABLES, THREADS]);
     let engine = Engine::new(Config { home: home.path().to_owned(), ..Config::default() });
     // Read before anything is written.
@@ -115,8 +114,7 @@ fn threads_of_version_1() {
 
 #[test]
 fn tables_of_version_1_without_threads() {
-    let home = folder();
-    let path = home.path().join("threads.db");
+    let (home, path) = folder_with("threads.db");
     write(&path, &[TABLES]);
     let engine = Engine::new(Config { home: home.path().to_owned(), ..Config::default() });
     let start = manage(&engine, json!({"action": "start", "topic": "new"}));
@@ -129,8 +127,7 @@ fn tables_of_version_1_without_threads() {
 #[test]
 fn threads_of_a_later_version_are_left_alone() {
     for later in ["schema", "threads"] {
-        let home = folder();
-        let path = home.path().join("threads.db");
+        let (home, path) = folder_with("threads.db");
         write(&path, &[TABLES, THREADS]);
         let connection = Connection::open(&path).unwrap();
         connection.execute("UPDATE verbatim_meta SET value = 99 WHERE name = ?1", [later]).unwrap();
@@ -145,8 +142,7 @@ fn threads_of_a_later_version_are_left_alone() {
 
 #[test]
 fn an_import_into_version_1() {
-    let home = folder();
-    let path = home.path().join("chats.db");
+    let (home, path) = folder_with("chats.db");
     write(&path, &[TABLES]);
     let transcript = home.path().join("s.jsonl");
     fs::write(&transcript, crate::archives::line(1, "user", "a new question")).unwrap();

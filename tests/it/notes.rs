@@ -9,7 +9,7 @@ use verbatim_search::engine::{Config, Engine, Mode, Question};
 
 use crate::{
     archives::line,
-    corpus::{SCHEMA, folder},
+    corpus::{SCHEMA, folder_with},
     ranked::converse,
     read::{call, found, refused},
 };
@@ -22,8 +22,7 @@ struct Home {
 
 impl Home {
     fn new() -> Home {
-        let folder = folder();
-        let db = folder.path().join("chats.db");
+        let (folder, db) = folder_with("chats.db");
         let connection = Connection::open(&db).expect("a database");
         connection.execute_batch(SCHEMA).expect("the schema");
         let talks = [

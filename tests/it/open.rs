@@ -19,7 +19,7 @@ use verbatim_search::{
     model::{Request, Stop},
 };
 
-use crate::corpus::{add, database, engine, files, folder};
+use crate::corpus::{add, database, engine, files, folder, folder_with};
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name: OsString = path.as_os_str().to_owned();
@@ -76,16 +76,14 @@ fn logged(path: &Path) -> Connection {
 
 #[test]
 fn rollback_mode() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     drop(database(&path, &["red", "green"]));
     reads(&path, &["green", "red"]);
 }
 
 #[test]
 fn wal_mode_at_rest() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (home, path) = folder_with("a.db");
     drop(logged(&path));
     assert_eq!(files(home.path()).len(), 1);
     reads(&path, &["green", "red"]);
@@ -95,8 +93,7 @@ fn wal_mode_at_rest() {
 
 #[test]
 fn wal_mode_with_its_writer_at_work() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (home, path) = folder_with("a.db");
     let writer = logged(&path);
     reads(&path, &["green", "red"]);
     writer.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -112,11 +109,9 @@ fn wal_mode_with_its_writer_at_work() {
 #[test]
 fn wal_mode_after_a_crash() {
     for suffixes in [&["-wal"][..], &["-wal", "-shm"]] {
-        let home = folder();
-        let path = home.path().join("a.db");
+        let (_home, path) = folder_with("a.db");
         let writer = logged(&path);
-        let copy = folder();
-        let copied = copy.path().join("a.db");
+        let (_copy, copied) = folder_with("a.db");
         fs::copy(&path, &copied).unwrap();
         for suffix in suffixes {
             fs::copy(beside(&path, suffix), beside(&copied, suffix)).unwrap();
@@ -128,8 +123,7 @@ fn wal_mode_after_a_crash() {
 
 #[test]
 fn a_log_that_holds_nothing_whole() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     let writer = logged(&path);
     writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
     drop(writer);
@@ -141,15 +135,13 @@ fn a_log_that_holds_nothing_whole() {
 
 #[test]
 fn a_journal_that_a_crash_left() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     let writer = database(&path, &["red"]);
     writer.execute_batch("PRAGMA cache_size = 1; PRAGMA synchronous = OFF; BEGIN").unwrap();
     for _ in 0..200 {
         add(&writer, &"half done ".repeat(500));
     }
-    let copy = folder();
-    let copied = copy.path().join("a.db");
+    let (_copy, copied) = folder_with("a.db");
     fs::copy(&path, &copied).unwrap();
     fs::copy(beside(&path, "-journal"), beside(&copied, "-journal")).unwrap();
     assert!(fs::metadata(&copied).unwrap().len() > 500_000, "pages were spilled");
@@ -189,8 +181,7 @@ fn names_that_urls_would_read() {
         drop(database(&path, &["red"]));
         reads(&path, &["red"]);
     }
-    let home = folder();
-    let path = home.path().join("real.db");
+    let (home, path) = folder_with("real.db");
     let writer = logged(&path);
     std::os::unix::fs::symlink(&path, home.path().join("link.db")).unwrap();
     reads(&home.path().join("link.db"), &["green", "red"]);
@@ -199,8 +190,7 @@ fn names_that_urls_would_read() {
 
 #[test]
 fn what_is_no_database() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (home, path) = folder_with("a.db");
     let error = || contents(&engine(&path)).expect_err("no database");
     assert_eq!(error(), format!("Database not found: {}", path.display()));
     fs::create_dir(&path).unwrap();
@@ -219,8 +209,7 @@ fn what_is_no_database() {
 
 #[test]
 fn a_lock_is_waited_for_until_called_off() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     let writer = database(&path, &["red"]);
     writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let stop = Stop::after(Duration::from_millis(100));
@@ -258,8 +247,7 @@ fn another_process_can_write(path: &Path) -> bool {
 
 #[test]
 fn one_reader_does_not_drop_the_locks_of_another() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     drop(database(&path, &["red"]));
     assert!(another_process_can_write(&path));
     let reading = db::open(&path, &Stop::never()).unwrap();
@@ -273,8 +261,7 @@ fn one_reader_does_not_drop_the_locks_of_another() {
 /// Runs a writer beside readers: the writer must never wait long, and readers must never see half a
 /// transaction.
 fn writes_beside_readers(mode: &str, reopen: bool) {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     database(&path, &["red"]).execute_batch(&format!("PRAGMA journal_mode = {mode}")).unwrap();
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -333,8 +320,7 @@ fn a_writer_that_comes_and_goes_in_wal_mode_goes_on() {
 
 #[test]
 fn replaced_between_questions() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (home, path) = folder_with("a.db");
     let engine = engine(&path);
     drop(database(&path, &["red"]));
     assert_eq!(contents(&engine), Ok(vec!["red".to_owned()]));
@@ -371,8 +357,7 @@ fn reads_while(path: &Path, meddle: impl Fn()) -> Vec<String> {
 
 #[test]
 fn what_was_read_during_a_write_is_read_again() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (home, path) = folder_with("a.db");
     drop(logged(&path));
     let write = || add(&Connection::open(&path).unwrap(), "blue");
     assert_eq!(reads_while(&path, write), ["blue", "green", "red"], "in WAL mode, at rest");

@@ -229,8 +229,7 @@ fn a_signal_gives_the_screen_back() {
 
 #[test]
 fn without_chats_it_says_what_to_do() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
+    let (_folder, place) = Place::temporary();
     rusqlite::Connection::open(&place.db).unwrap().execute_batch(crate::corpus::SCHEMA).unwrap();
     let (code, shown, _) = Session::start(&place, 10, 80).end();
     assert_eq!(code, 1);

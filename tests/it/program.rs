@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use verbatim_search::engine::{Config, Engine};
 
 /// A database with a home folder and an index folder of its own.
@@ -25,6 +26,13 @@ impl Place {
             home: folder.join("home"),
             index: folder.join("index"),
         }
+    }
+
+    /// Returns a new temporary folder, and the paths in it.
+    pub(crate) fn temporary() -> (TempDir, Place) {
+        let folder = tempfile::tempdir().expect("temporary folders can be made");
+        let place = Place::in_folder(folder.path());
+        (folder, place)
     }
 
     /// Returns an engine in this process.

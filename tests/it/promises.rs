@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use verbatim_search::engine::Engine;
 
 use crate::{
-    corpus::{SCHEMA, folder},
+    corpus::{SCHEMA, folder_with},
     read::{call, engines, found, refused},
 };
 
@@ -47,8 +47,7 @@ fn query(engine: &Engine, arguments: Value) -> Value {
 
 #[test]
 fn an_array_finds_only_conversations_that_contain_every_concept() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     let time = Some(1_700_000_000);
     database(
         &db,
@@ -82,8 +81,7 @@ fn an_array_finds_only_conversations_that_contain_every_concept() {
 
 #[test]
 fn an_answer_that_was_cut_says_so() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     let texts: Vec<String> = (0..20).map(|at| format!("the marmot walks {at}")).collect();
     let messages: Vec<(&str, Option<i64>)> =
         texts.iter().map(|text| (text.as_str(), Some(1_700_000_000))).collect();
@@ -106,8 +104,7 @@ fn an_answer_that_was_cut_says_so() {
 
 #[test]
 fn blanks_at_the_ends_are_looked_for() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     let time = Some(1_700_000_000);
     database(
         &db,
@@ -128,8 +125,7 @@ fn blanks_at_the_ends_are_looked_for() {
 
 #[test]
 fn sessions_are_all_conversations_with_their_own_titles_and_times() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     database(
         &db,
         &[
@@ -177,8 +173,7 @@ fn sessions_are_all_conversations_with_their_own_titles_and_times() {
 
 #[test]
 fn what_is_listed_is_taken_back() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     let time = Some(1_700_000_000);
     // The keys of these two ids have the same checksum.
     let twins = ["001a55bc-0000-4000-8000-0000000000aa", "46e46f6b12fc0ebbcdf149a66edfbaf9"];
@@ -234,8 +229,7 @@ fn what_is_listed_is_taken_back() {
 
 #[test]
 fn an_id_of_two_sources_is_asked_for_by_its_keys() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     let connection =
         database(&db, &[("else", Some("Other"), 1, &[("a heron", Some(1_700_000_000))])]);
     let [engine, _] = engines(&db);
@@ -262,9 +256,7 @@ fn an_id_of_two_sources_is_asked_for_by_its_keys() {
 
 #[test]
 fn what_is_ignored_is_said() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    crate::read::sample(&db);
+    let (_home, db) = crate::read::sampled();
     let [engine, _] = engines(&db);
     for (arguments, names) in [
         (json!({"mode": "list", "query": "JWT"}), "query"),

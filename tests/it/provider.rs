@@ -22,7 +22,7 @@ use verbatim_search::{
     model::Stop,
 };
 
-use crate::corpus::{SCHEMA, folder};
+use crate::corpus::{SCHEMA, folder, folder_with};
 
 /// How the server answers one request.
 #[derive(Clone, Debug)]
@@ -355,8 +355,7 @@ fn slow_answers_end_with_the_time_or_the_stop() {
 
 #[test]
 fn interrupted_work_goes_on_where_it_was() {
-    let index_dir = folder();
-    let segment = index_dir.path().join("segment-1");
+    let (index_dir, segment) = folder_with("segment-1");
     fs::create_dir(&segment).unwrap();
     let server = Server::start();
     let model = openai(&server);
@@ -401,8 +400,7 @@ fn interrupted_work_goes_on_where_it_was() {
 
 #[test]
 fn another_model_embeds_anew() {
-    let index_dir = folder();
-    let segment = index_dir.path().join("segment-1");
+    let (_index_dir, segment) = folder_with("segment-1");
     fs::create_dir(&segment).unwrap();
     let server = Server::start();
     let texts = some_texts(20);
@@ -427,8 +425,7 @@ fn another_model_embeds_anew() {
 
 #[test]
 fn a_damaged_cache_is_worth_nothing() {
-    let index_dir = folder();
-    let segment = index_dir.path().join("segment-1");
+    let (index_dir, segment) = folder_with("segment-1");
     fs::create_dir(&segment).unwrap();
     let server = Server::start();
     let model = openai(&server);
@@ -450,8 +447,7 @@ fn a_damaged_cache_is_worth_nothing() {
 
 #[test]
 fn what_no_message_has_any_more_is_forgotten() {
-    let index_dir = folder();
-    let segment = index_dir.path().join("segment-1");
+    let (index_dir, segment) = folder_with("segment-1");
     fs::create_dir(&segment).unwrap();
     let server = Server::start();
     let model = openai(&server);
@@ -533,7 +529,7 @@ fn summaries_that_were_sent_are_kept_when_the_work_is_stopped() {
     let enrich = |stop: &Stop, progress: &mut dyn FnMut()| {
         let engine = Engine::new(config.clone());
         let source = engine.sources().remove(0);
-        engine.upkeep().enrich(&source, SMALL.resources, stop, &mut |_, _| progress())
+        source.enrich(SMALL.resources, stop, &mut |_, _| progress())
     };
     let stop = Stop::never();
     let stopped = enrich(&stop, &mut || {

@@ -9,8 +9,8 @@ use verbatim_search::{
 };
 
 use crate::{
-    corpus::{SCHEMA, engine, folder},
-    read::{call_with, engines, sample},
+    corpus::{SCHEMA, engine, folder, folder_with},
+    read::{call_with, engines, sampled},
 };
 
 const NAME: &str = "query_conversations";
@@ -39,9 +39,7 @@ fn ask(engine: &Engine, arguments: Value) -> (Value, Value) {
 
 #[test]
 fn listing() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     for engine in engines(&db) {
         let (text, structured) = ask(&engine, json!({"mode": "list", "limit": 2, "offset": 1}));
         assert_eq!((&structured["mode"], &structured["total"]), (&json!("list"), &json!(4)));
@@ -81,9 +79,7 @@ fn a_thread_without_turns_is_a_session_as_an_empty_conversation_is() {
 
 #[test]
 fn keys_come_in_the_order_of_the_contract() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     let [engine, _] = engines(&db);
     let text = |arguments| call_with(&engine, NAME, arguments, &Options::default()).text;
     let list = text(json!({"mode": "list", "limit": 1}));
@@ -119,9 +115,7 @@ fn keys_come_in_the_order_of_the_contract() {
 
 #[test]
 fn getting_by_id_prefix_and_key() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     for engine in engines(&db) {
         let id = "550e8400-e29b-41d4-a716-446655440000";
         let (_, whole) = ask(&engine, json!({"mode": "get", "sessionId": id}));
@@ -160,9 +154,7 @@ fn getting_by_id_prefix_and_key() {
 
 #[test]
 fn searching() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     for engine in engines(&db) {
         let question = json!({"mode": "search", "query": "PostgreSQL", "searchMode": "both", "limit": 5,
             "includeTranscript": true, "maxTurnsPerConversation": 2});
@@ -206,9 +198,7 @@ fn searching() {
 
 #[test]
 fn conversations_of_some_days_and_of_a_project() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     for engine in engines(&db) {
         let ids = |filter: Value| {
             let mut arguments = json!({"mode": "list"});
@@ -235,8 +225,7 @@ fn conversations_of_some_days_and_of_a_project() {
 
 #[test]
 fn compact_ids_lead_back() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     let connection = Connection::open(&db).unwrap();
     connection.execute_batch(SCHEMA).unwrap();
     // Ids as those of the agents that one session started, ids in other letters, and a short one.
@@ -279,9 +268,7 @@ fn compact_ids_lead_back() {
 
 #[test]
 fn errors() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     let [engine, _] = engines(&db);
     let refused = |arguments: Value, options: &Options| {
         let answer = call_with(&engine, NAME, arguments, options);
@@ -362,8 +349,7 @@ fn errors() {
 
 #[test]
 fn answers_are_bounded() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     let connection = Connection::open(&db).unwrap();
     connection.execute_batch(crate::corpus::SCHEMA).unwrap();
     connection
@@ -399,8 +385,7 @@ const ONE_HASH: [&str; 2] = ["c745e120-ad79", "09daff1a-174c"];
 
 #[test]
 fn keys_of_one_hash_open_their_own_conversations() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     let connection = Connection::open(&path).unwrap();
     connection.execute_batch(SCHEMA).unwrap();
     for id in ONE_HASH {

@@ -12,7 +12,7 @@ use verbatim_search::{
     model::{Instant, Stop},
 };
 
-use crate::corpus::{SCHEMA, folder};
+use crate::corpus::{SCHEMA, folder, folder_with};
 
 /// Adds a conversation of messages (role, text, time).
 pub(crate) fn converse(
@@ -47,8 +47,7 @@ fn ids(abouts: &[About]) -> Vec<&str> {
 
 #[test]
 fn lists_are_the_same_with_an_index_and_without() {
-    let folder = folder();
-    let path = folder.path().join("a.db");
+    let (folder, path) = folder_with("a.db");
     let connection = Connection::open(&path).expect("a database");
     connection.execute_batch(SCHEMA).expect("the schema");
     converse(
@@ -111,8 +110,7 @@ struct Library {
 
 impl Library {
     fn new() -> Library {
-        let folder = folder();
-        let path = folder.path().join("a.db");
+        let (folder, path) = folder_with("a.db");
         let connection = Connection::open(&path).expect("a database");
         connection.execute_batch(SCHEMA).expect("the schema");
         let engine = Library::engine(folder.path());

@@ -1,9 +1,10 @@
 //! The tool `read`: the contract's own form and errors, with an index and without.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::params;
 use serde_json::{Map, Value, json};
+use tempfile::TempDir;
 use verbatim_search::{
     engine::{Engine, Reindex},
     index::Resources,
@@ -11,13 +12,19 @@ use verbatim_search::{
     tools::{self, Answer, Options},
 };
 
-use crate::corpus::{SCHEMA, folder};
+use crate::corpus::{SCHEMA, folder, folder_with};
 
 /// A role and a text.
 type Said = (&'static str, &'static str);
 
-/// A database of a few conversations.
-pub(crate) fn sample(path: &Path) {
+/// Returns a database of a few conversations, and the folder that it is in.
+pub(crate) fn sampled() -> (TempDir, PathBuf) {
+    let (folder, db) = folder_with("a.db");
+    sample(&db);
+    (folder, db)
+}
+
+fn sample(path: &Path) {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.execute_batch(SCHEMA).unwrap();
     let talks: [(&str, &str, i64, &[Said]); 4] = [
@@ -115,9 +122,7 @@ pub(crate) fn path_of(db: &Path, id: &str) -> String {
 
 #[test]
 fn reading_as_the_contract_prints_it() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     let path = path_of(&db, "550e8400-e29b-41d4-a716-446655440000");
     let start =
         "# Conversation: Database Migration Planning\n# Project: export\n# Date: 2025-12-01\n";
@@ -157,9 +162,7 @@ fn reading_as_the_contract_prints_it() {
 
 #[test]
 fn the_error_table_of_read() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (home, db) = sampled();
     std::fs::write(home.path().join("secret"), "x").unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink(&db, home.path().join("link.db")).unwrap();
@@ -286,9 +289,7 @@ fn a_long_message_is_read_to_its_end() {
 
 #[test]
 fn one_handle_serves_everywhere() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     let id = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
     for engine in engines(&db) {
         let listed = call(&engine, "query_conversations", json!({"mode": "list"}));
@@ -340,8 +341,7 @@ fn one_handle_serves_everywhere() {
 
 #[test]
 fn long_conversations_come_in_pages() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     let connection = crate::corpus::database(&db, &[]);
     for at in 0..300 {
         let text = format!(

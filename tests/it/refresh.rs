@@ -152,9 +152,9 @@ fn check(
     let export = pair.with.sources().into_iter().find(|s| s.kind == SourceKind::Export);
     let export = export.expect("the export is there");
     let resources = Resources { memory: 64 << 20, threads: 1 };
-    pair.with.upkeep().merge(&export, resources, &Stop::never(), &mut |_| {}).expect("a fold");
+    export.merge(resources, &Stop::never(), &mut |_| {}).expect("a fold");
     assert_eq!(pair.segments(), 1);
-    assert!(!pair.with.upkeep().is_merge_due(&export, &Stop::never()));
+    assert!(!export.is_merge_due(&Stop::never()));
     compare(&pair, queries, &texts);
     segments
 }

@@ -11,7 +11,10 @@ use verbatim_search::{
     tools::{Options, conversation_search::TOOL},
 };
 
-use crate::{config, corpus::folder};
+use crate::{
+    config,
+    corpus::{folder, folder_with},
+};
 
 /// The characters of texts and queries: scripts, cases, wildcards, quotes, escapes, emoji.
 const PIECES: &[&str] = &[
@@ -271,8 +274,7 @@ proptest! {
 
     #[test]
     fn hits_are_those_of_plain_sql(corpus in corpus(), queries in vec(query(), 6)) {
-        let home = folder();
-        let path = home.path().join("a.db");
+        let (home, path) = folder_with("a.db");
         drop(store(&path, &corpus));
         let engine = Engine::new(Config {
             db: Some(path.clone().into()),
@@ -482,8 +484,7 @@ fn the_newest_database_is_found_anew_each_time() {
 
 #[test]
 fn views_and_tables_without_rowids_are_searched() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     let connection = Connection::open(&path).unwrap();
     connection
         .execute_batch(
@@ -518,8 +519,7 @@ fn views_and_tables_without_rowids_are_searched() {
 
 #[test]
 fn a_stop_ends_a_long_search_at_once() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (_home, path) = folder_with("a.db");
     let connection = crate::corpus::database(&path, &[]);
     connection
         .execute_batch(

@@ -11,15 +11,13 @@ use verbatim_search::{
 };
 
 use crate::{
-    corpus::{SCHEMA, database, engine, folder},
-    read::{engines, found, path_of, refused, sample},
+    corpus::{SCHEMA, database, engine, folder_with},
+    read::{engines, found, path_of, refused, sampled},
 };
 
 #[test]
 fn the_error_table_of_search() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     let [engine, _] = engines(&db);
     for (arguments, text) in [
         (json!({"query": 5}), "Query must be string or array; got 5"),
@@ -94,9 +92,7 @@ fn the_error_table_of_search() {
 
 #[test]
 fn searching_for_an_exact_text() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     for engine in engines(&db) {
         let first = path_of(&db, "550e8400-e29b-41d4-a716-446655440000");
         let text = found(&engine, "search", json!({"query": "err_auth", "mode": "text"}));
@@ -185,9 +181,7 @@ fn searching_for_an_exact_text() {
 
 #[test]
 fn texts_match_as_asked() {
-    let home = folder();
-    let db = home.path().join("a.db");
-    sample(&db);
+    let (_home, db) = sampled();
     for engine in engines(&db) {
         for (query, matching, count) in [
             (r"err_\w+_failed\?$", "regex", 1),
@@ -216,8 +210,7 @@ fn texts_match_as_asked() {
 
 #[test]
 fn text_mode_takes_the_text_as_it_is() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (_home, db) = folder_with("a.db");
     let connection = Connection::open(&db).unwrap();
     connection.execute_batch(SCHEMA).unwrap();
     // Each near miss is newer than the wanted message.
@@ -281,8 +274,7 @@ fn text_mode_takes_the_text_as_it_is() {
 
 #[test]
 fn an_index_that_is_being_made_is_waited_for() {
-    let home = folder();
-    let db = home.path().join("a.db");
+    let (home, db) = folder_with("a.db");
     drop(database(&db, &["The oldest lantern is of brass."]));
     let mut config = engine(&db).config().clone();
     config.home = home.path().to_owned();

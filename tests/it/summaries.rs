@@ -23,7 +23,7 @@ fn reindex(engine: &Engine) {
     let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
     engine.upkeep().reindex(options, &Stop::never(), &mut |_| ()).unwrap();
     let source = engine.sources().remove(0);
-    engine.upkeep().enrich(&source, options.resources, &Stop::never(), &mut |_, _| ()).unwrap();
+    source.enrich(options.resources, &Stop::never(), &mut |_, _| ()).unwrap();
 }
 
 fn summary(engine: &Engine, id: &str) -> (String, String) {

@@ -550,8 +550,8 @@ fn reindex(engine: &Engine) {
     let never = Stop::never();
     for source in engine.sources() {
         let options = Reindex { resources, full: false };
-        engine.upkeep().reindex_source(&source, options, &never, &mut |_| ()).unwrap();
-        engine.upkeep().enrich(&source, resources, &never, &mut |_, _| ()).unwrap();
+        source.reindex(options, &never, &mut |_| ()).unwrap();
+        source.enrich(resources, &never, &mut |_, _| ()).unwrap();
     }
 }
 

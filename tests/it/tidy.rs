@@ -36,8 +36,8 @@ const ENGINE_ROOMS: &[&[&str]] = &[
     &["source"],
     &["withheld"],
     &["attachments", "exclusions", "forgotten"],
-    &["config"],
-    &["error", "list_file", "store_address"],
+    &["config", "list_file"],
+    &["error", "store_address"],
 ];
 
 /// Calls that make folders or files with the rights that the umask leaves.
@@ -89,7 +89,7 @@ const KNOWN_WIDE_FUNCTIONS: &[&str] = &[];
 const KNOWN_TUPLES: &[&str] = &[];
 
 /// Type names that every room or command may use for a type of its own.
-const KNOWN_TYPES: &[&str] = &["Args", "Error"];
+const KNOWN_TYPES: &[&str] = &["Args", "Error", "Result"];
 
 /// Names of constants that every table, every entry of a table, or every kind of file may define for itself.
 const KNOWN_CONSTANTS: &[&str] = &["ALL", "FORMAT", "SOURCE_FORMAT", "TOOL"];

@@ -21,7 +21,7 @@ use verbatim_search::{
     watch::{self, Watch},
 };
 
-use crate::corpus::{add, database, files, folder};
+use crate::corpus::{add, database, files, folder, folder_with};
 
 /// A time limit that is long enough for a busy machine.
 const SOON: Duration = Duration::from_secs(40);
@@ -37,8 +37,7 @@ struct Home {
 impl Home {
     /// Starts to watch a home folder that does not exist yet.
     fn watched() -> Home {
-        let folder = folder();
-        let home = folder.path().join("home");
+        let (folder, home) = folder_with("home");
         Home::with(folder, Config { home, ..Config::default() })
     }
 
@@ -231,8 +230,7 @@ fn a_writer_that_closes_its_database_can_tidy_up() {
 
 #[test]
 fn a_folder_that_cannot_be_written_is_spoken_of_once_and_tried_again() {
-    let folder = folder();
-    let home = folder.path().join("home");
+    let (folder, home) = folder_with("home");
     let index = folder.path().join("index");
     fs::write(&index, "a file in place of the folder").unwrap();
     fs::create_dir_all(home.join("db")).unwrap();
@@ -287,8 +285,7 @@ fn at_rest_nothing_is_written() {
 
 #[test]
 fn a_coding_agent_may_be_installed_while_a_server_runs() {
-    let place = folder();
-    let projects = place.path().join("user/.claude/projects");
+    let (place, projects) = folder_with("user/.claude/projects");
     let home = place.path().join("home");
     let past_archives = vec![projects.clone(), place.path().join("user/.codex/sessions")];
     let watched = Home::with(place, Config { home, past_archives, ..Config::default() });
@@ -304,8 +301,7 @@ fn a_coding_agent_may_be_installed_while_a_server_runs() {
 
 #[test]
 fn words_and_vectors_that_an_index_lacks_are_made() {
-    let folder = folder();
-    let home = folder.path().join("home");
+    let (folder, home) = folder_with("home");
     fs::create_dir_all(home.join("db")).unwrap();
     drop(database(&home.join("db/a.db"), &["red", "green"]));
     let config = Config { home, ..Config::default() };
@@ -322,8 +318,7 @@ fn words_and_vectors_that_an_index_lacks_are_made() {
 
 #[test]
 fn ending_leaves_nothing_behind() {
-    let home = folder();
-    let path = home.path().join("a.db");
+    let (home, path) = folder_with("a.db");
     large(&path, 20_000);
     let index = home.path().join("index");
     for pause in [0, 50, 200, 600, 1500] {

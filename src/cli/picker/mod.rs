@@ -23,7 +23,12 @@ use self::{
     state::{Action, Picker},
     view::PickerView,
 };
-use super::{error::Error, found::conversation, open, output::harmless};
+use super::{
+    error::{Error, Result},
+    found::conversation,
+    open,
+    output::harmless,
+};
 use crate::{
     engine::{self, Engine},
     model::Stop,
@@ -62,7 +67,7 @@ enum PickerAnswer {
 }
 
 /// Runs the picker until the user chooses a conversation or leaves.
-pub(super) fn run(engine: &Arc<Engine>, colours: bool) -> Result<Picked, Error> {
+pub(super) fn run(engine: &Arc<Engine>, colours: bool) -> Result<Picked> {
     if engine.sources().is_empty() {
         return match engine.config().export_store() {
             Ok(_) | Err(engine::Error::NoDatabase { .. }) => Ok(Picked::NoChats),
@@ -225,7 +230,7 @@ impl Loop<'_> {
 }
 
 /// Opens a conversation on its service's site; returns a message for the user.
-fn browse(engine: &Engine, target: PickerTarget) -> Result<String, Error> {
+fn browse(engine: &Engine, target: PickerTarget) -> Result<String> {
     let found = conversation(engine, (target.source, target.id), &Stop::never())?;
     let Some(link) = found.link().filter(|link| open::is_web(link)) else {
         return Ok("this conversation has no link; Enter shows it".to_owned());
@@ -245,7 +250,7 @@ fn word_of(engine: &Engine, target: PickerTarget) -> String {
 }
 
 /// Returns the command that resumes a coding agent's session; `None` if no agent can resume the conversation.
-fn resume_command(engine: &Engine, target: PickerTarget) -> Result<Option<String>, Error> {
+fn resume_command(engine: &Engine, target: PickerTarget) -> Result<Option<String>> {
     let found = conversation(engine, (target.source, target.id), &Stop::never())?;
     Ok(open::session(&found).map(|session| session.to_string()))
 }

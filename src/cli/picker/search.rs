@@ -18,7 +18,7 @@ use chrono::Utc as Local;
 
 use super::super::output::harmless;
 use crate::{
-    engine::{self, Engine, Note, Rendered, Scope, SourceKind},
+    engine::{self, Engine, Make, Messages, Note, Scope, SourceKind},
     map_faults,
     model::{Hit, Instant, Matching, Request, Stop},
     text::{literal::LiteralPattern, snippet},
@@ -27,8 +27,8 @@ use crate::{
 /// The maximum number of messages in the results of a search.
 const MOST_SHOWN: usize = 200;
 
-/// The maximum number of hits that a search reads from one source. If only a conversation's title
-/// matches, only its first message is shown.
+/// The maximum number of hits that a search reads. If only a conversation's title matches, only its first
+/// message is shown.
 const MOST_SEEN: usize = 20_000;
 
 /// The maximum number of conversations in the list without a search text.
@@ -174,55 +174,45 @@ fn unreadable(engine: &Engine, stop: &Stop) -> Option<String> {
 
 /// Adds the messages that contain a text to `results`; returns the errors of sources.
 fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Option<String> {
-    // The search ignores a space at the end, because the user is about to type the next word.
-    let text = engine::trimmed(text);
     let matching = Matching::Literal;
     let request = Request { text: text.to_owned(), matching, ..Request::default() };
     let pattern = LiteralPattern::new(text, false);
-    let mut problem = None;
-    let mut found: Vec<(SourceKind, MarkedText, FoundMessage)> = Vec::new();
-    for source in engine.sources() {
-        let begun = found.len();
-        let mut seen = 0;
-        let mut known: HashMap<String, usize> = HashMap::new();
-        let render = |hit: Hit<'_>| {
-            let title = title(&hit.title, Some(&pattern));
-            Some((source.kind, title, FoundMessage::of(hit, &pattern)))
-        };
-        let mut is_full = false;
-        let show = |(kind, title, message): (SourceKind, MarkedText, FoundMessage)| {
-            seen += 1;
-            let of = known.entry(message.hit.conversation_id.to_string()).or_default();
-            *of += 1;
-            if *of == 1 || !message.line.marks.is_empty() {
-                found.push((kind, title, message));
-            }
-            is_full = found.len() - begun == MOST_SHOWN || seen == MOST_SEEN;
-            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        match source.search_visible(&request, stop, &mut Rendered::new(render, show)) {
-            Ok(_) => results.is_cut |= is_full,
-            Err(error) => problem = Some(error.to_string()),
-        }
-    }
-    // The sort is stable, so the order within each source stays.
-    found.sort_by_key(|(_, _, message)| std::cmp::Reverse(message.hit.time));
-    results.is_cut |= found.len() > MOST_SHOWN;
-    found.truncate(MOST_SHOWN);
+    let render = |kind, hit: Hit<'_>| {
+        let title = title(&hit.title, Some(&pattern));
+        Some((kind, title, FoundMessage::of(hit, &pattern)))
+    };
+    let (mut seen, mut shown) = (0, 0);
     let mut places: HashMap<(SourceKind, String), usize> = HashMap::new();
-    for (source, title, message) in found {
+    let mut show = |(source, title, message): (SourceKind, MarkedText, FoundMessage)| {
+        seen += 1;
         let id = message.hit.conversation_id.to_string();
-        let place = *places.entry((source, id.clone())).or_insert_with(|| {
+        let known = places.get(&(source, id.clone())).copied();
+        if known.is_some() && message.line.marks.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        results.is_cut = shown == MOST_SHOWN || seen > MOST_SEEN;
+        if results.is_cut {
+            return ControlFlow::Break(());
+        }
+        shown += 1;
+        let place = known.unwrap_or_else(|| {
             let day = day(message.hit.time);
             let service = source.name().to_owned();
+            places.insert((source, id.clone()), results.conversations.len());
             let conversation =
                 FoundConversation { source, id, service, title, day, messages: Vec::new() };
             results.conversations.push(conversation);
             results.conversations.len() - 1
         });
         results.conversations[place].messages.push(message);
+        ControlFlow::Continue(())
+    };
+    let render: Make<'_, _> = &render;
+    let all = Scope::default();
+    match engine.all_sources().search(&request, &all, stop, render.into(), &mut show) {
+        Ok(searched) => searched.notes.first().map(ToString::to_string),
+        Err(error) => Some(error.to_string()),
     }
-    problem
 }
 
 /// Adds the newest conversations to `results`; returns the errors of sources.
@@ -262,34 +252,40 @@ fn list(engine: &Engine, stop: &Stop, results: &mut Results) -> Option<String> {
 /// Reads the messages around a target; `None` if the work was stopped or failed.
 pub(super) fn preview(engine: &Engine, target: &PickerTarget, stop: &Stop) -> Option<Preview> {
     let pattern = LiteralPattern::new(&target.text, false);
-    let faults = map_faults::count();
-    let read = map_faults::caught(|| {
-        let source = engine.sources().into_iter().find(|source| source.kind == target.source)?;
-        let messages = source.reader(stop).read(&target.id, false, stop).ok().flatten()?;
-        let chosen = target.message.as_ref().and_then(|hit| messages.turn_of(hit));
+    read(engine, target, stop, |messages, chosen| {
         let middle = chosen.unwrap_or(0);
         let end = messages.turns().min(middle + MESSAGES_AFTER + 1);
         let around = middle.saturating_sub(MESSAGES_BEFORE)..end;
         let messages = around.map(|turn| {
             PreviewMessage::of(&messages.message(turn), &pattern, chosen == Some(turn))
         });
-        Some(Preview { messages: messages.collect() })
-    });
-    let is_torn = map_faults::count() != faults;
-    read.ok().flatten().filter(|_| !is_torn && !stop.requested())
+        Preview { messages: messages.collect() }
+    })
 }
 
 /// Returns the whole text of the target's message, or of the first message if no message is chosen.
 pub(super) fn text_of(engine: &Engine, target: &PickerTarget) -> Option<String> {
-    let stop = Stop::never();
+    read(engine, target, &Stop::never(), |messages, chosen| {
+        messages.message(chosen.unwrap_or(0)).content.into_owned()
+    })
+}
+
+/// Runs `work` on the messages of a target's conversation and the number of the target's message. Returns
+/// `None` if they cannot be read.
+fn read<T>(
+    engine: &Engine,
+    target: &PickerTarget,
+    stop: &Stop,
+    work: impl Fn(&dyn Messages, Option<usize>) -> T,
+) -> Option<T> {
     let faults = map_faults::count();
     let read = map_faults::caught(|| {
         let source = engine.sources().into_iter().find(|source| source.kind == target.source)?;
-        let messages = source.reader(&stop).read(&target.id, false, &stop).ok().flatten()?;
-        let turn = target.message.as_ref().and_then(|hit| messages.turn_of(hit)).unwrap_or(0);
-        Some(messages.message(turn).content.into_owned())
+        let messages = source.reader(stop).read(&target.id, false, stop).ok().flatten()?;
+        let chosen = target.message.as_ref().and_then(|hit| messages.turn_of(hit));
+        Some(work(&*messages, chosen))
     });
-    read.ok().flatten().filter(|_| map_faults::count() == faults)
+    read.ok().flatten().filter(|_| map_faults::count() == faults && !stop.requested())
 }
 
 impl FoundMessage {

@@ -46,7 +46,7 @@ struct StoredLedger {
 
 /// The list of a database during an import.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     imports: Vec<FinishedImport>,
     /// The change counter when the list was read.
     counter: Option<u32>,
@@ -71,13 +71,14 @@ impl Ledger {
         Ok(Ledger { imports, counter, seen, is_disturbed: false })
     }
 
-    /// Returns the result of an earlier import, if the database is unchanged since.
-    pub(super) fn found(&self, key: &str) -> Option<&str> {
+    /// Returns the result of an earlier import, if the database is unchanged since, so that repeating the
+    /// import would change nothing.
+    pub(crate) fn found(&self, key: &str) -> Option<&str> {
         self.imports.iter().find(|import| import.key == key).map(|import| import.found.as_str())
     }
 
     /// Returns whether the database holds the result of an import whose key begins with `start`.
-    pub(super) fn any_found(&self, start: &str) -> bool {
+    pub(crate) fn any_found(&self, start: &str) -> bool {
         self.imports.iter().any(|import| import.key.starts_with(start))
     }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     db::writer::message_keys,
-    engine::error::Error,
+    engine::error::Result,
     failpoint,
     import::Export,
     model::{AttachedContent, Conversation, Stop},
@@ -155,7 +155,7 @@ impl<'a> AttachmentImport<'a> {
         Pending { conversation, files }: Pending,
         source: &mut ExportFiles<'_>,
         progress: &dyn Fn(),
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         // The lock keeps other processes from changing the list.
         self.keeper.begin()?;
         let (mut list, mut is_changed) = match self.lists.remove(&conversation) {

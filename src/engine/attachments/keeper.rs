@@ -21,7 +21,7 @@ use super::{
     store::{AttachmentStore, FILES, UNDER_WAY, failed, hex},
 };
 use crate::{
-    engine::error::Error,
+    engine::error::{Error, Result},
     model::{Base64Text, Stop},
     private::{self, FileLock},
 };
@@ -119,7 +119,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// Locks the store, if this import has not locked it yet; returns the bytes of its files.
-    pub(super) fn begin(&mut self) -> Result<u64, Error> {
+    pub(super) fn begin(&mut self) -> Result<u64> {
         if let Some((_, used)) = &self.open {
             return Ok(*used);
         }
@@ -138,7 +138,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// Writes the lists of files, one list for each conversation.
-    pub(super) fn write(&self, lists: HashMap<String, Vec<Attachment>>) -> Result<(), Error> {
+    pub(super) fn write(&self, lists: HashMap<String, Vec<Attachment>>) -> Result<()> {
         for (conversation, list) in lists {
             let path = self.store.list_path(&conversation);
             let written = serde_json::to_vec(&list).map_err(io::Error::from);
@@ -148,7 +148,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// Unlocks the store. `is_whole` says whether a list names every new file.
-    pub(super) fn close(&mut self, is_whole: bool) -> Result<(), Error> {
+    pub(super) fn close(&mut self, is_whole: bool) -> Result<()> {
         match self.open.take() {
             Some(_lock) if is_whole => {
                 let path = self.store.folder.join(UNDER_WAY);

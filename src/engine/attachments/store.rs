@@ -14,7 +14,10 @@ use tempfile::NamedTempFile;
 use super::attachment::{Attachment, ListKey};
 use crate::{
     db,
-    engine::{config::Config, error::Error},
+    engine::{
+        config::Config,
+        error::{Error, Result},
+    },
     failpoint,
     private::{self, FileLock},
 };
@@ -58,7 +61,7 @@ impl AttachmentStore {
         database.starts_with(config.db_folder()).then(|| AttachmentStore::of(config))
     }
 
-    pub(crate) fn list(&self, conversation: &str) -> Result<Vec<Attachment>, Error> {
+    pub(crate) fn list(&self, conversation: &str) -> Result<Vec<Attachment>> {
         let path = self.list_path(conversation);
         match read_list(&path).map_err(|error| (error.kind(), error)) {
             Ok(list) => Ok(list),
@@ -67,13 +70,13 @@ impl AttachmentStore {
         }
     }
 
-    pub(crate) fn open(&self, attachment: &Attachment) -> Result<File, Error> {
+    pub(crate) fn open(&self, attachment: &Attachment) -> Result<File> {
         let path = self.file_path(&attachment.sha256);
         File::open(&path).map_err(failed(&path))
     }
 
     /// Returns a text that changes when a list or a file is added, changed or removed.
-    pub(crate) fn state(&self) -> Result<String, Error> {
+    pub(crate) fn state(&self) -> Result<String> {
         let mut hash = Sha256::new();
         for folder in [FILES, CHATS].map(|name| self.folder.join(name)) {
             let mut paths = entries(&folder)?;
@@ -102,7 +105,7 @@ impl AttachmentStore {
         &self,
         conversations: &[String],
         wait: &mut dyn FnMut(&Path) -> bool,
-    ) -> Result<Vec<PathBuf>, Error> {
+    ) -> Result<Vec<PathBuf>> {
         if !self.folder.try_exists().map_err(failed(&self.folder))? {
             return Ok(Vec::new());
         }
@@ -111,7 +114,7 @@ impl AttachmentStore {
     }
 
     /// Moves the files of another store into this store. An interrupted move can be repeated.
-    pub(crate) fn adopt(&self, other: &AttachmentStore) -> Result<(), Error> {
+    pub(crate) fn adopt(&self, other: &AttachmentStore) -> Result<()> {
         let chats = other.folder.join(CHATS);
         if !chats.try_exists().map_err(failed(&chats))? {
             return Ok(());
@@ -184,7 +187,7 @@ impl AttachmentStore {
     }
 
     /// Locks the store when no other process writes to it, and removes what a killed process left.
-    pub(super) fn lock(&self, wait: &mut dyn FnMut(&Path) -> bool) -> Result<FileLock, Error> {
+    pub(super) fn lock(&self, wait: &mut dyn FnMut(&Path) -> bool) -> Result<FileLock> {
         for folder in [FILES, CHATS].map(|name| self.folder.join(name)) {
             private::create_dir_all(&folder).map_err(failed(&folder))?;
         }
@@ -209,14 +212,14 @@ impl AttachmentStore {
 
     /// Creates the file that says that contents may be without a list. [`AttachmentStore::sweep`] or the
     /// end of an import removes this file.
-    pub(super) fn mark(&self) -> Result<(), Error> {
+    pub(super) fn mark(&self) -> Result<()> {
         let path = self.folder.join(UNDER_WAY);
         private::write(&path, b"").map_err(failed(&path))
     }
 
     /// Removes the lists at these paths, and the contents that no other list names. Returns the damaged
     /// lists. While a list is damaged, no content is removed.
-    pub(super) fn sweep(&self, gone: &HashSet<PathBuf>) -> Result<Vec<PathBuf>, Error> {
+    pub(super) fn sweep(&self, gone: &HashSet<PathBuf>) -> Result<Vec<PathBuf>> {
         let under_way = self.folder.join(UNDER_WAY);
         let mut is_any = false;
         for path in gone.iter().chain([&under_way]) {
@@ -255,7 +258,7 @@ impl AttachmentStore {
 
     /// Returns the files in a folder of the store that are named by a hash. Other programs put files
     /// there too, such as `.DS_Store`.
-    pub(super) fn hashed(&self, folder: &str, end: &str) -> Result<Vec<PathBuf>, Error> {
+    pub(super) fn hashed(&self, folder: &str, end: &str) -> Result<Vec<PathBuf>> {
         let is_ours = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str());
             name.and_then(|name| name.strip_suffix(end)).is_some_and(is_hash)
@@ -285,10 +288,10 @@ pub(crate) fn is_in_store(path: &Path) -> bool {
 
 pub(super) fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
     let path = path.to_owned();
-    move |source| Error::Attachments { path: path.clone(), source }
+    move |source| Error::OwnFile { what: "the files of messages", path: path.clone(), source }
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let paths = fs::read_dir(folder).and_then(|all| all.map(|entry| Ok(entry?.path())).collect());
     paths.map_err(failed(folder))
 }

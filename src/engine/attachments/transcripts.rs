@@ -8,7 +8,7 @@ use super::{
     store::AttachmentStore,
 };
 use crate::{
-    engine::error::Error,
+    engine::error::Result,
     model::{Base64Text, Stop},
 };
 
@@ -36,7 +36,7 @@ impl<'a> TranscriptFiles<'a> {
         message: &str,
         name: &str,
         base64: String,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Option<String>> {
         let kept = match self.keeper.keep_base64(&Base64Text::Memory(base64)) {
             Ok(kept) => kept,
             Err(LeftOut::Failed(error)) if error.is_stopped() => return Err(error),
@@ -69,18 +69,18 @@ impl<'a> TranscriptFiles<'a> {
     }
 
     /// Writes the changed lists of files.
-    pub(crate) fn write(&mut self) -> Result<(), Error> {
+    pub(crate) fn write(&mut self) -> Result<()> {
         self.keeper.write(std::mem::take(&mut self.lists))
     }
 
     /// Removes the files of conversations.
-    pub(crate) fn forget(&mut self, conversations: &[String]) -> Result<(), Error> {
+    pub(crate) fn forget(&mut self, conversations: &[String]) -> Result<()> {
         self.close()?;
         self.keeper.store.forget(conversations, &mut |_| self.keeper.wait()).map(drop)
     }
 
     /// Writes the lists, and unlocks the store.
-    pub(crate) fn close(&mut self) -> Result<(), Error> {
+    pub(crate) fn close(&mut self) -> Result<()> {
         self.write()?;
         self.keeper.close(true)
     }

@@ -115,11 +115,11 @@ impl KnownImport {
                 Ok(())
             })?;
         }
-        let mut found = writer.found_before(&self.key);
-        if !self.is_settled || found.is_none() && writer.any_found_before(BY_CONTENT) {
+        let mut found = writer.ledger.found(&self.key);
+        if !self.is_settled || found.is_none() && writer.ledger.any_found(BY_CONTENT) {
             let key = self.key_of(|file, hash| hash_file(&file.path, hash))?;
             let key = format!("{BY_CONTENT}{key}");
-            found = writer.found_before(&key);
+            found = writer.ledger.found(&key);
             if !self.is_settled {
                 self.key = key;
             }

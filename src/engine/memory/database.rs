@@ -7,7 +7,10 @@ use std::{
 
 use crate::{
     db::threads::{Error as ThreadsError, Threads},
-    engine::{error::Error, source::Sources},
+    engine::{
+        error::{Error, Result},
+        source::Sources,
+    },
     index,
     lock::lock,
     map_faults,
@@ -31,7 +34,7 @@ impl Memory {
     pub(super) fn reading<T>(
         &self,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Option<T>> {
         self.with_threads(Threads::open, work)
     }
 
@@ -39,7 +42,7 @@ impl Memory {
     pub(super) fn writing<T>(
         &self,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
-    ) -> Result<T, Error> {
+    ) -> Result<T> {
         let made = |path: &Path| Threads::open_or_make(path).map(Some);
         let done = self.with_threads(made, work)?;
         Ok(done.expect("a database is made where there is none"))
@@ -47,7 +50,7 @@ impl Memory {
 
     /// Runs work that reads indexes. If an index file was damaged or truncated during the work, reopens
     /// the indexes and runs the work a second time.
-    pub(super) fn on_indexes<T>(&self, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn on_indexes<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
         let attempt = || {
             let before = map_faults::count();
             match map_faults::caught(&work) {
@@ -74,7 +77,7 @@ impl Memory {
         &self,
         open: impl FnOnce(&Path) -> Result<Option<Threads>, ThreadsError>,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Option<T>> {
         let mut held = lock(&self.threads);
         // A turn that is written to a deleted or replaced file would be lost.
         if !held.as_ref().is_some_and(Threads::is_there) {

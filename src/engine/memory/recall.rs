@@ -9,7 +9,7 @@ use super::database::Memory;
 use crate::{
     embed::Model,
     engine::{
-        error::Error,
+        error::Result,
         rank::{Fields, Mode, Question, Ranker},
         source::{Scope, Source, SourceKind},
     },
@@ -80,7 +80,7 @@ impl Memory {
         thread: &str,
         limit: usize,
         stop: &Stop,
-    ) -> Result<Vec<Recalled>, Error> {
+    ) -> Result<Vec<Recalled>> {
         let sources: Vec<Source> =
             self.sources.present().into_iter().filter(|source| is_memory(source, stop)).collect();
         let text = plain(text);
@@ -128,21 +128,11 @@ impl Memory {
     }
 
     /// Returns the threads that are relevant to a text, the best first, with a passage of each.
-    pub fn search_threads(
-        &self,
-        text: &str,
-        limit: usize,
-        stop: &Stop,
-    ) -> Result<Vec<Recalled>, Error> {
+    pub fn search_threads(&self, text: &str, limit: usize, stop: &Stop) -> Result<Vec<Recalled>> {
         self.on_indexes(|| self.relevant_threads(text, limit, stop))
     }
 
-    fn relevant_threads(
-        &self,
-        text: &str,
-        limit: usize,
-        stop: &Stop,
-    ) -> Result<Vec<Recalled>, Error> {
+    fn relevant_threads(&self, text: &str, limit: usize, stop: &Stop) -> Result<Vec<Recalled>> {
         let Some(source) = self.sources.of_kind(SourceKind::Threads)? else {
             return Ok(Vec::new());
         };

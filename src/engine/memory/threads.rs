@@ -12,7 +12,10 @@ use crate::{
         self,
         threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread, Threads, Turn},
     },
-    engine::{error::Error, forget::wipe_indexes},
+    engine::{
+        error::{Error, Result},
+        forget::wipe_indexes,
+    },
     model::{Instant, Stop},
 };
 
@@ -31,7 +34,7 @@ pub struct Recorded {
 }
 
 impl Memory {
-    pub fn start_thread(&self, start: &Start<'_>) -> Result<Thread, Error> {
+    pub fn start_thread(&self, start: &Start<'_>) -> Result<Thread> {
         self.writing(|threads| threads.start(start, now()))
     }
 
@@ -45,7 +48,7 @@ impl Memory {
         continuation: &str,
         (role, text): (&str, &str),
         stop: &Stop,
-    ) -> Result<Recorded, Error> {
+    ) -> Result<Recorded> {
         if self.reading(|threads| threads.continued(continuation))?.is_none() {
             return Err(ThreadsError::NoContinuation { id: continuation.to_owned() }.into());
         }
@@ -60,13 +63,13 @@ impl Memory {
         Ok(Recorded { thread, memory, trouble })
     }
 
-    pub fn thread(&self, id: &str) -> Result<Thread, Error> {
+    pub fn thread(&self, id: &str) -> Result<Thread> {
         let found = self.reading(|threads| threads.thread(id))?.flatten();
         found.ok_or_else(|| ThreadsError::NoThread { id: id.to_owned() }.into())
     }
 
     /// Returns the latest turns of a thread in order, at most `limit`, and the total number of turns.
-    pub fn thread_history(&self, id: &str, limit: usize) -> Result<(Vec<Turn>, u64), Error> {
+    pub fn thread_history(&self, id: &str, limit: usize) -> Result<(Vec<Turn>, u64)> {
         let read = |threads: &mut Threads| {
             let thread = threads.thread(id)?;
             Ok((threads.latest(id, limit)?, thread))
@@ -78,43 +81,43 @@ impl Memory {
     }
 
     /// Returns the threads, latest activity first. If a user is given, returns only that user's threads.
-    pub fn threads(&self, user: Option<&str>, limit: usize) -> Result<Vec<Thread>, Error> {
+    pub fn threads(&self, user: Option<&str>, limit: usize) -> Result<Vec<Thread>> {
         Ok(self.reading(|threads| threads.list(user, limit))?.unwrap_or_default())
     }
 
     /// Returns statistics about the use of threads.
-    pub fn thread_analytics(&self) -> Result<Analytics, Error> {
+    pub fn thread_analytics(&self) -> Result<Analytics> {
         Ok(self.reading(|threads| threads.analytics())?.unwrap_or_default())
     }
 
     /// Saves a conversation. If a conversation has the same key, updates it.
-    pub fn save_conversation(&self, save: &Save<'_>) -> Result<Saved, Error> {
+    pub fn save_conversation(&self, save: &Save<'_>) -> Result<Saved> {
         self.writing(|threads| threads.save(save, now()))
     }
 
     /// Returns the latest threads whose topics contain at least one of the words.
-    pub(crate) fn threads_titled(&self, words: &[String]) -> Result<Vec<Thread>, Error> {
+    pub(crate) fn threads_titled(&self, words: &[String]) -> Result<Vec<Thread>> {
         Ok(self.reading(|threads| threads.titled(words))?.unwrap_or_default())
     }
 
     /// Returns the thread with an id. If there is none, returns the threads whose ids begin with `word`.
-    pub fn threads_named(&self, word: &str) -> Result<Vec<Thread>, Error> {
+    pub fn threads_named(&self, word: &str) -> Result<Vec<Thread>> {
         Ok(self.reading(|threads| threads.named(word))?.unwrap_or_default())
     }
 
     /// Returns the conversation that was saved under a key.
-    pub fn thread_keyed(&self, key: &str) -> Result<Option<Thread>, Error> {
+    pub fn thread_keyed(&self, key: &str) -> Result<Option<Thread>> {
         Ok(self.reading(|threads| threads.keyed(key))?.flatten())
     }
 
     /// Returns the full summary that a conversation was saved with.
-    pub(crate) fn saved_summary(&self, id: &str) -> Result<Option<String>, Error> {
+    pub(crate) fn saved_summary(&self, id: &str) -> Result<Option<String>> {
         Ok(self.reading(|threads| threads.summary(id))?.flatten())
     }
 
     /// Removes a thread and all its messages, and the index that holds their texts; returns whether there was
     /// one. The index is built again when it is needed.
-    pub fn delete_thread(&self, id: &str) -> Result<bool, Error> {
+    pub fn delete_thread(&self, id: &str) -> Result<bool> {
         /// Maximum wait for another process that builds the index, and the wait between two checks.
         const PATIENCE: Duration = Duration::from_secs(10);
         const PAUSE: Duration = Duration::from_millis(50);

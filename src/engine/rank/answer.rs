@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     engine::{
-        error::Error,
+        error::Result,
         source::{Note, Source, line_number, scoring::Concept},
     },
     model::{MOST_KEPT, Stop},
@@ -57,7 +57,7 @@ pub(super) enum FoundBy {
 
 impl Ranker<'_> {
     /// Scores every message that fits the question, in the sources that have an index.
-    pub(super) fn find(&mut self) -> Result<FoundBy, Error> {
+    pub(super) fn find(&mut self) -> Result<FoundBy> {
         if self.question.mode == Mode::Exact {
             return Ok(FoundBy::Substring(self.readable_sources()?));
         }
@@ -98,7 +98,7 @@ impl Ranker<'_> {
         text: &str,
         concept: &Concept,
         sources: &[Source],
-    ) -> Result<bool, Error> {
+    ) -> Result<bool> {
         let is_plain = concept.query.text == text;
         let asks_for_words =
             self.question.mode != Mode::Vector && self.question.fields != Fields::Summaries;
@@ -117,7 +117,7 @@ impl Ranker<'_> {
     pub(super) fn ranked_conversations(
         &mut self,
         found: &ScoredMessages,
-    ) -> Result<(Vec<ConversationMatch>, usize), Error> {
+    ) -> Result<(Vec<ConversationMatch>, usize)> {
         let fields = self.question.fields;
         let titles = match fields {
             Fields::Messages => HashMap::new(),

@@ -6,7 +6,7 @@ use super::{prepare::RankedSource, question::Mode, ranker::Ranker};
 use crate::{
     db, embed,
     engine::{
-        error::Error,
+        error::Result,
         source::{Note, scoring::Concept},
     },
     index::WeightedTerm,
@@ -37,7 +37,7 @@ impl Ranker<'_> {
         &mut self,
         text: &str,
         sources: &[RankedSource],
-    ) -> Result<Concept, Error> {
+    ) -> Result<Concept> {
         let mode = self.question.mode;
         let mut concept = Concept {
             query: Query::parse(text),
@@ -67,7 +67,7 @@ impl Ranker<'_> {
         concept: &mut Concept,
         named: &[&str],
         sources: &[RankedSource],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let model = self.sources.model();
         let names: Vec<String> = named.iter().flat_map(|author| words(author)).collect();
         let other_words = concept.query.text.split_whitespace();
@@ -99,11 +99,7 @@ impl Ranker<'_> {
 
     /// Computes the IDF of a concept's terms over all messages. If the scope names a conversation, only
     /// its messages count.
-    fn weigh_terms(
-        &mut self,
-        concept: &mut Concept,
-        sources: &[RankedSource],
-    ) -> Result<(), Error> {
+    fn weigh_terms(&mut self, concept: &mut Concept, sources: &[RankedSource]) -> Result<()> {
         let tokenizer = Tokenizer::default();
         let mut terms = tokenizer.question(&concept.query.text);
         self.correct(&mut terms, sources)?;
@@ -146,7 +142,7 @@ impl Ranker<'_> {
     ///
     /// With one misspelling per question, MRR@10 on LoCoMo over all conversations is .412 without
     /// correction and .492 with correction. Without misspellings it is .503.
-    fn correct(&mut self, terms: &mut Vec<String>, sources: &[RankedSource]) -> Result<(), Error> {
+    fn correct(&mut self, terms: &mut Vec<String>, sources: &[RankedSource]) -> Result<()> {
         for source in sources {
             source.scorer.look_up(terms)?;
         }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     engine::{
-        error::Error,
+        error::Result,
         source::{Note, Scope, Source, sink::Rendered},
     },
     model::{Hit, Matching, Request},
@@ -18,7 +18,7 @@ use crate::{
 impl Ranker<'_> {
     /// Finds the conversations that contain every concept, if the question has several. A question by
     /// vectors alone is not restricted.
-    pub(super) fn narrow(&mut self, sources: &[Source]) -> Result<(), Error> {
+    pub(super) fn narrow(&mut self, sources: &[Source]) -> Result<()> {
         if self.question.mode == Mode::Vector || self.concepts().len() < 2 {
             return Ok(());
         }
@@ -52,7 +52,7 @@ impl Ranker<'_> {
     pub(super) fn completed(
         mut self,
         mut items: Vec<ConversationMatch>,
-    ) -> Result<Ranking<ConversationMatch>, Error> {
+    ) -> Result<Ranking<ConversationMatch>> {
         let mut common = self.common.take().map(Arc::unwrap_or_clone).unwrap_or_default();
         let total = common.values().map(HashSet::len).sum();
         // These conversations contain the concepts as written, so notes about corrected words do not apply.
@@ -79,7 +79,7 @@ impl Ranker<'_> {
         Ok(Ranking { items, total, is_total_exact: true, notes: self.notes })
     }
 
-    fn with_every_concept(&self, source: &Source) -> Result<HashSet<String>, Error> {
+    fn with_every_concept(&self, source: &Source) -> Result<HashSet<String>> {
         let mut common = self.conversations_of_origin(source)?;
         for concept in self.concepts() {
             for request in requests(concept) {
@@ -95,7 +95,7 @@ impl Ranker<'_> {
         source: &Source,
         request: Request,
         wanted: Option<&HashSet<String>>,
-    ) -> Result<HashSet<String>, Error> {
+    ) -> Result<HashSet<String>> {
         let scope = &self.scope;
         let request = Request {
             roles: scope.roles.clone(),

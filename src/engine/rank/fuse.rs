@@ -4,7 +4,7 @@ use std::{cmp::Ordering, collections::HashSet};
 
 use super::{prepare::RankedSource, question::Mode, ranker::Ranker};
 use crate::engine::{
-    error::Error,
+    error::Result,
     source::{
         Note,
         scoring::{Concept, ConceptScorer, Nearness, Scale, longness},
@@ -55,7 +55,7 @@ impl Ranker<'_> {
         &mut self,
         sources: &[RankedSource],
         concept: &mut Concept,
-    ) -> Result<Vec<Scored>, Error> {
+    ) -> Result<Vec<Scored>> {
         let mut found = self.score_once(sources, concept)?;
         let query = &mut concept.query;
         let is_enough = !found.is_empty() && !query.is_sentence;
@@ -79,11 +79,7 @@ impl Ranker<'_> {
         Ok(found)
     }
 
-    fn score_once(
-        &mut self,
-        sources: &[RankedSource],
-        concept: &Concept,
-    ) -> Result<Vec<Scored>, Error> {
+    fn score_once(&mut self, sources: &[RankedSource], concept: &Concept) -> Result<Vec<Scored>> {
         let scorers: Vec<Box<dyn ConceptScorer + '_>> = sources
             .iter()
             .map(|source| source.scorer.open(concept, self.stop))
@@ -104,7 +100,7 @@ impl Ranker<'_> {
         sources: &[RankedSource],
         scorers: &[Box<dyn ConceptScorer + '_>],
         concept: &Concept,
-    ) -> Result<Vec<Scored>, Error> {
+    ) -> Result<Vec<Scored>> {
         let candidates = self.candidates(sources, scorers)?;
         let scale = self.scale(concept, &candidates);
         let mut all = Vec::new();
@@ -125,7 +121,7 @@ impl Ranker<'_> {
         &mut self,
         sources: &[RankedSource],
         scorers: &[Box<dyn ConceptScorer + '_>],
-    ) -> Result<AllCandidates, Error> {
+    ) -> Result<AllCandidates> {
         let depth = self.depth();
         let mut all = AllCandidates::default();
         for (place, scorer) in scorers.iter().enumerate() {

@@ -10,12 +10,11 @@ mod prepare;
 mod question;
 mod ranker;
 mod scan;
-mod scan_store;
 mod substring;
 mod titles;
 
 use super::{
-    error::Error,
+    error::Result,
     source::{Note, Source},
 };
 use answer::{FoundBy, ScoredMessages};
@@ -26,7 +25,7 @@ pub(crate) use ranker::Ranker;
 impl Ranker<'_> {
     /// Returns the messages that answer best. Messages with the same text are returned once, with their
     /// number.
-    pub(crate) fn messages(mut self) -> Result<Ranking<Match>, Error> {
+    pub(crate) fn messages(mut self) -> Result<Ranking<Match>> {
         let (found, scanned) = match self.find()? {
             FoundBy::Scores(found, scanned) => (found, scanned),
             FoundBy::Substring(sources) => return self.messages_by_substring(&sources),
@@ -51,7 +50,7 @@ impl Ranker<'_> {
     }
 
     /// Returns the ids of the messages that answer best. Messages with the same text all count.
-    pub(crate) fn message_ids(mut self) -> Result<Vec<String>, Error> {
+    pub(crate) fn message_ids(mut self) -> Result<Vec<String>> {
         let found = match self.find()? {
             FoundBy::Scores(found, scanned) if scanned.is_empty() => found,
             _ => {
@@ -68,7 +67,7 @@ impl Ranker<'_> {
     }
 
     /// Returns the conversations that answer best.
-    pub(crate) fn conversations(mut self) -> Result<Ranking<ConversationMatch>, Error> {
+    pub(crate) fn conversations(mut self) -> Result<Ranking<ConversationMatch>> {
         let (found, scanned) = match self.find()? {
             FoundBy::Scores(found, scanned) => (found, scanned),
             FoundBy::Substring(sources) => return self.conversations_by_substring(&sources),

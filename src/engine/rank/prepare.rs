@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     engine::{
-        error::Error,
+        error::{Error, Result},
         source::{Lacking, Note, Source, SourceKind, Task, scoring::Scorer},
         upkeep::{
             enrich,
@@ -76,7 +76,7 @@ pub(super) struct OpenedSources {
 
 impl Ranker<'_> {
     /// Returns the sources in the question's scope that can be read, and adds notes about the others.
-    pub(super) fn readable_sources(&mut self) -> Result<Vec<Source>, Error> {
+    pub(super) fn readable_sources(&mut self) -> Result<Vec<Source>> {
         self.wait_for_transcripts()?;
         let (sources, notes) = self.sources.readable(&self.scope.sources, self.stop)?;
         notes.into_iter().for_each(|note| self.note(note));
@@ -90,7 +90,7 @@ impl Ranker<'_> {
     }
 
     /// Opens the sources in the question's scope, and adds notes about what is missing.
-    pub(super) fn open_sources(&mut self) -> Result<OpenedSources, Error> {
+    pub(super) fn open_sources(&mut self) -> Result<OpenedSources> {
         let mut opened = OpenedSources { ranked: Vec::new(), scanned: Vec::new() };
         let sources = self.readable_sources()?;
         self.narrow(&sources)?;
@@ -104,7 +104,7 @@ impl Ranker<'_> {
     }
 
     /// Opens a source for ranking; `None` if the source must be scanned.
-    fn open(&mut self, source: &Source) -> Result<Option<RankedSource>, Error> {
+    fn open(&mut self, source: &Source) -> Result<Option<RankedSource>> {
         // A cluster maintains its own index.
         let is_here = source.database().is_some();
         let may_freshen = is_here && !self.sources.config().leave_indexes;
@@ -161,7 +161,7 @@ impl Ranker<'_> {
     }
 
     /// Refreshes the index of a source if that is quick.
-    fn freshen(&self, source: &Source) -> Result<(), Error> {
+    fn freshen(&self, source: &Source) -> Result<()> {
         let is_small = source.store().bytes() <= SMALL;
         match source.is_tended() && !is_small {
             _ if source.is_refresh_slow() => {}
@@ -175,7 +175,7 @@ impl Ranker<'_> {
 
     /// Adds the missing terms and vectors if only a few messages lack them. Otherwise waits for the
     /// maintainer to add them. Questions never wait for vectors of a provider.
-    fn enrich(&self, source: &Source) -> Result<(), Error> {
+    fn enrich(&self, source: &Source) -> Result<()> {
         let Some(snapshot) = source.latest_index(self.stop) else { return Ok(()) };
         enrich::enrich_small(&snapshot, source.model(), RESOURCES, self.stop);
         let needs_vectors = source.model().is_built_in() && self.question.mode != Mode::Text;
@@ -187,7 +187,7 @@ impl Ranker<'_> {
     }
 
     /// Adds the changes of a database to its index, or waits for the maintainer to build the index.
-    fn refresh_or_wait(&self, source: &Source) -> Result<(), Error> {
+    fn refresh_or_wait(&self, source: &Source) -> Result<()> {
         if source.latest_index(self.stop).is_some() {
             match refresh::refresh_changes(source, RESOURCES, &self.in_time) {
                 Ok(true) => return Ok(()),
@@ -202,7 +202,7 @@ impl Ranker<'_> {
     }
 
     /// Waits until the maintainer is done or has failed, or until the question's time limit.
-    fn wait_for(&self, source: &Source, is_made: &dyn Fn() -> bool) -> Result<(), Error> {
+    fn wait_for(&self, source: &Source, is_made: &dyn Fn() -> bool) -> Result<()> {
         while !is_made() && !self.in_time.requested() && !matches!(source.task(), Task::Failed) {
             thread::sleep(RETRY_PAUSE);
         }
@@ -210,7 +210,7 @@ impl Ranker<'_> {
     }
 
     /// Waits until the transcripts were read for the first time.
-    fn wait_for_transcripts(&self) -> Result<(), Error> {
+    fn wait_for_transcripts(&self) -> Result<()> {
         let is_wanted =
             self.scope.sources.is_empty() || self.scope.sources.contains(&SourceKind::Archive);
         let tended = self.sources.tended();
@@ -226,7 +226,7 @@ impl Ranker<'_> {
         self.check_stop()
     }
 
-    fn check_stop(&self) -> Result<(), Error> {
+    fn check_stop(&self) -> Result<()> {
         if self.stop.requested() { Err(crate::db::Error::Stopped.into()) } else { Ok(()) }
     }
 
@@ -265,7 +265,7 @@ fn refresh_within(in_time: &Stop, source: &Source, stop: &Stop) {
     let options = Reindex { resources: RESOURCES, full: false };
     let patience = in_time.within(MAX_WAIT);
     loop {
-        match refresh::refresh(source, options, in_time, &mut |_| ()) {
+        match source.reindex(options, in_time, &mut |_| ()) {
             Err(Error::Indexing { .. }) if !patience.requested() => thread::sleep(RETRY_PAUSE),
             Err(error) if error.is_stopped() && !stop.requested() => {
                 // Without this pause every question would wait for a refresh, and discard its work each time.

@@ -9,7 +9,7 @@ use std::{
 use super::question::Question;
 use crate::{
     engine::{
-        error::Error,
+        error::Result,
         source::{Note, Scope, SourceKind, Sources},
     },
     model::Stop,
@@ -75,7 +75,7 @@ impl<'a> Ranker<'a> {
     }
 
     /// If nothing was found, adds a note about a role that no message has.
-    pub(super) fn note_unknown_role(&mut self, is_empty: bool) -> Result<(), Error> {
+    pub(super) fn note_unknown_role(&mut self, is_empty: bool) -> Result<()> {
         if is_empty && let Some(note) = self.sources.unknown_role(&self.scope, self.stop)? {
             self.note(note);
         }

@@ -19,13 +19,15 @@ use super::{
     passage,
     question::{ConversationMatch, Fields, MAX_MATCHES, Match},
     ranker::Ranker,
-    scan_store::{DatabaseScan, ScanStore},
 };
 use crate::{
-    db::{self, ScanFilter, ScanPlace},
+    db::{ScanFilter, ScanPlace},
     engine::{
-        error::Error,
-        source::{About, ClusterScan, Listing, Note, Sketch, Source, SourceKind, Store},
+        error::Result,
+        source::{
+            About, ClusterScan, DatabaseScan, Listing, Note, ScanStore, Sketch, Source, SourceKind,
+            Store,
+        },
     },
     model::{Hit, Instant},
     text::{
@@ -123,7 +125,7 @@ impl Ranker<'_> {
     /// Ranks the messages of some sources by the words of the question.
     ///
     /// Adds a note if a source cannot be read. It is an error if there is no other source.
-    pub(super) fn scan(&mut self, sources: &[Source]) -> Result<ScanResult, Error> {
+    pub(super) fn scan(&mut self, sources: &[Source]) -> Result<ScanResult> {
         let mut result =
             ScanResult { hits: Vec::new(), titles: HashMap::new(), found: 0, is_cut: false };
         for source in sources {
@@ -138,7 +140,7 @@ impl Ranker<'_> {
         Ok(result)
     }
 
-    fn scan_one(&self, source: &Source, result: &mut ScanResult) -> Result<(), Error> {
+    fn scan_one(&self, source: &Source, result: &mut ScanResult) -> Result<()> {
         let ids = self.conversations_of_origin(source)?;
         let concepts: Vec<WordFinder> = self.concepts().into_iter().map(WordFinder::new).collect();
         let scope = &self.scope;
@@ -159,10 +161,8 @@ impl Ranker<'_> {
                 let words = concepts.iter().flat_map(|finder| finder.texts.clone()).collect();
                 task.run(&mut ClusterScan::open(cluster, words, filter, self.stop)?)?
             }
-            Store::Database(_) => source.on_database(|path| {
-                db::read(path, self.stop, |database| {
-                    task.run(&mut DatabaseScan { database, filter })
-                })
+            Store::Database(_) => source.read_database(self.stop, |database| {
+                task.run(&mut DatabaseScan { database, filter })
             })?,
         };
         let depth = task.depth;
@@ -183,7 +183,7 @@ impl Ranker<'_> {
     }
 
     /// Returns the messages of a scan, the best first. Messages with the same text are returned once.
-    pub(super) fn scanned_messages(&self, result: ScanResult) -> Result<Vec<Match>, Error> {
+    pub(super) fn scanned_messages(&self, result: ScanResult) -> Result<Vec<Match>> {
         let mut best: Vec<(ScannedHit, u32)> = Vec::new();
         let mut known: HashMap<(String, String), usize> = HashMap::new();
         for scanned in result.hits {
@@ -212,7 +212,7 @@ impl Ranker<'_> {
     pub(super) fn scanned_conversations(
         &self,
         result: ScanResult,
-    ) -> Result<(Vec<ConversationMatch>, usize), Error> {
+    ) -> Result<(Vec<ConversationMatch>, usize)> {
         let (mut title_weight, max_score) = weights(self.question.fields);
         let mut hits_of: HashMap<(SourceKind, String), Vec<ScannedHit>> = HashMap::new();
         for scanned in result.hits {
@@ -255,7 +255,7 @@ impl Ranker<'_> {
     pub(super) fn sketches(
         &self,
         keys: impl Iterator<Item = (SourceKind, String)>,
-    ) -> Result<HashMap<(SourceKind, String), Sketch>, Error> {
+    ) -> Result<HashMap<(SourceKind, String), Sketch>> {
         self.sketched(keys, &|listing| listing.about(0))
     }
 
@@ -263,7 +263,7 @@ impl Ranker<'_> {
     pub(super) fn brief_sketches(
         &self,
         keys: impl Iterator<Item = (SourceKind, String)>,
-    ) -> Result<HashMap<(SourceKind, String), Sketch>, Error> {
+    ) -> Result<HashMap<(SourceKind, String), Sketch>> {
         self.sketched(keys, &|listing| listing.brief(0))
     }
 
@@ -271,7 +271,7 @@ impl Ranker<'_> {
         &self,
         keys: impl Iterator<Item = (SourceKind, String)>,
         describe: &dyn Fn(&dyn Listing) -> About,
-    ) -> Result<HashMap<(SourceKind, String), Sketch>, Error> {
+    ) -> Result<HashMap<(SourceKind, String), Sketch>> {
         let mut by_kind: BTreeMap<SourceKind, HashSet<String>> = BTreeMap::new();
         for (kind, id) in keys {
             by_kind.entry(kind).or_default().insert(id);

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     engine::{
-        error::Error,
+        error::Result,
         source::{
             Note, Scope, Sketch, Source, SourceKind,
             request::{checked, trimmed, untrimmed},
@@ -45,10 +45,7 @@ type SourceHit = (SourceKind, Hit<'static>);
 impl Ranker<'_> {
     /// Returns the messages that contain a concept, newest first. Their conversations contain every
     /// concept.
-    pub(super) fn messages_by_substring(
-        &mut self,
-        sources: &[Source],
-    ) -> Result<Ranking<Match>, Error> {
+    pub(super) fn messages_by_substring(&mut self, sources: &[Source]) -> Result<Ranking<Match>> {
         let matchers = self.matchers()?;
         let limit = self.question.limit;
         // One message more than the limit is read, to see whether there are more.
@@ -82,7 +79,7 @@ impl Ranker<'_> {
     pub(super) fn conversations_by_substring(
         &mut self,
         sources: &[Source],
-    ) -> Result<Ranking<ConversationMatch>, Error> {
+    ) -> Result<Ranking<ConversationMatch>> {
         let matchers = self.matchers()?;
         let (found, is_total_exact) = self.containing(sources, MAX_OF_CONVERSATIONS)?;
         let is_in_text = |hit: &Hit<'_>| is_in_text(&matchers, hit);
@@ -132,7 +129,7 @@ impl Ranker<'_> {
     fn first_of_conversation(
         &self,
         (kind, id): &(SourceKind, String),
-    ) -> Result<Option<Hit<'static>>, Error> {
+    ) -> Result<Option<Hit<'static>>> {
         let source = self.sources.again(*kind)?;
         let messages = source.reader(self.stop).read(id, false, self.stop)?;
         Ok(messages.filter(|it| it.turns() > 0).map(|messages| messages.message(0).into_owned()))
@@ -144,7 +141,7 @@ impl Ranker<'_> {
         &mut self,
         sources: &[Source],
         count: usize,
-    ) -> Result<(Vec<SourceHit>, bool), Error> {
+    ) -> Result<(Vec<SourceHit>, bool)> {
         let concepts = self.question.concepts.iter();
         let concepts: Vec<&String> =
             concepts.filter(|concept| !trimmed(concept).is_empty()).collect();
@@ -200,7 +197,7 @@ impl Ranker<'_> {
         Request { text, matching, ignore_accents, ..Request::default() }
     }
 
-    fn matchers(&self) -> Result<Vec<Matchers>, Error> {
+    fn matchers(&self) -> Result<Vec<Matchers>> {
         let concepts = self.question.concepts.iter();
         let concepts = concepts.filter(|concept| !trimmed(concept).is_empty());
         concepts
@@ -219,7 +216,7 @@ impl Ranker<'_> {
         concept: &str,
         count: usize,
         found: &mut Vec<SourceHit>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let scope = &self.scope;
         let ids = self.conversations_of_origin(source)?;
         let request = Request {
@@ -266,7 +263,7 @@ impl Ranker<'_> {
     pub(super) fn conversations_of_origin(
         &self,
         source: &Source,
-    ) -> Result<Option<HashSet<String>>, Error> {
+    ) -> Result<Option<HashSet<String>>> {
         let scope = self.narrowed_scope();
         let scope = Scope { conversation: None, ..scope.any_message() };
         if scope.is_open() && source.left_out(self.stop)?.is_empty() {

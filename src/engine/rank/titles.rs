@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     engine::{
-        error::Error,
+        error::Result,
         source::{
             Lacking, Note,
             scoring::{Concept, Nearness, TitleQuery},
@@ -38,7 +38,7 @@ impl Ranker<'_> {
     pub(super) fn score_titles(
         &mut self,
         found: &ScoredMessages,
-    ) -> Result<HashMap<ConversationPlace, f32>, Error> {
+    ) -> Result<HashMap<ConversationPlace, f32>> {
         let with_terms = self.question.mode != Mode::Vector;
         let queries: Vec<TitleQuery<'_>> =
             found.concepts.iter().map(|concept| title_query(concept, with_terms)).collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     engine::{
-        error::Error,
+        error::Result,
         source::{Note, Scope, Source, SourceKind, Sources},
     },
     model::{Instant, Stop},
@@ -44,7 +44,7 @@ pub(crate) fn tally(
     scope: &Scope,
     day: &dyn Fn(Instant) -> i64,
     stop: &Stop,
-) -> Result<Tally, Error> {
+) -> Result<Tally> {
     let count = |source: Source| Ok((source.kind, source.reader(stop).count(scope, day, stop)?));
     let (counted, notes) = sources.each(&scope.sources, count)?;
     let mut tally = Tally { notes, ..Tally::default() };
@@ -75,7 +75,7 @@ pub(crate) fn counted_by(
     sources: &Sources,
     of: &dyn Fn(Instant) -> i64,
     stop: &Stop,
-) -> Result<BTreeMap<i64, u64>, Error> {
+) -> Result<BTreeMap<i64, u64>> {
     let scope = Scope::default();
     let count = |source: Source| source.reader(stop).count(&scope, of, stop);
     let (counted, _) = sources.each(&[], count)?;

@@ -12,7 +12,7 @@ use crate::{
     db,
     engine::{
         config::Config,
-        error::Error,
+        error::Result,
         forgotten::Forgotten,
         source::{FallbackReason, Scope, Source, SourceKind, Sources, Store},
         store_address::StoreAddress,
@@ -190,7 +190,7 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
 }
 
 /// Returns the number of excluded conversations of a source, whether they are stored or not.
-pub(crate) fn excluded(config: &Config, source: &Source, stop: &Stop) -> Result<usize, Error> {
+pub(crate) fn excluded(config: &Config, source: &Source, stop: &Stop) -> Result<usize> {
     if !source.may_exclude() {
         return Ok(0);
     }

@@ -6,7 +6,7 @@ use super::kind::SourceKind;
 use crate::engine::{
     attachments::{Attachment, AttachmentStore},
     config::Config,
-    error::Error,
+    error::Result,
 };
 
 /// The files of messages that imports and transcripts kept.
@@ -23,11 +23,7 @@ impl AttachmentFiles {
 
     /// Returns the files of a conversation's messages. [`Attachment::is_of`] says which are of a
     /// message.
-    pub(crate) fn list(
-        &self,
-        source: SourceKind,
-        conversation: &str,
-    ) -> Result<Vec<Attachment>, Error> {
+    pub(crate) fn list(&self, source: SourceKind, conversation: &str) -> Result<Vec<Attachment>> {
         match source {
             SourceKind::Export => self.imported.list(conversation),
             SourceKind::Archive => self.of_transcripts.list(conversation),
@@ -40,7 +36,7 @@ impl AttachmentFiles {
         self.imported.has(file) || self.of_transcripts.has(file)
     }
 
-    pub(crate) fn open(&self, file: &Attachment) -> Result<File, Error> {
+    pub(crate) fn open(&self, file: &Attachment) -> Result<File> {
         // Files with the same hash have the same content, so either store will do.
         match self.of_transcripts.has(file) {
             true => self.of_transcripts.open(file),

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     cluster::Cluster,
-    engine::error::Error,
+    engine::error::Result,
     index::{Snapshot, TextMatch},
     map_faults,
     model::{Hit, Request, Stop},
@@ -63,7 +63,7 @@ impl Source {
         request: &Request,
         stop: &Stop,
         sink: &mut dyn Sink,
-    ) -> Result<SearchPlan, Error> {
+    ) -> Result<SearchPlan> {
         let request = request::checked(request)?;
         let excluded = self.excluded(stop)?;
         hiding::search(&excluded, &request, sink, |request, sink| match self.store() {
@@ -100,7 +100,7 @@ impl Source {
         request: &Request,
         stop: &Stop,
         show: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
-    ) -> Result<SearchPlan, Error> {
+    ) -> Result<SearchPlan> {
         self.search(request, stop, &mut Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show))
     }
 
@@ -117,7 +117,7 @@ impl Source {
 
 impl Source {
     /// Returns the description of a conversation; `None` if no conversation with this id has messages.
-    pub(crate) fn about(&self, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
+    pub(crate) fn about(&self, id: &str, stop: &Stop) -> Result<Option<About>> {
         about(&*self.reader(stop), id, stop)
     }
 
@@ -127,7 +127,7 @@ impl Source {
         id: &str,
         raw_content: bool,
         stop: &Stop,
-    ) -> Result<Option<Session>, Error> {
+    ) -> Result<Option<Session>> {
         let reader = self.reader(stop);
         let Some(messages) = reader.read(id, raw_content, stop)? else { return Ok(None) };
         Ok(about(&*reader, id, stop)?.map(|about| Session::new(about, messages)))
@@ -137,19 +137,14 @@ impl Source {
 impl Sources {
     /// Returns the description of a conversation; `None` if the source has no conversation with this id
     /// and messages.
-    pub(crate) fn about(
-        &self,
-        kind: SourceKind,
-        id: &str,
-        stop: &Stop,
-    ) -> Result<Option<About>, Error> {
+    pub(crate) fn about(&self, kind: SourceKind, id: &str, stop: &Stop) -> Result<Option<About>> {
         let Some(source) = self.within(&[kind])?.pop() else { return Ok(None) };
         source.about(id, stop)
     }
 }
 
 /// Returns the description of a conversation from a reader.
-fn about(reader: &dyn Reader, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
+fn about(reader: &dyn Reader, id: &str, stop: &Stop) -> Result<Option<About>> {
     let scope = Scope { conversation: Some(id.to_owned()), ..Scope::default() };
     let listing = reader.list(&scope, stop)?;
     Ok((!listing.is_empty()).then(|| listing.about(0)))

@@ -12,6 +12,7 @@ use super::{
     counter::Counter,
     read_messages::ReadMessages,
     reader::{Counts, Listing, Messages, Reader, SearchPlan},
+    scan_store::ScanStore,
     scope::{About, Scope},
     scoring::{ClusterScorer, Scorer},
     sink::Sink,
@@ -20,7 +21,7 @@ use crate::{
     cluster::{Cluster, ClusterConversation, Taken, View},
     db::{self, LongContents, ScanFilter, ScanPlace, ScannedMessage, tally::MessageFacts},
     embed::Model,
-    engine::error::Error,
+    engine::error::{Error, Result},
     lock::lock,
     model::{Hit, Instant, Matching, Origin, Provenance, Request, Stop},
 };
@@ -39,7 +40,7 @@ impl ClusterReader {
         ClusterReader { cluster, model: model.clone(), view: Mutex::default() }
     }
 
-    fn view(&self, stop: &Stop) -> Result<Arc<View>, Error> {
+    fn view(&self, stop: &Stop) -> Result<Arc<View>> {
         let mut view = lock(&self.view);
         match &*view {
             Some(view) => Ok(Arc::clone(view)),
@@ -49,12 +50,7 @@ impl ClusterReader {
 }
 
 impl Reader for ClusterReader {
-    fn search(
-        &self,
-        request: &Request,
-        stop: &Stop,
-        sink: &mut dyn Sink,
-    ) -> Result<SearchPlan, Error> {
+    fn search(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<SearchPlan> {
         let view = self.view(stop)?;
         let outcome =
             view.search(self.cluster.client()?, request, stop, &mut |taken| match taken {
@@ -78,18 +74,13 @@ impl Reader for ClusterReader {
         Ok(SearchPlan::ByCluster { index, candidates, took: found.took })
     }
 
-    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
+    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
         let view = self.view(stop)?;
         let found = within(&view, scope);
         Ok(Box::new(ClusterListing { view, found }))
     }
 
-    fn read(
-        &self,
-        id: &str,
-        raw_content: bool,
-        stop: &Stop,
-    ) -> Result<Option<Box<dyn Messages>>, Error> {
+    fn read(&self, id: &str, raw_content: bool, stop: &Stop) -> Result<Option<Box<dyn Messages>>> {
         let messages = self.view(stop)?.read(self.cluster.client()?, id, raw_content, stop)?;
         Ok(match messages.is_empty() {
             true => None,
@@ -97,12 +88,7 @@ impl Reader for ClusterReader {
         })
     }
 
-    fn count(
-        &self,
-        scope: &Scope,
-        day: &dyn Fn(Instant) -> i64,
-        stop: &Stop,
-    ) -> Result<Counts, Error> {
+    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Counts> {
         let view = self.view(stop)?;
         let origins = if scope.has_origin() { origins(&view) } else { Origins::new() };
         let mut counter = Counter::new(KIND, scope, Some(&origins), day);
@@ -127,13 +113,13 @@ impl Reader for ClusterReader {
         Ok(counter.finish(models))
     }
 
-    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
+    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>> {
         let view = self.view(stop)?;
         let spans = view.conversations().iter().filter_map(|it| it.begun.zip(it.last));
         Ok(spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
     }
 
-    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
+    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>> {
         let state = (Arc::clone(&self.cluster), self.view(stop)?);
         Ok(Some(Box::new(ClusterScorer::new(state, &self.model, scope, stop)?)))
     }
@@ -180,16 +166,13 @@ pub(super) fn excluded(
     cluster: &Cluster,
     is_excluded: &dyn Fn(&Origin) -> bool,
     stop: &Stop,
-) -> Result<HashSet<String>, Error> {
+) -> Result<HashSet<String>> {
     let origins = origins(&*cluster.view(stop)?).into_iter();
     Ok(origins.filter(|(_, origin)| is_excluded(origin)).map(|(id, _)| id).collect())
 }
 
 /// Returns the models that answered in each conversation of a cluster, by id.
-pub(super) fn models(
-    cluster: &Cluster,
-    stop: &Stop,
-) -> Result<HashMap<String, Vec<String>>, Error> {
+pub(super) fn models(cluster: &Cluster, stop: &Stop) -> Result<HashMap<String, Vec<String>>> {
     let view = cluster.view(stop)?;
     let of = |it: &ClusterConversation| match it.models.is_empty() {
         true => it.stored.model.iter().cloned().collect(),
@@ -204,7 +187,7 @@ pub(super) fn provenance(
     cluster: &Cluster,
     ids: Option<&[&str]>,
     stop: &Stop,
-) -> Result<HashMap<String, Provenance>, Error> {
+) -> Result<HashMap<String, Provenance>> {
     let of = |it: &ClusterConversation| Some((it.stored.id.clone(), it.stored.provenance.clone()?));
     Ok(match ids {
         None => cluster.view(stop)?.conversations().iter().filter_map(of).collect(),
@@ -234,12 +217,14 @@ impl<'a> ClusterScan<'a> {
         words: Vec<String>,
         filter: ScanFilter<'a>,
         stop: &'a Stop,
-    ) -> Result<ClusterScan<'a>, Error> {
+    ) -> Result<ClusterScan<'a>> {
         let view = cluster.view(stop)?;
         Ok(ClusterScan { cluster, view, words, filter, stop, names: Vec::new() })
     }
+}
 
-    pub(crate) fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> Result<(), Error> {
+impl ScanStore<Error> for ClusterScan<'_> {
+    fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> Result<()> {
         let ScanFilter { roles, since, until } = self.filter;
         let scope = Scope { roles: roles.to_vec(), since, until, ..Scope::default() };
         let mut scanned: HashMap<String, usize> = HashMap::new();
@@ -286,19 +271,19 @@ impl<'a> ClusterScan<'a> {
         Ok(())
     }
 
-    pub(crate) fn fetch(
-        &self,
+    fn fetch(
+        &mut self,
         places: &[ScanPlace],
         find: &dyn Fn(&str) -> usize,
-    ) -> Result<Vec<Hit<'static>>, Error> {
+    ) -> Result<Vec<Hit<'static>>> {
         let name = |place: &ScanPlace| self.names.get(usize::try_from(place.number()).ok()?);
         let names: Vec<&str> = places.iter().filter_map(name).map(String::as_str).collect();
         let hits = self.view.fetch(self.cluster.client()?, &names, self.stop)?;
         Ok(hits.into_iter().map(|hit| hit.kept_around(find)).collect())
     }
 
-    pub(crate) fn titles(&self) -> Vec<(String, String)> {
+    fn titles(&mut self) -> Result<Vec<(String, String)>> {
         let all = self.view.conversations().iter();
-        all.map(|it| (it.stored.id.clone(), it.title.clone())).collect()
+        Ok(all.map(|it| (it.stored.id.clone(), it.title.clone())).collect())
     }
 }

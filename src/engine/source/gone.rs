@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::sources::Source;
 use crate::{
     db::{self, Database, RowReader, ScannedRow},
-    engine::error::Error,
+    engine::error::Result,
     index::{Document, Snapshot},
     model::Stop,
 };
@@ -17,10 +17,8 @@ impl Source {
         snapshot: &Snapshot,
         doc_ids: &[u32],
         stop: &Stop,
-    ) -> Result<HashSet<u32>, Error> {
-        self.on_database(|path| {
-            db::read(path, stop, |database| gone(database, snapshot, doc_ids, stop))
-        })
+    ) -> Result<HashSet<u32>> {
+        self.read_database(stop, |database| gone(database, snapshot, doc_ids, stop))
     }
 }
 

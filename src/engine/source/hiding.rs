@@ -16,7 +16,7 @@ use super::{
     sources::Source,
 };
 use crate::{
-    engine::error::Error,
+    engine::error::Result,
     model::{Hit, Instant, Request, Stop},
 };
 
@@ -44,7 +44,7 @@ impl Source {
     }
 
     /// Returns the conversations that are left out of answers.
-    pub(crate) fn left_out(&self, stop: &Stop) -> Result<Ids, Error> {
+    pub(crate) fn left_out(&self, stop: &Stop) -> Result<Ids> {
         let excluded = self.excluded(stop)?;
         Ok(match self.hidden(stop) {
             None => excluded,
@@ -64,7 +64,7 @@ impl Source {
         request: &Request,
         stop: &Stop,
         sink: &mut dyn Sink,
-    ) -> Result<SearchPlan, Error> {
+    ) -> Result<SearchPlan> {
         let hidden = self.hidden(stop).unwrap_or_default();
         search(&hidden, request, sink, |request, sink| self.search(request, stop, sink))
     }
@@ -82,48 +82,33 @@ impl HidingReader {
     }
 
     /// Returns the scope, with the conversations that are left out as its exclusions.
-    fn within(&self, scope: &Scope, stop: &Stop) -> Result<Scope, Error> {
+    fn within(&self, scope: &Scope, stop: &Stop) -> Result<Scope> {
         Ok(Scope { excluded: self.source.left_out(stop)?, ..scope.clone() })
     }
 }
 
 impl Reader for HidingReader {
-    fn search(
-        &self,
-        request: &Request,
-        stop: &Stop,
-        sink: &mut dyn Sink,
-    ) -> Result<SearchPlan, Error> {
+    fn search(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<SearchPlan> {
         let excluded = self.source.left_out(stop)?;
         search(&excluded, request, sink, |request, sink| self.inner.search(request, stop, sink))
     }
 
-    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
+    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
         self.inner.list(&self.within(scope, stop)?, stop)
     }
 
-    fn read(
-        &self,
-        id: &str,
-        raw_content: bool,
-        stop: &Stop,
-    ) -> Result<Option<Box<dyn Messages>>, Error> {
+    fn read(&self, id: &str, raw_content: bool, stop: &Stop) -> Result<Option<Box<dyn Messages>>> {
         match self.source.left_out(stop)?.contains(id) {
             true => Ok(None),
             false => self.inner.read(id, raw_content, stop),
         }
     }
 
-    fn count(
-        &self,
-        scope: &Scope,
-        day: &dyn Fn(Instant) -> i64,
-        stop: &Stop,
-    ) -> Result<Counts, Error> {
+    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Counts> {
         self.inner.count(&self.within(scope, stop)?, day, stop)
     }
 
-    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
+    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>> {
         if self.source.left_out(stop)?.is_empty() {
             return self.inner.span(stop);
         }
@@ -133,7 +118,7 @@ impl Reader for HidingReader {
         Ok(spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
     }
 
-    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
+    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>> {
         self.inner.scorer(&self.within(scope, stop)?, stop)
     }
 }
@@ -143,8 +128,8 @@ pub(super) fn search(
     excluded: &HashSet<String>,
     request: &Request,
     sink: &mut dyn Sink,
-    run: impl FnOnce(&Request, &mut dyn Sink) -> Result<SearchPlan, Error>,
-) -> Result<SearchPlan, Error> {
+    run: impl FnOnce(&Request, &mut dyn Sink) -> Result<SearchPlan>,
+) -> Result<SearchPlan> {
     if excluded.is_empty() {
         return run(request, sink);
     }

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     db::{self, tally::MessageFacts},
-    engine::error::Error,
+    engine::error::{Error, Result},
     index::{self, Found, Snapshot},
     map_faults,
     model::{Hit, Instant, Origin, Request, Stop},
@@ -55,7 +55,7 @@ impl IndexedReader {
         request: &Request,
         stop: &Stop,
         sink: &mut dyn Sink,
-    ) -> Result<SearchPlan, Error> {
+    ) -> Result<SearchPlan> {
         let index = source.index_to_check(stop);
         IndexedReader::search_with(source, index, true, request, stop, sink)
     }
@@ -67,7 +67,7 @@ impl IndexedReader {
         request: &Request,
         stop: &Stop,
         sink: &mut dyn Sink,
-    ) -> Result<SearchPlan, Error> {
+    ) -> Result<SearchPlan> {
         let by_like =
             |reason, sink| LiveReader::new(source.clone(), reason).search(request, stop, sink);
         let reader = match index {
@@ -104,12 +104,7 @@ impl IndexedReader {
         (!is_bytewise).then_some(FallbackReason::RoleColumn)
     }
 
-    fn attempt(
-        &self,
-        request: &Request,
-        stop: &Stop,
-        sink: &mut dyn Sink,
-    ) -> Result<IndexOutcome, Error> {
+    fn attempt(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<IndexOutcome> {
         let mut verified = VerifiedSink::new(&self.snapshot, stop, sink);
         // The files were checked when they were opened, but a file may change during the search.
         let found = map_faults::caught(|| {
@@ -138,7 +133,7 @@ impl IndexedReader {
     }
 
     /// Returns the origins of conversations; `None` for sources without origins.
-    fn origins(&self, stop: &Stop) -> Result<Option<Arc<Origins>>, Error> {
+    fn origins(&self, stop: &Stop) -> Result<Option<Arc<Origins>>> {
         if self.source.kind != SourceKind::Archive {
             return Ok(None);
         }
@@ -148,12 +143,7 @@ impl IndexedReader {
 }
 
 impl Reader for IndexedReader {
-    fn search(
-        &self,
-        request: &Request,
-        stop: &Stop,
-        sink: &mut dyn Sink,
-    ) -> Result<SearchPlan, Error> {
+    fn search(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<SearchPlan> {
         if let Some(reason) = self.only_like(request) {
             return LiveReader::new(self.source.clone(), reason).search(request, stop, sink);
         }
@@ -166,7 +156,7 @@ impl Reader for IndexedReader {
         }
     }
 
-    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
+    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
         let catalogue = self.catalogue();
         let origins = match self.origins(stop) {
             Ok(origins) => origins,
@@ -178,12 +168,7 @@ impl Reader for IndexedReader {
         Ok(Box::new(IndexedListing { catalogue: Arc::clone(catalogue), origins, found }))
     }
 
-    fn read(
-        &self,
-        id: &str,
-        raw_content: bool,
-        _: &Stop,
-    ) -> Result<Option<Box<dyn Messages>>, Error> {
+    fn read(&self, id: &str, raw_content: bool, _: &Stop) -> Result<Option<Box<dyn Messages>>> {
         let catalogue = self.catalogue();
         let Some(conversation) = catalogue.find(id) else { return Ok(None) };
         let catalogue = Arc::clone(catalogue);
@@ -195,12 +180,7 @@ impl Reader for IndexedReader {
         })))
     }
 
-    fn count(
-        &self,
-        scope: &Scope,
-        day: &dyn Fn(Instant) -> i64,
-        stop: &Stop,
-    ) -> Result<Counts, Error> {
+    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Counts> {
         let (catalogue, snapshot) = (self.catalogue(), &self.snapshot);
         let origins = if scope.has_origin() { self.origins(stop)? } else { None };
         let mut counter = Counter::new(self.source.kind, scope, origins.as_deref(), day);
@@ -231,7 +211,7 @@ impl Reader for IndexedReader {
         Ok(counter.finish(models))
     }
 
-    fn span(&self, _: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
+    fn span(&self, _: &Stop) -> Result<Option<(Instant, Instant)>> {
         let snapshot = &self.snapshot;
         let time = |doc_id: u32| snapshot.is_alive(doc_id).then(|| snapshot.time(doc_id)).flatten();
         // Within a segment the newest message is first, and messages without a time are last.
@@ -242,7 +222,7 @@ impl Reader for IndexedReader {
         Ok(spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
     }
 
-    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
+    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>> {
         let origins = self.origins(stop)?;
         let searcher = self.source.searcher(self.catalogue());
         Ok(Some(Box::new(IndexedScorer::new(searcher, scope, origins))))

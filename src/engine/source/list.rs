@@ -8,7 +8,7 @@ use super::{
     scope::{About, Scope},
     sources::{Source, Sources},
 };
-use crate::{engine::error::Error, model::Stop};
+use crate::{engine::error::Result, model::Stop};
 
 /// Which conversations a list includes, and how it describes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Sources {
         page: Range<usize>,
         ListOptions { briefly, with_empty }: ListOptions,
         stop: &Stop,
-    ) -> Result<ListedPage, Error> {
+    ) -> Result<ListedPage> {
         Ok(self.undescribed(scope, page, with_empty, stop)?.described(briefly))
     }
 
@@ -100,7 +100,7 @@ impl Sources {
         wanted: Range<usize>,
         with_empty: bool,
         stop: &Stop,
-    ) -> Result<Undescribed, Error> {
+    ) -> Result<Undescribed> {
         let (sources, mut notes) = self.readable(&scope.sources, stop)?;
         let (scope, unknown) = self.resolved(scope, &sources, stop)?;
         let list = |source: Source| match with_empty {

@@ -21,8 +21,8 @@ use super::{
     sources::Source,
 };
 use crate::{
-    db::{self, Outline, State},
-    engine::error::Error,
+    db::{self, Database, Outline, State},
+    engine::error::{Error, Result},
     model::{Instant, Matching, Origin, Request, Stop},
     text::matcher::texts,
 };
@@ -57,10 +57,7 @@ impl LiveReader {
         LiveReader { source, reason }
     }
 
-    fn on_large_stack<T: Send>(
-        &self,
-        search: impl FnOnce() -> Result<T, Error> + Send,
-    ) -> Result<T, Error> {
+    fn on_large_stack<T: Send>(&self, search: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         thread::scope(|scope| {
             match thread::Builder::new().stack_size(LARGE_STACK).spawn_scoped(scope, search) {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
@@ -80,7 +77,7 @@ impl LiveReader {
         request: &Request,
         stop: &Stop,
         sink: &mut dyn Sink,
-    ) -> Result<SearchPlan, Error> {
+    ) -> Result<SearchPlan> {
         let begun = Clock::now();
         // `shown` includes hits that the sink drops, so the database must return these hits too.
         let left_out = sink.left_out().filter(|_| shown == 0);
@@ -90,10 +87,8 @@ impl LiveReader {
         };
         let request = Request { limit, ..request.clone() };
         let search = || {
-            self.source.on_database(|path| {
-                db::read(path, stop, |database| {
-                    db::search_without(database, &request, left_out.clone())
-                })
+            self.source.read_database(stop, |database| {
+                db::search_without(database, &request, left_out.clone())
             })
         };
         let hits = match deepest(&request) > DEEP {
@@ -136,23 +131,16 @@ impl LiveReader {
 }
 
 impl Reader for LiveReader {
-    fn search(
-        &self,
-        request: &Request,
-        stop: &Stop,
-        sink: &mut dyn Sink,
-    ) -> Result<SearchPlan, Error> {
+    fn search(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<SearchPlan> {
         self.search_after(0, None, request, stop, sink)
     }
 
-    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
-        let (mut outlines, origins) = self.source.on_database(|path| {
-            db::read(path, stop, |database| {
-                let outlines = db::outline(database, &scope.roles)?;
-                let is_archive = self.source.kind == SourceKind::Archive;
-                let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
-                Ok((outlines, origins))
-            })
+    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
+        let (mut outlines, origins) = self.source.read_database(stop, |database| {
+            let outlines = db::outline(database, &scope.roles)?;
+            let is_archive = self.source.kind == SourceKind::Archive;
+            let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
+            Ok((outlines, origins))
         })?;
         outlines.retain(|outline| {
             scope.covers(outline.begun, outline.last)
@@ -163,48 +151,35 @@ impl Reader for LiveReader {
         Ok(Box::new(LiveListing { kind, outlines, origins, sorted_ids }))
     }
 
-    fn read(
-        &self,
-        id: &str,
-        raw_content: bool,
-        stop: &Stop,
-    ) -> Result<Option<Box<dyn Messages>>, Error> {
-        let (messages, long) = self.source.on_database(|path| {
-            db::read(path, stop, |database| db::conversation(database, id, raw_content))
-        })?;
+    fn read(&self, id: &str, raw_content: bool, stop: &Stop) -> Result<Option<Box<dyn Messages>>> {
+        let read = |database: &Database| db::conversation(database, id, raw_content);
+        let (messages, long) = self.source.read_database(stop, read)?;
         Ok(match messages.is_empty() {
             true => None,
             false => Some(Box::new(ReadMessages::new(messages, long))),
         })
     }
 
-    fn count(
-        &self,
-        scope: &Scope,
-        day: &dyn Fn(Instant) -> i64,
-        stop: &Stop,
-    ) -> Result<Counts, Error> {
+    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Counts> {
         let kind = self.source.kind;
-        self.source.on_database(|path| {
-            db::read(path, stop, |database| {
-                let needs_origins = kind == SourceKind::Archive && scope.has_origin();
-                let origins = if needs_origins { db::origins(database)? } else { HashMap::new() };
-                let mut counter = Counter::new(kind, scope, Some(&origins), day);
-                db::tally::messages(database, &mut |message| counter.take(message))?;
-                let models = match scope.is_open() {
-                    true => db::tally::models(database)?,
-                    false => db::tally::models_of(database, &mut |it| counter.accepts(it))?,
-                };
-                Ok(counter.finish(models))
-            })
+        self.source.read_database(stop, |database| {
+            let needs_origins = kind == SourceKind::Archive && scope.has_origin();
+            let origins = if needs_origins { db::origins(database)? } else { HashMap::new() };
+            let mut counter = Counter::new(kind, scope, Some(&origins), day);
+            db::tally::messages(database, &mut |message| counter.take(message))?;
+            let models = match scope.is_open() {
+                true => db::tally::models(database)?,
+                false => db::tally::models_of(database, &mut |it| counter.accepts(it))?,
+            };
+            Ok(counter.finish(models))
         })
     }
 
-    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
-        self.source.on_database(|path| db::read(path, stop, db::span))
+    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>> {
+        self.source.read_database(stop, db::span)
     }
 
-    fn scorer(&self, _: &Scope, _: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
+    fn scorer(&self, _: &Scope, _: &Stop) -> Result<Option<Box<dyn Scorer>>> {
         Ok(None)
     }
 }

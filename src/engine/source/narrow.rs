@@ -16,7 +16,7 @@ use super::{
     sources::{Source, Sources},
 };
 use crate::{
-    engine::error::Error,
+    engine::error::Result,
     import::tool,
     model::{Hit, Matching, Origin, Request, Stop},
 };
@@ -97,7 +97,7 @@ impl Calls<'_> {
     }
 
     /// Returns, for each filter, the conversations of a source that it accepts.
-    fn look(&mut self, source: &Source, stop: &Stop) -> Result<Vec<HashSet<String>>, Error> {
+    fn look(&mut self, source: &Source, stop: &Stop) -> Result<Vec<HashSet<String>>> {
         let look = |call: &mut CallFilter<'_>| {
             let (given, fits) = (call.given, call.fits);
             let id =
@@ -119,7 +119,7 @@ impl Sources {
         scope: Scope,
         narrowing: &Narrowing,
         stop: &Stop,
-    ) -> Result<(Scope, Vec<Note>), Error> {
+    ) -> Result<(Scope, Vec<Note>)> {
         if *narrowing == Narrowing::default() {
             return Ok((scope, Vec::new()));
         }
@@ -192,7 +192,7 @@ impl Sources {
         Ok((Scope { conversations: Some(Arc::new(ids)), ..scope }, notes))
     }
 
-    fn called_tools(&self, kinds: &[SourceKind], stop: &Stop) -> Result<Vec<String>, Error> {
+    fn called_tools(&self, kinds: &[SourceKind], stop: &Stop) -> Result<Vec<String>> {
         let mut names = BTreeSet::new();
         self.each(kinds, |source| {
             let of = |content: &str| tool::called(content).map(str::to_owned).collect::<Vec<_>>();
@@ -215,7 +215,7 @@ impl Source {
         render: &dyn Fn(Hit<'_>) -> Option<T>,
         take: &mut dyn FnMut(T),
         stop: &Stop,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let roles = vec!["assistant".to_owned()];
         let request = Request {
             text: text.to_owned(),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{kind::SourceKind, scope::Scope, sources::Sources};
-use crate::{engine::error::Error, model::Stop};
+use crate::{engine::error::Result, model::Stop};
 
 /// The properties of a conversation by which filters select it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) type Places = HashMap<(SourceKind, String), Place>;
 impl Sources {
     /// Returns the service, project and models of every conversation. Reads the models only if
     /// `with_models` is set, because they take long. Leaves out sources that cannot be read.
-    pub(crate) fn places(&self, with_models: bool, stop: &Stop) -> Result<Places, Error> {
+    pub(crate) fn places(&self, with_models: bool, stop: &Stop) -> Result<Places> {
         let mut names: HashSet<Arc<str>> = HashSet::new();
         let mut shared = |name: &str| match names.get(name) {
             Some(name) => Arc::clone(name),
@@ -62,7 +62,7 @@ impl Sources {
         &self,
         counted: &[(SourceKind, HashMap<String, u64>)],
         stop: &Stop,
-    ) -> Result<BTreeMap<String, u64>, Error> {
+    ) -> Result<BTreeMap<String, u64>> {
         let mut services: BTreeMap<String, u64> = BTreeMap::new();
         for (kind, conversations) in counted {
             let provenance = match self.of_kind(*kind)? {

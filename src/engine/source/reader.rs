@@ -12,7 +12,7 @@ use super::{
     sink::Sink,
 };
 use crate::{
-    engine::error::Error,
+    engine::error::Result,
     index::Trace,
     model::{Hit, Instant, Origin, Request, Stop},
 };
@@ -25,43 +25,28 @@ pub trait Reader: Send + Sync {
     ///
     /// The hits are those of SQLite's `LIKE '%text%'` over contents and titles or, for another
     /// [`Matching`](crate::model::Matching), the messages whose content or title matches.
-    fn search(
-        &self,
-        request: &Request,
-        stop: &Stop,
-        sink: &mut dyn Sink,
-    ) -> Result<SearchPlan, Error>;
+    fn search(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<SearchPlan>;
 
     /// Returns the conversations in a scope that have messages, latest activity first.
     ///
     /// A scope of dates accepts a conversation if its time span overlaps them. A scope of roles accepts
     /// a conversation if one of its messages has such a role.
-    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error>;
+    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>>;
 
     /// Opens the messages of a conversation; `None` if it has none or does not exist.
     ///
     /// If `raw_content` is set, contents in the form of JSON parts are returned as stored.
-    fn read(
-        &self,
-        id: &str,
-        raw_content: bool,
-        stop: &Stop,
-    ) -> Result<Option<Box<dyn Messages>>, Error>;
+    fn read(&self, id: &str, raw_content: bool, stop: &Stop) -> Result<Option<Box<dyn Messages>>>;
 
     /// Counts the messages in a scope. `day` returns the day of a time, counted from 1970-01-01. It is
     /// [`Instant::day`] or a function for another time zone.
-    fn count(
-        &self,
-        scope: &Scope,
-        day: &dyn Fn(Instant) -> i64,
-        stop: &Stop,
-    ) -> Result<Counts, Error>;
+    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Counts>;
 
     /// Returns the times of the first and the last message; `None` if no message has a time.
-    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>, Error>;
+    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>>;
 
     /// Returns the scorer for the messages in a scope; `None` if this reader cannot rank.
-    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>, Error>;
+    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>>;
 }
 
 /// The conversations of one source that are in a scope, latest activity first.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::engine::error::Error;
+use crate::engine::error::{Error, Result};
 use crate::{
     model::{Matching, Request},
     text::{like::MOST_PATTERN_BYTES, loose::loose, snippet},
@@ -29,7 +29,7 @@ const MOST_TEXTS: usize = 64;
 /// Returns the request with its texts checked; a blank text is not a filter. White space at the ends of
 /// words and of patterns of `LIKE` is removed, as the contract of `conversation_search` asks. Literal texts
 /// and regular expressions keep it.
-pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
+pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>> {
     let others = [&request.or, &request.and, &request.not];
     let count = 1 + others.iter().map(|texts| texts.len()).sum::<usize>();
     if count > MOST_TEXTS {
@@ -46,9 +46,9 @@ pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
         }
         return Ok(Cow::Owned(Request { text: text.to_owned(), ..request.clone() }));
     }
-    let [or, and, not] = others.map(|texts| -> Result<Vec<String>, Error> {
+    let [or, and, not] = others.map(|texts| -> Result<Vec<String>> {
         let texts = texts.iter().map(|text| Ok(checked_text(text, request)?.to_owned()));
-        let is_text = |text: &Result<String, Error>| !text.as_ref().is_ok_and(String::is_empty);
+        let is_text = |text: &Result<String>| !text.as_ref().is_ok_and(String::is_empty);
         texts.filter(is_text).collect()
     });
     let (or, and, not) = (or?, and?, not?);
@@ -56,7 +56,7 @@ pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
 }
 
 /// Checks a text of a request, and trims it if its kind of matching allows this.
-fn checked_text<'t>(text: &'t str, request: &Request) -> Result<&'t str, Error> {
+fn checked_text<'t>(text: &'t str, request: &Request) -> Result<&'t str> {
     let text = match request.matching {
         Matching::Like | Matching::Word => trimmed(text),
         Matching::Literal if trimmed(text).is_empty() => "",

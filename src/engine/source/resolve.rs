@@ -8,7 +8,7 @@ use super::{
     sources::{Source, Sources},
 };
 use crate::{
-    engine::{error::Error, source::SourceKind},
+    engine::{error::Result, source::SourceKind},
     model::{Instant, Stop},
 };
 
@@ -33,7 +33,7 @@ impl Sources {
         scope: &Scope,
         sources: &[Source],
         stop: &Stop,
-    ) -> Result<(Scope, Vec<Note>), Error> {
+    ) -> Result<(Scope, Vec<Note>)> {
         let mut scope = scope.clone();
         if !scope.has_origin() {
             return Ok((scope, Vec::new()));
@@ -86,7 +86,7 @@ impl Sources {
         scope: &Scope,
         sources: &[Source],
         stop: &Stop,
-    ) -> Result<(Scope, Vec<Note>), Error> {
+    ) -> Result<(Scope, Vec<Note>)> {
         let (scope, notes) = self.resolved(scope, sources, stop)?;
         if !scope.has_origin() {
             return Ok((scope, notes));
@@ -103,7 +103,7 @@ impl Sources {
     }
 
     /// Returns a note about the first role in a scope that no message has.
-    pub(crate) fn unknown_role(&self, scope: &Scope, stop: &Stop) -> Result<Option<Note>, Error> {
+    pub(crate) fn unknown_role(&self, scope: &Scope, stop: &Stop) -> Result<Option<Note>> {
         if scope.roles.is_empty() {
             return Ok(None);
         }
@@ -122,7 +122,7 @@ impl Sources {
 }
 
 impl Named {
-    fn look(&mut self, source: &Source, scope: &Scope, stop: &Stop) -> Result<(), Error> {
+    fn look(&mut self, source: &Source, scope: &Scope, stop: &Stop) -> Result<()> {
         let listing = source.reader(stop).list(&Scope::default(), stop)?;
         for place in 0..listing.len() {
             let (id, _) = listing.heading(place);

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     db::{self, Outline},
-    engine::error::Error,
+    engine::error::Result,
     lock::lock,
     model::{Instant, Origin, Stop},
 };
@@ -19,7 +19,7 @@ use crate::{
 impl Source {
     /// Lists the conversations in a scope like [`Reader::list`](super::reader::Reader::list), and also
     /// conversations of an export and threads without messages.
-    pub(crate) fn sessions(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
+    pub(crate) fn sessions(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
         let reader = self.reader(stop);
         let listing = reader.list(scope, stop)?;
         let timeless = self.timeless(stop)?;
@@ -67,7 +67,7 @@ impl Source {
     }
 
     /// Returns the description of a conversation, which may have no messages.
-    pub(crate) fn session_about(&self, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
+    pub(crate) fn session_about(&self, id: &str, stop: &Stop) -> Result<Option<About>> {
         let scope = Scope { conversation: Some(id.to_owned()), ..Scope::default() };
         let sessions = self.sessions(&scope, stop)?;
         Ok((!sessions.is_empty()).then(|| sessions.about(0)))
@@ -75,7 +75,7 @@ impl Source {
 
     /// Returns a function like [`Listing::shared_start`] that compares an id with the ids of conversations
     /// without messages.
-    pub(crate) fn shared_with_empty(&self, stop: &Stop) -> Result<impl Fn(&str) -> usize, Error> {
+    pub(crate) fn shared_with_empty(&self, stop: &Stop) -> Result<impl Fn(&str) -> usize> {
         let timeless = self.timeless(stop)?;
         Ok(move |id: &str| {
             let others = timeless.keys().filter(|other| *other != id);
@@ -86,7 +86,7 @@ impl Source {
     /// Returns the conversations in which no message has a time. Returns none for a cluster, which does not
     /// store such conversations, and none for transcripts, whose conversations begin with their first
     /// message.
-    fn timeless(&self, stop: &Stop) -> Result<Arc<HashMap<String, Outline>>, Error> {
+    fn timeless(&self, stop: &Stop) -> Result<Arc<HashMap<String, Outline>>> {
         if self.kind == SourceKind::Archive || self.database().is_none() {
             return Ok(Arc::default());
         }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     db::{self, Outline, Skeleton},
-    engine::error::Error,
+    engine::error::Result,
     model::{Hit, Origin, Stop},
 };
 
@@ -62,7 +62,7 @@ impl Source {
         ids: &[&str],
         describe: &dyn Fn(&dyn Listing) -> About,
         stop: &Stop,
-    ) -> Result<HashMap<String, Sketch>, Error> {
+    ) -> Result<HashMap<String, Sketch>> {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
@@ -85,12 +85,10 @@ impl Source {
         let excluded = self.excluded(stop)?;
         let is_kept = |id: &&str| !excluded.contains(*id);
         let ids: Vec<&str> = ids.iter().copied().filter(is_kept).collect();
-        let (skeletons, mut origins) = self.on_database(|path| {
-            db::read(path, stop, |database| {
-                let is_archive = self.kind == SourceKind::Archive;
-                let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
-                Ok((db::skeletons(database, &ids)?, origins))
-            })
+        let (skeletons, mut origins) = self.read_database(stop, |database| {
+            let is_archive = self.kind == SourceKind::Archive;
+            let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
+            Ok((db::skeletons(database, &ids)?, origins))
         })?;
         let sketch = |(id, skeleton): (String, Skeleton)| {
             let known = origins.remove(&id);

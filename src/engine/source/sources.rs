@@ -21,11 +21,11 @@ use super::{
     work::{Task, Tended},
 };
 use crate::{
-    db::{self, Outline, Probe, State},
+    db::{self, Database, Outline, Probe, State},
     embed::Model,
     engine::{
         config::Config,
-        error::Error,
+        error::{Error, Result},
         exclusions::{CurrentExclusions, Exclusions},
         store_address::StoreAddress,
     },
@@ -166,16 +166,16 @@ impl Sources {
 
     /// Returns the sources that exist now, the export first. Returns an error for each source that is
     /// configured but missing, or that cannot be looked up.
-    pub(crate) fn all(&self) -> Vec<Result<Source, Error>> {
+    pub(crate) fn all(&self) -> Vec<Result<Source>> {
         SourceKind::ALL.into_iter().filter_map(|kind| self.found(kind).transpose()).collect()
     }
 
     /// Returns the source of a kind, if it exists, for a question to this source alone.
-    pub(crate) fn of_kind(&self, kind: SourceKind) -> Result<Option<Source>, Error> {
+    pub(crate) fn of_kind(&self, kind: SourceKind) -> Result<Option<Source>> {
         Ok(self.found(kind)?.map(|source| Source { is_alone: true, ..source }))
     }
 
-    fn found(&self, kind: SourceKind) -> Result<Option<Source>, Error> {
+    fn found(&self, kind: SourceKind) -> Result<Option<Source>> {
         match located(&self.config, kind) {
             Ok(path) => Ok(path.map(|path| self.at(kind, path))),
             Err(Error::NoDatabase { .. }) => Ok(None),
@@ -186,13 +186,13 @@ impl Sources {
     /// Returns the source of a kind that this question has read before, for a question to it alone.
     ///
     /// It is an error if the source no longer exists, because its part of the answer would be missing.
-    pub(crate) fn again(&self, kind: SourceKind) -> Result<Source, Error> {
+    pub(crate) fn again(&self, kind: SourceKind) -> Result<Source> {
         let gone = || Error::NoDatabase { folder: self.config.db_folder() };
         self.of_kind(kind)?.ok_or_else(gone)
     }
 
     /// Returns the export. If there is none, the error names the folder that was searched.
-    pub(crate) fn export(&self) -> Result<Source, Error> {
+    pub(crate) fn export(&self) -> Result<Source> {
         Ok(self.at(SourceKind::Export, self.config.export_store()?))
     }
 
@@ -208,8 +208,8 @@ impl Sources {
     pub(crate) fn each<T>(
         &self,
         kinds: &[SourceKind],
-        mut work: impl FnMut(Source) -> Result<T, Error>,
-    ) -> Result<(Vec<T>, Vec<Note>), Error> {
+        mut work: impl FnMut(Source) -> Result<T>,
+    ) -> Result<(Vec<T>, Vec<Note>)> {
         let (mut done, mut notes, mut first) = (Vec::new(), Vec::new(), None);
         let wanted = |kind: &SourceKind| kinds.is_empty() || kinds.contains(kind);
         let is_alone = is_alone(kinds);
@@ -247,7 +247,7 @@ impl Sources {
         &self,
         kinds: &[SourceKind],
         stop: &Stop,
-    ) -> Result<(Vec<Source>, Vec<Note>), Error> {
+    ) -> Result<(Vec<Source>, Vec<Note>)> {
         self.each(kinds, |source| source.check(stop).map(|()| source))
     }
 
@@ -284,7 +284,7 @@ impl Sources {
 
     /// Returns the sources of some kinds (of all kinds if none is named). It is an error if there is no
     /// source at all.
-    pub(crate) fn within(&self, kinds: &[SourceKind]) -> Result<Vec<Source>, Error> {
+    pub(crate) fn within(&self, kinds: &[SourceKind]) -> Result<Vec<Source>> {
         let wanted = |kind| kinds.is_empty() || kinds.contains(&kind);
         let mut sources = self.present();
         if sources.is_empty() && wanted(SourceKind::Export) {
@@ -344,7 +344,7 @@ impl Source {
     }
 
     /// Returns the ids of the conversations that the user excludes from all answers.
-    pub(crate) fn excluded(&self, stop: &Stop) -> Result<Arc<HashSet<String>>, Error> {
+    pub(crate) fn excluded(&self, stop: &Stop) -> Result<Arc<HashSet<String>>> {
         let SharedState { exclusions, excluded, .. } = &*self.state;
         let (_, exclusions) = exclusions.now();
         if self.kind == SourceKind::Threads || exclusions.is_empty() {
@@ -507,7 +507,7 @@ impl Source {
     pub(crate) fn on_database<T>(
         &self,
         mut work: impl FnMut(&Path) -> Result<T, db::Error>,
-    ) -> Result<T, Error> {
+    ) -> Result<T> {
         /// Maximum number of replacements of the database that one question follows.
         const MAX_REPLACEMENTS: u32 = 4;
 
@@ -523,6 +523,15 @@ impl Source {
             }
         }
         Err(db::Error::NotFound { path }.into())
+    }
+
+    /// Reads one state of the database, as [`db::read`] does.
+    pub(crate) fn read_database<T>(
+        &self,
+        stop: &Stop,
+        mut work: impl FnMut(&Database) -> Result<T, db::Error>,
+    ) -> Result<T> {
+        self.on_database(|path| db::read(path, stop, &mut work))
     }
 }
 
@@ -551,7 +560,7 @@ fn is_alone(kinds: &[SourceKind]) -> bool {
 }
 
 /// Returns the address of a source's store; `None` if the source does not exist.
-fn located(config: &Config, kind: SourceKind) -> Result<Option<StoreAddress>, Error> {
+fn located(config: &Config, kind: SourceKind) -> Result<Option<StoreAddress>> {
     let path = match kind {
         SourceKind::Export => return config.export_store().map(Some),
         SourceKind::Archive => config.archive_database(),

@@ -11,31 +11,29 @@ use super::{
 };
 use crate::{
     db,
-    engine::error::Error,
+    engine::error::Result,
     import::transcript::TranscriptReader,
     model::{Provenance, Stop},
 };
 
 impl Source {
     /// Fails if the source cannot be read.
-    pub(crate) fn check(&self, stop: &Stop) -> Result<(), Error> {
+    pub(crate) fn check(&self, stop: &Stop) -> Result<()> {
         match self.store() {
             Store::Cluster { cluster, .. } => {
                 cluster.view(stop)?;
                 Ok(())
             }
             Store::Database(_) if self.current_index(stop).is_ok() => Ok(()),
-            Store::Database(_) => self.on_database(|path| db::read(path, stop, |_| Ok(()))),
+            Store::Database(_) => self.read_database(stop, |_| Ok(())),
         }
     }
 
     /// Returns the models that answered in each conversation, by conversation id.
-    pub(super) fn models(&self, stop: &Stop) -> Result<HashMap<String, Vec<String>>, Error> {
+    pub(super) fn models(&self, stop: &Stop) -> Result<HashMap<String, Vec<String>>> {
         match self.store() {
             Store::Cluster { cluster, .. } => clustered::models(cluster, stop),
-            Store::Database(_) => {
-                self.on_database(|path| db::read(path, stop, db::tally::models_by_conversation))
-            }
+            Store::Database(_) => self.read_database(stop, db::tally::models_by_conversation),
         }
     }
 
@@ -44,7 +42,7 @@ impl Source {
         &self,
         ids: Option<&[&str]>,
         stop: &Stop,
-    ) -> Result<HashMap<String, Provenance>, Error> {
+    ) -> Result<HashMap<String, Provenance>> {
         match self.store() {
             Store::Cluster { cluster, .. } => clustered::provenance(cluster, ids, stop),
             Store::Database(_) => self.on_database(|path| {
@@ -55,21 +53,20 @@ impl Source {
 
     /// Returns the messages of a conversation that its service does not show, like `db::branches`. A
     /// cluster does not store which messages these are.
-    pub(super) fn branches(&self, id: &str, stop: &Stop) -> Result<HashMap<String, String>, Error> {
+    pub(super) fn branches(&self, id: &str, stop: &Stop) -> Result<HashMap<String, String>> {
         match self.store() {
             Store::Cluster { .. } => Ok(HashMap::new()),
-            Store::Database(_) => {
-                self.on_database(|path| db::read(path, stop, |database| db::branches(database, id)))
-            }
+            Store::Database(_) => self.read_database(stop, |database| db::branches(database, id)),
         }
     }
 
     /// Returns the id of the conversation that a transcript continues, if it names one.
-    pub(super) fn forked_from(&self, id: &str, stop: &Stop) -> Result<Option<String>, Error> {
+    pub(super) fn forked_from(&self, id: &str, stop: &Stop) -> Result<Option<String>> {
         let reader = match self.store() {
             Store::Cluster { .. } => return Ok(None),
-            Store::Database(_) => self
-                .on_database(|path| db::read(path, stop, |database| db::reader_of(database, id)))?,
+            Store::Database(_) => {
+                self.read_database(stop, |database| db::reader_of(database, id))?
+            }
         };
         let reader = reader.and_then(|state| TranscriptReader::restore(&state));
         Ok(reader.and_then(|reader| reader.parent().map(str::to_owned)))
@@ -77,10 +74,10 @@ impl Source {
 
     /// Returns the ids of the conversations whose transcripts are known but not stored. A cluster has no
     /// transcripts.
-    pub(crate) fn withheld(&self, stop: &Stop) -> Result<Vec<String>, Error> {
+    pub(crate) fn withheld(&self, stop: &Stop) -> Result<Vec<String>> {
         match self.store() {
             Store::Cluster { .. } => Ok(Vec::new()),
-            Store::Database(_) => self.on_database(|path| db::read(path, stop, db::withheld)),
+            Store::Database(_) => self.read_database(stop, db::withheld),
         }
     }
 
@@ -107,9 +104,7 @@ impl Source {
         };
         match self.store() {
             Store::Cluster { .. } => false,
-            Store::Database(_) => {
-                self.on_database(|path| db::read(path, stop, has_keys)).unwrap_or(true)
-            }
+            Store::Database(_) => self.read_database(stop, has_keys).unwrap_or(true),
         }
     }
 
@@ -129,7 +124,7 @@ impl Sources {
         kind: SourceKind,
         ids: &[&str],
         stop: &Stop,
-    ) -> Result<HashMap<String, Provenance>, Error> {
+    ) -> Result<HashMap<String, Provenance>> {
         let Some(source) = self.of_kind(kind)? else { return Ok(HashMap::new()) };
         source.provenance(Some(ids), stop)
     }
@@ -140,7 +135,7 @@ impl Sources {
         kind: SourceKind,
         id: &str,
         stop: &Stop,
-    ) -> Result<HashMap<String, String>, Error> {
+    ) -> Result<HashMap<String, String>> {
         let Some(source) = self.of_kind(kind)?.filter(|_| kind == SourceKind::Export) else {
             return Ok(HashMap::new());
         };
@@ -148,7 +143,7 @@ impl Sources {
     }
 
     /// Returns the conversation that a coding agent's session was forked from, if it is known.
-    pub(crate) fn forked_from(&self, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
+    pub(crate) fn forked_from(&self, id: &str, stop: &Stop) -> Result<Option<About>> {
         let Some(source) = self.of_kind(SourceKind::Archive)? else { return Ok(None) };
         match source.forked_from(id, stop)? {
             Some(parent) if parent != id => self.about(SourceKind::Archive, &parent, stop),

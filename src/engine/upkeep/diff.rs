@@ -13,7 +13,10 @@ use std::{
 
 use crate::{
     db::{self, Database, RowReader},
-    engine::{error::Error, source::is_same},
+    engine::{
+        error::{Error, Result},
+        source::is_same,
+    },
     index::Snapshot,
     model::{self, Stop},
 };
@@ -28,7 +31,7 @@ const MOST: f64 = 0.25;
 pub(crate) type ResultPlace = Reverse<(Option<model::Instant>, Option<i64>, i64)>;
 
 /// Returns a reader that fetches rows of a database by their keys.
-pub(crate) fn row_reader(database: &Database) -> Result<RowReader<'_>, Error> {
+pub(crate) fn row_reader(database: &Database) -> Result<RowReader<'_>> {
     RowReader::of(database)?.ok_or_else(|| Error::NoKeys { path: database.path().to_owned() })
 }
 
@@ -54,9 +57,9 @@ pub(crate) enum Compared {
 pub(crate) fn compare(
     path: &Path,
     snapshot: &Snapshot,
-    is_same_state: &dyn Fn() -> Result<bool, Error>,
+    is_same_state: &dyn Fn() -> Result<bool>,
     stop: &Stop,
-) -> Result<Compared, Error> {
+) -> Result<Compared> {
     let Some((mut known, layout)) = comparable(path, snapshot, stop)? else {
         return Ok(Compared::TooMuch);
     };
@@ -126,7 +129,7 @@ fn comparable(
     path: &Path,
     snapshot: &Snapshot,
     stop: &Stop,
-) -> Result<Option<(ComparedMessages, db::Layout)>, Error> {
+) -> Result<Option<(ComparedMessages, db::Layout)>> {
     let reading = snapshot.reading();
     if !reading.plain {
         return Ok(None);

@@ -13,7 +13,7 @@ use std::{
 use crate::{
     embed::{self, Model, Texts},
     engine::{
-        error::Error,
+        error::{Error, Result},
         source::{Source, summaries},
     },
     index::{
@@ -80,7 +80,21 @@ impl EnrichProgress {
     }
 }
 
-/// Builds the term indexes, vectors and summaries that the index of a source lacks.
+impl Source {
+    /// Builds the term indexes, vectors and summaries that the index of the source lacks. `progress` gets the
+    /// number of finished steps and of all steps.
+    pub fn enrich(
+        &self,
+        resources: Resources,
+        stop: &Stop,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Enriched> {
+        let mut steps = |now: EnrichProgress| progress(now.steps.0, now.steps.1);
+        enrich(self, resources, true, stop, &mut steps)
+    }
+}
+
+/// Does the same as [`Source::enrich`], and reports the stage of the work.
 ///
 /// Without `with_vectors`, builds only term indexes.
 pub(crate) fn enrich(
@@ -89,7 +103,7 @@ pub(crate) fn enrich(
     with_vectors: bool,
     stop: &Stop,
     progress: &mut dyn FnMut(EnrichProgress),
-) -> Result<Enriched, Error> {
+) -> Result<Enriched> {
     while let Some(snapshot) = source.latest_index(stop) {
         let done = enrich_index(source, &snapshot, resources, with_vectors, stop, progress);
         let is_latest = || source.latest_index(stop).is_some_and(|it| it.name() == snapshot.name());
@@ -108,7 +122,7 @@ fn enrich_index(
     with_vectors: bool,
     stop: &Stop,
     progress: &mut dyn FnMut(EnrichProgress),
-) -> Result<Enriched, Error> {
+) -> Result<Enriched> {
     let model = source.model();
     let mut done = Enriched::default();
     let mut failed = None;
@@ -188,7 +202,7 @@ fn enrich_index(
 }
 
 /// Removes the cached vectors of texts that the index of a source does not hold.
-pub(crate) fn prune_caches(source: &Source, stop: &Stop) -> Result<(), Error> {
+pub(crate) fn prune_caches(source: &Source, stop: &Stop) -> Result<()> {
     let Some(snapshot) = source.latest_index(stop) else { return Ok(()) };
     let text = |doc_id: u32| snapshot.beginning(doc_id, MAX_EMBEDDED);
     let texts = Texts { count: snapshot.max_doc(), text: &text };
@@ -256,7 +270,7 @@ fn build_vectors(
     threads: usize,
     stop: &Stop,
     progress: &mut dyn FnMut(u64),
-) -> Result<(), Error> {
+) -> Result<()> {
     let text = |doc_id: u32| snapshot.beginning(segment.doc_ids.start + doc_id, MAX_EMBEDDED);
     let texts = Texts { count: segment.doc_ids.len() as u32, text: &text };
     let cache = segment.folder.parent().unwrap_or(segment.folder);

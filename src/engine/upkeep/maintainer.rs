@@ -21,7 +21,7 @@ use super::{
     events::UpkeepEvent,
     follow::{self, Follower},
     merge,
-    refresh::{self, Progress, Reindex, Reindexed},
+    refresh::{Progress, Reindex, Reindexed},
 };
 use crate::{
     db::{self, State},
@@ -256,7 +256,7 @@ impl SourceState {
     /// Merges the segments of a current index if a merge is due and the database is quiet.
     fn merge(&mut self, poll: &mut SourcePoll<'_>) -> Option<Duration> {
         let SourcePoll { source, stop, .. } = *poll;
-        if !merge::is_merge_due(source, stop) {
+        if !source.is_merge_due(stop) {
             return None;
         }
         let now = Instant::now();
@@ -364,7 +364,7 @@ impl SourceState {
         let task = Task::begun_at(0.0);
         source.set_task(task);
         let mut note = |step: Progress| source.set_task(task.at(INDEX_SHARE * step.share()));
-        let work = AssertUnwindSafe(|| refresh::refresh(source, options, stop, &mut note));
+        let work = AssertUnwindSafe(|| source.reindex(options, stop, &mut note));
         let Ok(result) = catch_unwind(work) else {
             let reason = "indexing it failed; please report this".to_owned();
             return Some(self.fail(reason, poll));

@@ -7,7 +7,10 @@ use std::{collections::HashMap, path::Path};
 use super::refresh::{Progress, Sample, lock, within};
 use crate::{
     db,
-    engine::{error::Error, source::Source},
+    engine::{
+        error::{Error, Result},
+        source::Source,
+    },
     index::{self, Build, BuildPlan, Document, Resources, Size, Snapshot, SnapshotBuilder},
     map_faults,
     model::Stop,
@@ -19,19 +22,9 @@ const DUE: f64 = 0.1;
 /// Share of unmerged or deleted messages above which a merge does not stop for writes to the database.
 const OVERDUE: f64 = 0.3;
 
-/// Returns whether a merge is due: the index of the source is current, and a large share of its messages is
-/// deleted or in later segments.
-pub(crate) fn is_merge_due(source: &Source, stop: &Stop) -> bool {
-    source.current_index(stop).is_ok_and(|snapshot| unmerged(&snapshot) > DUE)
-}
-
 /// Merges the index of a source if a merge is due. Returns whether it was merged. If the database changes
 /// during the merge, the merge is stopped, unless it is overdue.
-pub(crate) fn merge_at_rest(
-    source: &Source,
-    resources: Resources,
-    stop: &Stop,
-) -> Result<bool, Error> {
+pub(crate) fn merge_at_rest(source: &Source, resources: Resources, stop: &Stop) -> Result<bool> {
     let Ok(snapshot) = source.current_index(stop) else { return Ok(false) };
     let share = unmerged(&snapshot);
     if share <= DUE {
@@ -46,43 +39,51 @@ pub(crate) fn merge_at_rest(
             halt.request();
         }
     };
-    match merge(source, resources, &halt, &mut check) {
+    match source.merge(resources, &halt, &mut check) {
         Err(error) if error.is_stopped() => Ok(false),
         merged => merged,
     }
 }
 
-/// Merges all segments of a source's index into one, even if the index is outdated.
-/// Returns false if there was only one segment, without deleted messages.
-///
-/// A merge reads only the index, which can be searched meanwhile.
-pub(crate) fn merge(
-    source: &Source,
-    resources: Resources,
-    stop: &Stop,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<bool, Error> {
-    let index_dir = source.index_dir()?;
-    let writing = lock(&index_dir)?;
-    let Some(current) = index_dir.current() else { return Ok(false) };
-    let snapshot = index_dir.open(&current)?;
-    if snapshot.sizes().len() == 1 && snapshot.messages() == snapshot.max_doc() {
-        writing.clean();
-        return Ok(false);
+impl Source {
+    /// Returns whether a merge is due: the index is current, and a large share of its messages is deleted or
+    /// in later segments.
+    pub fn is_merge_due(&self, stop: &Stop) -> bool {
+        self.current_index(stop).is_ok_and(|snapshot| unmerged(&snapshot) > DUE)
     }
-    within(&writing, |folder| {
-        let before = map_faults::count();
-        let size = merge_into(folder, &snapshot, resources, stop, progress)?;
-        if map_faults::count() != before || !snapshot.is_intact() {
-            return Err(Error::Torn { folder: index_dir.folder().to_owned() });
+
+    /// Merges all segments of the index into one, even if the index is outdated. Returns false if there was
+    /// only one segment, without deleted messages.
+    ///
+    /// A merge reads only the index, which can be searched meanwhile.
+    pub fn merge(
+        &self,
+        resources: Resources,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<bool> {
+        let index_dir = self.index_dir()?;
+        let writing = lock(&index_dir)?;
+        let Some(current) = index_dir.current() else { return Ok(false) };
+        let snapshot = index_dir.open(&current)?;
+        if snapshot.sizes().len() == 1 && snapshot.messages() == snapshot.max_doc() {
+            writing.clean();
+            return Ok(false);
         }
-        let mut builder = SnapshotBuilder::new(snapshot.state(), snapshot.reading());
-        builder.add(folder, &size);
-        builder.publish(&writing)?;
-        writing.record("merged", size.messages.into());
-        Ok(Some(size))
-    })?;
-    Ok(true)
+        within(&writing, |folder| {
+            let before = map_faults::count();
+            let size = merge_into(folder, &snapshot, resources, stop, progress)?;
+            if map_faults::count() != before || !snapshot.is_intact() {
+                return Err(Error::Torn { folder: index_dir.folder().to_owned() });
+            }
+            let mut builder = SnapshotBuilder::new(snapshot.state(), snapshot.reading());
+            builder.add(folder, &size);
+            builder.publish(&writing)?;
+            writing.record("merged", size.messages.into());
+            Ok(Some(size))
+        })?;
+        Ok(true)
+    }
 }
 
 /// Returns the share of messages that are in later segments or deleted.
@@ -100,7 +101,7 @@ fn merge_into(
     resources: Resources,
     stop: &Stop,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Size, Error> {
+) -> Result<Size> {
     progress(Progress::Ordering { done: 0, total: u64::from(snapshot.messages()) });
     let mut doc_ids: Vec<u32> =
         (0..snapshot.max_doc()).filter(|doc_id| snapshot.is_alive(*doc_id)).collect();

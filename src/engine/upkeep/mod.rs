@@ -17,13 +17,13 @@ use std::{
 };
 
 use self::{
-    enrich::{EnrichProgress, Enriched},
+    enrich::EnrichProgress,
     maintainer::Maintainer,
     refresh::{Progress, Reindex, Reindexed},
     transcripts::{ArchiveProgress, ArchiveReport},
 };
 use super::{
-    error::Error,
+    error::{Error, Result},
     source::{Source, Sources},
 };
 use crate::{index::Resources, model::Stop};
@@ -72,43 +72,8 @@ impl Upkeep<'_> {
         options: Reindex,
         stop: &Stop,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Reindexed, Error> {
-        refresh::refresh(&self.sources.export()?, options, stop, progress)
-    }
-
-    /// Refreshes the index of a source, unless it is current.
-    pub fn reindex_source(
-        &self,
-        source: &Source,
-        options: Reindex,
-        stop: &Stop,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Reindexed, Error> {
-        refresh::refresh(source, options, stop, progress)
-    }
-
-    /// Builds the terms, vectors and summaries that the index of a source lacks. `progress` gets the
-    /// number of finished steps and of all steps.
-    pub fn enrich(
-        &self,
-        source: &Source,
-        resources: Resources,
-        stop: &Stop,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Enriched, Error> {
-        let mut steps = |now: EnrichProgress| progress(now.steps.0, now.steps.1);
-        self.enrich_watched(source, resources, stop, &mut steps)
-    }
-
-    /// Does the same as [`Upkeep::enrich`], and reports the stage of the work.
-    pub(crate) fn enrich_watched(
-        &self,
-        source: &Source,
-        resources: Resources,
-        stop: &Stop,
-        progress: &mut dyn FnMut(EnrichProgress),
-    ) -> Result<Enriched, Error> {
-        enrich::enrich(source, resources, true, stop, progress)
+    ) -> Result<Reindexed> {
+        self.sources.export()?.reindex(options, stop, progress)
     }
 
     /// Builds all files that ranking a source needs: the index, the terms and, with the built-in model,
@@ -119,7 +84,7 @@ impl Upkeep<'_> {
         resources: Resources,
         stop: &Stop,
         progress: &mut dyn FnMut(Completing),
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         if source.database().is_none() {
             // An import into a cluster builds the index with terms and vectors.
             return Ok(());
@@ -127,7 +92,7 @@ impl Upkeep<'_> {
         let options = Reindex { resources, full: false };
         let mut indexed = |step: Progress| progress(Completing::Index(step));
         let begun = Instant::now();
-        while let Err(error) = refresh::refresh(source, options, stop, &mut indexed) {
+        while let Err(error) = source.reindex(options, stop, &mut indexed) {
             match error {
                 Error::Indexing { .. } => {}
                 error if !error.is_contention() => return Err(error),
@@ -149,30 +114,12 @@ impl Upkeep<'_> {
         Ok(())
     }
 
-    /// Merges all segments of a source's index into one. Returns false if there was only one, without
-    /// deleted messages.
-    pub fn merge(
-        &self,
-        source: &Source,
-        resources: Resources,
-        stop: &Stop,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<bool, Error> {
-        merge::merge(source, resources, stop, progress)
-    }
-
-    /// Returns whether so many messages of a source's index are in small segments or deleted that a merge
-    /// is due.
-    pub fn is_merge_due(&self, source: &Source, stop: &Stop) -> bool {
-        merge::is_merge_due(source, stop)
-    }
-
     /// Updates the transcript store from the files of the transcripts.
     pub fn sync_transcripts(
         &self,
         stop: &Stop,
         progress: &dyn Fn(ArchiveProgress),
-    ) -> Result<ArchiveReport, Error> {
+    ) -> Result<ArchiveReport> {
         Ok(transcripts::sync(&self.sources.current_config(), &mut None, stop, progress)?)
     }
 

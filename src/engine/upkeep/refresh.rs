@@ -19,7 +19,7 @@ use crate::{
     cluster::{self, Cluster},
     db::{self, Layout, LongContent, LongTexts, Row, State},
     engine::{
-        error::Error,
+        error::{Error, Result},
         source::{Source, Store},
     },
     index::{
@@ -146,25 +146,24 @@ struct Work<'a> {
     faults: u64,
 }
 
-/// Refreshes the index of a source, unless it is current.
-///
-/// The database can be searched and written to meanwhile. If it is written to, the refresh begins again.
-pub(crate) fn refresh(
-    source: &Source,
-    options: Reindex,
-    stop: &Stop,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Reindexed, Error> {
-    let done = follow(source, options, true, stop, progress)?;
-    done.ok_or_else(|| db::Error::Unsteady { path: source.address().to_string().into() }.into())
+impl Source {
+    /// Refreshes the index of the source, unless it is current. It is an error if another process is building
+    /// the index.
+    ///
+    /// The database can be searched and written to meanwhile. If it is written to, the refresh begins again.
+    pub fn reindex(
+        &self,
+        options: Reindex,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Reindexed> {
+        let done = follow(self, options, true, stop, progress)?;
+        done.ok_or_else(|| db::Error::Unsteady { path: self.address().to_string().into() }.into())
+    }
 }
 
 /// Adds the changes of a database to the index of a source. Returns false if a full build is needed.
-pub(crate) fn refresh_changes(
-    source: &Source,
-    resources: Resources,
-    stop: &Stop,
-) -> Result<bool, Error> {
+pub(crate) fn refresh_changes(source: &Source, resources: Resources, stop: &Stop) -> Result<bool> {
     let options = Reindex { resources, full: false };
     Ok(follow(source, options, false, stop, &mut |_| ())?.is_some())
 }
@@ -176,7 +175,7 @@ fn follow(
     may_build: bool,
     stop: &Stop,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Option<Reindexed>, Error> {
+) -> Result<Option<Reindexed>> {
     let begun = Instant::now();
     let path = match source.store() {
         Store::Database(path) => path,
@@ -239,7 +238,7 @@ fn rebuild(
     options: Reindex,
     stop: &Stop,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Reindexed, Error> {
+) -> Result<Reindexed> {
     let begun = Instant::now();
     let done = cluster::rebuild(cluster.client()?, options.full, stop, &mut |done, total| {
         progress(Progress::Reading { done, total, bytes: 0 });
@@ -266,15 +265,15 @@ enum Update {
     Done { added: u32, removed: u32 },
 }
 
-pub(crate) fn lock(index_dir: &IndexDir) -> Result<Writing, Error> {
+pub(crate) fn lock(index_dir: &IndexDir) -> Result<Writing> {
     index_dir.lock()?.ok_or_else(|| Error::Indexing { folder: index_dir.folder().to_owned() })
 }
 
 /// Runs `work` with the folder of a new segment. Removes the folder if `work` fails or returns `None`.
 pub(crate) fn within<T>(
     writing: &Writing,
-    work: impl FnOnce(&Path) -> Result<Option<T>, Error>,
-) -> Result<Option<T>, Error> {
+    work: impl FnOnce(&Path) -> Result<Option<T>>,
+) -> Result<Option<T>> {
     let folder = writing.begin()?;
     let outcome = work(&folder);
     if !matches!(outcome, Ok(Some(_))) {
@@ -287,19 +286,19 @@ pub(crate) fn within<T>(
 impl Work<'_> {
     /// Returns whether the database is still in the state in which the refresh found it, and no mapped
     /// index file had a fault.
-    fn is_same(&self) -> Result<bool, Error> {
+    fn is_same(&self) -> Result<bool> {
         Ok(map_faults::count() == self.faults && db::state(self.path)? == self.state)
     }
 
     /// Does the same as [`Work::is_same`], but also returns false if the files of `snapshot` have changed
     /// since they were opened.
-    fn is_same_as(&self, snapshot: &Snapshot) -> Result<bool, Error> {
+    fn is_same_as(&self, snapshot: &Snapshot) -> Result<bool> {
         Ok(snapshot.is_intact() && self.is_same()?)
     }
 
     /// Returns the outcome of reading the database; `None` if reading failed and the database changed
     /// meanwhile, which may have caused the failure.
-    fn steady<T>(&self, outcome: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+    fn steady<T>(&self, outcome: Result<Option<T>>) -> Result<Option<T>> {
         match outcome {
             Err(error) if !error.is_stopped() && matches!(self.is_same(), Ok(false)) => Ok(None),
             outcome => outcome,
@@ -307,11 +306,7 @@ impl Work<'_> {
     }
 
     /// Compares the database with an earlier snapshot, and adds the changes.
-    fn update(
-        &self,
-        snapshot: &Snapshot,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Update, Error> {
+    fn update(&self, snapshot: &Snapshot, progress: &mut dyn FnMut(Progress)) -> Result<Update> {
         progress(Progress::Comparing);
         let compared = diff::compare(self.path, snapshot, &|| self.is_same_as(snapshot), self.stop);
         let difference = match self.steady(compared.map(Some))? {
@@ -329,10 +324,7 @@ impl Work<'_> {
     }
 
     /// Builds a snapshot of the whole database; `None` if the database changed meanwhile.
-    fn build(
-        &self,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Option<(Size, usize, PathBuf)>, Error> {
+    fn build(&self, progress: &mut dyn FnMut(Progress)) -> Result<Option<(Size, usize, PathBuf)>> {
         let order = self.order(progress)?;
         let database = db::open(self.path, self.stop)?;
         let mut rows = row_reader(&database)?;
@@ -389,12 +381,12 @@ impl Work<'_> {
 
     /// Returns the keys of the messages and their conversations in result order. SQLite sorts them in one
     /// call, so progress is reported from another thread.
-    fn order(&self, progress: &mut dyn FnMut(Progress)) -> Result<Vec<[i64; 2]>, Error> {
+    fn order(&self, progress: &mut dyn FnMut(Progress)) -> Result<Vec<[i64; 2]>> {
         let (seen, total) = (Arc::<AtomicU64>::default(), AtomicU64::new(0));
         progress(Progress::Ordering { done: 0, total: 0 });
         thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
-            let sort = || -> Result<Vec<[i64; 2]>, Error> {
+            let sort = || -> Result<Vec<[i64; 2]>> {
                 let database = db::open(self.path, self.stop)?;
                 let rows = row_reader(&database)?;
                 total.store(rows.count()?, Ordering::Relaxed);
@@ -427,7 +419,7 @@ impl Work<'_> {
         snapshot: &Snapshot,
         mut difference: Difference,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<bool, Error> {
+    ) -> Result<bool> {
         let kept = merge_small(snapshot, &mut difference);
         let mut builder = SnapshotBuilder::new(&self.state.to_string(), snapshot.reading());
         for part in 0..kept {
@@ -495,7 +487,7 @@ impl Work<'_> {
         keys: &[i64],
         order: &[[i64; 2]],
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Option<(Size, bool)>, Error> {
+    ) -> Result<Option<(Size, bool)>> {
         let mut build = Build::start(folder, plan, self.resources)?;
         let total = order.len() as u64;
         let mut order = order.iter();
@@ -666,13 +658,13 @@ mod tests {
         let mut told = Vec::new();
         let resources = Resources { memory: 64 << 20, threads: 1 };
         let options = Reindex { resources, full: false };
-        refresh(&source, options, &stop, &mut |now| told.push(now)).unwrap();
+        source.reindex(options, &stop, &mut |now| told.push(now)).unwrap();
         assert_eq!(told[0], Progress::Ordering { done: 0, total: 0 });
         assert!(told.iter().map(|now| now.share()).is_sorted(), "{told:?}");
         assert!(told.iter().any(|now| matches!(now, Progress::Reading { total: 3, .. })));
         export.add(3, "white");
         let mut told = Vec::new();
-        refresh(&source, options, &stop, &mut |now| told.push(now)).unwrap();
+        source.reindex(options, &stop, &mut |now| told.push(now)).unwrap();
         assert_eq!(told[0], Progress::Comparing);
     }
 }

@@ -22,7 +22,7 @@ use tantivy::postings::FieldSerializer;
 use super::{FOLDER, FORMAT, LENGTHS, TERMS, TermManifest, code_of, field, schema};
 use crate::{
     index::{
-        Error, Resources, SegmentRef, Snapshot,
+        Error, Resources, Result, SegmentRef, Snapshot,
         artifact::{self, Unfinished},
         documents::content_pieces,
         lists,
@@ -73,7 +73,7 @@ pub fn build_terms(
     resources: Resources,
     stop: &Stop,
     progress: &mut dyn FnMut(u32),
-) -> Result<(), Error> {
+) -> Result<()> {
     let failed = |error| match stop.requested() {
         true => Error::Stopped,
         false => Error::Write { path: segment.folder.to_owned(), error },

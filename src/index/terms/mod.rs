@@ -26,7 +26,7 @@ use tantivy::{
 };
 
 use super::{
-    Error,
+    Result,
     artifact::{FileRecord, OpenFile, damaged, manifest_checksum, read_manifest},
     lists::{self, ListMaps},
 };
@@ -74,7 +74,7 @@ impl std::fmt::Debug for TermIndex {
 
 impl TermIndex {
     /// Opens the term index of a segment that has `documents` doc ids.
-    pub fn open(segment: &Path, documents: u32) -> Result<TermIndex, Error> {
+    pub fn open(segment: &Path, documents: u32) -> Result<TermIndex> {
         let folder = segment.join(FOLDER);
         let unreadable = |error: std::io::Error| damaged(&folder, &error.to_string());
         let manifest: TermManifest = read_manifest(&folder, FORMAT, None)?;
@@ -111,13 +111,13 @@ impl TermIndex {
         length_of(self.lengths[document as usize])
     }
 
-    pub fn frequency(&self, term: &str) -> Result<u32, Error> {
+    pub fn frequency(&self, term: &str) -> Result<u32> {
         Ok(self.list.terms().get(term.as_bytes())?.map_or(0, |info| info.doc_freq))
     }
 
     /// Calls `each` with every indexed term that differs from `term` by one typing error, and its number of
     /// messages. A typing error is one extra, missing or wrong letter, or two swapped letters.
-    pub fn slips(&self, term: &str, each: &mut dyn FnMut(&str, u32)) -> Result<(), Error> {
+    pub fn slips(&self, term: &str, each: &mut dyn FnMut(&str, u32)) -> Result<()> {
         if term.len() < SHORTEST_SLIP {
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl TermIndex {
         Ok(())
     }
 
-    fn postings(&self, term: &str) -> Result<Option<BlockSegmentPostings>, Error> {
+    fn postings(&self, term: &str) -> Result<Option<BlockSegmentPostings>> {
         let Some(info) = self.list.terms().get(term.as_bytes())? else { return Ok(None) };
         let option = IndexRecordOption::WithFreqs;
         Ok(Some(self.list.read_block_postings_from_terminfo(&info, option)?))

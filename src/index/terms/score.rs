@@ -11,7 +11,7 @@ use tantivy::postings::BlockSegmentPostings;
 
 use super::{TermIndex, length_of};
 use crate::{
-    index::{Error, scored::ScoredDoc},
+    index::{Error, Result, scored::ScoredDoc},
     model::Stop,
 };
 
@@ -119,7 +119,7 @@ impl Bm25<'_> {
         accepts: &dyn Fn(u32) -> bool,
         most: usize,
         stop: &Stop,
-    ) -> Result<Vec<(u32, f32)>, Error> {
+    ) -> Result<Vec<(u32, f32)>> {
         let mut best = TopScores { heap: BinaryHeap::with_capacity(most + 1), most };
         if most == 0 {
             return Ok(Vec::new());
@@ -155,7 +155,7 @@ impl Bm25<'_> {
     }
 
     /// Opens the lists of the terms that a segment has.
-    fn cursors(&self, words: &TermIndex) -> Result<Vec<TermCursor>, Error> {
+    fn cursors(&self, words: &TermIndex) -> Result<Vec<TermCursor>> {
         let mut cursors = Vec::new();
         for term in self.terms {
             if let Some(postings) = words.postings(&term.term)? {
@@ -172,7 +172,7 @@ pub fn holding(
     segments: &[(Range<u32>, &TermIndex)],
     terms: &[String],
     stop: &Stop,
-) -> Result<Vec<u32>, Error> {
+) -> Result<Vec<u32>> {
     let mut found = Vec::new();
     'segments: for (doc_ids, words) in segments {
         let mut lists = Vec::new();
@@ -206,7 +206,7 @@ pub fn frequencies(
     segments: &[(Range<u32>, &TermIndex)],
     terms: &[String],
     doc_ids: &[u32],
-) -> Result<Vec<u32>, Error> {
+) -> Result<Vec<u32>> {
     let mut counts = vec![0; terms.len()];
     for (range, words) in segments {
         let from = doc_ids.partition_point(|doc_id| *doc_id < range.start);
@@ -267,7 +267,7 @@ impl ListScorer<'_> {
         mut cursors: Vec<TermCursor>,
         documents: Range<u32>,
         best: &mut TopScores,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         // Ascending by weight, because the terms of the least weight become inessential first.
         cursors.sort_by(|a, b| a.weight.total_cmp(&b.weight));
         let mut sums = vec![0f32; WINDOW as usize];
@@ -385,7 +385,7 @@ impl ListScorer<'_> {
         mut cursors: Vec<TermCursor>,
         doc_ids: &[u32],
         best: &mut TopScores,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         for (count, doc_id) in doc_ids.iter().enumerate() {
             if count % 1024 == 1023 && self.stop.requested() {
                 return Err(Error::Stopped);

@@ -7,7 +7,10 @@ use super::{
     codes::{CodeWriter, Mean},
     file::{BYTE, FOUR_BITS, FileWriter, Shape, TWO_BITS, VectorSpill},
 };
-use crate::{index::Error, model::Stop};
+use crate::{
+    index::{Error, Result},
+    model::Stop,
+};
 
 /// Texts with at most this average length in bytes are short.
 const SHORT_TEXTS: u64 = 400;
@@ -62,7 +65,7 @@ impl VectorBuilder {
         dimensions: usize,
         count: u32,
         options: VectorOptions,
-    ) -> Result<VectorBuilder, Error> {
+    ) -> Result<VectorBuilder> {
         let writer = FileWriter::begin(segment, model)?;
         let is_exact = count <= options.exact_most;
         let clusters = if is_exact { 0 } else { clusters::number(count) };
@@ -81,7 +84,7 @@ impl VectorBuilder {
 
     /// Adds the next vectors in doc-id order: the int8 rows, one after the other, and their scales. A message
     /// with scale 0 has no vector.
-    pub fn add(&mut self, rows: &[u8], scales: &[f32]) -> Result<(), Error> {
+    pub fn add(&mut self, rows: &[u8], scales: &[f32]) -> Result<()> {
         self.scales.extend_from_slice(scales);
         if self.options.bits != BYTE {
             self.mean.add(rows, scales);
@@ -94,7 +97,7 @@ impl VectorBuilder {
 
     /// Publishes the vectors and opens them. Calls `progress` with the finished share of the clustering.
     /// Readers of older vectors keep their open files.
-    pub fn finish(self, stop: &Stop, progress: &mut dyn FnMut(f64)) -> Result<Vectors, Error> {
+    pub fn finish(self, stop: &Stop, progress: &mut dyn FnMut(f64)) -> Result<Vectors> {
         let VectorBuilder { segment, shape, options, mut scales, spill, mean, mut writer } = self;
         let mean = mean.finish();
         let mut codes = shape.code().map(|form| CodeWriter::new(form, &mean));
@@ -136,7 +139,7 @@ fn write_by_cluster(
     rows: clusters::Rows<'_>,
     clusters: &clusters::Clusters,
     mut codes: Option<CodeWriter<'_>>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let count = clusters.of.len();
     let mut starts = vec![0_u32; clusters.centres.scales.len() + 1];
     for cluster in &clusters.of {

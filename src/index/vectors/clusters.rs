@@ -7,7 +7,11 @@
 use std::thread;
 
 use super::kernel;
-use crate::{index::Error, int8::quantise, model::Stop};
+use crate::{
+    index::{Error, Result},
+    int8::quantise,
+    model::Stop,
+};
 
 /// The number of sampled vectors per cluster.
 const SAMPLE_PER_CLUSTER: usize = 64;
@@ -59,7 +63,7 @@ pub(super) fn divide(
     threads: usize,
     stop: &Stop,
     progress: &mut dyn FnMut(f64),
-) -> Result<Clusters, Error> {
+) -> Result<Clusters> {
     let clusters = clusters as usize;
     let count = rows.scales.len();
     // A row with scale 0 is not a vector and has no direction.
@@ -156,7 +160,7 @@ impl Assignment<'_> {
         wanted: &[u32],
         centres: &Centres,
         tell: &mut dyn FnMut(usize),
-    ) -> Result<Vec<u32>, Error> {
+    ) -> Result<Vec<u32>> {
         let mut of = Vec::with_capacity(wanted.len());
         for slice in wanted.chunks(SLICE * self.threads) {
             self.stop.check(Error::Stopped)?;

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::codes::CodeForm;
 use crate::{
     index::{
-        Error,
+        Error, Result,
         artifact::{self, ArtifactFile, FileRecord, Unfinished, read_manifest},
     },
     map_faults::Mapped,
@@ -151,24 +151,21 @@ pub(super) struct FileWriter {
 
 impl FileWriter {
     /// Begins a temporary file in the segment's folder.
-    pub(super) fn begin(segment: &Path, model: &str) -> Result<FileWriter, Error> {
+    pub(super) fn begin(segment: &Path, model: &str) -> Result<FileWriter> {
         let failed = |error| failed(segment, error);
         let unfinished = Unfinished::begin(segment, &Shape::folder(model)).map_err(failed)?;
         let file = ArtifactFile::begin(unfinished.folder(), ROWS).map_err(failed)?;
         Ok(FileWriter { file, unfinished, length: 0 })
     }
 
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.length += bytes.len() as u64;
         let written = self.file.write_all(bytes);
         written.map_err(|error| failed(self.unfinished.folder(), error))
     }
 
     /// Writes a section of four-byte numbers, aligned to four bytes.
-    pub(super) fn write_numbers(
-        &mut self,
-        numbers: impl Iterator<Item = [u8; 4]>,
-    ) -> Result<(), Error> {
+    pub(super) fn write_numbers(&mut self, numbers: impl Iterator<Item = [u8; 4]>) -> Result<()> {
         let padding = self.length.next_multiple_of(4) - self.length;
         self.write(&[0; 3][..padding as usize])?;
         for number in numbers {
@@ -178,7 +175,7 @@ impl FileWriter {
     }
 
     /// Returns an unnamed file for rows that cannot be written yet.
-    pub(super) fn spill(&self) -> Result<VectorSpill, Error> {
+    pub(super) fn spill(&self) -> Result<VectorSpill> {
         let folder = self.unfinished.folder().to_owned();
         match tempfile::tempfile_in(&folder) {
             Ok(file) => Ok(VectorSpill { folder, file: BufWriter::with_capacity(1 << 20, file) }),
@@ -187,7 +184,7 @@ impl FileWriter {
     }
 
     /// Makes the file durable and moves it to its place, where it replaces older vectors.
-    pub(super) fn publish(self, shape: Shape) -> Result<(), Error> {
+    pub(super) fn publish(self, shape: Shape) -> Result<()> {
         let FileWriter { file, unfinished, .. } = self;
         let folder = unfinished.folder().to_owned();
         let publish = || {
@@ -206,7 +203,7 @@ pub(super) struct VectorSpill {
 }
 
 impl VectorSpill {
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.file.write_all(bytes).map_err(|error| failed(&self.folder, error))
     }
 
@@ -214,8 +211,8 @@ impl VectorSpill {
     pub(super) fn read_rows(
         self,
         length: usize,
-        mut each: impl FnMut(&[u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut each: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         let VectorSpill { folder, file } = self;
         let rewound = file.into_inner().map_err(io::IntoInnerError::into_error);
         let rewound = rewound.and_then(|mut file| {
@@ -234,7 +231,7 @@ impl VectorSpill {
     }
 
     /// Maps the written rows into memory.
-    pub(super) fn read(self) -> Result<Mapped, Error> {
+    pub(super) fn read(self) -> Result<Mapped> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
         file.and_then(|file| Mapped::new(&file)).map_err(|error| failed(&self.folder, error))
     }

@@ -23,7 +23,7 @@ mod table;
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range, path::Path};
 
-use super::{Error, scored::ScoredDoc};
+use super::{Error, Result, scored::ScoredDoc};
 use crate::map_faults::Mapped;
 
 pub use build::{VectorBuilder, VectorOptions};
@@ -103,7 +103,7 @@ impl Vectors {
         query: &[f32],
         k: usize,
         accepts: impl Fn(u32) -> bool,
-    ) -> Result<Vec<ScoredDoc>, Error> {
+    ) -> Result<Vec<ScoredDoc>> {
         let query = self.query(query)?;
         let mut best = TopDocs::new(k);
         if k == 0 || self.count() == 0 || query.scale == 0.0 {
@@ -133,7 +133,7 @@ impl Vectors {
     }
 
     /// Returns for each doc id the similarity of the message to the query; -1 if there is no vector.
-    pub fn scores(&self, query: &[f32], doc_ids: &[u32]) -> Result<Vec<f32>, Error> {
+    pub fn scores(&self, query: &[f32], doc_ids: &[u32]) -> Result<Vec<f32>> {
         let query = self.query(query)?;
         let score = |doc_id: &u32| {
             if *doc_id >= self.count() {
@@ -199,7 +199,7 @@ impl Vectors {
         order
     }
 
-    fn query(&self, query: &[f32]) -> Result<QueryVector, Error> {
+    fn query(&self, query: &[f32]) -> Result<QueryVector> {
         let (ours, theirs) = (self.dimensions(), query.len());
         if ours != theirs {
             return Err(Error::Lengths { ours, theirs });

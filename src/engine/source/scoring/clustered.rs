@@ -26,7 +26,7 @@ use crate::{
     db,
     embed::{self, Model},
     engine::{
-        error::Error,
+        error::Result,
         source::{
             cluster_about::{KIND, about, within},
             scope::{About, Scope},
@@ -95,7 +95,7 @@ impl ClusterScorer {
         model: &Model,
         scope: &Scope,
         stop: &Stop,
-    ) -> Result<ClusterScorer, Error> {
+    ) -> Result<ClusterScorer> {
         let size = cluster.size(&view, stop)?;
         let is_named =
             scope.conversation.is_some() || scope.conversations.is_some() || scope.has_origin();
@@ -127,7 +127,7 @@ impl ClusterScorer {
         })
     }
 
-    fn ranked<'a>(&'a self, stop: &'a Stop) -> Result<Ranked<'a>, Error> {
+    fn ranked<'a>(&'a self, stop: &'a Stop) -> Result<Ranked<'a>> {
         Ok(Ranked::new(self.cluster.client()?, &self.view, stop))
     }
 
@@ -144,7 +144,7 @@ impl ClusterScorer {
     }
 
     /// Returns, for each term, the number of messages in the index that contain it.
-    fn frequencies(&self, terms: &[String], stop: &Stop) -> Result<Vec<u64>, Error> {
+    fn frequencies(&self, terms: &[String], stop: &Stop) -> Result<Vec<u64>> {
         let known = |term: &String| lock(&self.frequencies).get(term).copied();
         let mut new = terms.to_vec();
         new.retain(|term| known(term).is_none());
@@ -157,7 +157,7 @@ impl ClusterScorer {
 
     /// Fetches the messages at some places, unless they were fetched before. Returns the doc ids of the
     /// messages that exist.
-    fn fetch(&self, places: &HashSet<MessagePlace>, stop: &Stop) -> Result<Vec<u32>, Error> {
+    fn fetch(&self, places: &HashSet<MessagePlace>, stop: &Stop) -> Result<Vec<u32>> {
         let is_new = |at: &&MessagePlace| !lock(&self.fetched).doc_ids.contains_key(*at);
         let new: Vec<MessagePlace> = places.iter().filter(is_new).copied().collect();
         let messages = self.ranked(stop)?.at(&new)?;
@@ -197,7 +197,7 @@ impl Scorer for ClusterScorer {
         authors
     }
 
-    fn statistics(&self, terms: &[String]) -> Result<Statistics, Error> {
+    fn statistics(&self, terms: &[String]) -> Result<Statistics> {
         let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let (frequencies, messages, tokens) = match &self.scope.conversation {
             Some(id) => {
@@ -213,15 +213,15 @@ impl Scorer for ClusterScorer {
         Ok(Statistics { frequencies, messages, tokens })
     }
 
-    fn look_up(&self, terms: &[String]) -> Result<(), Error> {
+    fn look_up(&self, terms: &[String]) -> Result<()> {
         self.frequencies(terms, &self.stop).map(drop)
     }
 
-    fn has_term(&self, term: &str) -> Result<bool, Error> {
+    fn has_term(&self, term: &str) -> Result<bool> {
         Ok(self.frequencies(&[term.to_owned()], &self.stop)?[0] > 0)
     }
 
-    fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<(), Error> {
+    fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<()> {
         if term.len() < SHORTEST_SLIP {
             return Ok(());
         }
@@ -237,11 +237,7 @@ impl Scorer for ClusterScorer {
         Ok(())
     }
 
-    fn open<'a>(
-        &'a self,
-        concept: &'a Concept,
-        _: &Stop,
-    ) -> Result<Box<dyn ConceptScorer + 'a>, Error> {
+    fn open<'a>(&'a self, concept: &'a Concept, _: &Stop) -> Result<Box<dyn ConceptScorer + 'a>> {
         let tokenizer = Tokenizer::default();
         let phrases = concept.query.phrases.iter();
         let vector = concept.vector.as_deref().filter(|_| self.has_vectors());
@@ -257,7 +253,7 @@ impl Scorer for ClusterScorer {
         }))
     }
 
-    fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores, Error> {
+    fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores> {
         let places: Option<HashSet<usize>> =
             (!self.scope.is_open()).then(|| within(&self.view, &self.scope).into_iter().collect());
         let words: Vec<TitleWords<'_>> = queries
@@ -321,7 +317,7 @@ struct ClusterConceptScorer<'a> {
 }
 
 impl ConceptScorer for ClusterConceptScorer<'_> {
-    fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates, Error> {
+    fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates> {
         let found = Candidates {
             by_terms: self.best_by_terms(depth, stop)?,
             by_vector: self.nearest(depth, stop)?,
@@ -335,7 +331,7 @@ impl ConceptScorer for ClusterConceptScorer<'_> {
         candidates: &mut dyn Iterator<Item = u32>,
         scale: &Scale,
         stop: &Stop,
-    ) -> Result<Vec<(u32, f32)>, Error> {
+    ) -> Result<Vec<(u32, f32)>> {
         let mut own: HashMap<u32, f32> = HashMap::new();
         own.extend(candidates.map(|doc_id| (doc_id, self.own_score(doc_id, scale))));
         let mut best: Vec<(u32, f32)> = own.iter().map(|(id, score)| (*id, *score)).collect();
@@ -383,7 +379,7 @@ impl ClusterConceptScorer<'_> {
     }
 
     /// Returns the messages with the best scores by BM25.
-    fn best_by_terms(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>, Error> {
+    fn best_by_terms(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>> {
         let terms: Vec<String> = self.concept.terms.iter().map(|term| term.term.clone()).collect();
         if terms.is_empty() || depth == 0 {
             return Ok(Vec::new());
@@ -419,7 +415,7 @@ impl ClusterConceptScorer<'_> {
     }
 
     /// Returns the messages with the nearest vectors.
-    fn nearest(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>, Error> {
+    fn nearest(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>> {
         let Some(vector) = self.vector.filter(|_| depth > 0) else { return Ok(Vec::new()) };
         let ranked = self.scorer.ranked(stop)?;
         let near = ranked.by_vector(&self.scorer.filter, &self.required, vector, depth + MARGIN)?;

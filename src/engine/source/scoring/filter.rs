@@ -9,7 +9,7 @@ use std::{
 use super::{scorer::Concept, searcher::Searcher};
 use crate::{
     engine::{
-        error::Error,
+        error::Result,
         source::{catalogue::Origins, scope::Scope},
     },
     index::{self, DocSet, TermIndex, Vectors, holding},
@@ -111,7 +111,7 @@ impl<'a> ConceptFilter<'a> {
         scope: &'a ScopeFilter,
         concept: &'a Concept,
         stop: &Stop,
-    ) -> Result<ConceptFilter<'a>, Error> {
+    ) -> Result<ConceptFilter<'a>> {
         let query = &concept.query;
         let mut filter = ConceptFilter {
             searcher,
@@ -132,7 +132,7 @@ impl<'a> ConceptFilter<'a> {
     }
 
     /// Restricts the doc ids to messages with the terms of the quoted phrases.
-    fn require(&mut self, query: &'a Query, stop: &Stop) -> Result<(), Error> {
+    fn require(&mut self, query: &'a Query, stop: &Stop) -> Result<()> {
         if query.phrases.is_empty() {
             return Ok(());
         }
@@ -155,7 +155,7 @@ impl<'a> ConceptFilter<'a> {
     }
 
     /// Collects the messages that contain excluded phrases.
-    fn exclude(&mut self, query: &'a Query, stop: &Stop) -> Result<(), Error> {
+    fn exclude(&mut self, query: &'a Query, stop: &Stop) -> Result<()> {
         let tokenizer = Tokenizer::default();
         for phrase in &query.excluded {
             let required = tokenizer.required(phrase);
@@ -193,7 +193,7 @@ impl<'a> ConceptFilter<'a> {
         vector: &[f32],
         count: usize,
         stop: &Stop,
-    ) -> Result<Vec<(u32, f32)>, Error> {
+    ) -> Result<Vec<(u32, f32)>> {
         let mut found = Vec::new();
         for segment in &self.searcher.segments {
             let Some(vectors) = &segment.vectors else { continue };
@@ -223,12 +223,7 @@ impl<'a> ConceptFilter<'a> {
     }
 
     /// Replaces the estimated cosines of the first messages by exact cosines.
-    fn score_again(
-        &self,
-        vector: &[f32],
-        found: &mut [(u32, f32)],
-        stop: &Stop,
-    ) -> Result<(), Error> {
+    fn score_again(&self, vector: &[f32], found: &mut [(u32, f32)], stop: &Stop) -> Result<()> {
         let segments = &self.searcher.segments;
         let vectors = segments.iter().filter_map(|segment| segment.vectors.as_deref());
         let count = vectors.map(Vectors::scored_again).max().unwrap_or(0);

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     db,
     engine::{
-        error::Error,
+        error::Result,
         source::{
             catalogue::Origins,
             scope::{About, Scope},
@@ -49,11 +49,7 @@ impl IndexedScorer {
     }
 
     /// Returns the number of messages in some segments that are in the scope and contain a term.
-    fn frequency_in_scope(
-        &self,
-        segments: &[(Range<u32>, &TermIndex)],
-        term: &str,
-    ) -> Result<u32, Error> {
+    fn frequency_in_scope(&self, segments: &[(Range<u32>, &TermIndex)], term: &str) -> Result<u32> {
         let found = index::holding(segments, &[term.to_owned()], &Stop::never())?;
         let is_in_scope = |doc_id: &&u32| {
             let of_conversation = self.filter.conversation.as_ref();
@@ -73,7 +69,7 @@ impl Scorer for IndexedScorer {
         self.searcher.authors_of(self.filter.conversation.as_deref())
     }
 
-    fn statistics(&self, terms: &[String]) -> Result<Statistics, Error> {
+    fn statistics(&self, terms: &[String]) -> Result<Statistics> {
         let mut statistics =
             Statistics { frequencies: vec![0; terms.len()], ..Statistics::default() };
         if let Some(doc_ids) = &self.filter.conversation {
@@ -94,7 +90,7 @@ impl Scorer for IndexedScorer {
         Ok(statistics)
     }
 
-    fn has_term(&self, term: &str) -> Result<bool, Error> {
+    fn has_term(&self, term: &str) -> Result<bool> {
         for (_, index) in self.searcher.terms() {
             if index.frequency(term)? > 0 {
                 return Ok(true);
@@ -103,7 +99,7 @@ impl Scorer for IndexedScorer {
         Ok(false)
     }
 
-    fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<(), Error> {
+    fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<()> {
         for (doc_ids, index) in self.searcher.terms() {
             let mut similar = Vec::new();
             index
@@ -127,7 +123,7 @@ impl Scorer for IndexedScorer {
         &'a self,
         concept: &'a Concept,
         stop: &Stop,
-    ) -> Result<Box<dyn ConceptScorer + 'a>, Error> {
+    ) -> Result<Box<dyn ConceptScorer + 'a>> {
         let filter = ConceptFilter::new(&self.searcher, &self.filter, concept, stop)?;
         Ok(Box::new(IndexedConceptScorer {
             filter,
@@ -136,7 +132,7 @@ impl Scorer for IndexedScorer {
         }))
     }
 
-    fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores, Error> {
+    fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores> {
         titles::scores(&self.searcher, &self.scope, self.origins.as_deref(), queries, stop)
     }
 
@@ -176,7 +172,7 @@ struct IndexedConceptScorer<'a> {
 }
 
 impl ConceptScorer for IndexedConceptScorer<'_> {
-    fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates, Error> {
+    fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates> {
         let accepts = |doc_id: u32| self.filter.accepts(doc_id);
         let by_terms = self.bm25().best(self.filter.doc_set(), &accepts, depth, stop)?;
         let mut candidates = Candidates { by_terms, ..Candidates::default() };
@@ -195,7 +191,7 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
         candidates: &mut dyn Iterator<Item = u32>,
         scale: &Scale,
         stop: &Stop,
-    ) -> Result<Vec<(u32, f32)>, Error> {
+    ) -> Result<Vec<(u32, f32)>> {
         let mut doc_ids: Vec<u32> = self.with_context(candidates).into_iter().collect();
         doc_ids.sort_unstable();
         let own = self.own_scores(&doc_ids, scale, stop)?;
@@ -232,7 +228,7 @@ impl IndexedConceptScorer<'_> {
     }
 
     /// Returns `f` in the formula of the module `formula`, by doc id.
-    fn own_scores(&self, doc_ids: &[u32], scale: &Scale, stop: &Stop) -> Result<Scores, Error> {
+    fn own_scores(&self, doc_ids: &[u32], scale: &Scale, stop: &Stop) -> Result<Scores> {
         let mut own: Scores = HashMap::with_capacity(doc_ids.len());
         if scale.term_share > 0.0 {
             let doc_set = DocSet::DocIds(doc_ids);

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::{
-    engine::{error::Error, source::scope::About},
+    engine::{error::Result, source::scope::About},
     index::WeightedTerm,
     model::{Hit, Stop},
     text::query::Query,
@@ -97,28 +97,25 @@ pub trait Scorer: Send + Sync {
     fn authors(&self) -> Vec<&str>;
 
     /// Returns the statistics of some terms.
-    fn statistics(&self, terms: &[String]) -> Result<Statistics, Error>;
+    fn statistics(&self, terms: &[String]) -> Result<Statistics>;
 
     /// Looks up several terms in one request, for stores that would need a request per term.
-    fn look_up(&self, _: &[String]) -> Result<(), Error> {
+    fn look_up(&self, _: &[String]) -> Result<()> {
         Ok(())
     }
 
     /// Returns whether a message of the source contains a term. The message may be outside the scope.
-    fn has_term(&self, term: &str) -> Result<bool, Error>;
+    fn has_term(&self, term: &str) -> Result<bool>;
 
     /// Adds the terms of which `term` may be a misspelling, with the numbers of messages that contain them.
-    fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<(), Error>;
+    fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<()>;
 
     /// Opens a concept, and applies its quoted and excluded phrases.
-    fn open<'a>(
-        &'a self,
-        concept: &'a Concept,
-        stop: &Stop,
-    ) -> Result<Box<dyn ConceptScorer + 'a>, Error>;
+    fn open<'a>(&'a self, concept: &'a Concept, stop: &Stop)
+    -> Result<Box<dyn ConceptScorer + 'a>>;
 
     /// Returns the conversations in the scope, scored by their titles and summaries.
-    fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores, Error>;
+    fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores>;
 
     /// Returns the number of a message's conversation.
     fn conversation(&self, doc_id: u32) -> Option<u32>;
@@ -145,7 +142,7 @@ pub trait Scorer: Send + Sync {
 /// A scorer of the messages of one source for one concept.
 pub trait ConceptScorer {
     /// Returns the best messages, at most `depth` by terms and at most `depth` by vectors.
-    fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates, Error>;
+    fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates>;
 
     /// Returns the scores, above 0, of some candidates and of their neighbouring messages.
     fn scores(
@@ -153,7 +150,7 @@ pub trait ConceptScorer {
         candidates: &mut dyn Iterator<Item = u32>,
         scale: &Scale,
         stop: &Stop,
-    ) -> Result<Vec<(u32, f32)>, Error>;
+    ) -> Result<Vec<(u32, f32)>>;
 }
 
 /// The terms and the vector that titles and summaries are compared with.

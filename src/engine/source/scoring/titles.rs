@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     engine::{
-        error::Error,
+        error::Result,
         source::{
             catalogue::Origins,
             scope::Scope,
@@ -25,7 +25,7 @@ pub(super) fn scores(
     origins: Option<&Origins>,
     queries: &[TitleQuery<'_>],
     stop: &Stop,
-) -> Result<TitleScores, Error> {
+) -> Result<TitleScores> {
     let catalogue = &searcher.catalogue;
     let features = summaries::features(catalogue, &searcher.model, stop)?;
     let conversations = catalogue.within(scope, origins);

@@ -29,7 +29,7 @@ use super::{
 use crate::{
     db::{self, Outline},
     embed::{self, Model},
-    engine::error::Error,
+    engine::error::Result,
     index,
     lock::lock,
     model::Stop,
@@ -214,7 +214,7 @@ pub(crate) fn build(
     model: &Model,
     stop: &Stop,
     progress: &mut dyn FnMut(),
-) -> Result<(), Error> {
+) -> Result<()> {
     let Some(mut work) = SummaryWork::begin(catalogue, model, true, stop)? else { return Ok(()) };
     work.collect(usize::MAX, stop, progress)?;
     let outcome = work.encode(stop, &mut |work| {
@@ -236,7 +236,7 @@ pub(crate) fn features(
     catalogue: &Catalogue,
     model: &Model,
     stop: &Stop,
-) -> Result<Arc<SummaryFeatures>, Error> {
+) -> Result<Arc<SummaryFeatures>> {
     let mut held = lock(&catalogue.features);
     if let Some(known) = held.as_ref().filter(|known| known.missing == 0) {
         return Ok(Arc::clone(known));
@@ -285,7 +285,7 @@ impl<'a> SummaryWork<'a> {
         model: &'a Model,
         with_vectors: bool,
         stop: &Stop,
-    ) -> Result<Option<SummaryWork<'a>>, Error> {
+    ) -> Result<Option<SummaryWork<'a>>> {
         let Some((path, segments)) = catalogue.cache_place() else { return Ok(None) };
         let cache = SummaryCache::load(&path, model.name());
         let mut failed = None;
@@ -314,12 +314,7 @@ impl<'a> SummaryWork<'a> {
     }
 
     /// Takes all known summaries from the cache, and makes at most `max` of the missing summaries.
-    fn collect(
-        &mut self,
-        max: usize,
-        stop: &Stop,
-        progress: &mut dyn FnMut(),
-    ) -> Result<(), Error> {
+    fn collect(&mut self, max: usize, stop: &Stop, progress: &mut dyn FnMut()) -> Result<()> {
         let count = self.catalogue.conversations().len();
         let mut made = 0;
         for conversation in 0..count as u32 {
@@ -384,8 +379,8 @@ impl<'a> SummaryWork<'a> {
     fn encode(
         &mut self,
         stop: &Stop,
-        after: &mut dyn FnMut(&mut Self) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        after: &mut dyn FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
         if self.dimensions == 0 {
             return Ok(());
         }
@@ -412,7 +407,7 @@ impl<'a> SummaryWork<'a> {
     }
 
     /// Writes the cache file with all summaries that have a vector.
-    fn store(&mut self) -> Result<(), Error> {
+    fn store(&mut self) -> Result<()> {
         let known = self.fingerprints.iter().copied().enumerate();
         let complete: Vec<_> = known
             .filter(|(at, _)| !self.without_vector.contains(at))
@@ -456,7 +451,7 @@ mod tests {
         let stop = Stop::never();
         let source = export.engine.sources().remove(0);
         let resources = index::Resources { memory: 64 << 20, threads: 1 };
-        export.engine.upkeep().enrich(&source, resources, &stop, &mut |_, _| ()).unwrap();
+        source.enrich(resources, &stop, &mut |_, _| ()).unwrap();
         let snapshot = source.current_index(&stop).unwrap();
         let all: Vec<u32> = (0..MANY as u32).collect();
         let made = Catalogue::of(source.kind, Arc::clone(&snapshot));

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs::File, io, path::Path};
 use super::{pass::FOREIGN, report::ArchiveReport, walk::walk};
 use crate::{
     db,
-    engine::{config::Config, error::Error},
+    engine::{config::Config, error::Result},
     import::transcript::TranscriptReader,
     model::Stop,
     text::amount::counted,
@@ -31,7 +31,7 @@ impl Partly {
 
 /// Returns the parts of a configuration's transcripts that could not be read, one sentence each: lines,
 /// content of unknown types, files and folders.
-pub(crate) fn partly_read(config: &Config, stop: &Stop) -> Result<Vec<String>, Error> {
+pub(crate) fn partly_read(config: &Config, stop: &Stop) -> Result<Vec<String>> {
     let database = config.archive_database();
     let roots = config.archive_roots();
     let (mut broken, mut lines) = (Partly::default(), 0);

@@ -2,12 +2,11 @@
 
 use crate::{
     db::{self, Database, ScanFilter, ScanPlace, ScannedMessage},
-    engine::{error::Error, source::ClusterScan},
     model::Hit,
 };
 
 /// A store that reads every message that passes a filter. `E` is its error type.
-pub(super) trait ScanStore<E> {
+pub(crate) trait ScanStore<E> {
     /// Passes every message to `each`. If a message has none of the words, its text may be left out.
     fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> Result<(), E>;
 
@@ -24,9 +23,9 @@ pub(super) trait ScanStore<E> {
 }
 
 /// A database with the filter of its messages.
-pub(super) struct DatabaseScan<'a> {
-    pub(super) database: &'a Database,
-    pub(super) filter: ScanFilter<'a>,
+pub(crate) struct DatabaseScan<'a> {
+    pub(crate) database: &'a Database,
+    pub(crate) filter: ScanFilter<'a>,
 }
 
 impl ScanStore<db::Error> for DatabaseScan<'_> {
@@ -44,23 +43,5 @@ impl ScanStore<db::Error> for DatabaseScan<'_> {
 
     fn titles(&mut self) -> Result<Vec<(String, String)>, db::Error> {
         db::titles(self.database)
-    }
-}
-
-impl ScanStore<Error> for ClusterScan<'_> {
-    fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> Result<(), Error> {
-        ClusterScan::scan(self, each)
-    }
-
-    fn fetch(
-        &mut self,
-        places: &[ScanPlace],
-        find: &dyn Fn(&str) -> usize,
-    ) -> Result<Vec<Hit<'static>>, Error> {
-        ClusterScan::fetch(self, places, find)
-    }
-
-    fn titles(&mut self) -> Result<Vec<(String, String)>, Error> {
-        Ok(ClusterScan::titles(self))
     }
 }

@@ -1,3 +1,0 @@
-//! The words of a question.
-
-pub(super) use crate::tools::words::{Words, quoted};
