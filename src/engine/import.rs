@@ -45,15 +45,12 @@ pub enum Error {
     #[error(transparent)]
     Source(#[from] db::Error),
     /// The database cannot be written, and some of the conversations are stored already.
-    #[error(
-        "{source}; before that, {} new and {} updated conversations were stored",
-        stored.new_conversations, stored.updated_conversations
-    )]
+    #[error("{source}; before that, {stored} new and changed conversations were stored")]
     Partly {
-        /// The changes that were stored.
-        stored: Changes,
+        /// The number of conversations that were added or updated.
+        stored: u64,
         /// The reason why the import ended.
-        source: writer::Error,
+        source: Box<writer::Error>,
     },
     /// The cluster cannot be written.
     #[error("{reason}")]
@@ -66,9 +63,11 @@ pub enum Error {
 impl Error {
     /// Returns the error of an import that has stored some changes.
     fn after(self, stored: Changes) -> Error {
-        match self {
-            Error::Database(source) if stored.any() => Error::Partly { stored, source },
-            error => error,
+        match (self, stored.new_conversations + stored.updated_conversations) {
+            (Error::Database(source), stored @ 1..) => {
+                Error::Partly { stored, source: Box::new(source) }
+            }
+            (error, _) => error,
         }
     }
 }

@@ -15,7 +15,7 @@ const OTHERS: [&str; 2] = ["citation_format", "refs"];
 
 /// Returns a text with the titles and addresses of the sources in `lists` below it, a line for each source.
 pub(super) fn below(text: String, lists: &[Value]) -> String {
-    let mut sources = Sources::default();
+    let mut sources = SourceList::default();
     lists.iter().for_each(|list| sources.add(list));
     match (sources.lines.is_empty(), text.trim().is_empty()) {
         (true, _) => text,
@@ -26,12 +26,12 @@ pub(super) fn below(text: String, lists: &[Value]) -> String {
 
 /// The lines of the sources, without repeats.
 #[derive(Default)]
-struct Sources {
+struct SourceList {
     lines: Vec<String>,
     known: HashSet<String>,
 }
 
-impl Sources {
+impl SourceList {
     /// Adds the sources in a value. Recursion is safe, because the depth of a [`Value`] is bounded.
     fn add(&mut self, value: &Value) {
         match value {

@@ -684,7 +684,10 @@ fn an_import_that_ends_early_says_what_is_stored() {
     fs::write(folder.path().join("a.json"), format!("[{chats},{}", &last[1..])).unwrap();
     let (code, _, errors) = program(folder.path(), &["import", "a.json", "--out", "out.db"]);
     assert_eq!(code, Some(1), "{errors}");
-    assert!(errors.contains("no room; before that, 3 new and 0 updated"), "{errors}");
+    assert!(
+        errors.contains("no room; before that, 3 new and changed conversations were stored"),
+        "{errors}"
+    );
     assert_eq!(contents(folder.path()).len(), 4);
 }
 
