@@ -170,11 +170,19 @@ pub(super) fn run(
     let lines = SourceLines { environment, current: RefCell::default() };
     let withheld = Withheld::of(&engine.all_sources().current_config())?;
     let show = |progress| lines.show(progress);
-    let into = import::Target::new(engine.config(), &target, &withheld);
+    let into = import::Target::new(engine.config(), &target, &withheld).telling(|| {
+        complain("waiting for another program that is writing to the database");
+    });
     let reading = Engine::new(Config { db: Some(target.clone()), ..engine.config().clone() });
     let result = import::import_until(&sources, &into, branches, &stop, &show);
     lines.end(matches!(&result, Ok(report) if !report.stopped));
-    let report = result?;
+    let report = match result {
+        Err(error @ import::Error::Partly { .. }) => {
+            complain(&format!("not everything was imported: {error}"));
+            return Ok(PARTIAL);
+        }
+        result => result?,
+    };
     if report.stopped {
         let changes = &report.changes;
         let old = changes.updated_conversations + changes.unchanged_conversations;

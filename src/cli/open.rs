@@ -119,8 +119,8 @@ pub(super) fn resume(
         if let Some(gone) = found.gone() {
             let since = clock.words(Some(gone));
             complain(&format!(
-                "{id} ({place}) cannot be resumed: the file of its transcript is gone (noticed: \
-                 {since}); `verbatim show {id}` prints what was kept"
+                "{id} ({place}) cannot be resumed: the file of its transcript is gone or was cut \
+                 (noticed: {since}); `verbatim show {id}` prints what was kept"
             ));
             return Ok(NOTHING);
         }

@@ -242,7 +242,9 @@ impl ConversationPage<'_> {
             facts += &format!(" · `{}`", file.display());
         }
         if let Some(gone) = about.gone.and_then(|gone| self.clock.minute(gone)) {
-            facts += &format!(" · the file is gone (noticed {gone}), and this is kept");
+            let is_there = about.file.as_ref().is_some_and(|file| file.exists());
+            let what = if is_there { "no longer has all of this" } else { "is gone" };
+            facts += &format!(" · the file {what} (noticed {gone}), and this is kept");
         }
         facts.push('\n');
         if let Some(link) = conversation.link() {

@@ -125,7 +125,7 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
     ];
     if source.kept > 0 {
         let kept = counted(source.kept, "conversation");
-        lines.push(format!("  kept: {kept} whose transcripts were deleted"));
+        lines.push(format!("  kept: {kept} whose transcripts were deleted or cut"));
     }
     lines.extend(source.partly_read.iter().map(|what| format!("  not read: {what}")));
     let changed = source.changed.map(|at| format!(", changed {} ago", human(ago(at))));

@@ -1,7 +1,7 @@
 //! The transcript store: a database of coding agents' transcripts and the reading states of their files.
 //!
-//! Invariant: if a file exists, the store has only texts that are in the file. If a file is gone, the store
-//! keeps the texts that were read from it. These texts exist nowhere else, so no store is ever removed.
+//! Invariant: if a file is gone, or was cut or rewritten, the store keeps the texts that were read from it.
+//! These texts exist nowhere else, so no store is ever removed.
 //! Invariant: the messages of a file and its reading state are committed together.
 
 use std::{
@@ -24,12 +24,13 @@ use super::{
 use crate::{
     model::{Instant, Message, Origin},
     private,
+    text::hash::fnv1a,
 };
 
 /// The version of the tables and of the texts in them. A migration must keep the conversations of files that
 /// are gone, because they exist nowhere else. Stores before version 3 have no such conversations, and are in
-/// the index folder. Version 4 changed the texts of version 3. Version 5 changed the sessions of agents.
-const VERSION: i64 = 5;
+/// the index folder. Versions 4 and 6 changed texts. Version 5 changed the sessions of agents.
+const VERSION: i64 = 6;
 
 /// The first version whose stores are migrated.
 const MIGRATED_FROM: i64 = 3;
@@ -150,16 +151,11 @@ pub struct RemovedFiles {
     pub again: Vec<String>,
 }
 
-/// The last version whose texts differ from those of this version. All files of such a store are read again.
-const OTHER_TEXTS: i64 = 3;
-
-/// Makes the next pass read existing files again: all of them, or only those that name a parent session,
-/// depending on the version. Keeps the conversations of files that are gone.
-fn migrate(connection: &Connection, version: i64) -> rusqlite::Result<()> {
-    let which = if version > OTHER_TEXTS { r#"AND reader LIKE '%"parent":"%'"# } else { "" };
+/// Makes the next pass read existing files again. Keeps the conversations of files that are gone.
+fn migrate(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
         "BEGIN IMMEDIATE;
-         UPDATE verbatim_files SET stamp = 'outdated', reader = '' WHERE gone IS NULL {which};
+         UPDATE verbatim_files SET stamp = 'outdated', reader = '' WHERE gone IS NULL;
          PRAGMA user_version = {VERSION};
          COMMIT"
     ))
@@ -271,7 +267,7 @@ impl TranscriptStore {
             let version = || connection.query_row("PRAGMA user_version", [], |row| row.get(0));
             let found = version()?;
             if (MIGRATED_FROM..VERSION).contains(&found) {
-                migrate(&connection, found)?;
+                migrate(&connection)?;
             }
             let version: i64 = version()?;
             if version > VERSION {
@@ -389,6 +385,22 @@ impl TranscriptStore {
         let sql = "UPDATE verbatim_files SET gone = ?2 WHERE id = ?1";
         let values = params![id, gone.map(Instant::to_decimal)];
         self.done(canonical::execute(&self.connection, sql, values).map(drop))
+    }
+
+    /// Gives a file another path.
+    pub fn rename(&self, id: i64, path: &str) -> Result<(), Error> {
+        let sql = "UPDATE verbatim_files SET path = ?2 WHERE id = ?1";
+        self.done(canonical::execute(&self.connection, sql, params![id, path]).map(drop))
+    }
+
+    /// Returns the hashes of a conversation's texts.
+    pub fn text_hashes(&self, conversation: &str) -> Result<Vec<u64>, Error> {
+        let sql = "SELECT CAST(content AS BLOB) FROM messages WHERE conversation_id = ?1";
+        self.done((|| {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let hash = |row: &Row<'_>| Ok(fnv1a(row.get_ref(0)?.as_bytes()?));
+            statement.query_map([conversation], hash)?.collect()
+        })())
     }
 
     /// Removes a file and its conversation, and also every file that left out messages of a removed file.

@@ -16,7 +16,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     thread,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, params};
@@ -35,7 +35,7 @@ use crate::{
         schema::{self, SchemaState},
     },
     failpoint,
-    model::{Conversation, Instant},
+    model::{self, Conversation},
 };
 
 /// The bytes of text in one transaction. More bytes would make readers and other imports wait longer; fewer
@@ -51,6 +51,9 @@ const CHECKPOINT_PAGES: i64 = 16 << 10;
 /// The maximum wait for another writer. The lock is tried every millisecond, because an import releases the
 /// lock only for a moment between two batches.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
+
+/// The wait for another writer after which the user is told.
+const TOLD_AFTER: Duration = Duration::from_secs(2);
 
 /// An error of writing a database.
 #[derive(Debug, thiserror::Error)]
@@ -112,6 +115,8 @@ pub(crate) fn message_keys(conversation: &Conversation) -> Vec<String> {
 #[derive(Debug, Default)]
 pub struct Writer {
     path: PathBuf,
+    /// Called when the writer has waited a while for another program.
+    on_wait: Option<fn()>,
     /// The connection; `None` before the first conversation if there is no database yet.
     connection: Option<Connection>,
     /// The new database, which has a temporary name until it is complete.
@@ -128,8 +133,9 @@ pub struct Writer {
     has_met_again: bool,
     pub(crate) ledger: Ledger,
     changes: Changes,
-    /// The changes up to the last [`Writer::note`].
+    /// The changes up to the last [`Writer::note`], and up to the last commit.
     noted: Changes,
+    stored: Changes,
 }
 
 /// Counts of the conversations and messages that were read from one export.
@@ -154,7 +160,13 @@ enum WriterState {
 impl Writer {
     /// Opens the database at `path` for merging. If there is none, the first conversation creates it.
     pub fn open(path: &Path) -> Result<Writer, Error> {
-        let mut writer = Writer { path: path.to_owned(), ..Writer::default() };
+        Writer::open_telling(path, None)
+    }
+
+    /// Works like [`Writer::open`], and calls `on_wait` when the writer has waited a while for another
+    /// program.
+    pub fn open_telling(path: &Path, on_wait: Option<fn()>) -> Result<Writer, Error> {
+        let mut writer = Writer { path: path.to_owned(), on_wait, ..Writer::default() };
         match fs::metadata(path) {
             // Opening a pipe would wait for another program.
             Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
@@ -178,6 +190,11 @@ impl Writer {
             .map_err(|source| Error::Sqlite { path: self.path.clone(), source })
     }
 
+    /// Returns the changes that stay if the next write fails.
+    pub(crate) fn stored(&self) -> Changes {
+        self.stored
+    }
+
     /// Adds a row to the history of imports, if the export was read completely. Adds no row if nothing
     /// changed since the last row and the export is not newer than its own last row.
     pub fn note(&mut self, path: &Path, is_whole: bool, counts: SourceCounts) -> Result<(), Error> {
@@ -187,7 +204,8 @@ impl Writer {
         let name = path.to_string_lossy();
         if is_whole && (changes.any() || self.is_new(path, &name)) {
             let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            let time = Instant { seconds: time.as_secs() as i64, nanos: time.subsec_nanos() };
+            let time =
+                model::Instant { seconds: time.as_secs() as i64, nanos: time.subsec_nanos() };
             self.begin().and_then(|connection| {
                 connection.execute(
                     "INSERT INTO verbatim_imports (time, path, conversations, messages, new_conversations,
@@ -285,7 +303,7 @@ impl Writer {
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-        self.found = configure(&mut connection)
+        self.found = configure(&mut connection, self.on_wait)
             .and_then(|()| schema::find(&connection))
             .map_err(failed)?
             .map_err(|reason| foreign(&format!("{reason}, as canonical databases have")))?;
@@ -328,6 +346,7 @@ impl Writer {
         if self.pending > BATCH_BYTES && self.fresh.is_none() {
             self.pending = 0;
             self.begin()?.execute_batch("COMMIT")?;
+            self.stored = self.changes;
             failpoint::pass("batch committed");
             // The pause lets another import take the lock.
             thread::sleep(Duration::from_millis(2));
@@ -361,6 +380,9 @@ impl Writer {
         if connection.is_autocommit() {
             self.ledger.look(connection)?;
             if journal_mode(connection)? != "wal" {
+                // If another program writes, this waits. Otherwise changing the mode would wait, and then
+                // the transaction again.
+                connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
                 // In WAL mode, readers continue during a write. Without WAL mode they wait.
                 let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
                 if journal_mode(connection)? == "wal" {
@@ -390,12 +412,19 @@ fn journal_mode(connection: &Connection) -> rusqlite::Result<String> {
     connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))
 }
 
-fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
+fn configure(connection: &mut Connection, on_wait: Option<fn()>) -> rusqlite::Result<()> {
     // Without this setting, SQLite may prepare a statement again for each new value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    connection.busy_handler(Some(|attempts| {
+    let (mut begun, mut is_told) = (Instant::now(), false);
+    connection.busy_handler(Some(move |tries| {
+        if tries == 0 {
+            begun = Instant::now();
+        }
+        if begun.elapsed() >= TOLD_AFTER && !std::mem::replace(&mut is_told, true) {
+            on_wait.inspect(|tell| tell());
+        }
         thread::sleep(Duration::from_millis(1));
-        u128::try_from(attempts).unwrap_or(0) < LOCK_WAIT.as_millis()
+        begun.elapsed() < LOCK_WAIT
     }))?;
     connection.set_prepared_statement_cache_capacity(32);
     // A merge writes a row before the rows that refer to it, so foreign keys need no checks.

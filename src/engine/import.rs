@@ -44,12 +44,32 @@ pub enum Error {
     /// A database that is to be copied into a cluster cannot be read.
     #[error(transparent)]
     Source(#[from] db::Error),
+    /// The database cannot be written, and some of the conversations are stored already.
+    #[error("{source}; before that, {stored} new and changed conversations were stored")]
+    Partly {
+        /// The number of conversations that were added or updated.
+        stored: u64,
+        /// The reason why the import ended.
+        source: Box<writer::Error>,
+    },
     /// The cluster cannot be written.
     #[error("{reason}")]
     Cluster {
         /// The failure and its cause, with the address of the index.
         reason: String,
     },
+}
+
+impl Error {
+    /// Returns the error of an import that has stored some changes.
+    fn after(self, stored: Changes) -> Error {
+        match (self, stored.new_conversations + stored.updated_conversations) {
+            (Error::Database(source), stored @ 1..) => {
+                Error::Partly { stored, source: Box::new(source) }
+            }
+            (error, _) => error,
+        }
+    }
 }
 
 /// The result of an import.
@@ -163,17 +183,29 @@ pub(crate) struct Target<'a> {
     pub(crate) withheld: &'a Withheld,
     /// The store for attached files; `None` if attached files are not kept.
     attachments: Option<AttachmentStore>,
+    /// Called when the import has waited a while for another program that writes to the database.
+    on_wait: Option<fn()>,
 }
 
 impl<'a> Target<'a> {
     pub(crate) fn new(config: &Config, store: &StoreAddress, withheld: &'a Withheld) -> Target<'a> {
         let attachments = store.path().and_then(|path| AttachmentStore::beside(config, path));
-        Target { store: Store::at(store.clone(), config), withheld, attachments }
+        let store = Store::at(store.clone(), config);
+        Target { store, withheld, attachments, on_wait: None }
+    }
+
+    pub(crate) fn telling(self, on_wait: fn()) -> Target<'a> {
+        Target { on_wait: Some(on_wait), ..self }
     }
 
     /// Returns a target that is a database, without a store for attached files.
     fn database(path: &Path, withheld: &'a Withheld) -> Target<'a> {
-        Target { store: Store::Database(path.to_owned()), withheld, attachments: None }
+        Target {
+            store: Store::Database(path.to_owned()),
+            withheld,
+            attachments: None,
+            on_wait: None,
+        }
     }
 }
 
@@ -190,7 +222,8 @@ pub fn import(
     progress: &dyn Fn(ImportProgress),
 ) -> Result<Report, Error> {
     let store = Store::at(target.into(), &Config::default());
-    let target = Target { store, withheld: &Withheld::default(), attachments: None };
+    let withheld = &Withheld::default();
+    let target = Target { store, withheld, attachments: None, on_wait: None };
     import_until(sources, &target, branches, &Stop::never(), progress)
 }
 
@@ -213,7 +246,7 @@ pub(crate) fn import_until(
     };
     let begun = Instant::now();
     let mut report = Report::default();
-    let mut writer = Writer::open(database)?;
+    let mut writer = Writer::open_telling(database, target.on_wait)?;
     let exports = opened(sources, &mut report);
     let total = exports.iter().map(|(_, export)| export.size()).sum();
     let store = target.attachments.as_ref();
@@ -246,9 +279,12 @@ pub(crate) fn import_until(
             reading.report.stopped = true;
             break;
         }
-        let (is_whole, counts) = reading.read(number, export)?;
+        let read = reading.read(number, export).and_then(|(is_whole, counts)| {
+            reading.writer.note(&source, is_whole, counts)?;
+            Ok((is_whole, counts))
+        });
+        let (is_whole, counts) = read.map_err(|error| error.after(reading.writer.stored()))?;
         is_any_read |= is_whole;
-        reading.writer.note(&source, is_whole, counts)?;
         counted.push(counts);
     }
     let ImportReading { writer, mut report, attachments, .. } = reading;
@@ -256,7 +292,9 @@ pub(crate) fn import_until(
     let is_whole = !report.stopped && report.missing().is_empty();
     let finished =
         known.filter(|_| is_whole).and_then(|known| known.finished(report.found(counted), store));
-    report.changes = writer.finish_import(finished)?;
+    let stored = writer.stored();
+    let finish = writer.finish_import(finished);
+    report.changes = finish.map_err(|error| Error::from(error).after(stored))?;
     report.attachments = attachments.map(AttachmentImport::publish);
     report.took = begun.elapsed();
     if !is_any_read && report.tally.conversations == 0 && !report.failures.is_empty() {
@@ -290,6 +328,7 @@ impl ImportReading<'_> {
         };
         let tally = &mut report.tally;
         let before = (tally.conversations, tally.messages, tally.skipped_count);
+        let damaged = tally.damaged.len();
         let total = export.size();
         let mut left_out = (0, 0);
         tell(&|now| now.source = SourceProgress { number, total, ..SourceProgress::default() });
@@ -327,7 +366,7 @@ impl ImportReading<'_> {
             messages: tally.messages - before.1,
             skipped: tally.skipped_count - before.2,
         };
-        let is_whole = read.is_ok();
+        let is_whole = read.is_ok() && tally.damaged.len() == damaged;
         match read {
             Ok(()) => {}
             Err(ReadError::Export(error)) => report.failures.push(error),

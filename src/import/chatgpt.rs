@@ -2,22 +2,26 @@
 
 mod content;
 mod files;
+mod metadata;
 
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap, HashSet},
 };
 
+use self::metadata::Metadata;
 use crate::{
     import::{
         citations::{self, Author},
-        fields::{derived_id, names, only_files, own_id, time},
+        fields::{derived_id, own_id, time},
         format::{FileLayout, Format, ObjectFormat},
         json::{Damage, ObjectFields, Raw},
         tally::{Branches, ImportTally, Reason},
     },
     model::{AttachedFile, Conversation, Instant, Message},
 };
+
+pub(super) use self::content::plain;
 
 /// The format of ChatGPT's exports.
 pub(super) const SOURCE_FORMAT: Format = Format {
@@ -111,53 +115,45 @@ fn message(
         Some(author) => Some(author),
         None => own_role,
     };
-    let role = role.and_then(Raw::text).unwrap_or_default().into_owned();
-    let names_of_metadata =
-        ["attachments", "model_slug", "chatgpt_sdk", "targeted_reply", "canvas"];
-    let metadata = metadata.map(|it| it.pick(names_of_metadata)).transpose()?;
-    let [list, model, sdk, replied_to, canvas] = metadata.unwrap_or_default();
-    let widget = within(sdk, &["widget_state"])?.and_then(Raw::string);
-    let attachments = match list {
-        Some(list) => names(list, &["name", "file_name"])?,
-        None => Vec::new(),
-    };
+    let mut role = role.and_then(Raw::text).unwrap_or_default().into_owned();
+    let metadata = metadata.map(Metadata::read).transpose()?.unwrap_or_default();
     let recipient = recipient.and_then(Raw::text).unwrap_or_default();
-    let list = list.map(Raw::value).transpose()?;
     // Most messages are only a text, which needs no JSON tree.
     let plain =
         content.filter(|_| !recipient.starts_with(content::CANVAS)).and_then(content::only_text);
-    let (content, files) = match plain {
-        Some(text) => (text, files::of_message(list, None)),
+    let (mut content, tree) = match plain {
+        Some(text) => (text, None),
         None => {
             let content = content.map(Raw::value).transpose()?;
-            let files = files::of_message(list, content.as_ref());
-            let text = content.map(|content| content::text(&content, &recipient, tally));
-            (text.unwrap_or_default(), files)
+            let text = content.as_ref().map(|it| content::text(it, &recipient, tally));
+            (text.unwrap_or_default(), content)
         }
     };
+    let files = files::of_message(&metadata, tree.as_ref());
+    let is_context = tree.as_ref().is_some_and(content::is_context);
+    if let Some(instructions) = &metadata.instructions
+        && content.trim().is_empty()
+    {
+        content.clone_from(instructions);
+    }
+    // ChatGPT puts custom instructions and memories into each conversation; nobody said them there.
+    if is_context || metadata.instructions.is_some() {
+        role = "system".to_owned();
+    }
     let author = match role.as_str() {
         "user" => Author::Person,
         "tool" => Author::Tool,
         _ => Author::Model,
     };
-    let mut content = match citations::strip(&content, author) {
-        Cow::Borrowed(_) => content,
-        Cow::Owned(stripped) => stripped,
-    };
-    if let Some(shown) = content::of_widget(&content, widget.as_deref(), tally) {
+    if let Cow::Owned(stripped) = citations::strip(&content, author) {
+        content = stripped;
+    }
+    if let Some(shown) = content::of_widget(&content, metadata.widget.as_deref(), tally) {
         content = citations::strip(&shown, Author::Model).into_owned();
     }
-    // The text that the user selected before writing the message.
-    let selected = within(canvas, &["selection_metadata", "selection_text"])?;
-    let marked = [replied_to, selected].map(|marked| marked.and_then(Raw::string));
-    for marked in marked.iter().flatten().filter(|marked| !marked.trim().is_empty()) {
-        content = format!("> {}\n\n{content}", marked.trim().replace('\n', "\n> "));
-    }
+    let content = metadata.completed(content);
     if content.trim().is_empty() {
-        if attachments.is_empty() {
-            return Ok(None);
-        }
-        content = only_files(&attachments);
+        return Ok(None);
     }
     let id = id.and_then(Raw::text).filter(|id| !id.is_empty()).unwrap_or(Cow::Borrowed(node));
     let message = Message {
@@ -166,19 +162,11 @@ fn message(
         content,
         create_time: created.and_then(time),
         update_time: updated.and_then(time),
-        model: model.and_then(Raw::text).map(Cow::into_owned),
-        attachments,
+        model: metadata.model.map(Cow::into_owned),
+        attachments: metadata.names,
         ..Message::default()
     };
     Ok(Some((message, files)))
-}
-
-/// Returns the value at a path of names within objects.
-fn within<'a>(raw: Option<Raw<'a>>, path: &[&str]) -> Result<Option<Raw<'a>>, Damage> {
-    path.iter().try_fold(raw, |raw, name| match raw {
-        Some(raw) => Ok(raw.pick([name])?[0]),
-        None => Ok(None),
-    })
 }
 
 /// The time and the depth of a node.

@@ -76,7 +76,9 @@ fn shown(marker: &str) -> String {
     let kind = parts.next().unwrap_or_default();
     let Some(first) = parts.next() else { return String::new() };
     match kind {
-        "url" | "link" | "link_title" if !is_reference(first) => first.to_owned(),
+        "url" | "link" | "link_title" | "navlist" | "video" if !is_reference(first) => {
+            first.to_owned()
+        }
         // The argument is a list: a category or reference, then the name.
         "entity" | "product" => match Raw::new(first.as_bytes()).value() {
             Ok(Value::Array(items)) => {
@@ -132,6 +134,10 @@ mod tests {
             ("see \u{e200}url\u{e202}the page\u{e202}https://example.org\u{e201}", "see the page"),
             ("see \u{e200}url\u{e202}turn0search3\u{e201}.", "see ."),
             ("\u{e203}quoted\u{e204} by", "quoted by"),
+            (
+                "\u{e200}navlist\u{e202}In the news\u{e202}turn0news1,turn0news2\u{e201}",
+                "In the news",
+            ),
             ("open \u{e200}cite never closed", "open cite never closed"),
             ("Fact【12†source】.", "Fact."),
             ("Fact【4:3†report.pdf】【7†L3-L9】.", "Fact."),

@@ -7,11 +7,13 @@ use std::{
 
 use crate::{
     import::{
-        fields::{derived_id, names, only_files, own_id, time},
+        chatgpt,
+        fields::{derived_id, names, own_id, time, with_files},
         format::{FileLayout, Format, ObjectFormat},
         json::{Damage, ObjectFields, Raw, Value},
+        sources,
         tally::{Branches, ImportTally, Reason},
-        tool::{arguments, joined},
+        tool::{arguments, joined, placeholder},
     },
     model::{AttachedContent, AttachedFile, Conversation, Message},
 };
@@ -161,7 +163,7 @@ fn message(
     at: usize,
     tally: &mut ImportTally,
 ) -> Result<Option<(Message, Vec<AttachedFile>)>, Damage> {
-    let mut texts = Vec::new();
+    let (mut texts, mut cited) = (Vec::new(), Vec::new());
     if let Some(content) = fields.get("content") {
         let content = content.value()?;
         // In a chat about a design, the content is an object with blocks or with a text.
@@ -170,6 +172,7 @@ fn message(
         let blocks = blocks.or_else(|| content.get("content").filter(|_| is_untyped));
         for block in blocks.unwrap_or(&content).items() {
             texts.push(text_of(block, tally));
+            cited.extend(block.get("citations").cloned());
         }
     }
     texts.retain(|text| !text.trim().is_empty());
@@ -205,11 +208,9 @@ fn message(
             attachments.extend(names.filter(|name| known.insert(name.clone())));
         }
     }
-    if texts.is_empty() {
-        if attachments.is_empty() {
-            return Ok(None);
-        }
-        texts.push(only_files(&attachments));
+    let content = sources::below(with_files(texts.join("\n\n"), &attachments), &cited);
+    if content.trim().is_empty() {
+        return Ok(None);
     }
     let id = fields.text("uuid").or_else(|| fields.text("id")).filter(|id| !id.is_empty());
     let message = Message {
@@ -219,7 +220,7 @@ fn message(
             sender if sender == "human" => "user".to_owned(),
             sender => sender.into_owned(),
         },
-        content: texts.join("\n\n"),
+        content,
         create_time: fields.get("created_at").and_then(time),
         update_time: fields.get("updated_at").and_then(time),
         model: fields.text("model").map(Cow::into_owned),
@@ -240,7 +241,11 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
     match block.str("type") {
         "text" => block.str("text").to_owned(),
         "thinking" => match block.str("thinking") {
-            "" => block.str("text").to_owned(),
+            "" => {
+                let summaries = block.get("summaries").map(Value::items).unwrap_or_default();
+                let summaries: Vec<&str> = summaries.iter().map(|it| it.str("summary")).collect();
+                joined("\n", &[block.str("text"), &summaries.join("\n")])
+            }
             thinking => thinking.to_owned(),
         },
         "tool_use" | "server_tool_use" => {
@@ -254,10 +259,13 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
         "tool_result" => {
             let content = block.get("content").map(Value::items).unwrap_or_default();
             let texts: Vec<String> = content.iter().map(|item| text_of(item, tally)).collect();
-            joined("\n", &texts)
+            let shown = ["display_content", "structured_content", "message"];
+            let shown = shown.iter().filter(|_| texts.iter().all(String::is_empty));
+            let shown = shown.filter_map(|name| Some(chatgpt::plain(block.get(name)?, true)));
+            shown.into_iter().find(|it| !it.is_empty()).unwrap_or_else(|| joined("\n", &texts))
         }
-        "image" => placeholder("image", block),
-        "document" | "file" | "local_resource" => placeholder("file", block),
+        "image" => file("image", block),
+        "document" | "file" | "local_resource" => file("file", block),
         "voice_note" => joined("\n", &[block.str("title"), block.str("text")]),
         "knowledge" | "web_search_result" | "search_result" => {
             joined("\n", &[block.str("title"), block.str("url"), block.str("text")])
@@ -266,25 +274,16 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
         "token_budget" | "flag" | "redacted_thinking" => String::new(),
         kind => {
             tally.unknown(if kind.is_empty() { "(no type)" } else { kind });
-            joined("\n", &["title", "name", "text", "content", "data"].map(|name| block.str(name)))
+            chatgpt::plain(block, true)
         }
     }
 }
 
-/// Returns `[kind: name]`, or `[kind]` without a name. The text of the file follows, if there is any.
-fn placeholder(kind: &str, block: &Value) -> String {
-    let name = ["file_name", "title", "name"].map(|name| block.str(name));
-    let name = name.into_iter().find(|name| !name.is_empty());
-    let placeholder = name.map_or(format!("[{kind}]"), |name| format!("[{kind}: {name}]"));
+/// Returns a placeholder for a file, and the file's text below it, if the block has the text.
+fn file(kind: &str, block: &Value) -> String {
     let source = block.get("source").filter(|source| source.str("type") == "text");
-    joined(
-        "\n",
-        &[
-            placeholder.as_str(),
-            block.str("extracted_content"),
-            source.map_or("", |it| it.str("data")),
-        ],
-    )
+    let text = source.map_or("", |it| it.str("data"));
+    joined("\n", &[placeholder(kind, block).as_str(), block.str("extracted_content"), text])
 }
 
 #[cfg(test)]

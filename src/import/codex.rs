@@ -326,11 +326,19 @@ impl RolloutRecord<'_> {
                 let images = value_of(fields, "images")?;
                 let images = images.items().iter().filter_map(Value::as_str);
                 let files = images.filter_map(InlineFile::of_url).collect();
+                let names = value_of(fields, "local_images")?;
                 // The first versions with events also wrote events for texts of Codex itself.
                 let is_typed = fields.text("kind").is_none_or(|kind| kind == "plain");
                 let text =
                     if is_typed { without_context(&text) } else { without_injections(&text) };
-                self.prompt(&text, true, files);
+                if let Some(id) = self.prompt(&text, true, files) {
+                    // The item that the model saw does not name the files.
+                    let names = names.items().iter().filter_map(Value::as_str);
+                    self.events.extend(names.map(|name| TranscriptEvent::More {
+                        id: id.clone(),
+                        text: format!("\n[file: {name}]"),
+                    }));
+                }
             }
             "entered_review_mode" => {
                 let target = fields.object("target")?;
@@ -371,24 +379,31 @@ impl RolloutRecord<'_> {
         }
     }
 
-    fn prompt(&mut self, text: &str, is_event: bool, files: Vec<InlineFile>) {
-        self.spoken("user", text.trim(), is_event, files);
+    /// Adds a prompt that may be in two records. Returns the message's id.
+    fn prompt(&mut self, text: &str, is_event: bool, files: Vec<InlineFile>) -> Option<String> {
+        self.spoken("user", text.trim(), is_event, files)
     }
 
     fn answer(&mut self, text: &str, is_event: bool, files: Vec<InlineFile>) {
         self.spoken("assistant", text.trim(), is_event, files);
     }
 
-    /// Adds a message that may be in two records. Either record may have its files.
-    fn spoken(&mut self, role: &str, text: &str, is_event: bool, files: Vec<InlineFile>) {
+    /// Adds a message that may be in two records. Either record may have its files. Returns the message's id.
+    fn spoken(
+        &mut self,
+        role: &str,
+        text: &str,
+        is_event: bool,
+        files: Vec<InlineFile>,
+    ) -> Option<String> {
         if text.is_empty() {
-            return;
+            return None;
         }
         if let Some(first) = self.reader.first_of(role, text, is_event) {
             if !first.has_files {
                 self.events.extend(TranscriptEvent::files(&first.id, files));
             }
-            return;
+            return Some(first.id);
         }
         if role == "user" {
             self.head.prompt(text);
@@ -396,8 +411,9 @@ impl RolloutRecord<'_> {
         let has_files = !files.is_empty();
         let id = self.message(role, text.to_owned(), files);
         if let Some(recent) = self.reader.recent.back_mut() {
-            (recent.id, recent.has_files) = (id, has_files);
+            (recent.id, recent.has_files) = (id.clone(), has_files);
         }
+        Some(id)
     }
 
     /// Keeps reasoning for the next answer.
@@ -480,9 +496,9 @@ fn call(kind: &str, fields: &ObjectFields<'_>) -> Result<Option<String>, Damage>
                 .iter()
                 .filter_map(|name| Some(((*name).to_owned(), action.get(name)?.clone())))
                 .collect();
-            if parts.is_empty() {
-                parts.extend(action.get("queries").map(|it| ("query".to_owned(), it.clone())));
-            }
+            let more = action.get("queries").map(Value::items).unwrap_or_default();
+            let more = more.iter().filter(|query| query.as_str() != Some(action.str("query")));
+            parts.extend(more.map(|query| ("query".to_owned(), query.clone())));
             (!parts.is_empty()).then(|| tool::call("web_search", &Value::Object(parts)))
         }
         "image_generation_call" => {

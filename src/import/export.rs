@@ -83,7 +83,7 @@ impl Export {
         for at in 0..self.package.files().len() {
             let file = &self.package.files()[at];
             let (name, is_empty) = (file.name.clone(), file.size == 0);
-            match self.package.reader(at) {
+            match self.package.checked_reader(at) {
                 Ok(inner) => {
                     let reader = CountingReader { inner, progress, read: 0 };
                     let contents = ExportFile::new(&name, branches, tally).read(reader, sink)?;

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::json::{Damage, ObjectFields, Raw};
+use super::{
+    json::{Damage, ObjectFields, Raw},
+    tool::joined,
+};
 use crate::{
     model::{Instant, Message},
     text::date,
@@ -19,21 +22,33 @@ pub(super) fn own_id(fields: &ObjectFields<'_>, names: [&str; 3]) -> Option<Stri
     names.into_iter().find_map(text).map(Cow::into_owned)
 }
 
-/// Returns the names in a list of files; `file` for a file without a name.
+/// The name of a file that has none.
+const UNNAMED: &str = "file";
+
+/// Returns the names in a list of files; [`UNNAMED`] for a file without a name.
 pub(super) fn names(list: Raw<'_>, fields: &[&str]) -> Result<Vec<String>, Damage> {
     let mut names = Vec::new();
     for item in list.items()? {
         let file = item.fields()?;
         let name = fields.iter().find_map(|field| file.text(field)).or_else(|| item.string());
-        names.push(name.filter(|name| !name.is_empty()).map_or("file".to_owned(), Cow::into_owned));
+        names
+            .push(name.filter(|name| !name.is_empty()).map_or(UNNAMED.to_owned(), Cow::into_owned));
     }
     Ok(names)
 }
 
-/// Returns the text of a message that has only files.
-pub(super) fn only_files(names: &[String]) -> String {
-    let placeholders: Vec<String> = names.iter().map(|name| format!("[file: {name}]")).collect();
-    placeholders.join("\n")
+/// Returns a message's text with a line for each of its files that the text does not name.
+pub(super) fn with_files(mut text: String, names: &[String]) -> String {
+    let is_only_files = text.trim().is_empty();
+    let is_wanted =
+        |name: &&String| is_only_files || name.as_str() != UNNAMED && !text.contains(name.as_str());
+    let lines: Vec<String> =
+        names.iter().filter(is_wanted).map(|name| format!("[file: {name}]")).collect();
+    if !lines.is_empty() {
+        let before = if is_only_files { "" } else { text.trim_end() };
+        text = joined("\n\n", &[before, &lines.join("\n")]);
+    }
+    text
 }
 
 /// Returns an id for a conversation without an id. Every import gets the same id.

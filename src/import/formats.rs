@@ -71,6 +71,13 @@ pub(super) fn known_otherwise(fields: &ObjectFields<'_>) -> Option<String> {
         Some("projects of Claude.ai, with their documents and instructions".to_owned())
     } else if has(&["conversations_memory"]) {
         Some("memories of Claude.ai".to_owned())
+    } else if fields.get("chats").and_then(|it| it.items().ok()).is_some_and(|it| !it.is_empty()) {
+        Some("group chats of ChatGPT, which are not read yet".to_owned())
+    } else if has(&["title", "content", "type", "created_at"]) {
+        Some("documents of ChatGPT's canvas, as they are now".to_owned())
+    } else if has(&["rating", "message_id"]) && !fields.text("text").unwrap_or_default().is_empty()
+    {
+        Some("comments on ChatGPT's answers".to_owned())
     } else {
         listed_downloads(fields)
     }

@@ -26,6 +26,7 @@ mod json;
 mod package;
 pub mod repeats;
 mod scan;
+mod sources;
 mod tally;
 pub(crate) mod tool;
 pub mod transcript;

@@ -25,6 +25,11 @@ const HARMLESS: u64 = 16 << 20;
 /// The maximum number of zips inside a zip that are read.
 const MAX_INNER_ZIPS: usize = 16;
 
+/// The beginning of the names of the parts into which ChatGPT divides the conversations, and the number of
+/// digits that follow.
+const PART: &str = "conversations-";
+const PART_DIGITS: usize = 3;
+
 /// The minimum length of an id to search in file names. Shorter ids would match by chance.
 const MIN_ID: usize = 8;
 
@@ -105,6 +110,7 @@ impl Package {
             let root = dunce::canonicalize(path).map_err(failed)?;
             package.walk(&root, &root, MAX_FOLDER_DEPTH).map_err(failed)?;
             package.sort();
+            package.name_missing_parts();
             return Ok(package);
         }
         if !metadata.is_file() {
@@ -160,6 +166,7 @@ impl Package {
         }
         (package.length, package.unpacked) = (length, unpacked);
         package.sort();
+        package.name_missing_parts();
         Ok(package)
     }
 
@@ -338,6 +345,34 @@ impl Package {
         self.others.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
+    /// Reports the parts of the conversations whose numbers are missing between those of other parts. ChatGPT
+    /// counts from 0.
+    fn name_missing_parts(&mut self) {
+        let mut parts: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for file in &self.files {
+            let folders = file.name.len() - last_part(&file.name).len();
+            let number =
+                file.name[folders..].strip_prefix(PART).and_then(|it| it.strip_suffix(".json"));
+            let number = number.filter(|it| it.len() == PART_DIGITS).and_then(|it| it.parse().ok());
+            if let Some(number) = number {
+                parts.entry(&file.name[..folders]).or_default().push(number);
+            }
+        }
+        for (folder, mut numbers) in parts {
+            numbers.sort_unstable();
+            // A single part may be one that the user took out of its folder.
+            let first = if numbers.len() > 1 { 0 } else { numbers[0] };
+            let last = numbers[numbers.len() - 1];
+            let missing = (first..last).filter(|number| numbers.binary_search(number).is_err());
+            self.refused.extend(missing.map(|number| {
+                format!(
+                    "{folder}{PART}{number:03}.json: this part of the export is missing; ask for \
+                     the export again"
+                )
+            }));
+        }
+    }
+
     /// Returns the file whose name begins with an id, among the files that are not JSON.
     pub(super) fn find(&mut self, id: &str) -> Option<FoundFile> {
         if id.len() < MIN_ID {
@@ -399,6 +434,21 @@ impl Package {
             found = format!("{found}; {refused}");
         }
         found
+    }
+
+    /// Opens a file, after a check that it can be read to its end. A zip has the checksum of each file behind
+    /// the file, so without the check damaged text could replace text that is stored. The error is a sentence
+    /// about the file.
+    pub(super) fn checked_reader(&mut self, at: usize) -> Result<Box<dyn Read + '_>, String> {
+        if matches!(self.files[at].location, Location::Entry(..)) {
+            io::copy(&mut self.reader(at)?, &mut io::sink()).map_err(|error| {
+                format!(
+                    "nothing of it was imported, because it is damaged: {error}; download the zip \
+                     again, or unpack it and import the folder"
+                )
+            })?;
+        }
+        self.reader(at)
     }
 
     /// Opens a file; the error is a sentence about the file.

@@ -1,4 +1,4 @@
-//! The texts of tool calls and tool results.
+//! The texts of tool calls, tool results and files.
 
 use super::json::Value;
 
@@ -90,6 +90,13 @@ pub(super) fn joined(separator: &str, texts: &[impl AsRef<str>]) -> String {
     let texts: Vec<&str> =
         texts.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
     texts.join(separator)
+}
+
+/// Returns `[kind: name]` for a block that is a file, or `[kind]` if the block has no name.
+pub(super) fn placeholder(kind: &str, block: &Value) -> String {
+    let names = ["title", "file_name", "filename", "name"].map(|name| block.str(name));
+    let name = names.into_iter().find(|name| !name.is_empty());
+    name.map_or_else(|| format!("[{kind}]"), |name| format!("[{kind}: {name}]"))
 }
 
 /// Returns a text without terminal escape sequences, such as colours.

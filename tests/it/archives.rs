@@ -633,6 +633,64 @@ fn what_was_read_of_a_file_that_lost_its_text_is_kept() {
 }
 
 #[test]
+fn what_was_read_of_a_file_that_was_cut_or_rewritten_is_kept() {
+    let texts = ["first", "second", "third", "fourth", "fifth"];
+    let lines: Vec<String> = (1..).zip(texts).map(|(at, text)| line(at, "user", text)).collect();
+    let whole = lines[..3].concat();
+    let other = line(8, "user", "other").replace("\"session\"", "\"session-b\"");
+    for changed in [
+        lines[0].clone(),
+        lines[1..3].concat(),
+        lines[0].clone() + &lines[2],
+        line(2, "user", "SECOND") + &lines[0],
+        whole[..whole.len() - 10].to_owned(),
+        other,
+    ] {
+        let home = Home::new();
+        home.write("a.jsonl", &whole);
+        home.sync();
+        home.write("a.jsonl", &changed);
+        home.sync();
+        for text in &texts[..3] {
+            assert!(home.found(text).contains(&(*text).to_owned()), "{changed}: {text}");
+        }
+        // The file goes on, and is cut again.
+        home.append("a.jsonl", String::from("\n") + &lines[3] + &lines[4]);
+        home.sync();
+        home.write("a.jsonl", &lines[3]);
+        home.sync();
+        for text in texts {
+            assert_eq!(home.found(text).iter().filter(|it| *it == text).count(), 1, "{text}");
+        }
+        assert_eq!(home.sync().read, 0);
+        // The file has all of its first text again.
+        home.write("a.jsonl", &whole);
+        home.sync();
+        home.append("a.jsonl", line(9, "user", "sixth"));
+        home.sync();
+        let held = home.held();
+        assert!(held.contains("\"session\" 4 \"uuid-9\""), "{held}");
+        assert_eq!(home.found("first").len(), 1, "{held}");
+    }
+}
+
+#[test]
+fn a_file_that_is_rewritten_while_it_is_read_is_whole_afterwards() {
+    let home = Home::new();
+    let whole = line(1, "user", "first") + &line(2, "assistant", "second");
+    home.write("a.jsonl", &whole);
+    let expected = home.synced();
+    home.write("a.jsonl", line(1, "user", "first"));
+    home.sync();
+    home.write("a.jsonl", &whole);
+    assert_eq!(home.synced(), expected);
+    // Other lines that the reader leaves out take nothing away.
+    home.write("a.jsonl", String::from("{\"type\":\"mode\",\"sessionId\":\"session\"}\n") + &whole);
+    assert_eq!(home.sync().kept, 0);
+    assert_eq!(home.found("").len(), 2);
+}
+
+#[test]
 fn a_fork_says_where_its_own_records_begin() {
     let home = Home::new();
     let item = |ordinal: u32, text: &str| {

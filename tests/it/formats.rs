@@ -381,6 +381,135 @@ fn words_of_unknown_types_stay() {
 }
 
 #[test]
+fn sources_of_answers_are_searched() {
+    let answer = json!({"author": {"role": "assistant"}, "content": {"content_type": "text", "parts":
+        ["Said\u{e200}cite\u{e202}turn0search0\u{e201}. \u{e200}navlist\u{e202}In the news\u{e202}turn0news1\u{e201}"]},
+        "metadata": {
+            "content_references": [
+                {"type": "hidden", "refs": ["hidden"]},
+                {"type": "grouped_webpages", "items": [{"title": "One", "url": "https://one.example/?utm_source=chatgpt.com",
+                    "supporting_websites": [{"title": "Two", "url": "https://two.example"}]}]},
+                {"type": "file", "name": "cited.pdf"}],
+            "citations": [{"metadata": {"type": "webpage", "title": "One", "url": "https://one.example/", "text": "long"}}],
+            "search_result_groups": [{"entries": [{"url": "https://three.example", "title": "Three", "snippet": "s"}]}]}});
+    let browser = json!({"author": {"role": "tool"}, "content": {"content_type": "text", "parts": [""]},
+        "metadata": {"_cite_metadata": {"metadata_list": [{"title": "Four", "url": "https://four.example"}]}}});
+    let (texts, _) = imported(&[("conversations.json", &chatgpt(&[answer, browser]))]);
+    assert_eq!(
+        texts,
+        [
+            "assistant: Said. In the news\n\n[sources]\n- One https://one.example/\n\
+             - Two https://two.example\n- cited.pdf\n- Three https://three.example",
+            "tool: [sources]\n- Four https://four.example",
+        ]
+    );
+}
+
+#[test]
+fn pictures_charts_and_files_are_named() {
+    let picture = |dalle: Value| {
+        json!({"content_type": "multimodal_text", "parts": [{"content_type": "image_asset_pointer",
+            "asset_pointer": "file-service://file-abcdefgh", "metadata": {"dalle": dalle}}]})
+    };
+    let tool = |content: Value, metadata: Value| json!({"author": {"role": "tool"}, "content": content, "metadata": metadata});
+    let chart = json!({"messages": [{"message_type": "image", "image_url": "file-service://file-chart123"}]});
+    let (texts, _) = imported(&[(
+        "conversations.json",
+        &chatgpt(&[
+            tool(picture(json!({"prompt": "a cat"})), json!({})),
+            tool(picture(Value::Null), json!({"image_gen_title": "A dog"})),
+            tool(
+                json!({"content_type": "execution_output", "text": ""}),
+                json!({"aggregate_result": chart}),
+            ),
+            json!({"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["see roof.png"]},
+                "metadata": {"attachments": [{"name": "roof.png"}, {"name": "a.pdf"}, {"id": "x"}]}}),
+        ]),
+    )]);
+    let expected = [
+        "tool: [image]\na cat",
+        "tool: [image]\nA dog",
+        "tool: [image]",
+        "user: see roof.png\n\n[file: a.pdf]",
+    ];
+    assert_eq!(texts, expected);
+}
+
+#[test]
+fn custom_instructions_are_of_the_system() {
+    let user = |content: Value, metadata: Value| json!({"author": {"role": "user"}, "content": content, "metadata": metadata});
+    let context = json!({"about_user_message": "I bake", "about_model_message": "Be brief"});
+    let old = json!({"author": {"role": "system"}, "content": {"content_type": "text", "parts": [""]},
+        "metadata": {"is_user_system_message": true, "user_context_message_data": context}});
+    let new = json!({"content_type": "user_editable_context", "user_profile": "I bake", "user_instructions": "Be brief"});
+    let said = json!({"content_type": "text", "parts": ["Hello"]});
+    let none = json!({"user_context_message_data": null});
+    let (texts, _) = imported(&[(
+        "conversations.json",
+        &chatgpt(&[old, user(new, json!({})), user(said, none)]),
+    )]);
+    assert_eq!(texts, ["system: I bake\nBe brief", "system: Be brief\nI bake", "user: Hello"]);
+}
+
+#[test]
+fn nested_text_of_claude_stays() {
+    let gallery = json!({"type": "image_gallery", "images": [{"title": "A roof", "page": {"caption": "from above"}}]});
+    let link = json!({"type": "rich_link", "link": {"title": "A link", "subtitles": ["below"], "uuid": "u-1"}});
+    let shown = json!({"type": "tool_result", "content": [], "display_content":
+        {"type": "rich_content", "content": [{"title": "Shown", "url": "https://shown.example"}]}});
+    let cited = json!({"type": "text", "text": "Said", "citations": [{"title": "Cited",
+        "url": "https://cited.example", "details": {"type": "web", "url": "https://cited.example"}}]});
+    let widget = json!({"type": "widget", "spec": {"rows": [{"label": "a row"}]}});
+    let export = json!([{"uuid": "c", "chat_messages": [
+        {"uuid": "m1", "sender": "human", "text": "Look", "files": [{"file_name": "roof.png"}]},
+        {"uuid": "m2", "sender": "assistant", "content":
+            [cited, {"type": "tool_result", "content": [gallery, link]}, shown, widget]}]}]);
+    let (texts, report) = imported(&[("conversations.json", export.to_string().as_bytes())]);
+    assert_eq!(
+        texts,
+        [
+            "user: Look\n\n[file: roof.png]",
+            "assistant: Said\n\nfrom above\nA roof\nbelow\nA link\n\nShown\nhttps://shown.example\n\n\
+             a row\n\n[sources]\n- Cited https://cited.example",
+        ]
+    );
+    assert_eq!(report.tally.unknown.len(), 3);
+}
+
+#[test]
+fn queries_and_files_of_codex_are_searched() {
+    let search =
+        |action: Value| ("response_item", json!({"type": "web_search_call", "action": action}));
+    let typed = |text: &str| {
+        (
+            "event_msg",
+            json!({"type": "user_message", "message": text, "local_images": ["/tmp/roof.png"]}),
+        )
+    };
+    let file = json!({"type": "input_file", "filename": "plan.pdf", "file_data": "data:application/pdf;base64,AA=="});
+    let item = json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "and this"}, file]});
+    let texts = transcript(&rollout(&[
+        user_item("look"),
+        typed("look"),
+        typed("again"),
+        user_item("again"),
+        ("response_item", item),
+        search(json!({"type": "search", "query": "roofs", "queries": ["roofs", "tiles"]})),
+        search(json!({"type": "search", "queries": ["slate"]})),
+    ]));
+    assert_eq!(
+        texts,
+        [
+            "user: look\n[file: /tmp/roof.png]",
+            "user: again\n[file: /tmp/roof.png]",
+            "user: and this\n[file: plan.pdf]",
+            "assistant: [tool: web_search]\nquery: roofs\nquery: tiles",
+            "assistant: [tool: web_search]\nquery: slate",
+        ]
+    );
+}
+
+#[test]
 fn broken_chains_lose_nothing() {
     let node = |at: usize, parent: Value| {
         json!({"id": format!("n{at}"), "parent": parent, "message": {"id": format!("n{at}"),
@@ -478,7 +607,7 @@ fn agents_of_codex_get_the_session_that_started_them() {
     assert_eq!(session(), "root");
     let old = "UPDATE verbatim_transcripts SET session = conversation_id; PRAGMA user_version = 4";
     Connection::open(&database).unwrap().execute_batch(old).unwrap();
-    assert_eq!(home.sync().read, 1, "only the agent's file is read again");
+    assert_eq!(home.sync().read, 2, "the files are read again");
     assert_eq!(session(), "root");
     assert_eq!(home.sync().read, 0);
 }
@@ -526,11 +655,15 @@ fn blocks_of_every_kind_are_read() {
     let recap = json!({"type": "system", "subtype": "away_summary", "content": "meanwhile"});
     let mail = json!({"type": "attachment", "attachment": {"type": "teammate_mailbox",
         "messages": [{"from": "bob", "text": "from bob"}]}});
+    let tool = json!({"type": "tool_result", "content": [
+        {"type": "resource", "resource": {"uri": "note://1", "text": "noted"}},
+        {"type": "resource_link", "name": "plan", "uri": "https://plan.example"}]});
     let texts = transcript(&session(&[
         json!({"type": "user", "message": {"content": [text("look"), document, found]}}),
         json!({"type": "assistant", "message": {"id": "m", "content": [code]}}),
         recap,
         mail,
+        json!({"type": "user", "message": {"content": [tool]}}),
     ]));
     assert_eq!(
         texts,
@@ -539,6 +672,7 @@ fn blocks_of_every_kind_are_read() {
             "assistant: printed\nwarned",
             "system: meanwhile",
             "system: from bob",
+            "tool: note://1\nnoted\nplan\nhttps://plan.example",
         ]
     );
 }

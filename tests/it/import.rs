@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, types::Value};
@@ -611,6 +611,132 @@ fn a_part_without_conversations_is_named() {
         assert!(named.iter().all(|it| it.starts_with("conversations-001.json: ")), "{named:?}");
         assert_eq!(report.tally.conversations, 1, "{part}");
     }
+}
+
+#[test]
+fn a_missing_part_is_named() {
+    let folder = TempDir::new().unwrap();
+    let chat = chat("a", 1.0, &["in a"]);
+    for (parts, expected) in [
+        (&["conversations-000.json", "conversations-001.json"][..], &[][..]),
+        (&["conversations-000.json", "conversations-002.json"], &["conversations-001.json"]),
+        (
+            &["x/conversations-001.json", "x/conversations-004.json"],
+            &["x/conversations-000.json", "x/conversations-002.json", "x/conversations-003.json"],
+        ),
+        (&["x/conversations-000.json", "y/conversations-002.json"], &[]),
+        (&["conversations-2024.json", "conversations-2026.json", "conversations.json"], &[]),
+    ] {
+        let zip: Vec<_> = parts.iter().map(|part| (*part, chat.as_bytes())).collect();
+        let report = import_text(folder.path(), &zip_of(&zip), Branches::Shown).unwrap();
+        let damaged = &report.tally.damaged;
+        assert_eq!(damaged.len(), expected.len(), "{damaged:?}");
+        let is_named = |(line, part): (&String, &&str)| {
+            line.starts_with(&format!("{part}: this part of the export is missing"))
+        };
+        assert!(damaged.iter().zip(expected).all(is_named), "{damaged:?}");
+    }
+}
+
+#[test]
+fn a_damaged_zip_replaces_nothing_and_is_read_again() {
+    let folder = TempDir::new().unwrap();
+    let (good, other) = (chat("a", 1.0, &["good words"]), chat("b", 1.0, &["others"]));
+    let parts =
+        [("conversations-000.json", good.as_bytes()), ("conversations-001.json", other.as_bytes())];
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in parts {
+        let method = zip::CompressionMethod::Stored;
+        zip.start_file(name, SimpleFileOptions::default().compression_method(method)).unwrap();
+        zip.write_all(content).unwrap();
+    }
+    let zip = zip.finish().unwrap().into_inner();
+    let at = zip.windows(4).position(|it| it == b"good").unwrap();
+    let mut damaged = zip.clone();
+    damaged[at..at + 4].copy_from_slice(b"baad");
+    import_text(folder.path(), good.as_bytes(), Branches::Shown).unwrap();
+    fs::write(folder.path().join("damaged.zip"), damaged).unwrap();
+    for _ in 0..2 {
+        let (code, out, errors) =
+            program(folder.path(), &["import", "damaged.zip", "--out", "out.db"]);
+        assert_eq!(code, Some(1), "{errors}");
+        assert!(out.contains("Imported 1 conversation, 1 message"), "{out}");
+        assert!(errors.contains("conversations-000.json: nothing of it was imported"), "{errors}");
+    }
+    assert_eq!(contents(folder.path()), ["1 \"good words\"", "1 \"others\""]);
+    let imports = rows(&folder.path().join("out.db"), "SELECT path FROM verbatim_imports");
+    assert!(!imports.iter().any(|path| path.contains("damaged.zip")), "{imports:?}");
+}
+
+#[test]
+fn an_import_that_ends_early_says_what_is_stored() {
+    let folder = TempDir::new().unwrap();
+    let database = folder.path().join("out.db");
+    import_text(folder.path(), chat("z", 1.0, &["small"]).as_bytes(), Branches::Shown).unwrap();
+    let sql = "CREATE TRIGGER full BEFORE INSERT ON messages WHEN NEW.content = 'last'
+               BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    Connection::open(&database).unwrap().execute_batch(sql).unwrap();
+    // More text than one transaction has.
+    let long = "words ".repeat(1 << 20);
+    let chats: Vec<String> = (0..4).map(|n| chat(&format!("c{n}"), 1.0, &[&long])).collect();
+    let chats = chats.iter().map(|chat| &chat[1..chat.len() - 1]).collect::<Vec<_>>().join(",");
+    let last = chat("last", 1.0, &["last"]);
+    fs::write(folder.path().join("a.json"), format!("[{chats},{}", &last[1..])).unwrap();
+    let (code, _, errors) = program(folder.path(), &["import", "a.json", "--out", "out.db"]);
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(
+        errors.contains("no room; before that, 3 new and changed conversations were stored"),
+        "{errors}"
+    );
+    assert_eq!(contents(folder.path()).len(), 4);
+}
+
+#[test]
+fn a_wait_for_another_program_is_told() {
+    let folder = TempDir::new().unwrap();
+    let database = folder.path().join("out.db");
+    import_text(folder.path(), chat("a", 1.0, &["one"]).as_bytes(), Branches::Shown).unwrap();
+    fs::write(folder.path().join("b.json"), chat("b", 1.0, &["two"])).unwrap();
+    let other = Connection::open(&database).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    thread::scope(|scope| {
+        let import =
+            scope.spawn(|| program(folder.path(), &["import", "b.json", "--out", "out.db"]));
+        thread::sleep(Duration::from_millis(3500));
+        other.execute_batch("ROLLBACK").unwrap();
+        let (code, _, errors) = import.join().unwrap();
+        assert_eq!(code, Some(0), "{errors}");
+        assert_eq!(errors.matches("waiting for another program").count(), 1, "{errors}");
+    });
+    assert_eq!(contents(folder.path()).len(), 2);
+}
+
+#[test]
+fn times_beyond_the_calendar_are_stored_and_in_order() {
+    let folder = TempDir::new().unwrap();
+    let times =
+        ["9400000000000", "1e300", "1700000000000", "1700000000", "-1.5", "-99999999999999", "NaN"];
+    let chats = times.iter().enumerate().map(|(at, time)| {
+        let text = chat(&format!("c{at}"), 5.0, &["zebra"]);
+        text[1..text.len() - 1].replace("1000.0", time).replace("\"create_time\":1.0", "\"x\":1")
+    });
+    let chats = chats.collect::<Vec<_>>().join(",");
+    fs::write(folder.path().join("a.json"), format!("[{chats}]")).unwrap();
+    assert_eq!(program(folder.path(), &["import", "a.json"]).0, Some(0));
+    let (code, out, errors) = program(folder.path(), &["search", "zebra", "--json"]);
+    assert_eq!(code, Some(0), "{errors}");
+    let found: Vec<serde_json::Value> =
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let found: Vec<_> = found
+        .iter()
+        .filter(|row| row["time"] != json!("x") && row["conversation_id"].is_string())
+        .collect();
+    let ids: Vec<_> = found.iter().map(|row| row["conversation_id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["c1", "c0", "c2", "c3", "c4", "c5", "c6"], "the newest first");
+    let shown: Vec<_> = found.iter().map(|row| &row["time"]).collect();
+    assert_eq!(shown[..2], [&json!(null); 2]);
+    assert_eq!(shown[2..4], [&json!("+55840-11-08T22:13:20Z"), &json!("2023-11-14T22:13:20Z")]);
+    assert_eq!(shown[5..], [&json!(null); 2]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Writer {
         let file = TemporaryDatabase::begin(&folder).map_err(failed)?;
         let made = (|| {
             let mut connection = Connection::open(file.path())?;
-            configure(&mut connection)?;
+            configure(&mut connection, None)?;
             connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
             connection.execute_batch("PRAGMA synchronous = OFF; BEGIN")?;
             schema::create_without_key(&connection)?;

@@ -2,6 +2,7 @@
 
 use crate::import::{
     json::{Raw, Value},
+    sources,
     tally::ImportTally,
 };
 
@@ -45,6 +46,12 @@ pub(super) fn only_text(content: Raw<'_>) -> Option<String> {
         joined.push_str(&text.string()?);
     }
     Some(joined)
+}
+
+/// Returns whether a message's `content` is a context that ChatGPT gives to the model: custom instructions,
+/// memories.
+pub(super) fn is_context(content: &Value) -> bool {
+    content.str("content_type").ends_with("_editable_context")
 }
 
 /// Returns the text of a message's `content`; `recipient` is the tool that the message calls.
@@ -117,8 +124,10 @@ fn report(state: &str, tally: &mut ImportTally) -> Option<String> {
     let raw = Raw::new(state.as_bytes());
     let state = raw.is_object().then(|| raw.value().ok()).flatten()?;
     let plan = state.get("plan").map(|plan| plain(plan, true)).unwrap_or_default();
-    let content = state.get("report_message")?.get("content")?;
-    Some(lines([plan, text(content, "", tally)])).filter(|text| !text.is_empty())
+    let message = state.get("report_message")?;
+    let text = lines([plan, text(message.get("content")?, "", tally)]);
+    let cited = message.get("metadata").and_then(|metadata| metadata.get("content_references"));
+    Some(sources::below(text, cited.map_or(&[], std::slice::from_ref))).filter(|it| !it.is_empty())
 }
 
 /// Returns the text of `parts`, or of `text` if there are none.
@@ -162,7 +171,10 @@ fn part(part: &Value, is_in_unknown: bool) -> Option<String> {
         let is_unknown = is_in_unknown || !matches!(kind, "" | "audio_transcription");
         return Some(plain(part, is_unknown)).filter(|text| !text.is_empty());
     };
-    Some(placeholder.to_owned())
+    // The text from which the picture was made.
+    let made = part.get("metadata").and_then(|metadata| metadata.get("dalle"));
+    let prompt = made.map_or("", |made| made.str("prompt"));
+    Some(lines([placeholder, prompt].map(str::to_owned)))
 }
 
 fn is_some(part: &Value, name: &str) -> bool {
@@ -225,9 +237,10 @@ const TEXT_FIELDS: [&str; 24] = [
 ];
 
 /// The last words of names of fields that hold no text for the reader.
-const TECHNICAL: [&str; 16] = [
+const TECHNICAL: [&str; 17] = [
     "id",
     "ids",
+    "uuid",
     "type",
     "types",
     "kind",
@@ -246,7 +259,7 @@ const TECHNICAL: [&str; 16] = [
 
 /// Returns the text of any content type: the known text fields, and all strings with white space. For an
 /// unknown type, returns all strings except those in fields with technical names.
-fn plain(content: &Value, is_unknown: bool) -> String {
+pub(in crate::import) fn plain(content: &Value, is_unknown: bool) -> String {
     let Value::Object(fields) = content else {
         return part(content, is_unknown).unwrap_or_default();
     };

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::metadata::Metadata;
 use crate::{
     import::json::Value,
     model::{AttachedContent, AttachedFile},
@@ -15,16 +16,18 @@ const POINTERS: [&str; 3] =
 const TEXTS: [&str; 4] = ["text", "code", "thoughts", "execution_output"];
 
 /// Returns the files of a message without repeats: first the attachments, then the files that the content
-/// names. Their field `message` is 0.
-pub(super) fn of_message(list: Option<Value>, content: Option<&Value>) -> Vec<AttachedFile> {
+/// names, then charts. Their field `message` is 0.
+pub(super) fn of_message(metadata: &Metadata<'_>, content: Option<&Value>) -> Vec<AttachedFile> {
     let mut files = FilesOfMessage::default();
-    for file in list.as_ref().map(Value::items).unwrap_or_default() {
+    for file in metadata.attachments.as_ref().map(Value::items).unwrap_or_default() {
         let name = ["name", "file_name"].map(|field| file.str(field));
         files.add(file.str("id"), name.into_iter().find(|name| !name.is_empty()));
     }
     if let Some(content) = content.filter(|content| !TEXTS.contains(&content.str("content_type"))) {
         files.add_pointers(content);
     }
+    let is_of_export = |chart: &&String| !chart.starts_with("http") && !chart.starts_with("data:");
+    metadata.charts.iter().filter(is_of_export).for_each(|chart| files.add(chart, None));
     files.list
 }
 

@@ -28,12 +28,16 @@ pub(super) fn shown(block: &Value) -> String {
     match block.str("type") {
         "image" => "[image]".to_owned(),
         "document" | "file" => {
-            let name = ["title", "file_name", "name"].map(|name| block.str(name));
-            let name = name.into_iter().find(|name| !name.is_empty());
-            let placeholder = name.map_or("[file]".to_owned(), |name| format!("[file: {name}]"));
             let source = block.get("source").unwrap_or(&Value::Null);
             let data = if source.str("type") == "text" { source.str("data") } else { "" };
-            joined("\n", &[&placeholder, data, &within(source)])
+            joined("\n", &[&tool::placeholder("file", block), data, &within(source)])
+        }
+        "resource" => {
+            let resource = block.get("resource").unwrap_or(&Value::Null);
+            joined("\n", &["uri", "text"].map(|name| resource.str(name)))
+        }
+        "resource_link" => {
+            joined("\n", &["title", "name", "uri", "description"].map(|name| block.str(name)))
         }
         "tool_reference" => block.str("tool_name").to_owned(),
         "search_result" | "web_search_result" => {

@@ -13,7 +13,7 @@ pub(super) fn shown(block: &Value) -> String {
     }
     match block.str("type") {
         "input_image" | "image" | "output_image" => "[image]".to_owned(),
-        "input_file" | "file" => "[file]".to_owned(),
+        "input_file" | "file" => tool::placeholder("file", block),
         "input_audio" | "audio" => "[audio]".to_owned(),
         "encrypted_content" => String::new(),
         "refusal" => block.str("refusal").to_owned(),

@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::{
+    cut,
     report::{ArchiveProgress, ArchiveReport, SyncError},
     sink::StoreSink,
     walk::{TranscriptPath, Walk},
@@ -96,9 +97,10 @@ impl<'a> Pass<'a> {
         for found in &walk.found {
             match known.get(&found.name) {
                 Some(known) if known.stamp == found.stamp => self.come_back(known)?,
-                Some(known) => {
-                    self.total += found.size.saturating_sub(known.taken);
-                    changed.push((found, known.id));
+                Some(file) => {
+                    self.total += found.size.saturating_sub(file.taken);
+                    let is_whole = whole_again(&known, found).is_some();
+                    changed.push((found, file.id, is_whole));
                 }
                 None => {
                     self.total += found.size;
@@ -106,17 +108,22 @@ impl<'a> Pass<'a> {
                 }
             }
         }
-        for (found, id) in changed {
+        for (found, id, is_whole) in changed {
             if !self.stop.requested() {
-                self.read_known(found, id)?;
+                self.read_known(found, id, is_whole)?;
             }
         }
-        for name in std::mem::take(&mut self.again) {
+        while let Some(name) = self.again.pop_first() {
             let path = Path::new(&name);
-            if let Ok(stamp) = Stamp::at(path) {
-                self.total += stamp.size;
-                new.push(TranscriptPath::of(path, &name, &stamp));
+            let Ok(stamp) = Stamp::at(path) else { continue };
+            self.total += stamp.size;
+            let found = TranscriptPath::of(path, &name, &stamp);
+            if let Some(earlier) = whole_again(&known, &found)
+                && !self.lacks_text(earlier.id, &found)?
+            {
+                self.forget(earlier.id)?;
             }
+            new.push(found);
         }
         new.sort_by_cached_key(order);
         for found in new {
@@ -265,8 +272,14 @@ impl<'a> Pass<'a> {
     }
 
     /// Reads the text that was appended to a known file. If the file changed in another way, it is read
-    /// again later, together with the files that repeat it.
-    fn read_known(&mut self, found: &TranscriptPath, id: i64) -> Result<(), SyncError> {
+    /// again later, together with the files that repeat it. `is_whole` tells whether the file was cut before
+    /// and has all its text again.
+    fn read_known(
+        &mut self,
+        found: &TranscriptPath,
+        id: i64,
+        is_whole: bool,
+    ) -> Result<(), SyncError> {
         let Some(mut input) = self.open(found) else { return Ok(()) };
         self.store.begin()?;
         // If an earlier file was removed, a file that repeats its messages was removed too.
@@ -278,15 +291,45 @@ impl<'a> Pass<'a> {
         if !self.forgets_deleted && file.taken > 0 && is_blank(&mut input) {
             return self.keep_or_forget(vec![file]);
         }
-        self.come_back(&file)?;
-        if !has_only_grown(&mut input, &file, found) {
-            self.again.insert(file.path);
-            self.forget(id)?;
-            return Ok(());
+        if is_whole || !has_only_grown(&mut input, &file, found) {
+            return self.set_aside_or_forget(file, found);
         }
+        self.come_back(&file)?;
         let reader = TranscriptReader::restore(&file.reader)
             .unwrap_or_else(|| TranscriptReader::new(&found.path));
         self.read(found, input, file, reader)
+    }
+
+    /// Prepares a file that was cut or rewritten to be read again. If the file lacks a text that was read from
+    /// it, what was read is kept, as that of a deleted file.
+    fn set_aside_or_forget(
+        &mut self,
+        file: TranscriptFile,
+        found: &TranscriptPath,
+    ) -> Result<(), SyncError> {
+        // Another version of the program may have read other texts from the same file.
+        let is_same_version = TranscriptReader::restore(&file.reader).is_some();
+        let may_lack = !self.forgets_deleted && (is_same_version || found.size < file.taken);
+        let lacks_text = may_lack && self.lacks_text(file.id, found)?;
+        self.again.insert(file.path.clone());
+        if !lacks_text {
+            return self.forget(file.id);
+        }
+        let known = self.store.files()?;
+        let name = cut::earlier_name(&file.path, |name| known.contains_key(name));
+        self.store.rename(file.id, &name)?;
+        self.keep_or_forget(vec![file])
+    }
+
+    /// Returns whether a file lacks a text that the store has of it. A file that cannot be read lacks all.
+    fn lacks_text(&mut self, id: i64, found: &TranscriptPath) -> Result<bool, SyncError> {
+        let file = self.store.file(id)?;
+        let Some(conversation) = file.and_then(|file| file.conversation) else { return Ok(false) };
+        let lacks_text = cut::lacks_text(self.store.text_hashes(&conversation)?, found);
+        Ok(lacks_text.unwrap_or_else(|error| {
+            self.report.fail(&found.path, &error);
+            true
+        }))
     }
 
     /// Marks a file as present again, if it was gone.
@@ -478,6 +521,21 @@ fn has_only_grown(input: &mut File, file: &TranscriptFile, found: &TranscriptPat
         && found.size > file.taken
         && TranscriptReader::restore(&file.reader).is_some()
         && ends(input, file.taken).is_ok_and(|ends| ends == file.ends)
+}
+
+/// Returns what was kept of a file before it was cut, if the file seems to have all of that text again.
+fn whole_again<'f>(
+    known: &'f HashMap<String, TranscriptFile>,
+    found: &TranscriptPath,
+) -> Option<&'f TranscriptFile> {
+    let is_whole = |file: &&TranscriptFile| {
+        cut::is_earlier(&file.path, &found.name)
+            && (1..=found.size).contains(&file.taken)
+            && File::open(&found.path)
+                .and_then(|mut input| ends(&mut input, file.taken))
+                .is_ok_and(|ends| ends == file.ends)
+    };
+    known.values().filter(is_whole).max_by_key(|file| file.taken)
 }
 
 /// Returns whether a new file is a known file that was moved.
