@@ -147,6 +147,17 @@ fn the_doctor_finds_nothing_wrong_where_nothing_is() {
 }
 
 #[test]
+#[cfg(unix)]
+fn the_doctor_distrusts_a_home_that_others_can_write_to() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = folder();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let (_, text) = doctor(folder.path(), &[]);
+    assert!(text.contains("other users can write to it") && text.contains("chmod go-w"), "{text}");
+}
+
+#[test]
 fn the_doctor_says_what_is_wrong_and_what_mends_it() {
     let folder = folder();
     let home = folder.path();

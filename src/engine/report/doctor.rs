@@ -18,6 +18,7 @@ use crate::{
     },
     import::Export,
     model::{Instant, Stop},
+    private,
     text::{amount, shell::quoted},
 };
 
@@ -93,6 +94,11 @@ impl Examination<'_> {
                 }
                 None => self.report(Finding::well(about, "can be written to")),
             }
+        }
+        let home = fs::metadata(&config.home).ok();
+        if let Some(why) = home.and_then(|home| private::distrust(&home)) {
+            let mend = format!("chmod go-w {}", quoted(&config.home.display().to_string()));
+            self.report(Finding::wrong(config.home.display().to_string(), why, &mend));
         }
         let Some(free) = free_space(&index) else { return };
         // An index that is not current is built again while the old one is still there.
