@@ -13,20 +13,19 @@ use std::{
 
 use super::{
     attachments::AttachmentStore,
-    config::Config,
     error::{Error, Result},
     flags::Flags,
     forgotten::{Forgotten, ForgottenId},
     import::may_write,
-    source::{SourceKind, Sources, Store, summaries},
+    source::{SourceKind, Sources, Store, wipe_indexes},
     store_address::StoreAddress,
     upkeep::{Upkeep, enrich, transcripts},
     withheld::Withheld,
 };
 use crate::{
     cluster::{self, Forgot},
-    db::{self, Probe, threads::Threads, transcripts::TranscriptStore, writer::Writer},
-    index::{IndexDir, Resources},
+    db::{self, threads::Threads, transcripts::TranscriptStore, writer::Writer},
+    index::Resources,
     model::Stop,
 };
 
@@ -285,38 +284,6 @@ impl<'a> Forgetter<'a> {
             list.retain(|known| known.id != id);
             list.len() < before
         })
-    }
-}
-
-/// Removes the index of a database, with all files that contain text of its conversations. Removes the indexes
-/// of other databases with this file name too: one of them may be this database's index from before the home
-/// folder was moved. The others are built again when they are needed.
-pub(crate) fn wipe_indexes(
-    config: &Config,
-    database: &Path,
-    wait: &mut dyn FnMut(&Path) -> bool,
-) -> Result<()> {
-    let probe = Probe::of(database)?;
-    let index_dir = IndexDir::of(&config.index_folder(), probe.real());
-    let namesakes = index_dir.namesakes();
-    namesakes.iter().chain([&index_dir]).try_for_each(|index_dir| wipe(index_dir, wait))
-}
-
-fn wipe(index_dir: &IndexDir, wait: &mut dyn FnMut(&Path) -> bool) -> Result<()> {
-    if !index_dir.folder().exists() {
-        return Ok(());
-    }
-    let writing = loop {
-        match index_dir.lock()? {
-            Some(writing) => break writing,
-            None if wait(index_dir.folder()) => {}
-            None => return Err(db::Error::Stopped.into()),
-        }
-    };
-    let no_summaries = summaries::remove(index_dir.folder()).is_ok();
-    match writing.wipe() && no_summaries {
-        true => Ok(()),
-        false => Err(Error::NotWiped { folder: index_dir.folder().to_owned() }),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     },
     engine::{
         error::{Error, Result},
-        forget::wipe_indexes,
+        source::wipe_indexes,
     },
     model::{Instant, Stop},
 };

@@ -37,6 +37,7 @@ mod store;
 mod store_facts;
 pub(crate) mod summaries;
 mod turns;
+mod wipe;
 mod work;
 
 pub(crate) use attachment_files::AttachmentFiles;
@@ -62,4 +63,5 @@ pub(crate) use sketch::Sketch;
 pub use sources::Source;
 pub(crate) use sources::Sources;
 pub(crate) use store::Store;
+pub(crate) use wipe::wipe_indexes;
 pub(crate) use work::Task;
