@@ -126,9 +126,9 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
                 .write(&path, &about.id, text.as_bytes())
                 .map_err(|error| failed(&path, error))?
             {
-                FileState::Written => written += 1,
-                FileState::Unchanged => unchanged += 1,
-                FileState::Kept(path) => edited.push(path),
+                ExportedFile::Written => written += 1,
+                ExportedFile::Unchanged => unchanged += 1,
+                ExportedFile::Kept(path) => edited.push(path),
             }
         }
     }
@@ -246,7 +246,7 @@ fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
 }
 
 /// What became of a conversation's file.
-enum FileState {
+enum ExportedFile {
     Written,
     Unchanged,
     /// The user changed this file, so it stays as it is.
@@ -322,17 +322,17 @@ impl ExportedFiles {
 
     /// Writes a file, unless the user edited it. If the title changed, removes the conversation's file with
     /// the old name.
-    fn write(&mut self, path: &Path, id: &str, text: &[u8]) -> io::Result<FileState> {
+    fn write(&mut self, path: &Path, id: &str, text: &[u8]) -> io::Result<ExportedFile> {
         if fs::read(path).is_ok_and(|now| now == text) {
             self.written.insert(self.relative(path), hash_of(text));
-            return Ok(FileState::Unchanged);
+            return Ok(ExportedFile::Unchanged);
         }
         let before = self.before.get(&front(id));
         let before = before.filter(|before| !self.given.contains(*before)).cloned();
         if let Some(edited) =
             before.iter().map(PathBuf::as_path).chain([path]).find(|file| self.is_edited(file, id))
         {
-            return Ok(FileState::Kept(edited.to_owned()));
+            return Ok(ExportedFile::Kept(edited.to_owned()));
         }
         if let Some(folder) = path.parent() {
             private::create_dir_all(folder)?;
@@ -344,7 +344,7 @@ impl ExportedFiles {
         }
         private::write(path, text)?;
         self.written.insert(self.relative(path), hash_of(text));
-        Ok(FileState::Written)
+        Ok(ExportedFile::Written)
     }
 }
 
