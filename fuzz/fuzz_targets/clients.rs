@@ -27,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
         let mut config: Value = file(text).parse().unwrap_or_else(|why| panic!("{text:?}: {why}"));
         config.get_mut(KEY).and_then(|list| list.get_mut(NAME)).map(Value::take)
     };
-    if let Ok(without) = before.without_server(KEY, NAME) {
+    if let Ok(without) = before.without_servers(KEY, &[NAME]) {
         assert!(is_read);
         assert_eq!(entry_in(&without), None, "{without:?}");
     }
@@ -38,7 +38,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(found.get(key), Some(value), "{with:?}");
     }
     assert_eq!(file(&with).with_server(KEY, NAME, &entry).as_deref(), Ok(&*with));
-    match file(&with).without_server(KEY, NAME) {
+    match file(&with).without_servers(KEY, &[NAME]) {
         Ok(without) => assert_eq!(entry_in(&without), None, "{without:?}"),
         Err(why) => assert!(why.contains("twice"), "{with:?}: {why}"),
     }

@@ -37,6 +37,9 @@ const IDS: [&str; 12] = [
     "opencode",
 ];
 
+/// The end of a sentence about a server that is switched off.
+const OFF: &str = "is switched off in the client";
+
 const DEFAULT_URL: &str = "http://127.0.0.1:8377/mcp";
 
 /// The width of the names in the list of clients.
@@ -188,15 +191,18 @@ pub(super) fn connect(
         }
     };
     let syntax = |reason| broken(&client, &file, reason);
-    let (name, was_remote) =
-        present(&client, &file)?.unwrap_or_else(|| (SERVER.to_owned(), remote.is_some()));
+    let config = file.parse().map_err(syntax)?;
+    let ours = client.servers(&config);
+    let old = ours.iter().find(|server| server.name == SERVER).or(ours.first());
+    let name = old.map_or(SERVER, |server| server.name);
+    let was_remote = old.map_or(remote.is_some(), |server| server.url().is_some());
     // No client accepts a command and an address in one entry, so an entry of the other kind is removed.
     let base = match was_remote == remote.is_some() {
         true => file.text().to_owned(),
-        false => file.without_server(client.key, &name).map_err(syntax)?,
+        false => file.without_servers(client.key, &[name]).map_err(syntax)?,
     };
     let base = ConfigFile::new(&client.path, client.syntax, Some(base));
-    let text = base.with_server(client.key, &name, &entry).map_err(syntax)?;
+    let text = base.with_server(client.key, name, &entry).map_err(syntax)?;
     // Other users of the computer must not read the token.
     let holds_token = remote.as_ref().is_some_and(|remote| remote.holds_token);
     let file = if holds_token { file.kept_private() } else { file };
@@ -204,15 +210,25 @@ pub(super) fn connect(
     if args.how.json {
         return write_json(&client, &text, &outcome, out);
     }
-    if !matches!(outcome, ChangeOutcome::Made(_)) {
-        return Ok(outcome.code());
+    match outcome {
+        ChangeOutcome::Shown | ChangeOutcome::Refused => return Ok(outcome.code()),
+        ChangeOutcome::Same => {}
+        ChangeOutcome::Made(_) => {
+            let suits = match remote {
+                Some(_) => String::new(),
+                None => format!(", with the tools that suit it (--tools {PROFILE})"),
+            };
+            let connected = format!("{} is connected{suits}. {}", client.name, client.restart());
+            writeln!(out, "{}", folded(&connected, environment.columns, 2))?;
+        }
     }
-    let suits = match remote {
-        Some(_) => String::new(),
-        None => format!(", with the tools that suit it (--tools {PROFILE})"),
-    };
-    let connected = format!("{} is connected{suits}. {}", client.name, client.restart());
-    writeln!(out, "{}", folded(&connected, environment.columns, 2))?;
+    for other in ours.iter().map(|server| server.name).filter(|other| *other != name) {
+        writeln!(
+            out,
+            "{other:?} starts Verbatim too; `verbatim disconnect {}` removes all its entries.",
+            client.id
+        )?;
+    }
     if let Some(remote) = remote.as_ref().filter(|remote| !remote.holds_token) {
         let token = if remote.is_here { "$(verbatim token)" } else { "TOKEN (that of the server)" };
         writeln!(
@@ -229,6 +245,7 @@ pub(super) fn connect(
         }
         Some(Ok(())) => writeln!(out, "Checked: the server starts and answers a search.")?,
         Some(Err(Unreached::Unknown(error))) => return Err(error),
+        Some(Err(Unreached::Off)) => writeln!(out, "The server {OFF}; switch it on there.")?,
         Some(Err(Unreached::Server(what))) => {
             writeln!(out, "The server {}", harmless(&what))?;
             writeln!(
@@ -251,15 +268,23 @@ pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Resul
     let Terminal { environment, out } = terminal;
     let client = client(&args.client, environment)?;
     let file = read(&client)?;
-    let Some((name, _)) = present(&client, &file)? else {
+    let syntax = |reason| broken(&client, &file, reason);
+    let config = file.parse().map_err(syntax)?;
+    let names: Vec<&str> = client.servers(&config).iter().map(|server| server.name).collect();
+    let in_client = clients::servers(&config).into_iter().filter(|it| it.key == client.key);
+    let left = match in_client.count() > names.len() {
+        true => "starts Verbatim only in its projects, which stay as they are",
+        false if names.is_empty() => "does not start Verbatim",
+        false => "does not start Verbatim any more",
+    };
+    if names.is_empty() {
         if args.how.json {
             return write_json(&client, file.text(), &ChangeOutcome::Same, out);
         }
-        writeln!(out, "{} does not start Verbatim; nothing to do.", client.name)?;
+        writeln!(out, "{} {left}; nothing to do.", client.name)?;
         return Ok(FOUND);
-    };
-    let text =
-        file.without_server(client.key, &name).map_err(|reason| broken(&client, &file, reason))?;
+    }
+    let text = file.without_servers(client.key, &names).map_err(syntax)?;
     let outcome = change(&client, &file, &text, &args.how, Terminal { environment, out })?;
     if args.how.json {
         return write_json(&client, &text, &outcome, out);
@@ -267,7 +292,11 @@ pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Resul
     if !matches!(outcome, ChangeOutcome::Made(_)) {
         return Ok(outcome.code());
     }
-    let gone = format!("{} does not start Verbatim any more. {}", client.name, client.restart());
+    if names.len() > 1 {
+        let list = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+        writeln!(out, "{} entries were removed: {list}.", names.len())?;
+    }
+    let gone = format!("{} {left}. {}", client.name, client.restart());
     writeln!(out, "{}", folded(&gone, environment.columns, 2))?;
     Ok(FOUND)
 }
@@ -283,7 +312,7 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
             }
             None => format!("not connected; `verbatim connect {}`", client.id),
             Some(Ok(())) => "connected, and the server answers".to_owned(),
-            Some(Err(Unreached::Server(what))) => format!("connected, but the server {what}"),
+            Some(Err(problem)) => format!("connected, but {problem}"),
         };
         writeln!(out, "{:<NAMES$}{}", client.name, harmless(&state))?;
         out.flush()?;
@@ -355,8 +384,15 @@ fn client(id: &str, environment: &Environment) -> Result<AiClient, Error> {
 }
 
 fn read(client: &AiClient) -> Result<ConfigFile, Error> {
-    ConfigFile::read(&client.path, client.syntax)
-        .map_err(|source| Error::File { path: client.path.clone(), source })
+    ConfigFile::read(&client.path, client.syntax).map_err(|source| {
+        let path = client.path.clone();
+        match source.kind() {
+            io::ErrorKind::InvalidData => {
+                Error::Syntax { path, reason: source.to_string(), remedy: clients::NOT_UTF_8 }
+            }
+            _ => Error::File { path, source },
+        }
+    })
 }
 
 /// Returns the client's entry for a server over HTTP.
@@ -370,7 +406,7 @@ fn remote_entry(
     use crate::http::token::AccessToken;
 
     let is_web = ["http://", "https://"].iter().any(|start| url.starts_with(start));
-    if !is_web || url.contains(char::is_whitespace) {
+    if !is_web || !url.ends_with(clients::MCP_PATH) || url.contains(char::is_whitespace) {
         return Err(Error::NoUrl(url.to_owned()));
     }
     let is_here = is_of_this_computer(url);
@@ -395,19 +431,6 @@ fn broken(client: &AiClient, file: &ConfigFile, reason: String) -> Error {
     Error::Syntax { path: client.path.clone(), reason, remedy }
 }
 
-/// Returns the name of this program's entry in a configuration, and whether the entry uses HTTP.
-fn present(client: &AiClient, file: &ConfigFile) -> Result<Option<(String, bool)>, Error> {
-    let config = file.parse().map_err(|reason| broken(client, file, reason))?;
-    let list = &config[client.key];
-    let mut ours = clients::servers(&config).into_iter();
-    // Only servers outside of projects count, because a project may have a server with this name too.
-    let at_the_top = |server: &clients::Server<'_>| {
-        let there = list.get(server.name).and_then(serde_json::Value::as_object);
-        server.key == client.key && there.is_some_and(|there| std::ptr::eq(there, server.entry))
-    };
-    Ok(ours.find(at_the_top).map(|server| (server.name.to_owned(), server.url().is_some())))
-}
-
 fn holds_token(file: &ConfigFile) -> bool {
     let config = file.parse().unwrap_or_default();
     clients::servers(&config).iter().any(clients::Server::holds_token)
@@ -419,6 +442,9 @@ enum Unreached {
     /// The configuration cannot be read, so it is unknown whether the client has a server.
     #[error("{0}")]
     Unknown(Error),
+    /// Every server of the client is switched off.
+    #[error("the server {OFF}")]
+    Off,
     /// The server gave no right answer; the text completes a sentence about the server.
     #[error("the server {0}")]
     Server(String),
@@ -433,14 +459,19 @@ fn reached(client: &AiClient, environment: &Environment) -> Option<Result<(), Un
         Err(error) => return Some(Err(Unreached::Unknown(error))),
     };
     let folder = environment.user_folder.as_deref().unwrap_or(Path::new("/"));
-    let servers = clients::servers(&config);
-    let server = servers.iter().find(|server| server.key == client.key)?;
-    let answer = match (server.url(), clients::switched_off(server)) {
-        (_, Some(why)) => Err(why.to_owned()),
-        (Some(url), None) => answers(url, server.token(environment).as_deref()),
-        (None, None) => probe(server, folder).map(drop),
-    };
-    Some(answer.map_err(Unreached::Server))
+    let mut servers = client.servers(&config);
+    if servers.is_empty() {
+        return None;
+    }
+    servers.retain(|server| !server.is_switched_off());
+    if servers.is_empty() {
+        return Some(Err(Unreached::Off));
+    }
+    let mut answers = servers.iter().map(|server| match server.url() {
+        Some(url) => answers(url, server.token(environment).as_deref()),
+        None => probe(server, folder).map(drop),
+    });
+    Some(answers.try_for_each(|answer| answer.map_err(Unreached::Server)))
 }
 
 /// Shows a change, and makes the change if the user agrees.

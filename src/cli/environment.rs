@@ -133,7 +133,7 @@ impl Environment {
 
     /// Returns the value of an environment variable.
     pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
-        debug_assert!(names().any(|known| known == name), "{name} is not read");
+        debug_assert!(variable_names().any(|known| known == name), "{name} is not read");
         self.variables.0.get(name).map(OsString::as_os_str)
     }
 
@@ -157,7 +157,8 @@ fn windows_homes(kernel: &str, users: &Path) -> Vec<PathBuf> {
     homes
 }
 
-fn names() -> impl Iterator<Item = &'static str> {
+/// Returns the names of the variables that this program reads.
+pub(super) fn variable_names() -> impl Iterator<Item = &'static str> {
     let of_settings = settings_file::ALL.iter().flat_map(|setting| setting.variables);
     of_settings.chain(&VARIABLES).copied()
 }
@@ -174,7 +175,7 @@ pub struct Variables(BTreeMap<&'static str, OsString>);
 
 impl Variables {
     fn of_process() -> Variables {
-        Variables(names().filter_map(|name| Some((name, env::var_os(name)?))).collect())
+        Variables(variable_names().filter_map(|name| Some((name, env::var_os(name)?))).collect())
     }
 }
 

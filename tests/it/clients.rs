@@ -214,6 +214,7 @@ fn the_doctor_finds_every_faulty_configuration() {
         (args(&["serve", "--db", &path("text.db")]), "cannot be searched"),
         (args(&["serve", "--db", "/nowhere/chats.db"]), "which does not exist"),
         (args(&["serve", "--db", "chats.db"]), "depends on the folder"),
+        (env("VERBATIM_DB", "chats.db"), "depends on the folder"),
         (env("CONVERSATION_DB", "/nowhere.db"), "which does not exist"),
         (env("ORIGIN_CONVERSATION_DB", &path("text.db")), "cannot be searched"),
         (args(&["serve", "--home", "/nowhere"]), "home folder \"/nowhere\", which does not exist"),
@@ -351,8 +352,10 @@ fn clients_reach_a_server_over_http() {
     assert!(text.contains("another-computers-token-42") && !text.contains(&token), "{text}");
     let codex = ["connect", "codex", "--http", "http://verbatim.invalid/mcp", "--yes"];
     assert!(user.says(&codex, 0).contains("export VERBATIM_TOKEN=TOKEN (that of the server)"));
-    let says = user.says(&["connect", "cursor", "--http", "localhost:8377", "--yes"], 2);
-    assert!(says.contains("it must begin with http:// or https://"), "{says}");
+    for url in ["localhost:8377", "http://127.0.0.1:8377"] {
+        let says = user.says(&["connect", "cursor", "--http", url, "--yes"], 2);
+        assert!(says.contains("it must begin with http:// or https://"), "{says}");
+    }
 }
 
 #[test]
@@ -378,9 +381,15 @@ fn a_connected_client_has_the_token_that_the_server_takes() {
 fn a_check_starts_the_server_without_the_variables_of_the_terminal() {
     let user = User::new();
     let script = format!("test -z \"$VARIABLE\" && exec {PROGRAM} serve");
-    for name in
-        ["VERBATIM_WORKSPACE", "ENABLE_CONVERSATIONS", "COMPACT_RESPONSES", "OPENAI_API_KEY"]
-    {
+    for name in [
+        "VERBATIM_WORKSPACE",
+        "ENABLE_CONVERSATIONS",
+        "COMPACT_RESPONSES",
+        "OPENAI_API_KEY",
+        "VERBATIM_DB",
+        "VERBATIM_CLUSTER_LOGIN",
+        "VERBATIM_TOKEN",
+    ] {
         let script = script.replace("VARIABLE", name);
         let entry = json!({"command": "/bin/sh", "args": ["-c", script]});
         user.write(".cursor/mcp.json", &json!({"mcpServers": {"verbatim": entry}}).to_string());
@@ -426,4 +435,112 @@ fn the_service_is_shown_before_it_is_made() {
     let says = user.says(&["service", "install"], 2);
     assert!(says.contains("there is no terminal to ask") && !unit.exists(), "{says}");
     assert!(user.says(&["service", "remove", "--yes"], 0).contains("No service of Verbatim"));
+}
+
+/// The text of a file, if it is there.
+fn text_of(path: &Path) -> String {
+    String::from_utf8(fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn disconnect_gives_back_the_bytes_from_before() {
+    let user = User::new();
+    for (id, file, text) in [
+        ("cursor", ".cursor/mcp.json", "{\n  \"mcpServers\": {\n    // add servers here\n  }\n}\n"),
+        ("cursor", ".cursor/mcp.json", "{\"mcpServers\":{\"o\":{\"command\":\"x\"}},\"a\":1}"),
+        ("claude-code", ".claude.json", "\u{FEFF}{\r\n\t\"mcpServers\": { }\r\n}"),
+        ("codex", ".codex/config.toml", "model = \"o3\"\r\n"),
+        ("codex", ".codex/config.toml", "[mcp_servers]\n# my servers\n\n[other]\na=1"),
+    ] {
+        user.write(file, text);
+        user.says(&["connect", id, "--yes", "--json"], 0);
+        let with = text_of(&user.path(file));
+        assert_eq!(with.matches("\r\n").count() > 0, text.contains("\r\n"), "{with:?}");
+        assert!(with.matches("\r\n").count() == 0 || !with.replace("\r\n", "").contains('\n'));
+        user.says(&["disconnect", id, "--yes", "--json"], 0);
+        assert_eq!(text_of(&user.path(file)), text, "{with}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn every_entry_is_removed_and_named() {
+    let user = User::new();
+    let entry = |folder: &str| json!({"command": format!("{folder}/verbatim"), "args": ["serve"]});
+    let two = json!({"mcpServers": {"a": entry("/x"), "b": entry("/y")}});
+    user.write(".cursor/mcp.json", &two.to_string());
+    let says = user.says(&["connect", "cursor", "--yes"], 0);
+    assert!(says.contains("\"b\" starts Verbatim too"), "{says}");
+    let says = user.says(&["disconnect", "cursor", "--yes"], 0);
+    assert!(says.contains("2 entries were removed: \"a\", \"b\""), "{says}");
+    assert!(!text_of(&user.path(".cursor/mcp.json")).contains("serve"));
+    let in_project = json!({"projects": {"/p": {"mcpServers": {"verbatim": entry("/x")}}}});
+    user.write(".claude.json", &in_project.to_string());
+    let says = user.says(&["disconnect", "claude-code", "--yes"], 0);
+    assert!(says.contains("starts Verbatim only in its projects"), "{says}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_is_not_in_utf_8_is_named_so() {
+    let user = User::new();
+    fs::create_dir_all(user.path(".cursor")).unwrap();
+    for (bytes, what) in [
+        (&b"\xff\xfe{\0}\0"[..], "it is in UTF-16"),
+        (b"\xfe\xff\0{\0}", "it is in UTF-16"),
+        (b"{\0}\0", "it is in UTF-16"),
+        (b"{\"a\": \"\xe9\"}", "it is not in UTF-8"),
+    ] {
+        fs::write(user.path(".cursor/mcp.json"), bytes).unwrap();
+        let says = user.says(&["connect", "cursor", "--yes"], 2);
+        assert!(says.contains(what) && says.contains("save it as UTF-8 ("), "{says}");
+        let findings = user.doctor();
+        let [(verdict, said)] = findings.as_slice() else { panic!("{findings:?}") };
+        assert!(verdict == "wrong" && said.contains(what), "{said}");
+        assert!(said.ends_with("-> save it as UTF-8"), "{said}");
+        assert_eq!(fs::read(user.path(".cursor/mcp.json")).unwrap(), bytes);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_link_to_a_file_that_does_not_exist_yet_stays() {
+    let user = User::new();
+    fs::create_dir_all(user.path(".cursor")).unwrap();
+    let link = user.path(".cursor/mcp.json");
+    std::os::unix::fs::symlink("../dotfiles/mcp.json", &link).unwrap();
+    user.says(&["connect", "cursor", "--yes"], 0);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(text_of(&user.path("dotfiles/mcp.json")).contains(PROGRAM));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn advice_fits_what_is_wrong() {
+    let user = User::new();
+    for (text, remedy) in [
+        ("{\"mcpServers\": null}", "write {} in its place"),
+        ("{\"mcpServers\": []}", "write {} in its place"),
+        ("[]", "write {} in its place"),
+        ("{\"a\": 1,}", "remove the comments, and the commas"),
+    ] {
+        user.write(CLAUDE_DESKTOP, text);
+        let says = user.says(&["connect", "claude-desktop", "--yes"], 2);
+        assert!(says.contains(remedy), "{text}: {says}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_that_is_switched_off_is_said_to_be() {
+    let user = User::new();
+    let entry = json!({"command": "old", "args": [], "disabled": true});
+    user.write(".cursor/mcp.json", &json!({"mcpServers": {"verbatim": entry}}).to_string());
+    for first in ["Cursor is connected,", "Cursor is connected already"] {
+        let says = user.says(&["connect", "cursor", "--yes"], 0);
+        assert!(says.contains(first), "{says}");
+        assert!(says.contains("switched off in the client; switch it on there"), "{says}");
+        assert!(!says.contains("verbatim import"), "{says}");
+    }
 }

@@ -3,21 +3,28 @@
 use std::{
     fs, io,
     io::Write,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
 use chrono::Local;
 use jsonc_parser::{
     ParseOptions,
-    cst::{CstInputValue, CstRootNode},
+    cst::{CstInputValue, CstNode, CstRootNode},
 };
 use serde_json::{Map, Value};
-use toml_edit::{DocumentMut, InlineTable, Item, Table};
+use toml_edit::{Document, DocumentMut, InlineTable, Item, Table, TableLike};
 
 use super::Syntax;
 
 /// The byte order mark that some editors write at the beginning of a file.
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
+
+/// The end of the name of a backup.
+const BACKUP: &str = ".bak";
+
+/// The maximum number of links that are followed, as on Linux.
+const MAX_LINKS: usize = 40;
 
 /// The current content of a client's configuration file.
 #[derive(Debug)]
@@ -38,8 +45,8 @@ impl ConfigFile {
 
     /// Reads a file. A missing file counts as empty.
     pub fn read(path: &Path, syntax: Syntax) -> io::Result<ConfigFile> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => Some(text),
+        let text = match fs::read(path) {
+            Ok(bytes) => Some(decoded(bytes)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
@@ -64,7 +71,13 @@ impl ConfigFile {
 
     /// Returns the path with links resolved, so that a linked configuration file remains a link.
     fn real_path(&self) -> PathBuf {
-        dunce::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
+        let mut path = self.path.clone();
+        // The file that a link names may not exist yet; `canonicalize` needs one that exists.
+        for _ in 0..MAX_LINKS {
+            let Ok(target) = fs::read_link(&path) else { break };
+            path = path.parent().unwrap_or(Path::new("")).join(target);
+        }
+        dunce::canonicalize(&path).unwrap_or(path)
     }
 
     /// Returns the content; empty if there is no file.
@@ -109,8 +122,37 @@ impl ConfigFile {
         self.edited(&edit)
     }
 
-    pub fn without_server(&self, key: &str, name: &str) -> Result<String, String> {
-        self.edited(&Edit { key, name, entry: None })
+    /// Returns the text without servers. If a backup differs from the file only by a server that was
+    /// added to it, that backup is returned, so every byte is as it was before.
+    pub fn without_servers(&self, key: &str, names: &[&str]) -> Result<String, String> {
+        let file = |text| ConfigFile::new(&self.path, self.syntax, Some(text));
+        let without = |text: String| {
+            let remove = |text, name: &&str| file(text).edited(&Edit { key, name, entry: None });
+            names.iter().try_fold(text, remove)
+        };
+        let rest = without(self.text().to_owned())?;
+        let is_before = |backup: &String| {
+            let is_rest = |name: &&str| {
+                let with = file(backup.clone()).with_server(key, name, &[("command", "".into())]);
+                with.and_then(without).as_ref() == Ok(&rest)
+            };
+            without(backup.clone()).as_ref() == Ok(backup) && names.iter().any(is_rest)
+        };
+        Ok(self.backups().find(is_before).unwrap_or(rest))
+    }
+
+    /// Returns the texts of the backups, the newest first.
+    fn backups(&self) -> impl Iterator<Item = String> {
+        let path = self.real_path();
+        let start = format!("{}.", path.file_name().unwrap_or_default().to_string_lossy());
+        let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok());
+        let is_backup = |name: &str| name.starts_with(&start) && name.ends_with(BACKUP);
+        let mut paths: Vec<PathBuf> = (entries.into_iter().flatten().flatten())
+            .filter(|entry| is_backup(&entry.file_name().to_string_lossy()))
+            .map(|entry| entry.path())
+            .collect();
+        paths.sort_unstable();
+        paths.into_iter().rev().filter_map(|path| fs::read_to_string(path).ok())
     }
 
     fn edited(&self, edit: &Edit<'_>) -> Result<String, String> {
@@ -156,12 +198,23 @@ impl ConfigFile {
     }
 }
 
+/// Returns the text of a file. The error says in which encoding the file is not.
+fn decoded(bytes: Vec<u8>) -> io::Result<String> {
+    // JSON and TOML begin with an ASCII character, which has a zero byte in UTF-16.
+    let is_utf_16 = bytes.starts_with(b"\xff\xfe")
+        || bytes.starts_with(b"\xfe\xff")
+        || bytes.iter().take(2).any(|byte| *byte == 0);
+    let what = if is_utf_16 { "it is in UTF-16, not in UTF-8" } else { "it is not in UTF-8" };
+    let text = String::from_utf8(bytes).ok().filter(|_| !is_utf_16);
+    text.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, what))
+}
+
 /// Returns an unused name for a backup.
 fn backup_of(path: &Path) -> PathBuf {
     let stamp = Local::now().format("%Y%m%d-%H%M%S");
     let named = |suffix: &str| {
         let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{stamp}{suffix}.bak"));
+        name.push(format!(".{stamp}{suffix}{BACKUP}"));
         PathBuf::from(name)
     };
     let more = (2..).map(|number| named(&format!("-{number}")));
@@ -202,6 +255,7 @@ impl Edit<'_> {
                 server.remove();
             }
             if servers.properties().is_empty()
+                && !servers.children().iter().any(CstNode::is_comment)
                 && let Some(list) = config.get(self.key)
             {
                 list.remove();
@@ -226,35 +280,101 @@ impl Edit<'_> {
     }
 
     fn toml(&self, text: &str) -> Result<String, String> {
-        let mut document: DocumentMut =
-            text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
-        let Some(entry) = self.entry else {
-            let list = document.get_mut(self.key).and_then(Item::as_table_like_mut);
-            if let Some(list) = list {
-                list.remove(self.name);
-                if list.is_empty() {
-                    document.remove(self.key);
+        let document = Document::parse(text).map_err(|error| error.message().to_owned())?;
+        // `toml_edit` writes no CR.
+        let line_ends = |edited: String| match text.contains("\r\n") {
+            true => edited.replace('\n', "\r\n"),
+            false => edited,
+        };
+        let list = document.get(self.key);
+        let server = list.and_then(Item::as_table_like).and_then(|list| list.get(self.name));
+        if let (None, Some(Item::Table(table))) = (self.entry, server)
+            && !table.is_dotted()
+        {
+            return Ok(without_table(text, table));
+        }
+        if let (Some(entry), None) = (self.entry, server)
+            && list.is_none_or(Item::is_table)
+        {
+            let last_line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            let empty_line = if text.trim().is_empty() { "" } else { "\n" };
+            let addition = new_table(self.key, self.name, entry);
+            return Ok(
+                text.to_owned() + &line_ends(format!("{last_line_end}{empty_line}{addition}"))
+            );
+        }
+        let mut document = document.into_mut();
+        let list = document.get_mut(self.key).and_then(Item::as_table_like_mut);
+        match (list, self.entry) {
+            (Some(list), Some(entry)) => {
+                // An inline table can only hold inline tables.
+                let new = Item::Value(InlineTable::new().into());
+                let server = list.entry(self.name).or_insert(new).as_table_like_mut();
+                set(server.ok_or_else(|| format!("{:?} is not a table", self.name))?, entry);
+            }
+            // The list stays even if it is empty now, because the user made it.
+            (Some(list), None) => drop(list.remove(self.name)),
+            (None, Some(_)) => return Err(format!("{:?} is not a table", self.key)),
+            (None, None) => {}
+        }
+        Ok(line_ends(document.to_string()))
+    }
+}
+
+/// Returns the text of a server's table.
+fn new_table(key: &str, name: &str, entry: &[(&str, Value)]) -> DocumentMut {
+    let (mut document, mut list, mut server) = (DocumentMut::new(), Table::new(), Table::new());
+    set(&mut server, entry);
+    list.set_implicit(true);
+    list.insert(name, Item::Table(server));
+    document.insert(key, Item::Table(list));
+    document
+}
+
+fn set(server: &mut dyn TableLike, entry: &[(&str, Value)]) {
+    for (key, value) in entry {
+        server.insert(key, Item::Value(toml_value(value)));
+    }
+}
+
+/// Returns a text without a table and the tables in it. Comments above and below them stay.
+fn without_table(text: &str, table: &Table) -> String {
+    let mut parts = Vec::new();
+    add_parts(table, &mut parts);
+    parts.sort_unstable_by_key(|part| part.start);
+    let mut rest = text.to_owned();
+    for part in parts.into_iter().rev() {
+        let before = &text[..part.start];
+        let empty_line = ["\r\n", "\n"].into_iter().find(|it| before.ends_with(&it.repeat(2)));
+        let line_end = text[part.end..].find('\n').map_or(text.len(), |at| part.end + at + 1);
+        rest.replace_range(part.start - empty_line.map_or(0, str::len)..line_end, "");
+    }
+    rest
+}
+
+/// Collects where the headers of a table and of the tables in it begin, and where their last values end.
+/// Returns where the last value of the table itself ends.
+fn add_parts(table: &Table, parts: &mut Vec<Range<usize>>) -> usize {
+    let header = table.span().unwrap_or_default();
+    let mut end = header.end;
+    for (_, item) in table {
+        match item {
+            Item::Table(inner) => {
+                let inner_end = add_parts(inner, parts);
+                end = if inner.is_dotted() { end.max(inner_end) } else { end };
+            }
+            Item::ArrayOfTables(tables) => {
+                for inner in tables {
+                    add_parts(inner, parts);
                 }
             }
-            return Ok(document.to_string());
-        };
-        let mut implicit = Table::new();
-        implicit.set_implicit(true);
-        let list = document.entry(self.key).or_insert(Item::Table(implicit));
-        let wrong = |what: &str| format!("{what:?} is not a table");
-        // Inside an inline table, a new table must be an inline table too.
-        let new = match list.is_inline_table() {
-            true => Item::Value(InlineTable::new().into()),
-            false => Item::Table(Table::new()),
-        };
-        let list = list.as_table_like_mut().ok_or_else(|| wrong(self.key))?;
-        let server = list.entry(self.name).or_insert(new);
-        let server = server.as_table_like_mut().ok_or_else(|| wrong(self.name))?;
-        for (key, value) in entry {
-            server.insert(key, Item::Value(toml_value(value)));
+            item => end = end.max(item.span().map_or(0, |span| span.end)),
         }
-        Ok(document.to_string())
     }
+    if !table.is_dotted() && !table.is_implicit() {
+        parts.push(header.start..end);
+    }
+    end
 }
 
 /// The options for JSON with comments and trailing commas, and no other extension.
@@ -341,8 +461,112 @@ mod tests {
             assert_eq!(server, Value::from_iter(entry()), "{with}");
             let again = after.with_server(key, "verbatim", &entry()).unwrap();
             assert_eq!(again, with, "nothing changes twice");
-            assert_eq!(after.without_server(key, "verbatim").unwrap(), text, "{with}");
+            assert_eq!(after.without_servers(key, &["verbatim"]).unwrap(), text, "{with}");
         }
+    }
+
+    /// Texts in every layout: indents, line ends, byte order mark, last line end.
+    fn layouts(texts: impl IntoIterator<Item = String>) -> Vec<String> {
+        let mut layouts = Vec::new();
+        for text in texts {
+            for indent in ["  ", "\t"] {
+                let text = text.replace("  ", indent);
+                for text in [text.trim_end(), &text, &format!("{text}\n")] {
+                    for line_end in ["", "\r\n", "\n"] {
+                        let text = text.replace('\n', line_end);
+                        layouts.extend([format!("\u{FEFF}{text}"), text]);
+                    }
+                }
+            }
+        }
+        layouts
+    }
+
+    fn shapes(key: &str, syntax: Syntax) -> Vec<String> {
+        let mut lists: Vec<String> = ["{}", "{ }", "{\n  }", "{\n    \"o\": {\"args\": []}\n  }"]
+            .map(|list| format!("\"{key}\": {list}"))
+            .to_vec();
+        if syntax == Syntax::Toml {
+            let tables = [
+                "".to_owned(),
+                "# mine\n".to_owned(),
+                "model = \"m\" # mine\n".to_owned(),
+                format!("[{key}]\n# mine\n\n[other]\na = 1\n"),
+                format!("[{key}] # mine\n# mine too\n"),
+                format!("[{key}.o]\nargs = []\n# mine\n"),
+                format!("[{key}.o]\nargs = [\n  1,\n]\n\n[[a]]\nb = 1\n\n[[a]]\nb = 2\n"),
+                format!("{key} = {{}} # mine\nz = 1\n"),
+                format!("{key} = {{ o = {{ args = [] }} }}\n"),
+                format!("{key}.o.args = [] # mine\nz = \"\"\"\na\n\"\"\"\n"),
+            ];
+            let shapes = layouts(tables).into_iter();
+            return shapes.filter(|text| file(text, syntax).parse().is_ok()).collect();
+        }
+        if syntax == Syntax::Json {
+            lists.extend([
+                format!("\"{key}\": {{\n    // mine\n  }}"),
+                format!(
+                    "\"{key}\": {{\n    \"o\": {{}}, // mine\n    /* mine too */\n  }}, // mine"
+                ),
+                format!("// mine\n  \"{key}\": {{/* mine */ \"o\": {{}} /* mine */}} // mine"),
+            ]);
+        }
+        let around = |list: &String| {
+            let objects =
+                [format!("{{\n  {list}\n}}\n"), format!("{{\n  \"a\": [1],\n  {list}\n}}\n")];
+            objects.to_vec()
+        };
+        let without_list = ["", "{}", "{ }\n", "{\n  \"a\": {\n  }\n}\n"].map(str::to_owned);
+        let texts = lists.iter().flat_map(around).chain(without_list);
+        // Some layouts of comments are no JSON.
+        layouts(texts).into_iter().filter(|text| file(text, syntax).parse().is_ok()).collect()
+    }
+
+    /// Every comment stays even if there is no backup; with a backup, every byte does.
+    #[test]
+    fn a_removed_server_leaves_the_file_as_it_was() {
+        let mut count = 0;
+        for (key, syntax) in [
+            ("mcpServers", Syntax::StrictJson),
+            ("mcpServers", Syntax::Json),
+            ("mcp", Syntax::Json),
+            ("mcp_servers", Syntax::Toml),
+        ] {
+            let entry = [&entry()[..], &[("enabled", json!(true))]].concat();
+            for text in shapes(key, syntax) {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("config");
+                fs::write(&path, &text).unwrap();
+                let read = || ConfigFile::read(&path, syntax).unwrap();
+                let with = read().with_server(key, "verbatim", &entry).unwrap();
+                let lone = file(&with, syntax).without_servers(key, &["verbatim"]).unwrap();
+                let comments = |text: &str| text.matches("mine").count();
+                assert_eq!(comments(&lone), comments(&text), "{text:?} {with:?} {lone:?}");
+                let mut config = read().parse().unwrap();
+                let mut rest = file(&lone, syntax).parse().unwrap();
+                for config in [&mut config, &mut rest] {
+                    if config[key].as_object().is_none_or(Map::is_empty) {
+                        config.as_object_mut().unwrap().remove(key);
+                    }
+                }
+                assert_eq!(rest, config, "{text:?} {with:?} {lone:?}");
+                let has_cr = text.contains("\r\n");
+                let ends = if has_cr { with.replace("\r\n", "") } else { with.clone() };
+                let is_mixed = has_cr && ends.contains('\n');
+                assert!(!is_mixed || !read().is_present(), "{text:?} {with:?}");
+                // As `write` does, but without waiting for the disk.
+                fs::write(backup_of(&path), &text).unwrap();
+                fs::write(&path, &with).unwrap();
+                assert_eq!(
+                    read().parse().unwrap()[key]["verbatim"],
+                    Value::from_iter(entry.clone())
+                );
+                let without = read().without_servers(key, &["verbatim"]).unwrap();
+                assert_eq!(without, text, "{with:?}");
+                count += 1;
+            }
+        }
+        assert!(count > 500, "{count}");
     }
 
     #[test]
@@ -373,7 +597,7 @@ mod tests {
             }
         }
         let twice = r#"{"mcpServers": {"verbatim": 1, "verbatim": 2}}"#;
-        let without = file(twice, Syntax::Json).without_server("mcpServers", "verbatim");
+        let without = file(twice, Syntax::Json).without_servers("mcpServers", &["verbatim"]);
         assert!(without.is_err());
     }
 

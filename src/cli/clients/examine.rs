@@ -8,13 +8,17 @@ use std::{
 
 use serde_json::Value;
 
-use super::super::{environment::Environment, places::PlaceArgs};
+use super::super::{
+    environment::Environment,
+    places::PlaceArgs,
+    settings_file::{DB, HOME, Setting},
+};
 use super::{
     AiClient, ConfigFile, Server, Syntax, can_start, can_start_from_desktop, is_named_verbatim,
     known, of_project, probe, servers,
 };
 use crate::{
-    engine::{Config, Engine, Finding, Scope, SourceKind},
+    engine::{Config, Engine, Finding, Scope, SourceKind, StoreAddress},
     model::{Instant, Stop},
 };
 
@@ -33,6 +37,9 @@ enum Check {
     /// No problem was found, so the server can be started.
     Start,
 }
+
+/// The advice about a file in another encoding.
+pub(crate) const NOT_UTF_8: &str = "save it as UTF-8";
 
 /// A client's configuration file and its content.
 pub(crate) struct Configured {
@@ -72,8 +79,13 @@ pub(crate) fn examine(
                 continue;
             }
             (Err(error), _) => {
+                count += 1;
                 let what = format!("its configuration cannot be read: {error}");
-                report(Finding::wrong(about, what, "let your user read that file"));
+                let remedy = match error.kind() {
+                    io::ErrorKind::InvalidData => NOT_UTF_8,
+                    _ => "let your user read that file",
+                };
+                report(Finding::wrong(about, what, remedy));
                 continue;
             }
             (Ok(_), None) => continue,
@@ -96,9 +108,7 @@ pub(crate) fn names_other_places(found: &[Configured], parse: ParseServe) -> boo
     configs.flat_map(servers).any(|server| {
         let places = server.command().and_then(|(_, args)| parse(&args).ok().flatten());
         places.is_some_and(|places| places.db.is_some() || places.home.is_some())
-            || ["CONVERSATION_DB", "ORIGIN_CONVERSATION_DB", "VERBATIM_HOME"]
-                .iter()
-                .any(|name| server.variable(name).is_some())
+            || [&DB, &HOME].iter().any(|setting| variable(&server, setting).is_some())
     })
 }
 
@@ -110,6 +120,7 @@ pub(crate) fn remedy_of(client: &AiClient, file: &ConfigFile, error: &str) -> &'
     let text = || Some(file.text().to_owned());
     let is_lenient = || ConfigFile::new(&client.path, Syntax::Json, text()).parse().is_ok();
     match client.syntax {
+        Syntax::StrictJson | Syntax::Json if file.parse().is_ok() => "write {} in its place",
         Syntax::Toml => "correct the TOML in that file",
         Syntax::StrictJson if is_lenient() => "remove the comments, and the commas before ] and }",
         Syntax::StrictJson | Syntax::Json => "correct the JSON in that file",
@@ -154,8 +165,8 @@ fn check(
             format!("list it under {:?}", client.key),
         );
     }
-    if let Some(why) = switched_off(server) {
-        return Check::Skip(why);
+    if server.is_switched_off() {
+        return Check::Skip("is switched off in the client");
     }
     if server.url().is_some() && server.command().is_none() {
         return Check::Skip("is reached by its URL, which is not checked");
@@ -209,12 +220,10 @@ fn check(
 
 /// Checks the folders and the database in a server's arguments and variables.
 fn check_places(server: &Server<'_>, places: PlaceArgs) -> Check {
-    let variable =
-        |name: &str| server.variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = places.home.or_else(|| variable("VERBATIM_HOME"));
-    let db = places.db.or_else(|| variable("CONVERSATION_DB"));
-    let db = db.or_else(|| variable("ORIGIN_CONVERSATION_DB"));
-    for (what, named) in [("home folder", &home), ("database", &db)] {
+    let home = places.home.or_else(|| variable(server, &HOME));
+    let db = places.db.or_else(|| variable(server, &DB)).map(StoreAddress::from);
+    let db_path = db.as_ref().and_then(StoreAddress::path);
+    for (what, named) in [("home folder", home.as_deref()), ("database", db_path)] {
         let Some(path) = named else { continue };
         if !path.is_absolute() {
             return Check::Fault(
@@ -231,8 +240,11 @@ fn check_places(server: &Server<'_>, places: PlaceArgs) -> Check {
             );
         }
     }
-    let Some(db) = db else { return Check::Start };
-    let engine = Engine::new(Config { db: Some(db.clone().into()), ..Config::default() });
+    // A cluster is tried when the server is started, which knows the login.
+    if db_path.is_none() {
+        return Check::Start;
+    }
+    let engine = Engine::new(Config { db, ..Config::default() });
     let scope = Scope { sources: vec![SourceKind::Export], ..Scope::default() };
     match engine.tally(&scope, &Instant::day, &Stop::never().within(MAX_READ)) {
         Err(error) if !error.is_stopped() => Check::Fault(
@@ -243,11 +255,10 @@ fn check_places(server: &Server<'_>, places: PlaceArgs) -> Check {
     }
 }
 
-/// Returns the reason why a client does not start a server; `None` if the client starts the server.
-pub(crate) fn switched_off(server: &Server<'_>) -> Option<&'static str> {
-    let is = |key: &str, value: bool| server.entry.get(key) == Some(&Value::Bool(value));
-    let is_off = is("disabled", true) || is("enabled", false);
-    is_off.then_some("is switched off in the client")
+/// Returns what the variables of an entry say about a setting.
+fn variable(server: &Server<'_>, setting: &Setting) -> Option<PathBuf> {
+    let values = setting.variables.iter().filter_map(|name| server.variable(name));
+    values.into_iter().find(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 fn is_texts(value: &Value) -> bool {

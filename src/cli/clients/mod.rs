@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::{
     config_file::ConfigFile,
-    examine::{ParseServe, configured, examine, names_other_places, remedy_of, switched_off},
+    examine::{NOT_UTF_8, ParseServe, configured, examine, names_other_places, remedy_of},
     probe::probe,
-    remote::{NOT_TAKEN, RemoteEntry, TOKEN_VARIABLE, answers, is_of_this_computer},
+    remote::{MCP_PATH, NOT_TAKEN, RemoteEntry, TOKEN_VARIABLE, answers, is_of_this_computer},
 };
 use super::environment::Environment;
 
@@ -92,6 +92,11 @@ impl AiClient {
                 vec![("type", json!("local")), command, ("enabled", json!(true))]
             }
         }
+    }
+
+    /// Returns the entries of this program that the client uses in every project.
+    pub(super) fn servers<'a>(&self, config: &'a Value) -> Vec<Server<'a>> {
+        servers_in(config).filter(|server| server.key == self.key).collect()
     }
 
     /// Returns a sentence that says how to make the client read its configuration again.
@@ -207,6 +212,12 @@ impl<'a> Server<'a> {
         variables.get(name)?.as_str()
     }
 
+    /// Returns whether the user switched the server off in the client.
+    pub(super) fn is_switched_off(&self) -> bool {
+        let is = |key: &str, value: bool| self.entry.get(key) == Some(&Value::Bool(value));
+        is("disabled", true) || is("enabled", false)
+    }
+
     fn is_ours(&self) -> bool {
         let command = self.command().map(|(command, _)| command);
         self.name.eq_ignore_ascii_case(SERVER) || command.is_some_and(is_named_verbatim)
@@ -221,18 +232,21 @@ fn is_named_verbatim(command: &str) -> bool {
 pub(super) fn servers(config: &Value) -> Vec<Server<'_>> {
     let projects = config.get("projects").and_then(Value::as_object);
     let projects = projects.into_iter().flat_map(Map::values);
-    let places = std::iter::once(config).chain(projects).filter_map(Value::as_object);
-    let lists = places.flatten().filter_map(|(key, list)| Some((key, list.as_object()?)));
-    lists
-        .flat_map(|(key, list)| {
-            list.iter().filter_map(move |(name, entry)| {
-                let server = Server { key, name, entry: entry.as_object()? };
-                let mut keys = ["command", "args"].into_iter().chain(URL_KEYS);
-                let is_server = keys.any(|it| server.entry.contains_key(it));
-                (is_server && server.is_ours()).then_some(server)
-            })
+    std::iter::once(config).chain(projects).flat_map(servers_in).collect()
+}
+
+/// Returns the entries of this program in a configuration or in a project of it.
+fn servers_in(config: &Value) -> impl Iterator<Item = Server<'_>> {
+    let lists = config.as_object().into_iter().flatten();
+    let lists = lists.filter_map(|(key, list)| Some((key, list.as_object()?)));
+    lists.flat_map(|(key, list)| {
+        list.iter().filter_map(move |(name, entry)| {
+            let server = Server { key, name, entry: entry.as_object()? };
+            let mut keys = ["command", "args"].into_iter().chain(URL_KEYS);
+            let is_server = keys.any(|it| server.entry.contains_key(it));
+            (is_server && server.is_ours()).then_some(server)
         })
-        .collect()
+    })
 }
 
 /// Returns whether a command can be started, by its path or by its name in `PATH`.

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{Server, is_named_verbatim};
+use super::{super::environment::variable_names, Server, is_named_verbatim};
 
 /// How long a server may take to start and to answer.
 const MAX_WAIT: Duration = Duration::from_secs(20);
@@ -22,30 +22,15 @@ const MAX_END: Duration = Duration::from_secs(2);
 /// The maximum number of bytes kept of a server's standard error.
 const MAX_LOG: u64 = 64 << 10;
 
-/// Variables that may be set in a user's shell, but that a client does not set.
-const OURS: [&str; 14] = [
-    "VERBATIM_CONFIG",
-    "CONVERSATION_DB",
-    "ORIGIN_CONVERSATION_DB",
-    "VERBATIM_HOME",
-    "VERBATIM_INDEX",
-    "VERBATIM_TOOLS",
-    "VERBATIM_ARCHIVE",
-    "VERBATIM_WORKSPACE",
-    "VERBATIM_EMBEDDINGS",
-    "VERBATIM_EMBEDDINGS_KEY",
-    "VERBATIM_FORGET_DELETED",
-    "OPENAI_API_KEY",
-    "ENABLE_CONVERSATIONS",
-    "COMPACT_RESPONSES",
-];
+/// Variables that a client passes on; all others that this program reads may be set in a shell only.
+const OF_CLIENTS: [&str; 3] = ["PATH", "CLAUDE_CONFIG_DIR", "CODEX_HOME"];
 
 /// Starts a server, sends `initialize` and one search, and stops the server. Returns the number of
 /// its tools. The error text completes a sentence that begins with "it".
 pub(crate) fn probe(server: &Server<'_>, folder: &Path) -> Result<usize, String> {
     let (command, args) = server.command().ok_or("names no command")?;
     let mut process = Command::new(command);
-    for variable in OURS {
+    for variable in variable_names().filter(|name| !OF_CLIENTS.contains(name)) {
         process.env_remove(variable);
     }
     let variables = server.entry.get("env").or_else(|| server.entry.get("environment"));

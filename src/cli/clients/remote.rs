@@ -11,7 +11,7 @@ use super::{super::environment::Environment, AiClient, Server, URL_KEYS};
 pub(crate) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
 
 /// The paths of MCP and of the health check.
-const MCP: &str = "/mcp";
+pub(crate) const MCP_PATH: &str = "/mcp";
 const HEALTH: &str = "/healthz";
 
 /// The beginning of the message about a server that expects another token.
@@ -120,7 +120,7 @@ pub(crate) fn is_of_this_computer(url: &str) -> bool {
 /// Checks whether a server answers and accepts a token. The error completes a sentence that begins with "it".
 pub(crate) fn answers(url: &str, token: Option<&str>) -> Result<(), String> {
     let base = url.trim_end_matches('/');
-    let base = base.strip_suffix(MCP).unwrap_or(base);
+    let base = base.strip_suffix(MCP_PATH).unwrap_or(base);
     let agent = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).build();
     let agent = ureq::Agent::from(agent);
     let away = |error| format!("does not answer at {base}: {error}");
