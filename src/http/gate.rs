@@ -149,7 +149,7 @@ impl Gate {
             && headers.get(FETCH_MODE).is_some_and(|mode| mode == "navigate");
         if !is_same_site && site.is_some_and(|site| site != b"none") {
             return Err(match is_visit && self.has_page {
-                true => login::sent_by_another_site(&path_and_query(request)),
+                true => login::sent_by_another_site(page_of(request)),
                 false => refused(StatusCode::FORBIDDEN, "the request is from another site's page"),
             });
         }
@@ -179,7 +179,7 @@ impl Gate {
             .is_some_and(|accept| accept.contains("text/html"));
         let is_program = FOR_PROGRAMS.contains(&request.uri().path());
         let mut answer = match accepts_html && self.has_page && !is_program {
-            true => login::page(StatusCode::UNAUTHORIZED, ""),
+            true => login::page("", page_of(request)),
             false => refused(
                 StatusCode::UNAUTHORIZED,
                 "the token is missing or wrong; `verbatim token` prints it, and the header is \
@@ -213,9 +213,10 @@ fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'
         .filter_map(move |(key, value)| (key == name).then_some(value.as_bytes()))
 }
 
-fn path_and_query(request: &Request) -> String {
-    let path = request.uri().path_and_query();
-    path.map_or_else(|| "/".to_owned(), |path| path.as_str().to_owned())
+/// Returns the address of a page on this server; the first page if the request is a change.
+fn page_of(request: &Request) -> &str {
+    let path = request.uri().path_and_query().filter(|_| request.method() == Method::GET);
+    path.map_or("/", |path| path.as_str())
 }
 
 /// Returns an error answer with the reason.

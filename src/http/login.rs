@@ -32,7 +32,6 @@ const SCRIPT_TEXT: &str = "\
 'use strict';
 const form = document.querySelector('form');
 const given = new URLSearchParams(location.hash.slice(1)).get('token');
-form.elements.next.value = location.pathname === '/login' ? '/' : location.pathname + location.search;
 if (given) {
   history.replaceState(null, '', location.pathname + location.search);
   form.elements.token.value = given;
@@ -102,15 +101,15 @@ pub(super) fn log_in(
 ) -> Response {
     let given = form.token.trim().as_bytes();
     if !token.is(given) && !code.take(given) {
-        return page(StatusCode::UNAUTHORIZED, "This token is not right, or was used already.");
+        return page("This token is not right, or was used already.", &form.next);
     }
     let secure = if is_secure { "; Secure" } else { "" };
     let cookie = format!(
         "{cookie_name}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={COOKIE_SECONDS}{secure}",
         token.cookie()
     );
-    let next = if is_path(&form.next) { &form.next } else { "/" };
-    let location = HeaderValue::from_str(next).unwrap_or(HeaderValue::from_static("/"));
+    let location =
+        HeaderValue::from_str(own_path(&form.next)).unwrap_or(HeaderValue::from_static("/"));
     let mut answer = StatusCode::SEE_OTHER.into_response();
     answer.headers_mut().insert(header::LOCATION, location);
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
@@ -119,34 +118,35 @@ pub(super) fn log_in(
     answer
 }
 
-/// Returns whether a text is a path on this server, not an address of another server.
-fn is_path(text: &str) -> bool {
+/// Returns a path on this server; the first page instead of an address of another server.
+fn own_path(text: &str) -> &str {
     let is_local = text.starts_with('/') && !text[1..].starts_with(['/', '\\']);
-    is_local && text.bytes().all(|byte| byte.is_ascii_graphic())
+    let is_path = is_local && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_path && text != LOGIN { text } else { "/" }
 }
 
-pub(super) fn page(status: StatusCode, problem: &str) -> Response {
+/// Returns the form that asks for the token. The browser then goes to the path `next`.
+pub(super) fn page(problem: &str, next: &str) -> Response {
     let script = html! { script src=(LOGIN_SCRIPT) defer {} };
     let main = html! {
         @if !problem.is_empty() { p role="alert" { (problem) } }
         p { "Your chats are private. The command " code { "verbatim token" } " prints the token that opens them." }
         form method="post" action=(LOGIN) {
-            input type="hidden" name="next" value="/";
+            input type="hidden" name="next" value=(own_path(next));
             label for="token" { "Token" }
             input id="token" name="token" type="password" autocomplete="off" required autofocus;
             button { "Open" }
         }
     };
-    answer(status, "Verbatim: token", &script, &main)
+    answer(StatusCode::UNAUTHORIZED, "Verbatim: token", &script, &main)
 }
 
 /// Returns a page for a visitor who follows a link on another site. The browser does not send the
 /// cookie with that first request. The link on the page makes a request with the cookie.
 pub(super) fn sent_by_another_site(path: &str) -> Response {
-    let path = if is_path(path) { path } else { "/" };
     let main = html! {
         p { "Another site or program sent you here." }
-        p { a href=(path) { "Open your chats" } }
+        p { a href=(own_path(path)) { "Open your chats" } }
     };
     answer(StatusCode::FORBIDDEN, "Verbatim", &html! {}, &main)
 }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn the_next_page_is_on_this_server() {
         for path in ["/", "/c/1?q=a%20b", "/search?q=%C3%A4"] {
-            assert!(is_path(path), "{path}");
+            assert_eq!(own_path(path), path);
         }
         for other in [
             "",
@@ -194,8 +194,9 @@ mod tests {
             "/a b",
             "/a\r\nSet-Cookie:x",
             "https://x",
+            LOGIN,
         ] {
-            assert!(!is_path(other), "{other}");
+            assert_eq!(own_path(other), "/", "{other}");
         }
     }
 

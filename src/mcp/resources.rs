@@ -106,7 +106,10 @@ fn described(about: &About) -> Resource {
         .with_title(title)
         .with_description(description)
         .with_mime_type(MARKDOWN);
-    let Some(last) = about.last.and_then(date::to_iso) else { return resource };
+    // Clients that check the form of a time, such as `+10000-01-01`, would refuse the whole list.
+    let has_four_digits = |iso: &String| iso.starts_with(|first: char| first.is_ascii_digit());
+    let last = about.last.and_then(date::to_iso).filter(has_four_digits);
+    let Some(last) = last else { return resource };
     let mut annotations = Annotations::default();
     annotations.last_modified = Some(last);
     resource.with_annotations(annotations)
@@ -119,6 +122,18 @@ fn failed(error: &engine::Error) -> ErrorData {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::TestExport;
+
+    #[test]
+    fn a_time_beyond_four_digits_is_left_out() {
+        for (time, shown) in [(1.7e9, Some("2023-11-14T22:13:20Z")), (253402300800.0, None)] {
+            let export = TestExport::of(&["red"]);
+            export.connection.execute("UPDATE messages SET create_time = ?1", [time]).unwrap();
+            let listed = list(&export.engine, None).expect("a list");
+            let annotations = listed.resources[0].annotations.as_ref();
+            assert_eq!(annotations.and_then(|it| it.last_modified.as_deref()), shown);
+        }
+    }
 
     #[test]
     fn cursors() {

@@ -114,7 +114,7 @@ fn years<'a>(months: &[Month<'a>]) -> Vec<(usize, &'a str)> {
         }
     }
     // The first label is left out if the second label would cover it.
-    if starts.len() > 1 && (starts[1].0 as f64) < months.len() as f64 * 0.08 {
+    if starts.len() > 1 && (starts[1].0 as f64) < months.len() as f64 * 0.12 {
         starts.remove(0);
     }
     // A label at the right end would reach beyond the chart.
@@ -127,13 +127,19 @@ fn years<'a>(months: &[Month<'a>]) -> Vec<(usize, &'a str)> {
 const TALL: f64 = 176.0;
 const FOOT: f64 = 184.0;
 
-/// Draws lines at round numbers up to `most`, with the numbers at the left, and the years below.
-fn grid(most: f64, months: &[Month<'_>], all: f64) -> Markup {
+/// Returns the distance between the lines of a chart, and the value of its highest line, which is `most` or
+/// above it.
+fn scale(most: f64) -> (f64, f64) {
     let step = round_step(most);
-    let lines = (0..=(most / step + 1e-9) as u64).map(|line| line as f64 * step);
+    (step, (most / step - 1e-9).ceil() * step)
+}
+
+/// Draws lines at round numbers up to `top`, with the numbers at the left, and the years below.
+fn grid((step, top): (f64, f64), months: &[Month<'_>], all: f64) -> Markup {
+    let lines = (0..=(top / step + 1e-9) as u64).map(|line| line as f64 * step);
     html! {
         @for line in lines {
-            @let y = FOOT - line / most * TALL;
+            @let y = FOOT - line / top * TALL;
             line.axis x1="0" x2="100%" y1=(format!("{y:.1}")) y2=(format!("{y:.1}")) {}
             text x="-8" y=(format!("{:.1}", y + 4.0)) text-anchor="end" {
                 @if step < 1.0 { (format!("{line:.1}")) } @else { (grouped(line as usize)) }
@@ -147,15 +153,16 @@ fn grid(most: f64, months: &[Month<'_>], all: f64) -> Markup {
 
 /// Draws the messages by month for the statistics.
 pub(super) fn columns(months: &[(String, u64)]) -> Markup {
-    let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1) as f64;
+    let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+    let (step, top) = scale(most as f64);
     let all = months.len().max(FEWEST) as f64;
-    let height = |count: u64| (count as f64 / most * TALL).max(1.0);
+    let height = |count: u64| (count as f64 / top * TALL).max(1.0);
     let named: Vec<Month<'_>> =
         months.iter().map(|(name, count)| Month { name, count: *count, is_in: true }).collect();
     let label = "Messages by month; the numbers are in the table below";
     html! {
         svg.chart height="204" role="img" aria-label=(label) {
-            (grid(most, &named, all))
+            (grid((step, top), &named, all))
             @for (at, (name, count)) in months.iter().enumerate() {
                 @if *count > 0 {
                     rect.col x=(percent(at as f64 + 0.09, all)) y=(format!("{:.1}", FOOT - height(*count)))
@@ -171,14 +178,14 @@ pub(super) fn columns(months: &[(String, u64)]) -> Markup {
 /// Draws several numbers by month as lines, on one scale, which ends at `least` or above. `what` says
 /// what is counted.
 pub(super) fn lines(months: &[&str], series: &[Vec<f64>], least: f64, what: &str) -> Markup {
-    let most = series.iter().flatten().copied().fold(least, f64::max);
+    let (step, top) = scale(series.iter().flatten().copied().fold(least, f64::max));
     let last = months.len().max(2) - 1;
-    let point = |(at, value): (usize, &f64)| format!("{at},{:.1}", TALL - value / most * TALL);
+    let point = |(at, value): (usize, &f64)| format!("{at},{:.1}", TALL - value / top * TALL);
     let named: Vec<Month<'_>> =
         months.iter().map(|name| Month { name, count: 0, is_in: true }).collect();
     html! {
         svg.chart height="204" role="img" aria-label=(format!("{what} by month; the numbers are in the table below")) {
-            (grid(most, &named, last as f64))
+            (grid((step, top), &named, last as f64))
             svg.lines y=(FOOT - TALL) height=(TALL) viewBox=(format!("0 0 {last} {TALL}")) preserveAspectRatio="none" {
                 @for (place, values) in series.iter().enumerate() {
                     // The line of a single month goes across the chart.
@@ -290,6 +297,8 @@ mod tests {
         assert_eq!(names, ["2024-11", "2024-12", "2025-01", "2025-02", "9999-01"]);
         for (most, step) in [(1, 1), (5, 1), (6, 2), (11, 2), (12, 5), (99, 20), (5_000, 1_000)] {
             assert_eq!(round_step(f64::from(most)), f64::from(step), "{most}");
+            // No value is above the highest line.
+            assert!((most..most + step).contains(&(scale(f64::from(most)).1 as i32)), "{most}");
         }
         assert_eq!(month_name("2025-02"), "February 2025");
         assert!(histogram(&[]).into_string().is_empty());

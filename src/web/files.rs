@@ -92,6 +92,11 @@ impl MessageFiles {
         }
     }
 
+    /// Returns the number of pictures of a message that are shown.
+    pub(super) fn pictures(&self, hit: &Hit<'_>) -> usize {
+        self.of_message(hit).filter(|file| is_picture(file) && self.store.has(file)).count()
+    }
+
     fn file(&self, file: &Attachment) -> Markup {
         let address = format!("{}/file/{}", self.address, file.sha256());
         let name = name_of(file);

@@ -3,8 +3,9 @@
 use maud::{DOCTYPE, Markup, html};
 
 use super::{
-    ask::{Ask, Way},
+    ask::{Ask, Way, fields},
     assets::{FAVICON, SCRIPT, STYLE},
+    chosen::{chosen, when},
 };
 use crate::text::amount::grouped;
 
@@ -160,15 +161,23 @@ fn keys() -> Markup {
     }
 }
 
-/// Returns the page that explains an error.
+/// Returns the page that explains an error. It keeps the filters of the request, and offers its dates for
+/// correction.
 pub(super) fn problem(heading: &str, what: &str, ask: &Ask) -> Markup {
     let (title, tab, stamp) = (heading, Tab::Elsewhere, "");
     let frame = Frame { title, tab, ask, messages: None, zone: None, stamp };
+    let (q, way, from, to) = Default::default();
+    let others = Ask { q, way, from, to, ..ask.clone() }.query();
     frame.around(html! {
         div.page.plain {
             main #main {
                 h1 { (heading) }
                 p.broken { (what) }
+                @if ask.has_filters() {
+                    (when(ask))
+                    p.note { "Filters: " bdi { (chosen(ask)) } }
+                    @for (name, value) in fields(&others) { input type="hidden" name=(name) value=(value) form="find"; }
+                }
                 p.row.acts {
                     a.btn href="/" { "Search" } " " a.btn href="/status" { "Status" }
                     " " a.btn href="/import" { "Bring your chats" }

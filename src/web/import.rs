@@ -127,7 +127,10 @@ fn begin() -> Markup {
                     }
                 }
             }
-            p.after { "Then drop the zip above as it is, or import it in a terminal:" }
+            p.after {
+                span.scripted { "Then drop the zip above as it is, or import it in a terminal:" }
+                span.nojs { "Then import the zip as it is, in a terminal:" }
+            }
             pre.command tabindex="0" role="group" aria-label="Command" { code { "verbatim import ~/Downloads" } }
             p.note { "This finds every export in the folder. The exports are only read, and nothing leaves this computer." }
         }

@@ -1,6 +1,6 @@
 //! A message as it is shown in its conversation.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use maud::{Markup, PreEscaped, html};
 
@@ -46,6 +46,8 @@ pub(super) struct ShownMessage<'a> {
     /// The other versions of the message, if it was edited or regenerated.
     pub(super) versions: Option<Versions>,
     pub(super) files: Markup,
+    /// The number of pictures in `files`.
+    pub(super) pictures: usize,
 }
 
 /// The place of a message among its versions.
@@ -161,6 +163,7 @@ impl MessageSettings<'_> {
         let mut raw = None;
         let (summary, html) = match part {
             Part::Text(text) | Part::Answer(text) => {
+                let text = &without_placeholders(text, message.pictures);
                 let html = match is_markdown {
                     true => render(&ansi::plain(text), is_typed, &mut self.highlighter),
                     false => plain(text, "The message as it was written"),
@@ -310,6 +313,17 @@ pub(super) fn is_in_view(
     parts(role, snippet::trim(content), joins_thinking).iter().any(|part| part.is_in(view))
 }
 
+/// Returns a text without the lines that imports write in place of pictures, if all the pictures are shown.
+fn without_placeholders(text: &str, pictures: usize) -> Cow<'_, str> {
+    let (placeholders, words): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| line.trim() == "[image]");
+    match placeholders.len() {
+        0 => Cow::Borrowed(text),
+        count if count > pictures => Cow::Borrowed(text),
+        _ => Cow::Owned(words.join("\n")),
+    }
+}
+
 fn first_line(text: &str) -> String {
     let text = ansi::plain(text);
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
@@ -414,6 +428,7 @@ mod tests {
                 is_open: false,
                 versions: None,
                 files: html! {},
+                pictures: 0,
             };
             reading.message(&message).into_string()
         };
@@ -429,6 +444,14 @@ mod tests {
         let shown = part_of(&text, std::slice::from_ref(&span));
         assert!(shown.start > 0 && shown.contains(&at) && shown.end < text.len());
         assert!(part_of(&text, &[]).start == 0 && part_of("short", &[]) == (0..5));
+    }
+
+    #[test]
+    fn a_shown_picture_needs_no_placeholder() {
+        let text = "[image]\n[image]\nWhich of [image] is better?";
+        let shown = |pictures| without_placeholders(text, pictures).into_owned();
+        assert_eq!([shown(0), shown(1)], [text, text]);
+        assert_eq!(shown(2), "Which of [image] is better?");
     }
 
     #[test]

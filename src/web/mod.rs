@@ -11,6 +11,7 @@ mod assets;
 mod branches;
 mod card;
 mod chart;
+mod chosen;
 mod code;
 mod diff;
 mod excerpt;
@@ -242,9 +243,15 @@ mod tests {
             assert!(other.contains("No message holds"), "{other}");
             let (_, early) = get_of(&router, "/search?q=red&to=2001").await;
             assert!(early.contains("No message holds"), "{early}");
-            let (status, wrong) = get_of(&router, "/search?q=red&from=soon").await;
+            let (status, wrong) =
+                get_of(&router, "/search?q=red&from=soon&to=2025&role=user").await;
             assert_eq!(status, StatusCode::BAD_REQUEST);
-            assert!(wrong.contains("2025-01-31") && wrong.contains("value=\"red\""), "{wrong}");
+            assert!(wrong.contains("2025-01-31"), "{wrong}");
+            // The page keeps what was typed, so that only the wrong date has to be typed again.
+            let kept = ["q", "from", "to", "role"].map(|name| format!("name=\"{name}\" value=\""));
+            for (field, value) in kept.iter().zip(["red", "soon", "2025", "user"]) {
+                assert!(wrong.contains(&format!("{field}{value}\"")), "{field}: {wrong}");
+            }
             let (_, by_title) = get_of(&router, "/search?q=TITLE+1").await;
             assert!(
                 by_title.contains("<mark>Title 1</mark>")

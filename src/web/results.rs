@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::{
     ask::{Ask, Way},
     card::{counted, role_name},
+    chosen::when,
     excerpt::marked,
     facets,
     find::{FoundGroup, FoundLine, GROUPS, SearchResults, find},
@@ -63,7 +64,7 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
             (notices(&results.notes))
             (flag::left_out(&results.flags, ask))
         }
-        (facets::when(ask))
+        (when(ask))
         div #list {
             @if results.groups.is_empty() && ask.page > 0 {
                 p { "There are no more results. " a href=(Ask { page: 0, ..ask.clone() }.address()) { "The first page" } "." }
@@ -130,14 +131,14 @@ fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
                             (conversations) @if is_cut { " or more" }
                         }
                     }
-                    span { @if let Some(of) = of { "of " (grouped(of as usize)) " searched " } "in " (took) }
+                    span { @if let Some(of) = of { (grouped(of as usize)) " searched in " } (took) }
                 }
                 (_, Way::Meaning) => {
                     span #status {
                         b { "The " (grouped(messages)) " nearest messages" }
                         " in " (conversations) ", the best first"
                     }
-                    span { "in " (took) }
+                    span { (took) }
                 }
             }
             @if ask.has_filters() {

@@ -179,12 +179,13 @@ addEventListener("DOMContentLoaded", () => {
   let peeking = null;
   const peek = async (link) => {
     const pane = at("peek");
-    if (!pane || !pane.checkVisibility() || !link.classList.contains("no")) return;
+    if (!pane || !pane.checkVisibility()) return;
     peeking?.abort();
     peeking = new AbortController();
     const address = new URL(link.href);
     try {
-      const path = address.pathname.replace(/^\/c\//, "/peek/");
+      // The link of a conversation shows its first message.
+      const path = address.pathname.replace(/^\/c\/([^/]+)$/, "$&/1").replace(/^\/c\//, "/peek/");
       const answer = await fetch(path + address.search, { signal: peeking.signal });
       if (!answer.ok) return;
       pane.replaceChildren(...parsed(await answer.text()).body.childNodes);
@@ -267,7 +268,7 @@ addEventListener("DOMContentLoaded", () => {
   };
   document.addEventListener("click", (event) => {
     const preset = event.target.closest("[data-from]");
-    if (preset) {
+    if (preset && isSearch) {
       event.preventDefault();
       setDates(preset.dataset.from, "");
     }

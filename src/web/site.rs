@@ -198,7 +198,7 @@ impl Problem {
     fn words(&self) -> (String, String) {
         match self {
             Problem::Missing(what) => ("Nothing is here".to_owned(), sentence(what)),
-            Problem::Wrong(what) => ("This cannot be searched for".to_owned(), what.clone()),
+            Problem::Wrong(what) => ("This cannot be searched for".to_owned(), sentence(what)),
             Problem::Refused(what) => ("This was not done".to_owned(), what.clone()),
             Problem::Engine(error) if error.is_not_found() => {
                 let what = "Import an export of ChatGPT or Claude.ai, and it can be searched here.";

@@ -52,7 +52,8 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
             main #main {
                 h1 { (counted(tally.messages as usize, "message")) " in " (counted(tally.conversations, "conversation")) }
                 p {
-                    @if tally.first.is_some() {
+                    // A time beyond the calendar has no words.
+                    @if [tally.first, tally.last].iter().all(|time| time.and_then(|time| clock.iso(time)).is_some()) {
                         "From " (moment(clock, tally.first)) " to " (moment(clock, tally.last)) ". "
                     }
                     (share(&tally))

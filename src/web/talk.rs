@@ -11,7 +11,7 @@ use super::{
     branches::Path,
     card::{Card, cards, counted, hour, title_of},
     code::Highlighter,
-    excerpt::{Marker, few_words, marked, whole},
+    excerpt::{Marker, around, few_words, marked, whole},
     family::Family,
     files::MessageFiles,
     find::marker,
@@ -112,9 +112,6 @@ pub(super) fn page(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
 
 /// Returns a message with its neighbours, for the pane beside the results.
 pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, Problem> {
-    /// The number of characters of each neighbour.
-    const NEAR: usize = 160;
-
     let marker = marked_in(&view.ask);
     let (session, card) = find(site, &view.id, stop)?;
     let turn = turn_of(&session, view.number.unwrap_or(1))?;
@@ -124,11 +121,9 @@ pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
     let number = session.line(turn);
     let near = |turn: usize| {
         let text = session.message(turn).content;
-        let text = ansi::plain(&text);
-        let text = text.split_whitespace().take(NEAR).collect::<Vec<_>>().join(" ");
-        let cut = snippet::cut(&text, NEAR).map(|cut| format!("{cut}…"));
         let role = super::card::role_name(session.role(turn)).to_owned();
-        html! { div.near { p dir="auto" { b { (session.line(turn)) " " (role) } " " (cut.unwrap_or(text)) } } }
+        let words = marked(&around(&ansi::plain(&text), &[]));
+        html! { div.near { p dir="auto" { b { (session.line(turn)) " " (role) } " " (words) } } }
     };
     let hit = session.message(turn);
     let files = MessageFiles::of(site, &card, session.about.source);
@@ -144,6 +139,7 @@ pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
         is_open: true,
         versions: None,
         files: files.shown(&hit),
+        pictures: files.pictures(&hit),
     };
     Ok(html! {
         header {
@@ -218,6 +214,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
                 is_open: false,
                 versions: None,
                 files: files.named(&hit),
+                pictures: 0,
             }))
         };
         turns.iter().map(one).collect()
@@ -449,6 +446,7 @@ impl Talk {
                         (self.family.of_message(&site.engine, &hit, stop))
                         (files.shown(&hit))
                     },
+                    pictures: files.pictures(&hit),
                 }))
             }
             @if shown.end < all {
@@ -545,6 +543,7 @@ impl Talk {
                     }
                     " " span dir="auto" { "“" bdi { (snippet::echo(self.ask.sought())) } "”, " (way) }
                 }
+                span.of aria-hidden="true" dir="auto" { (self.title()) }
                 a.back href=(self.ask.address()) { "All results" }
             }
         }

@@ -389,6 +389,8 @@ fn the_form_gives_a_cookie_that_opens_the_page_only() {
     let form = server.ask("GET /c/conv-0001?q=red", &[html], "");
     assert_eq!(form.status, 401);
     assert!(form.body.contains("<form method=\"post\" action=\"/login\">"), "{form:?}");
+    let next = "name=\"next\" value=\"/c/conv-0001?q=red\"";
+    assert!(form.body.contains(next), "without a script too, the token opens this page: {form:?}");
     assert!(!form.body.contains("style=") && !form.body.contains("<style"), "no inline style");
     for path in ["/login.js", "/login.css"] {
         assert_eq!(server.ask(&format!("GET {path}"), &[], "").status, 200);
@@ -398,8 +400,9 @@ fn the_form_gives_a_cookie_that_opens_the_page_only() {
     let post = |token: &str, next: &str, headers: &[&str]| {
         server.ask("POST /login", headers, &format!("token={token}&next={next}"))
     };
-    let wrong = post("0000", "/", &page);
+    let wrong = post("0000", "/c/conv-0001?q=red", &page);
     assert_eq!((wrong.status, wrong.header("set-cookie")), (401, None));
+    assert!(wrong.body.contains(next), "nor does a wrong token lose the page: {wrong:?}");
     assert_eq!(post(&server.token, "/", &["Origin: null", kind]).status, 403, "from another page");
     assert_eq!(post(&"0".repeat(5000), "/", &page).status, 413);
     for (next, to) in [
