@@ -121,7 +121,8 @@ fn files_are_kept_shown_and_written_out() {
     assert!(written.iter().all(|path| path.starts_with(home.join("notes"))));
     let note = of("2023-11-14 Chat aa (aa).md").unwrap();
     let text = fs::read_to_string(&note).unwrap();
-    assert!(text.contains("Read this\n\n[no te s.md](<attachments/aa/no te s.md>)\n"), "{text}");
+    assert!(text.contains("Read this\n\n[file: ../../no te:s.md]\n"), "{text}");
+    assert!(text.contains("\n\n[no te s.md](<attachments/aa/no te s.md>)\n"), "{text}");
     assert!(text.contains("Look\n\n![photo.png](<attachments/aa/photo.png>)\n"), "{text}");
     // Only a file that changed is written again.
     fs::write(of("attachments/aa/photo.png").unwrap(), OTHER).unwrap();

@@ -123,19 +123,23 @@ fn files_in_sessions_of_claude_code() {
     let (code, out, err) = run(home, &["export", "notes"]);
     assert!(code == Some(0) && out.contains("\n4 attachments with them"), "{out}{err}");
 
-    // A file that was rewritten has only what it has now.
+    // What a file had before it was rewritten is kept, and the new text is another conversation.
     let path = home.join("agents").join(format!("shop/{SHOP}.jsonl"));
     fs::write(&path, "").unwrap();
     append(home, &format!("shop/{SHOP}.jsonl"), &[line(SHOP, 4, &json!([picture(BLUE)]))]);
     run(home, &["reindex"]);
-    assert_eq!(shown(home, SHOP), [["image-1.png image/png"]]);
-    assert_eq!(contents(home, STORE), [BLUE]);
+    assert_eq!(shown(home, SHOP).len(), 4);
+    let other = format!("{SHOP}/{SHOP}");
+    assert_eq!(shown(home, &other), [["image-1.png image/png"]]);
+    assert_eq!(contents(home, STORE), [REPORT, BLUE, RED]);
 
     // What the agent deletes stays, until it is forgotten.
     fs::remove_file(&path).unwrap();
     run(home, &["reindex"]);
-    assert_eq!(contents(home, STORE), [BLUE]);
+    assert_eq!(contents(home, STORE), [REPORT, BLUE, RED]);
     assert_eq!(run(home, &["forget", SHOP, "--yes"]).0, Some(0));
+    assert_eq!(contents(home, STORE), [BLUE]);
+    assert_eq!(run(home, &["forget", &other, "--yes"]).0, Some(0));
     assert!(contents(home, STORE).is_empty());
 }
 
