@@ -616,6 +616,27 @@ fn a_folder_of_transcripts_may_move() {
 }
 
 #[test]
+fn a_copy_of_a_folder_of_transcripts_is_searched_like_the_folder() {
+    let home = Home::new();
+    home.write("p/a.jsonl", line(1, "user", "first"));
+    home.sync();
+    let [first, copy] = ["archive", "copy"].map(|name| home.folder.path().join(name));
+    fs::create_dir_all(copy.join("p")).unwrap();
+    fs::copy(first.join("p/a.jsonl"), copy.join("p/a.jsonl")).unwrap();
+    let mut home = home;
+    for archive in [&copy, &first, &copy] {
+        let config = Config { archives: vec![archive.clone()], ..home.engine.config().clone() };
+        home.engine = Engine::new(config);
+        home.sync();
+        assert_eq!(home.found("first"), ["first"], "{archive:?}");
+    }
+    let archives = vec![first, copy];
+    home.engine = Engine::new(Config { archives, ..home.engine.config().clone() });
+    home.sync();
+    assert_eq!(home.found("first"), ["first"], "once, if both are searched");
+}
+
+#[test]
 fn what_was_read_of_a_file_that_lost_its_text_is_kept() {
     let home = Home::new();
     let first = line(1, "user", "first");

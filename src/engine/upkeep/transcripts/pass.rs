@@ -146,11 +146,14 @@ impl<'a> Pass<'a> {
         known: &mut HashMap<String, TranscriptFile>,
     ) -> Result<Vec<TranscriptFile>, SyncError> {
         let found: HashSet<&str> = walk.found.iter().map(|found| found.name.as_str()).collect();
-        // A folder of transcripts may have moved too, so files outside the archives are looked at.
-        let is_missing = |file: &&TranscriptFile| {
-            !found.contains(file.path.as_str()) && walk.is_missing(&file.path)
+        // A folder of transcripts may have moved or been copied, so files outside the archives are looked at.
+        // No answer has them, so they must not stand for the files that were found.
+        let may_have_moved = |file: &&TranscriptFile| {
+            let is_known = found.contains(file.path.as_str());
+            !is_known && (walk.is_missing(&file.path) || !walk.is_in_archives(&file.path))
         };
-        let mut gone: Vec<TranscriptFile> = known.values().filter(is_missing).cloned().collect();
+        let mut gone: Vec<TranscriptFile> =
+            known.values().filter(may_have_moved).cloned().collect();
         gone.sort_by_key(|file| file.id);
         for found in &walk.found {
             if gone.is_empty() || known.contains_key(&found.name) {
@@ -162,7 +165,9 @@ impl<'a> Pass<'a> {
                 if let Some(moved) = self.rename(old.id, found)? {
                     known.insert(found.name.clone(), moved);
                 }
-            } else if let Some(at) = gone.iter().position(|file| is_repacked(file, found)) {
+            } else if let Some(at) =
+                gone.iter().position(|file| is_repacked(file, found) && walk.is_missing(&file.path))
+            {
                 let old = gone.remove(at);
                 self.store.begin()?;
                 self.forget(old.id)?;
