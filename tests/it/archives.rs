@@ -79,6 +79,14 @@ impl Home {
         dump(&self.engine.config().archive_database(), self.folder.path())
     }
 
+    /// The files that the conversations of the store are from.
+    fn origins(&self) -> Vec<PathBuf> {
+        let store = Connection::open(self.engine.config().archive_database()).unwrap();
+        let mut files = store.prepare("SELECT file FROM verbatim_transcripts").unwrap();
+        let files = files.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        files.map(|file| file.unwrap().into()).collect()
+    }
+
     /// The texts of the messages that hold a text.
     pub(crate) fn found(&self, text: &str) -> Vec<String> {
         let mut found = Vec::new();
@@ -616,6 +624,23 @@ fn a_folder_of_transcripts_may_move() {
 }
 
 #[test]
+fn a_folder_of_transcripts_may_move_before_the_program_is_updated() {
+    let home = Home::new();
+    home.write("p/a.jsonl", line(1, "user", "first"));
+    home.sync();
+    let store = Connection::open(home.engine.config().archive_database()).unwrap();
+    store.execute_batch("PRAGMA user_version = 5").unwrap();
+    drop(store);
+    let moved = home.folder.path().join("moved");
+    fs::rename(home.folder.path().join("archive"), &moved).unwrap();
+    let config = Config { archives: vec![moved.clone()], ..home.engine.config().clone() };
+    let home = Home { engine: Engine::new(config), ..home };
+    home.sync();
+    assert_eq!(home.found("first"), ["first"]);
+    assert_eq!(home.origins(), [moved.join("p/a.jsonl")]);
+}
+
+#[test]
 fn a_copy_of_a_folder_of_transcripts_is_searched_like_the_folder() {
     let home = Home::new();
     home.write("p/a.jsonl", line(1, "user", "first"));
@@ -629,11 +654,16 @@ fn a_copy_of_a_folder_of_transcripts_is_searched_like_the_folder() {
         home.engine = Engine::new(config);
         home.sync();
         assert_eq!(home.found("first"), ["first"], "{archive:?}");
+        assert_eq!(home.origins(), [archive.join("p/a.jsonl")], "else no answer has it");
     }
-    let archives = vec![first, copy];
-    home.engine = Engine::new(Config { archives, ..home.engine.config().clone() });
-    home.sync();
-    assert_eq!(home.found("first"), ["first"], "once, if both are searched");
+    // While both are searched, the other one repeats everything.
+    for archives in [vec![first.clone(), copy.clone()], vec![first.clone()], vec![copy]] {
+        let config = Config { archives: archives.clone(), ..home.engine.config().clone() };
+        home.engine = Engine::new(config);
+        home.sync();
+        assert_eq!(home.found("first"), ["first"], "{archives:?}");
+        assert!(archives.iter().any(|folder| home.origins()[0].starts_with(folder)));
+    }
 }
 
 #[test]

@@ -156,17 +156,26 @@ impl<'a> Pass<'a> {
             known.values().filter(may_have_moved).cloned().collect();
         gone.sort_by_key(|file| file.id);
         for found in &walk.found {
-            if gone.is_empty() || known.contains_key(&found.name) {
+            // A file without a conversation may repeat only messages of a file that is gone now.
+            let there = known.get(&found.name);
+            let repeating = there.filter(|file| file.conversation.is_none()).map(|file| file.id);
+            if gone.is_empty() || there.is_some() && repeating.is_none() {
                 continue;
             }
             if let Some(at) = gone.iter().position(|file| is_moved(file, found)) {
                 let old = gone.remove(at);
+                if let Some(id) = repeating {
+                    self.store.begin()?;
+                    self.forget(id)?;
+                }
                 known.remove(&old.path);
                 if let Some(moved) = self.rename(old.id, found)? {
                     known.insert(found.name.clone(), moved);
                 }
-            } else if let Some(at) =
-                gone.iter().position(|file| is_repacked(file, found) && walk.is_missing(&file.path))
+            } else if repeating.is_none()
+                && let Some(at) = gone
+                    .iter()
+                    .position(|file| is_repacked(file, found) && walk.is_missing(&file.path))
             {
                 let old = gone.remove(at);
                 self.store.begin()?;
@@ -188,11 +197,14 @@ impl<'a> Pass<'a> {
         let Some(mut file) = self.store.file(id)? else { return Ok(None) };
         file.path.clone_from(&found.name);
         file.gone = None;
+        let Some(mut reader) = TranscriptReader::restore(&file.reader) else {
+            // An earlier version read the file, so it is read again; then its conversation gets the path.
+            self.store.save(&mut file)?;
+            return Ok(Some(file));
+        };
         if file.taken == found.size {
             file.stamp.clone_from(&found.stamp);
         }
-        let mut reader = TranscriptReader::restore(&file.reader)
-            .unwrap_or_else(|| TranscriptReader::new(&found.path));
         self.save(&mut file, &mut reader, &mut input, None)?;
         Ok(Some(file))
     }
