@@ -295,6 +295,9 @@ impl ExportedFiles {
     }
 
     fn save_record(&self) -> io::Result<()> {
+        if self.written.is_empty() {
+            return Ok(());
+        }
         let record = serde_json::to_vec_pretty(&self.written)?;
         private::write(&self.folder.join(RECORD), &record)
     }
