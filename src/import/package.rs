@@ -345,8 +345,8 @@ impl Package {
         self.others.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
-    /// Reports the parts of the conversations whose numbers are missing between those of other parts. ChatGPT
-    /// counts from 0.
+    /// Reports the numbered files of an export, such as `conversations-001.json`, that are missing between
+    /// others. ChatGPT counts from 0.
     fn name_missing_parts(&mut self) {
         let mut parts: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         for file in &self.files {

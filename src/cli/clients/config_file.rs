@@ -337,7 +337,7 @@ fn set(server: &mut dyn TableLike, entry: &[(&str, Value)]) {
     }
 }
 
-/// Returns a text without a table and the tables in it. Comments above and below them stay.
+/// Returns the text of a TOML file without a table and the tables in it. Comments above and below stay.
 fn without_table(text: &str, table: &Table) -> String {
     let mut parts = Vec::new();
     add_parts(table, &mut parts);

@@ -26,7 +26,7 @@ pub(super) fn earlier_name(name: &str, is_used: impl Fn(&str) -> bool) -> String
     names.into_iter().find(|name| !is_used(name)).expect("there are fewer files than numbers")
 }
 
-/// Returns whether `earlier` is such a name for the file `name`.
+/// Returns whether `earlier` is a name that `earlier_name` made for the file `name`.
 pub(super) fn is_earlier(earlier: &str, name: &str) -> bool {
     earlier.strip_prefix(name).is_some_and(|rest| rest.starts_with(BEFORE_NUMBER))
 }
