@@ -86,7 +86,7 @@ impl FoundHit {
     ) -> FoundHit {
         let title = title(hit, mark, look);
         let spans = mark(&hit.content);
-        let is_title_only = spans.is_empty() && !mark(snippet::trim(&hit.title)).is_empty();
+        let is_title_only = spans.is_empty() && has_title(hit, mark);
         FoundHit {
             key: (kind, hit.conversation_id.clone().into_owned()),
             message: MessageKey::of(hit),
@@ -96,6 +96,15 @@ impl FoundHit {
                 .then(|| excerpt(&hit.content, &spans, look.columns_of_message())),
         }
     }
+}
+
+/// Returns whether only the title of a hit matches, and not its text.
+pub(super) fn is_title_only(hit: &Hit<'_>, mark: &dyn Fn(&str) -> Vec<Range<usize>>) -> bool {
+    mark(&hit.content).is_empty() && has_title(hit, mark)
+}
+
+fn has_title(hit: &Hit<'_>, mark: &dyn Fn(&str) -> Vec<Range<usize>>) -> bool {
+    !mark(snippet::trim(&hit.title)).is_empty()
 }
 
 #[derive(Debug)]

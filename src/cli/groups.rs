@@ -28,7 +28,7 @@ const AT_ONCE: usize = 500;
 
 /// The found messages, grouped by conversation; the conversation with the newest match comes first.
 pub(super) struct Groups {
-    /// The maximum number of messages and titles to show.
+    /// The maximum number of messages to show, and of conversations without such a message.
     most: usize,
     /// Whether the search ended before everything was counted.
     pub(super) is_cut: bool,
@@ -36,9 +36,9 @@ pub(super) struct Groups {
     groups: Vec<Group>,
     lines: BufWriter<SpooledTempFile>,
     end: u64,
-    /// The number of shown messages and titles together, and the number of shown messages.
-    shown: usize,
     shown_messages: usize,
+    /// The number of shown conversations of which only the title is shown.
+    shown_titles: usize,
     messages: usize,
 }
 
@@ -73,48 +73,45 @@ impl Groups {
             groups: Vec::new(),
             lines: BufWriter::new(tempfile::spooled_tempfile(IN_MEMORY)),
             end: 0,
-            shown: 0,
             shown_messages: 0,
+            shown_titles: 0,
             messages: 0,
         }
     }
 
     /// Returns whether the limit is reached.
     pub(super) fn is_full(&self) -> bool {
-        self.shown >= self.most
+        self.shown_messages >= self.most
     }
 
     pub(super) fn take(&mut self, found: FoundHit) -> Result<()> {
-        let has_message = found.text.is_some();
+        let FoundHit { key, message, title, role, text } = found;
+        let known = self.seen.get(&key).copied();
+        let has_message = text.is_some();
+        if !has_message && known.is_some() {
+            return Ok(());
+        }
         self.messages += usize::from(has_message);
-        let known = self.seen.get_mut(&found.key).map(|seen| {
-            seen.has_message |= has_message;
-            seen.group
-        });
-        let is_new = known.is_none();
-        if !has_message && !is_new {
-            return Ok(());
-        }
-        let is_full = self.is_full();
-        if is_new {
-            let group = (!is_full).then_some(self.groups.len());
-            self.seen.insert(found.key.clone(), Seen { group, has_message });
-        }
-        if is_full {
-            return Ok(());
-        }
-        let group = known.unwrap_or(Some(self.groups.len()));
-        let time = found.message.time();
-        if is_new {
-            let FoundHit { key, title, .. } = found;
+        let has_room = match has_message {
+            true => !self.is_full(),
+            false => !self.is_full() && self.shown_titles < self.most,
+        };
+        let mut group = known.and_then(|seen| seen.group);
+        if has_room && group.is_none() {
+            group = Some(self.groups.len());
+            self.shown_titles += 1;
+            let (key, time) = (key.clone(), message.time());
             self.groups.push(Group { key, title, time, lines: Vec::new() });
         }
-        self.shown += 1;
-        if let (Some(text), Some(group)) = (found.text, group) {
+        let has_message = has_message || known.is_some_and(|seen| seen.has_message);
+        self.seen.insert(key, Seen { group, has_message });
+        if let (Some(text), Some(group), true) = (text, group, has_room) {
             self.shown_messages += 1;
-            self.groups[group].lines.push(self.end);
-            let line = GroupLine { message: found.message, role: found.role, text };
-            let line = serde_json::to_string(&line).map_err(std::io::Error::from)?;
+            let lines = &mut self.groups[group].lines;
+            self.shown_titles -= usize::from(lines.is_empty());
+            lines.push(self.end);
+            let line = serde_json::to_string(&GroupLine { message, role, text });
+            let line = line.map_err(std::io::Error::from)?;
             writeln!(self.lines, "{line}")?;
             self.end += line.len() as u64 + 1;
         }
@@ -172,7 +169,7 @@ impl Groups {
                 group.write(page, &lines, mark, out)?;
             }
         }
-        Ok(self.shown)
+        Ok(self.shown_messages + self.shown_titles)
     }
 }
 

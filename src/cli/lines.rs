@@ -33,10 +33,11 @@ const BATCH_IN_MEMORY: usize = 1 << 20;
 /// The width of an id with a message number.
 const ID: usize = 13;
 
-/// A collector that writes items in batches, until `most` items are written.
+/// A collector that writes items in batches, until `most` counted items are written.
 struct LineBatches<T> {
     most: usize,
     count: usize,
+    uncounted: usize,
     size: usize,
     held: Vec<T>,
     outcome: Result<()>,
@@ -44,11 +45,24 @@ struct LineBatches<T> {
 
 impl<T> LineBatches<T> {
     fn new(most: usize) -> LineBatches<T> {
-        LineBatches { most, count: 0, size: FIRST_BATCH, held: Vec::new(), outcome: Ok(()) }
+        LineBatches {
+            most,
+            count: 0,
+            uncounted: 0,
+            size: FIRST_BATCH,
+            held: Vec::new(),
+            outcome: Ok(()),
+        }
     }
 
-    fn take(&mut self, one: T, write: &mut dyn FnMut(Vec<T>) -> Result<()>) -> ControlFlow<()> {
-        self.count += 1;
+    fn take(
+        &mut self,
+        one: T,
+        is_counted: bool,
+        write: &mut dyn FnMut(Vec<T>) -> Result<()>,
+    ) -> ControlFlow<()> {
+        let count = if is_counted { &mut self.count } else { &mut self.uncounted };
+        *count += 1;
         self.held.push(one);
         if self.held.len() >= self.size || self.count >= self.most {
             self.size = BATCH;
@@ -60,7 +74,7 @@ impl<T> LineBatches<T> {
         }
     }
 
-    /// Writes the last batch; returns the number of found items.
+    /// Writes the last batch; returns the number of counted items.
     fn finish(self, write: &mut dyn FnMut(Vec<T>) -> Result<()>) -> Result<usize> {
         self.outcome?;
         write(self.held)?;
@@ -83,16 +97,22 @@ impl FlatLines<'_> {
     }
 
     pub(super) fn show(&mut self, found: FoundHit) -> ControlFlow<()> {
-        if found.text.is_none() && !self.titles.insert(found.key.clone()) {
+        let is_title = found.text.is_none();
+        if is_title
+            && (self.batches.uncounted >= self.batches.most
+                || !self.titles.insert(found.key.clone()))
+        {
             return ControlFlow::Continue(());
         }
         let (page, out) = (&self.page, &mut *self.out);
-        self.batches.take(found, &mut |batch| write_flat(page, out, &batch))
+        self.batches.take(found, !is_title, &mut |batch| write_flat(page, out, &batch))
     }
 
-    pub(super) fn finish(self) -> Result<usize> {
+    /// Writes the last lines; returns the numbers of messages and of titles.
+    pub(super) fn finish(self) -> Result<(usize, usize)> {
         let FlatLines { page, out, batches, .. } = self;
-        batches.finish(&mut |batch| write_flat(&page, out, &batch))
+        let titles = batches.uncounted;
+        Ok((batches.finish(&mut |batch| write_flat(&page, out, &batch))?, titles))
     }
 }
 
@@ -147,6 +167,7 @@ pub(super) struct JsonLines<'a> {
 pub(super) struct JsonPage {
     key: Key,
     message: MessageKey,
+    title_only: bool,
     json: io::Result<SpooledTempFile>,
 }
 
@@ -154,6 +175,7 @@ pub(super) struct JsonPage {
 struct JsonEnd {
     key: Key,
     message: MessageKey,
+    title_only: bool,
     length: u64,
 }
 
@@ -162,6 +184,7 @@ struct JsonPlace<'a> {
     source: &'a str,
     number: Option<u32>,
     url: Option<&'a str>,
+    title_only: bool,
 }
 
 impl JsonLines<'_> {
@@ -171,8 +194,13 @@ impl JsonLines<'_> {
     }
 
     /// Writes the JSON of a hit to a temporary file. The text of the hit is borrowed, and may be
-    /// too long to copy into memory.
-    pub(super) fn render(kind: SourceKind, hit: &Hit<'_>, clock: Clock) -> JsonPage {
+    /// too long to copy into memory. `title_only` tells whether only the title of the hit matches.
+    pub(super) fn render(
+        kind: SourceKind,
+        hit: &Hit<'_>,
+        title_only: bool,
+        clock: Clock,
+    ) -> JsonPage {
         let write = || -> io::Result<SpooledTempFile> {
             let mut page = BufWriter::new(tempfile::spooled_tempfile(HIT_IN_MEMORY));
             serde_json::to_writer(&mut page, &JsonHit::of(hit, clock))?;
@@ -181,11 +209,11 @@ impl JsonLines<'_> {
             Ok(page)
         };
         let key = (kind, hit.conversation_id.clone().into_owned());
-        JsonPage { key, message: MessageKey::of(hit), json: write() }
+        JsonPage { key, message: MessageKey::of(hit), title_only, json: write() }
     }
 
     pub(super) fn show(&mut self, page: JsonPage) -> ControlFlow<()> {
-        let JsonPage { key, message, json } = page;
+        let JsonPage { key, message, title_only, json } = page;
         let copied = json.and_then(|mut json| io::copy(&mut json, &mut self.spool));
         let length = match copied {
             Ok(length) => length,
@@ -195,8 +223,8 @@ impl JsonLines<'_> {
             }
         };
         let (page, out, spool) = (&self.page, &mut *self.out, &mut self.spool);
-        let end = JsonEnd { key, message, length };
-        self.batches.take(end, &mut |batch| write_json(page, out, spool, &batch))
+        let end = JsonEnd { key, message, title_only, length };
+        self.batches.take(end, true, &mut |batch| write_json(page, out, spool, &batch))
     }
 
     pub(super) fn finish(self) -> Result<usize> {
@@ -214,12 +242,13 @@ fn write_json(
     let keys: Vec<Key> = batch.iter().map(|end| end.key.clone()).collect();
     let conversations = conversations(page.engine, &keys, &Stop::never())?;
     spool.rewind()?;
-    for JsonEnd { key, message, length } in batch {
+    for JsonEnd { key, message, title_only, length } in batch {
         let conversation = &conversations[key];
         let place = JsonPlace {
             source: key.0.name(),
             number: conversation.number(&message.hit(&key.1)),
             url: conversation.link(),
+            title_only: *title_only,
         };
         // The fields of both objects become one object, so the closing brace of the first object is left out.
         io::copy(&mut (&mut *spool).take(length - 1), out)?;

@@ -96,25 +96,63 @@ pub(super) fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
+/// The answer to a question on a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TerminalAnswer {
+    Yes,
+    No,
+    /// A number of a list, from 1 on.
+    Number(usize),
+}
+
 /// Asks a question on standard error; an empty line means yes.
 pub(super) fn confirmed(question: &str) -> io::Result<bool> {
-    asked(question, "[Y/n]", &["", "y", "yes"])
+    Ok(chosen(question, 0)? == TerminalAnswer::Yes)
+}
+
+/// Does the same as [`confirmed`], but a number up to `count` is an answer too.
+pub(super) fn chosen(question: &str, count: usize) -> io::Result<TerminalAnswer> {
+    asked(&format!("{question} [Y/n]"), TerminalAnswer::Yes, count, &mut io::stdin().lock())
 }
 
 /// Asks on standard error before an action that cannot be undone; an empty line means no.
 pub(super) fn agreed(question: &str) -> io::Result<bool> {
-    asked(question, "[y/N]", &["y", "yes"])
+    let answer =
+        asked(&format!("{question} [y/N]"), TerminalAnswer::No, 0, &mut io::stdin().lock())?;
+    Ok(answer == TerminalAnswer::Yes)
 }
 
-fn asked(question: &str, choice: &str, yes: &[&str]) -> io::Result<bool> {
+/// Asks until there is an answer. `usual` is the answer of an empty line.
+fn asked(
+    question: &str,
+    usual: TerminalAnswer,
+    count: usize,
+    input: &mut dyn io::BufRead,
+) -> io::Result<TerminalAnswer> {
     waiting::end();
     let mut log = io::stderr();
-    write!(log, "{question} {choice} ")?;
-    log.flush()?;
-    let mut line = String::new();
-    // The end of the input is not an answer, so it does not mean yes.
-    let is_answer = io::stdin().read_line(&mut line)? > 0;
-    Ok(is_answer && yes.contains(&line.trim().to_lowercase().as_str()))
+    loop {
+        write!(log, "{question} ")?;
+        log.flush()?;
+        let mut line = String::new();
+        // The end of the input is not an answer, so it does not mean yes.
+        if input.read_line(&mut line)? == 0 {
+            writeln!(log)?;
+            return Ok(TerminalAnswer::No);
+        }
+        match line.trim().to_lowercase().as_str() {
+            "" => return Ok(usual),
+            "y" | "yes" => return Ok(TerminalAnswer::Yes),
+            "n" | "no" => return Ok(TerminalAnswer::No),
+            word => match word.parse() {
+                Ok(number) if (1..=count).contains(&number) => {
+                    return Ok(TerminalAnswer::Number(number));
+                }
+                _ if count > 0 => writeln!(log, "Type y, n, or the number of the one you want.")?,
+                _ => writeln!(log, "Type y or n.")?,
+            },
+        }
+    }
 }
 
 /// Returns the time of a message to the minute, in UTC.
@@ -161,6 +199,21 @@ pub(super) fn json_line(out: &mut dyn Write, value: &impl Serialize) -> io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_question_is_asked_until_it_is_answered() {
+        for (typed, expected) in [
+            ("\n", TerminalAnswer::Yes),
+            ("maybe\n\u{1b}\n3\nNo\n", TerminalAnswer::No),
+            (" YES \n", TerminalAnswer::Yes),
+            ("0\n2\n", TerminalAnswer::Number(2)),
+            ("perhaps", TerminalAnswer::No),
+        ] {
+            let answer =
+                asked("Import both?", TerminalAnswer::Yes, 2, &mut typed.as_bytes()).unwrap();
+            assert_eq!(answer, expected, "{typed:?}");
+        }
+    }
 
     #[test]
     fn no_character_that_controls_a_terminal_reaches_it() {

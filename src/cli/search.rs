@@ -16,7 +16,7 @@ use super::{
     error::{Error, Result},
     explain::explain,
     filters::Filters,
-    found::{FoundHit, Page},
+    found::{FoundHit, Page, is_title_only},
     groups::Groups,
     lines::{FlatLines, JsonAnswer, JsonLines},
     look::{Color, Look},
@@ -62,7 +62,7 @@ pub(super) struct Args {
     mode: SearchMode,
     #[command(flatten)]
     filters: Filters,
-    /// Print at most this many messages, 0 for all
+    /// Print at most this many messages, 0 for all; a title that matches does not count
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
     /// Print this many messages of the conversation before and after each match
@@ -72,7 +72,7 @@ pub(super) struct Args {
     #[arg(long, hide_short_help = true, conflicts_with = "context")]
     flat: bool,
     /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
-    /// position, source, number, url
+    /// position, source, number, url, title_only
     #[arg(long, hide_short_help = true, conflicts_with_all = ["context", "flat"])]
     json: bool,
     /// Print only how many messages match, of all sources and without a limit; titles are counted apart
@@ -171,9 +171,9 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
             count
         }
         () if args.flat => {
-            let count = search.flat(out)?;
-            search.say_if_cut(count == args.limit, out)?;
-            count
+            let (messages, titles) = search.flat(out)?;
+            search.say_if_cut(messages == args.limit, out)?;
+            messages + titles
         }
         () => search.grouped(environment.terminal, out)?,
     };
@@ -382,7 +382,10 @@ impl<'a> Exact<'a> {
         let most = self.most();
         let mut lines = JsonLines::new(self.page, most, out);
         let clock = self.page.clock;
-        let render = |kind, hit: Hit<'_>| Some(JsonLines::render(kind, &hit, clock));
+        let mark = |text: &str| self.matchers.first_spans(text, 1);
+        let render = |kind, hit: Hit<'_>| {
+            Some(JsonLines::render(kind, &hit, is_title_only(&hit, &mark), clock))
+        };
         let (mut count, mut is_cut) = (0, false);
         let mut show = |page| {
             is_cut = count == most;
@@ -401,7 +404,7 @@ impl<'a> Exact<'a> {
         Ok(JsonAnswer { count: lines.finish()?, is_cut, notes })
     }
 
-    fn flat(&self, out: &mut dyn Write) -> Result<usize> {
+    fn flat(&self, out: &mut dyn Write) -> Result<(usize, usize)> {
         let mut lines = FlatLines::new(self.page, self.most(), out);
         let mark = |text: &str| self.matchers.first_spans(text, MOST_SPANS);
         let render = |kind, hit: Hit<'_>| Some(FoundHit::of(kind, &hit, self.page.look, &mark));

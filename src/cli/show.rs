@@ -35,8 +35,9 @@ use crate::{
 /// is. Messages of more than 256 KiB, calls of tools and their results are not rendered.
 ///
 /// CONVERSATION is the beginning of an id, a title or a part of one, a link to chatgpt.com or
-/// claude.ai, or a path as `verbatim list --json` prints it. ID:NUMBER begins at a message, with a few
-/// before it, as `verbatim search` numbers them. The conversation may come from any source.
+/// claude.ai, or a path as `verbatim list --json` prints it. ID:NUMBER begins at a message, as
+/// `verbatim search` numbers them, with two before it, of which a terminal shows the first lines. The
+/// conversation may come from any source.
 ///
 ///     verbatim show 6650a1b2:7 --match "borrow checker"
 ///     verbatim show 6650a1b2 > chat.md
@@ -83,8 +84,16 @@ impl Args {
 /// The number of messages shown before the requested message.
 const BEFORE: usize = 2;
 
+/// The maximum size of each of these messages on a terminal, in lines and characters, so that the requested
+/// message is on the first screen.
+const LINES_BEFORE: usize = 3;
+const CHARACTERS_BEFORE: usize = 240;
+
 /// The maximum number of highlighted matches in a block.
 const MOST_MARKS: usize = 1_000;
+
+/// The sign for a backtick of a text until the signs of code are removed.
+const BACKTICK: &str = "\u{1}";
 
 /// The number of bytes that are escaped at once.
 const PIECE: usize = 64 << 10;
@@ -112,15 +121,16 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
         engine.find(&stop).session(about.source, &about.id, args.raw_content == Some(true))?;
     let gone = || engine::Error::NoConversation { word: args.conversation.clone() };
     let session = session.ok_or_else(gone)?;
-    let first = match number {
+    let requested = match number {
         None => 0,
         Some(number) => {
             let turn = (0..session.turns()).find(|turn| session.line(*turn) >= number);
             let last = session.line(session.turns().saturating_sub(1));
             let beyond = || usage(format!("the last message of this conversation is {last}"));
-            turn.ok_or_else(beyond)?.saturating_sub(BEFORE)
+            turn.ok_or_else(beyond)?
         }
     };
+    let first = requested.saturating_sub(BEFORE);
     let is_wanted =
         |turn: &usize| args.lines.as_ref().is_none_or(|lines| lines.contains(&session.line(*turn)));
     let turns: Vec<usize> = (first..session.turns()).filter(is_wanted).collect();
@@ -158,10 +168,10 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     };
     page.head(&session, &conversation)?;
     if first > 0 {
-        page.text(&format!("\n*{} before this*\n", counted(first, "message")))?;
+        page.note(&format!("{} before this", counted(first, "message")))?;
     }
     for turn in turns {
-        page.message(&session, turn)?;
+        page.message(&session, turn, turn < requested)?;
     }
     Ok(FOUND)
 }
@@ -237,9 +247,10 @@ impl ConversationPage<'_> {
         };
         self.heading("#", &title)?;
         let messages = counted(session.turns(), "message");
-        let mut facts = format!("\n`{}` · {messages} · {}", about.id, conversation.place());
+        let id = self.code(&about.id);
+        let mut facts = format!("\n{id} · {messages} · {}", conversation.place());
         if let Some(file) = &about.file {
-            facts += &format!(" · `{}`", file.display());
+            facts += &format!(" · {}", self.code(&file.display().to_string()));
         }
         if let Some(gone) = about.gone.and_then(|gone| self.clock.minute(gone)) {
             let is_there = about.file.as_ref().is_some_and(|file| file.exists());
@@ -247,23 +258,65 @@ impl ConversationPage<'_> {
             facts += &format!(" · the file {what} (noticed {gone}), and this is kept");
         }
         facts.push('\n');
-        if let Some(link) = conversation.link() {
-            facts += &format!("\n<{link}>\n");
+        self.facts(&facts)?;
+        match (conversation.link(), self.rendered) {
+            (Some(link), Some(look)) => {
+                let shown = look.linked(&harmless(link), Some(link));
+                writeln!(self.out, "\n{shown}")?;
+            }
+            (Some(link), None) => self.text(&format!("\n<{link}>\n"))?,
+            (None, _) => {}
         }
+        let mut facts = String::new();
         if !self.attachments.is_empty() {
+            let export = self.code("verbatim export");
             let files = counted(self.attachments.len(), "attachment");
             let them = if self.attachments.len() == 1 { "it" } else { "them" };
-            facts += &format!("\n{files}: `verbatim export` writes {them} to a folder\n");
+            facts += &format!("\n{files}: {export} writes {them} to a folder\n");
         }
         if let Some(session) = open::session(conversation) {
-            facts += &format!("\nresume: `{session}`\n");
+            facts += &format!("\nresume: {}\n", self.code(&session.to_string()));
         }
-        let lines: Vec<String> = facts.split('\n').map(|line| self.folded(line)).collect();
-        self.text(&lines.join("\n"))
+        self.facts(&facts)
     }
 
-    fn message(&mut self, session: &Session, turn: usize) -> io::Result<()> {
-        let message = session.message(turn);
+    /// Writes lines about the conversation. Only Markdown that is not rendered shows the signs of code.
+    fn facts(&mut self, facts: &str) -> io::Result<()> {
+        let lines: Vec<String> = facts.split('\n').map(|line| self.folded(line)).collect();
+        let text = lines.join("\n");
+        match self.rendered {
+            Some(_) => self.text(&text.replace('`', "").replace(BACKTICK, "`")),
+            None => self.text(&text),
+        }
+    }
+
+    /// Returns an id, a path or a command as code, which is not broken into lines.
+    fn code(&self, text: &str) -> String {
+        match self.rendered {
+            Some(_) => format!("`{}`", text.replace('`', BACKTICK)),
+            None => format!("`{text}`"),
+        }
+    }
+
+    fn note(&mut self, text: &str) -> io::Result<()> {
+        match self.rendered {
+            Some(look) => writeln!(self.out, "\n{}", look.styled(DIM, text)),
+            None => self.text(&format!("\n*{text}*\n")),
+        }
+    }
+
+    /// Writes a message; a rendered message before the requested one is cut.
+    fn message(&mut self, session: &Session, turn: usize, is_before: bool) -> io::Result<()> {
+        let mut message = session.message(turn);
+        if is_before && self.rendered.is_some() {
+            let whole = snippet::trim(&message.content);
+            let lines = whole.match_indices('\n').nth(LINES_BEFORE - 1);
+            let lines = lines.map_or(whole, |(end, _)| &whole[..end]);
+            let short = snippet::cut(lines, CHARACTERS_BEFORE).unwrap_or(lines);
+            if short.len() < whole.len() {
+                message.content = format!("{short} …").into();
+            }
+        }
         self.content(session, turn, &message)?;
         let names: Vec<String> = of_message(&self.attachments, &message)
             .map(|it| {

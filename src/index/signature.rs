@@ -34,12 +34,13 @@ use crate::{
     text::{fold::fold, matcher::Matcher, pattern::Pattern, run_query::RunQuery},
 };
 
-/// The minimum length in bytes of a text with a signature. A shorter text is read as fast as a signature.
-const LONG: usize = 4 << 10;
+/// The minimum length in bytes of a text with a signature. Signatures of shorter texts would save little time
+/// and take much space.
+const LONG: usize = 2 << 10;
 
 /// The limits for the bytes of a piece. Only a text that would have more than `MOST_PIECES` pieces has larger
 /// pieces.
-const SMALLEST_PIECE: usize = 512;
+const SMALLEST_PIECE: usize = 256;
 const USUAL_PIECE: usize = 1 << 10;
 const MOST_PIECES: usize = 4 << 10;
 
@@ -361,7 +362,7 @@ mod tests {
     #[test]
     fn a_run_is_found_wherever_it_begins() {
         let texts: Vec<String> =
-            [1_500, 4_000, 9_000, 40_000].map(|count| long_text(count, 1)).into();
+            [700, 1_500, 9_000, 40_000].map(|count| long_text(count, 1)).into();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let signatures = signatures(&texts);
         assert!(signatures.of(0).is_none());

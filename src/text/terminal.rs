@@ -3,7 +3,10 @@
 /// Replaces the characters that control a terminal by U+FFFD.
 pub(crate) fn harmless(text: &str) -> String {
     let is_harmful = |c: char| is_bidi_control(c) || c.is_control() && !matches!(c, '\n' | '\t');
-    text.chars().map(|c| if is_harmful(c) { '\u{FFFD}' } else { c }).collect()
+    match text.contains(is_harmful) {
+        true => text.replace(is_harmful, "\u{FFFD}"),
+        false => text.to_owned(),
+    }
 }
 
 /// Returns whether a character changes the direction of the following text, so that a terminal shows

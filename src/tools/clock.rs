@@ -13,19 +13,20 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     is_local: bool,
-    now: DateTime<Utc>,
+    now: DateTime<FixedOffset>,
 }
 
 impl Clock {
     /// Returns a clock in the time zone of this computer, or in UTC.
     pub(crate) fn new(is_local: bool) -> Clock {
-        Clock { is_local, now: Utc::now() }
+        let now = Utc::now();
+        Clock { is_local, now: in_zone(is_local, now) }
     }
 
     /// Returns the current name of the time zone.
     pub(crate) fn zone(self) -> String {
         match self.is_local {
-            true => self.at(self.now).format("UTC%:z").to_string(),
+            true => self.now.format("UTC%:z").to_string(),
             false => "UTC".to_owned(),
         }
     }
@@ -36,11 +37,7 @@ impl Clock {
     }
 
     fn at(self, time: DateTime<Utc>) -> DateTime<FixedOffset> {
-        let offset = match self.is_local {
-            true => Local.offset_from_utc_datetime(&time.naive_utc()).fix(),
-            false => Utc.fix(),
-        };
-        time.with_timezone(&offset)
+        in_zone(self.is_local, time)
     }
 
     fn of_instant(self, instant: Instant) -> Option<DateTime<FixedOffset>> {
@@ -49,27 +46,25 @@ impl Clock {
 
     /// Returns a time in words, such as `today 09:18` or `18 Nov 2023`.
     pub(crate) fn words(self, instant: Option<Instant>) -> String {
-        self.in_words(instant, "")
+        self.in_words(instant, ["%a %-d %b", "%-d %b %Y"])
     }
 
     /// Returns a time in words with its hour, such as `today 09:18` or `18 Nov 2023, 09:18`.
     pub(crate) fn words_and_hour(self, instant: Option<Instant>) -> String {
-        self.in_words(instant, ", %H:%M")
+        self.in_words(instant, ["%a %-d %b, %H:%M", "%-d %b %Y, %H:%M"])
     }
 
-    fn in_words(self, instant: Option<Instant>, hour: &str) -> String {
+    fn in_words(self, instant: Option<Instant>, [this_year, other_year]: [&str; 2]) -> String {
         let Some(time) = instant.and_then(|instant| self.of_instant(instant)) else {
             return "(no time)".to_owned();
         };
-        let now = self.at(self.now);
-        let days = now.date_naive().signed_duration_since(time.date_naive()).num_days();
-        let format = match days {
-            0 => "today %H:%M".to_owned(),
-            1 => "yesterday %H:%M".to_owned(),
-            _ if time.year() == now.year() => format!("%a %-d %b{hour}"),
-            _ => format!("%-d %b %Y{hour}"),
-        };
-        time.format(&format).to_string()
+        let days = self.now.date_naive().signed_duration_since(time.date_naive()).num_days();
+        match days {
+            0 => time.format("today %H:%M").to_string(),
+            1 => time.format("yesterday %H:%M").to_string(),
+            _ if time.year() == self.now.year() => time.format(this_year).to_string(),
+            _ => time.format(other_year).to_string(),
+        }
     }
 
     /// Returns a time to the minute, such as `2023-11-18 09:18`.
@@ -104,7 +99,7 @@ impl Clock {
     /// word such as `today`.
     pub(crate) fn parse(self, text: &str, edge: Edge) -> Result<Instant, String> {
         let text = text.trim();
-        let today = self.at(self.now).date_naive();
+        let today = self.now.date_naive();
         let day = match text.to_lowercase().as_str() {
             "today" => Some(today),
             "yesterday" => today.pred_opt(),
@@ -112,7 +107,7 @@ impl Clock {
         };
         if let Some(length) = length(text) {
             let time = self.now.checked_sub_signed(length);
-            return time.map(of_utc).ok_or_else(|| unreadable(text));
+            return time.map(|time| of_utc(time.to_utc())).ok_or_else(|| unreadable(text));
         }
         let text = day.map_or_else(|| text.to_owned(), |day| day.to_string());
         let parsed = date::parse_iso(&text, edge).ok_or_else(|| unreadable(&text))?;
@@ -172,13 +167,21 @@ fn has_offset(text: &str) -> bool {
     clock.contains(['Z', 'z', '+', '-'])
 }
 
+fn in_zone(is_local: bool, time: DateTime<Utc>) -> DateTime<FixedOffset> {
+    let offset = match is_local {
+        true => Local.offset_from_utc_datetime(&time.naive_utc()).fix(),
+        false => Utc.fix(),
+    };
+    time.with_timezone(&offset)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn clock() -> Clock {
         let now = DateTime::parse_from_rfc3339("2026-11-22T09:30:00Z").unwrap();
-        Clock { is_local: false, now: now.to_utc() }
+        Clock { is_local: false, now: now.fixed_offset() }
     }
 
     #[test]

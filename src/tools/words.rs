@@ -21,7 +21,7 @@ pub(crate) fn quoted(text: &str) -> String {
 pub(crate) struct Words {
     tokenizer: Tokenizer,
     terms: HashSet<String>,
-    /// The text of the question, if it was found inside other words.
+    /// The text of the question, if messages with this text were found in place of its words.
     text: Option<LiteralPattern>,
 }
 
@@ -36,7 +36,9 @@ impl Words {
     pub(crate) fn heed(&mut self, note: &Note) {
         match note {
             Note::Slip { meant, .. } => drop(self.terms.insert(meant.clone())),
-            Note::WithinWords { text } => self.text = Some(LiteralPattern::new(text, false)),
+            Note::WithinWords { text } | Note::NoWords { text } => {
+                self.text = Some(LiteralPattern::new(text, false));
+            }
             _ => {}
         }
     }

@@ -328,9 +328,33 @@ fn a_terminal_is_told_the_totals_and_pages() {
     );
     let few = search(&["-n", "2", "--no-pager"], &terminal);
     let totals =
-        "1 of 3 messages in 1 conversation, 1 conversation by title;\n  `-n 0` shows all\n";
+        "2 of 3 messages in 1 conversation, 1 conversation by title;\n  `-n 0` shows all\n";
     assert!(few.ends_with(totals), "{few}");
+    let titles_only =
+        search(&["-n", "1", "--flat", "--role", "assistant"], &Environment::default());
+    assert!(titles_only.contains("title  ") && !titles_only.contains(" user "), "{titles_only}");
     assert!(!search(&[], &Environment::default()).contains("messages in"));
+}
+
+#[test]
+fn a_terminal_shows_the_requested_message_first() {
+    let home = home_with_an_export();
+    let terminal = Environment {
+        terminal: true,
+        columns: Some(80),
+        variables: [("PAGER", "")].into(),
+        ..Environment::default()
+    };
+    let arguments = ["show", "6650a1b2-0001:4"];
+    let (code, shown) = run_on_all(home.path(), &arguments, &terminal);
+    assert_eq!(code, Ok(0), "{shown}");
+    // The message before takes three lines, and the signs of Markdown are gone.
+    let before: Vec<&str> = shown.lines().take_while(|line| !line.contains("4 · tool")).collect();
+    assert!(before.len() < 20 && shown.contains(" …\n"), "{shown}");
+    assert!(shown.contains("\n1 message before this\n"), "{shown}");
+    assert!(shown.contains("6650a1b2-0001 · 4 messages") && !shown.contains("`6650"), "{shown}");
+    assert!(shown.contains("\nhttps://chatgpt.com/c/6650a1b2-0001\n"), "{shown}");
+    assert!(shown.contains("line 14 of the Borrow Checker"), "{shown}");
 }
 
 #[test]
@@ -363,7 +387,8 @@ fn lines_fit_every_terminal() {
                 let has_long_word = line.split(' ').any(|word| word.width() + 10 > columns);
                 // An id is never cut, so it may leave no room for a text.
                 let is_id = arguments.contains(&"--flat") && line.ends_with("  …");
-                let fits = line.width() <= columns || has_long_word || is_id || line.contains('`');
+                let is_command = line.contains('`') || line.starts_with("resume: ");
+                let fits = line.width() <= columns || has_long_word || is_id || is_command;
                 assert!(fits, "{arguments:?} at {columns}: {line:?}");
             }
         }
@@ -377,9 +402,9 @@ fn lines_fit_every_terminal() {
         let claude = "5f0c9a52-0000-4000-8000-000000000001";
         let shown = lines(&["show", claude]);
         let of = |text: &str| shown.iter().find(|line| line.contains(text)).unwrap();
-        assert!(of(claude).starts_with(&format!("`{claude}`")), "at {columns}: {shown:?}");
+        assert!(of(claude).starts_with(claude), "at {columns}: {shown:?}");
         assert!(columns != 40 || !of(" messages").contains(claude), "at {columns}: {shown:?}");
-        of(&format!("`cd /home/ann/code/parser && claude --resume {claude}`"));
+        of(&format!("resume: cd /home/ann/code/parser && claude --resume {claude}"));
         // A mode of the MCP tool `search` means the same here.
         let exact = lines(&["search", "borrow", "--json"]);
         assert_eq!(exact, lines(&["search", "borrow", "--json", "--mode", "text"]));

@@ -13,7 +13,7 @@ use crate::{
     cli::{
         environment::Environment,
         fold::folded,
-        output::{FOUND, NOTHING, complain, confirmed, harmless},
+        output::{FOUND, NOTHING, TerminalAnswer, chosen, complain, harmless},
         places,
         progress::bytes,
     },
@@ -125,8 +125,13 @@ pub(super) fn choose(
         ));
         return Ok(FoundChoice::Leave(UNANSWERED));
     }
-    if confirmed(&question)? {
-        return Ok(FoundChoice::Import(fresh));
+    let numbered = if found.len() > 1 { found.len() } else { 0 };
+    match chosen(&question, numbered)? {
+        TerminalAnswer::Yes => return Ok(FoundChoice::Import(fresh)),
+        TerminalAnswer::Number(one) => {
+            return Ok(FoundChoice::Import(vec![found[one - 1].0.path.clone()]));
+        }
+        TerminalAnswer::No => {}
     }
     writeln!(out, "Nothing was imported. To import one: verbatim import {example}")?;
     Ok(FoundChoice::Leave(FOUND))

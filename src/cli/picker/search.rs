@@ -24,11 +24,11 @@ use crate::{
     text::{literal::LiteralPattern, snippet},
 };
 
-/// The maximum number of messages in the results of a search.
+/// The maximum number of messages, and of conversations whose title matches, in the results of a search.
 const MOST_SHOWN: usize = 200;
 
-/// The maximum number of hits that a search reads. If only a conversation's title matches, only its first
-/// message is shown.
+/// The maximum number of hits that a search reads. If a conversation's title matches, all its messages are
+/// hits.
 const MOST_SEEN: usize = 20_000;
 
 /// The maximum number of conversations in the list without a search text.
@@ -66,7 +66,8 @@ pub(super) struct Results {
     pub(super) problem: Option<String>,
 }
 
-/// A conversation with its matching messages. In the list of all conversations, it has no messages.
+/// A conversation with the messages whose texts match. It has none in the list of all conversations, and if
+/// only its title matches.
 #[derive(Clone, Debug)]
 pub(super) struct FoundConversation {
     pub(super) source: SourceKind,
@@ -187,7 +188,8 @@ fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Opti
         seen += 1;
         let id = message.hit.conversation_id.to_string();
         let known = places.get(&(source, id.clone())).copied();
-        if known.is_some() && message.line.marks.is_empty() {
+        let is_by_title = message.line.marks.is_empty() && !title.marks.is_empty();
+        if known.is_some() && is_by_title {
             return ControlFlow::Continue(());
         }
         results.is_cut = shown == MOST_SHOWN || seen > MOST_SEEN;
@@ -204,7 +206,9 @@ fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Opti
             results.conversations.push(conversation);
             results.conversations.len() - 1
         });
-        results.conversations[place].messages.push(message);
+        if !is_by_title {
+            results.conversations[place].messages.push(message);
+        }
         ControlFlow::Continue(())
     };
     let render: Make<'_, _> = &render;
@@ -516,7 +520,7 @@ mod tests {
             assert!(!found.is_cut && found.problem.is_none());
             let found = search(&export.engine, "title", &Stop::never()).unwrap();
             let counts = found.conversations.iter().map(|c| (&*c.id, c.messages.len()));
-            assert_eq!(counts.collect::<Vec<_>>(), [("2", 1), ("1", 1), ("0", 1)]);
+            assert_eq!(counts.collect::<Vec<_>>(), [("2", 0), ("1", 1), ("0", 0)]);
             assert_eq!(found.conversations[1].title.marks.first(), Some(&(0..5)));
             let all = search(&export.engine, "  ", &Stop::never()).unwrap();
             let ids: Vec<&str> = all.conversations.iter().map(|c| &*c.id).collect();

@@ -297,10 +297,10 @@ fn count(picker: &Picker) -> String {
     let named = |count: usize, name: &str| {
         format!("{count}{more} {name}{}", if count == 1 && more.is_empty() { "" } else { "s" })
     };
-    if results.text.is_empty() {
-        named(results.conversations.len(), "chat")
-    } else {
-        named(results.messages(), "message")
+    let (messages, chats) = (results.messages(), results.conversations.len());
+    match results.text.is_empty() || messages == 0 && chats > 0 {
+        true => named(chats, "chat"),
+        false => named(messages, "message"),
     }
 }
 

@@ -65,7 +65,8 @@ impl Ranker<'_> {
         let OpenedSources { ranked: sources, scanned } = self.open_sources()?;
         let all = || sources.iter().map(|it| it.source.clone()).chain(scanned.clone()).collect();
         let is_single = texts.len() == 1;
-        if is_single && sources.is_empty() && Tokenizer::default().question(texts[0]).is_empty() {
+        if is_single && sources.is_empty() && !has_words(texts[0]) {
+            self.note_no_words(texts[0]);
             return Ok(FoundBy::Substring(all()));
         }
         let mut concepts = Vec::new();
@@ -73,6 +74,7 @@ impl Ranker<'_> {
         for text in texts.into_iter().filter(|_| !sources.is_empty()) {
             let mut concept = self.parse_concept(text, &sources)?;
             if is_single && is_without_words(&concept) {
+                self.note_no_words(text);
                 return Ok(FoundBy::Substring(all()));
             }
             if is_single && scanned.is_empty() && self.is_within_words(text, &concept, &all())? {
@@ -91,8 +93,14 @@ impl Ranker<'_> {
         Ok(FoundBy::Scores(ScoredMessages { sources, concepts, scored }, scanned))
     }
 
-    /// Returns whether no message contains a word of the question, but some contain its text inside other
-    /// words. Adds a note if so.
+    fn note_no_words(&mut self, text: &str) {
+        if !text.trim().is_empty() {
+            self.note(Note::NoWords { text: text.to_owned() });
+        }
+    }
+
+    /// Returns whether no message contains a word of the question that ranks, but some contain its text. Adds
+    /// a note if so.
     fn is_within_words(
         &mut self,
         text: &str,
@@ -107,8 +115,10 @@ impl Ranker<'_> {
             return Ok(false);
         }
         let is_found = !self.containing(sources, 1)?.0.is_empty();
-        if is_found {
-            self.note(Note::WithinWords { text: text.to_owned() });
+        match is_found {
+            true if has_words(text) => self.note(Note::WithinWords { text: text.to_owned() }),
+            true => self.note_no_words(text),
+            false => {}
         }
         Ok(is_found)
     }
@@ -245,7 +255,12 @@ fn is_without_words(concept: &Concept) -> bool {
     concept.terms.is_empty()
         && concept.vector.is_none()
         && concept.query.phrases.is_empty()
-        && Tokenizer::default().question(&concept.query.text).is_empty()
+        && !has_words(&concept.query.text)
+}
+
+/// Returns whether a text has words to rank messages by.
+fn has_words(text: &str) -> bool {
+    !Tokenizer::default().question(text).is_empty()
 }
 
 /// Finder of the passages that answer a question best.

@@ -85,6 +85,12 @@ pub(crate) enum Note {
         /// The text of the question.
         text: String,
     },
+    /// The question has only words that are too frequent to rank messages by, or no words at all. Messages with
+    /// its text were found.
+    NoWords {
+        /// The text of the question.
+        text: String,
+    },
     /// The question could not be encoded as a vector, so messages were ranked by words only.
     ProviderAway {
         reason: String,
@@ -110,6 +116,7 @@ impl Note {
                 | Note::Slip { .. }
                 | Note::NoPhrase { .. }
                 | Note::WithinWords { .. }
+                | Note::NoWords { .. }
         )
     }
 }
@@ -199,6 +206,13 @@ impl fmt::Display for Note {
             Note::WithinWords { text } => {
                 let text = echo(text);
                 write!(f, "no message has “{text}” as a word; found it within other words")
+            }
+            Note::NoWords { text } => {
+                let text = echo(text);
+                write!(
+                    f,
+                    "“{text}” has no words to rank messages by; searched for this text instead"
+                )
             }
             Note::ProviderAway { reason } => {
                 write!(f, "ranked by words alone, not by meaning: {reason}")
