@@ -7,10 +7,10 @@ use std::{
 
 use crate::{
     import::{
-        chatgpt,
         fields::{derived_id, names, own_id, time, with_files},
         format::{FileLayout, Format, ObjectFormat},
         json::{Damage, ObjectFields, Raw, Value},
+        plain::plain,
         sources,
         tally::{Branches, ImportTally, Reason},
         tool::{arguments, joined, placeholder},
@@ -261,7 +261,7 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
             let texts: Vec<String> = content.iter().map(|item| text_of(item, tally)).collect();
             let shown = ["display_content", "structured_content", "message"];
             let shown = shown.iter().filter(|_| texts.iter().all(String::is_empty));
-            let shown = shown.filter_map(|name| Some(chatgpt::plain(block.get(name)?, true)));
+            let shown = shown.filter_map(|name| Some(plain(block.get(name)?, true)));
             shown.into_iter().find(|it| !it.is_empty()).unwrap_or_else(|| joined("\n", &texts))
         }
         "image" => file("image", block),
@@ -274,7 +274,7 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
         "token_budget" | "flag" | "redacted_thinking" => String::new(),
         kind => {
             tally.unknown(if kind.is_empty() { "(no type)" } else { kind });
-            chatgpt::plain(block, true)
+            plain(block, true)
         }
     }
 }

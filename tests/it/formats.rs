@@ -358,6 +358,35 @@ fn agents_of_codex_talk_to_each_other() {
 }
 
 #[test]
+fn what_a_person_typed_stays_as_it_is() {
+    let typed = "you wrote 【12†quarterly report】 and 【3:1†source】 \u{e200}cite\u{e202}x\u{e201}";
+    let message = json!({"author": {"role": "user"}, "content": {"content_type": "text", "parts": [typed]}});
+    let (texts, _) = imported(&[("conversations.json", &chatgpt(&[message]))]);
+    assert_eq!(texts, [format!("user: {typed}")]);
+}
+
+#[test]
+fn an_import_adds_what_an_earlier_one_left_out() {
+    let marker = |widget: &str| format!("Euler:\n\n\u{e200}genui\u{e202}{widget}\u{e201}\n\nNice.");
+    let formula = r#"{"math_block_widget_always_prefetch_v2":{"content":"e^{i\\pi} + 1 = 0"}}"#;
+    let message = json!({"id": "m", "author": {"role": "assistant"},
+        "content": {"content_type": "text", "parts": [marker(formula)]}});
+    let folder = TempDir::new().unwrap();
+    let (export, target) =
+        (folder.path().join("conversations.json"), folder.path().join("out.db"));
+    fs::write(&export, chatgpt(&[message])).unwrap();
+    let import = || {
+        import::import(std::slice::from_ref(&export), &target, Branches::Shown, &|_| {}).unwrap();
+        messages(&target)
+    };
+    let expected = ["assistant: Euler:\n\n\\[e^{i\\pi} + 1 = 0\\]\n\nNice."];
+    assert_eq!(import(), expected);
+    let old = "UPDATE messages SET content = 'Euler:' || char(10, 10, 10, 10) || 'Nice.'";
+    Connection::open(&target).unwrap().execute_batch(old).unwrap();
+    assert_eq!(import(), expected);
+}
+
+#[test]
 fn words_of_unknown_types_stay() {
     let message = |content: Value| json!({"author": {"role": "assistant"}, "content": content});
     let export = chatgpt(&[
