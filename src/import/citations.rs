@@ -176,10 +176,7 @@ mod tests {
                 "red roofs",
             ),
             ("\u{e200}entity\u{e202}Ada Lovelace\u{e201} wrote", "Ada Lovelace wrote"),
-            (
-                "\u{e200}product_entity\u{e202}[\"turn0product0\",\"A lamp\"]\u{e201}",
-                "A lamp",
-            ),
+            ("\u{e200}product_entity\u{e202}[\"turn0product0\",\"A lamp\"]\u{e201}", "A lamp"),
             ("\u{e200}filecite\u{e202}turn0file0\u{e202}L1-L5\u{e201}", ""),
             ("open \u{e200}cite never closed", "open cite never closed"),
             ("Fact【12†source】.", "Fact."),

@@ -31,7 +31,7 @@ const TEXT_FIELDS: [&str; 24] = [
 ];
 
 /// The last words of names of fields that hold no text for the reader.
-const TECHNICAL: [&str; 19] = [
+const TECHNICAL: [&str; 21] = [
     "id",
     "ids",
     "uuid",
@@ -51,6 +51,8 @@ const TECHNICAL: [&str; 19] = [
     "encoding",
     "layout",
     "ratio",
+    "mimetype",
+    "blob",
 ];
 
 /// Returns the text of any content type: the known text fields, and all strings with white space. For an
