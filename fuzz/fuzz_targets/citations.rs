@@ -9,11 +9,8 @@ use verbatim_search::import::citations::{Author, strip};
 
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
-    for author in [Author::Person, Author::Model, Author::Tool] {
+    for author in [Author::Model, Author::Tool] {
         let plain = strip(&text, author);
         assert!(plain.len() <= text.len(), "{text:?} as {plain:?}");
-        if !text.contains(['【', '\u{e200}']) && author == Author::Person {
-            assert_eq!(plain, text);
-        }
     }
 });

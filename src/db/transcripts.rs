@@ -29,8 +29,8 @@ use crate::{
 
 /// The version of the tables and of the texts in them. A migration must keep the conversations of files that
 /// are gone, because they exist nowhere else. Stores before version 3 have no such conversations, and are in
-/// the index folder. Versions 4 and 6 changed texts. Version 5 changed the sessions of agents.
-const VERSION: i64 = 6;
+/// the index folder. Versions 4, 6 and 7 changed texts. Version 5 changed the sessions of agents.
+const VERSION: i64 = 7;
 
 /// The first version whose stores are migrated.
 const MIGRATED_FROM: i64 = 3;
@@ -520,6 +520,13 @@ impl TranscriptStore {
             }
             Ok(())
         })())
+    }
+
+    /// Removes a message of a conversation, if it is there.
+    pub(crate) fn remove_message(&self, conversation: &str, id: &str) -> Result<(), Error> {
+        let id = whole_id(conversation, id);
+        let sql = "DELETE FROM messages WHERE conversation_id = ?1 AND id = ?2";
+        self.done(canonical::execute(&self.connection, sql, [conversation, &id]).map(drop))
     }
 
     /// Appends text to a message of a conversation.

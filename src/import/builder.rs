@@ -89,8 +89,12 @@ impl<'a> ConversationBuilder<'a> {
         written.unwrap_or(Base64Text::Memory(text))
     }
 
-    /// Returns the conversation; `None` if all messages are repeats.
-    pub(super) fn build(self, reader: &TranscriptReader) -> Option<Conversation> {
+    /// Adds the messages at the end of the transcript, and returns the conversation; `None` if all messages are
+    /// repeats.
+    pub(super) fn finish(mut self, reader: &TranscriptReader) -> Option<Conversation> {
+        for message in reader.at_end() {
+            self.add(reader, TranscriptEvent::Message(message));
+        }
         let ConversationBuilder { history, file, id, messages, sequence, files, .. } = self;
         if !sequence.is_empty() {
             history.sequences.entry(reader.id()).or_insert(sequence);

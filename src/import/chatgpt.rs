@@ -21,8 +21,6 @@ use crate::{
     model::{AttachedFile, Conversation, Instant, Message},
 };
 
-pub(super) use self::content::plain;
-
 /// The format of ChatGPT's exports.
 pub(super) const SOURCE_FORMAT: Format = Format {
     name: "chatgpt",
@@ -141,11 +139,11 @@ fn message(
         role = "system".to_owned();
     }
     let author = match role.as_str() {
-        "user" => Author::Person,
-        "tool" => Author::Tool,
-        _ => Author::Model,
+        "user" | "system" => None,
+        "tool" => Some(Author::Tool),
+        _ => Some(Author::Model),
     };
-    if let Cow::Owned(stripped) = citations::strip(&content, author) {
+    if let Some(Cow::Owned(stripped)) = author.map(|it| citations::strip(&content, it)) {
         content = stripped;
     }
     if let Some(shown) = content::of_widget(&content, metadata.widget.as_deref(), tally) {

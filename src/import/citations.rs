@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use crate::{
-    import::json::{Raw, Value},
+    import::{
+        json::{Raw, Value},
+        plain::plain,
+    },
     text::up_to,
 };
 
@@ -16,11 +19,9 @@ const SEPARATOR: char = '\u{e202}';
 const LONGEST_MARKER: usize = 16 << 10;
 const LONGEST_BRACKET: usize = 300;
 
-/// The author of a text. The meaning of markers depends on the author.
+/// The author of a text. The meaning of markers depends on the author. What a person wrote has no markers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
-    /// A person. Private-use characters stay in the text.
-    Person,
     /// The model. A marker in brackets is a citation.
     Model,
     /// A tool that shows a page. A marker in brackets is a link with a text.
@@ -62,37 +63,55 @@ pub fn strip(text: &str, author: Author) -> Cow<'_, str> {
         {
             plain.push_str(&shown(&after[..end]));
             rest = &after[end + CLOSE.len_utf8()..];
-        } else if author == Author::Person {
-            plain.push(first);
         }
     }
     plain.push_str(rest);
     Cow::Owned(plain)
 }
 
-/// Returns the text that a marker displays: the name of a thing or the text of a link.
+/// Returns the text that a marker displays: the name of a thing, the text of a link, a formula, the words of a
+/// widget.
 fn shown(marker: &str) -> String {
     let mut parts = marker.split(SEPARATOR);
     let kind = parts.next().unwrap_or_default();
-    let Some(first) = parts.next() else { return String::new() };
-    match kind {
-        "url" | "link" | "link_title" | "navlist" | "video" if !is_reference(first) => {
-            first.to_owned()
-        }
-        // The argument is a list: a category or reference, then the name.
-        "entity" | "product" => match Raw::new(first.as_bytes()).value() {
+    if kind.ends_with("cite") {
+        return String::new();
+    }
+    let shown = parts.map(|argument| {
+        let argument = argument.trim();
+        match Raw::new(argument.as_bytes()).value() {
+            // A category or a reference, then the name, then what the service knows about it.
             Ok(Value::Array(items)) => {
                 items.get(1).and_then(Value::as_str).unwrap_or_default().to_owned()
             }
-            _ => String::new(),
-        },
-        _ => String::new(),
-    }
+            Ok(Value::Object(widgets)) => {
+                let texts: Vec<String> = widgets.iter().map(widget).collect();
+                let lines = texts.iter().flat_map(|text| text.lines());
+                lines.filter(|line| !is_reference(line)).collect::<Vec<_>>().join("\n")
+            }
+            _ if is_reference(argument) => String::new(),
+            _ => argument.to_owned(),
+        }
+    });
+    shown.into_iter().find(|shown| !shown.is_empty()).unwrap_or_default()
 }
 
+/// Returns the text of a widget from its name and its content. LaTeX is between delimiters, as in other
+/// messages.
+fn widget((name, content): &(String, Value)) -> String {
+    let formula = content.str("content");
+    if name.starts_with("math") && !formula.is_empty() {
+        return format!(r"\[{formula}\]");
+    }
+    plain(&Value::Object(vec![(name.clone(), content.clone())]), true)
+}
+
+/// Returns whether a text is an address, or a place in the results of a tool such as `turn0search3`.
 fn is_reference(text: &str) -> bool {
+    let place = text.strip_prefix("turn");
     text.starts_with("http")
-        || text.starts_with("turn") && text.contains(|c: char| c.is_ascii_digit())
+        || !text.contains(char::is_whitespace)
+            && place.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Reads a marker after its opening bracket: `12†source】`, `12:3†file.pdf】`, `12†the link's text】`.
@@ -138,6 +157,27 @@ mod tests {
                 "\u{e200}navlist\u{e202}In the news\u{e202}turn0news1,turn0news2\u{e201}",
                 "In the news",
             ),
+            (
+                "\u{e200}genui\u{e202}{\"math_block_widget_always_prefetch_v2\":\
+                 {\"content\":\"e^{i\\\\pi} + 1 = 0\"}}\u{e201}",
+                r"\[e^{i\pi} + 1 = 0\]",
+            ),
+            (
+                "\u{e200}genui\u{e202}{\"suggest_automation\":{\"label\":\"Daily\"}}\u{e201}",
+                "Daily",
+            ),
+            (
+                "\u{e200}products\u{e202}{\"selections\":[[\"turn0product1\",\"A lamp\"]]}\u{e201}",
+                "A lamp",
+            ),
+            (
+                "\u{e200}image_group\u{e202}{\"layout\":\"carousel\",\"aspect_ratio\":\"1:1\",\
+                 \"query\":[\"red roofs\"]}\u{e201}",
+                "red roofs",
+            ),
+            ("\u{e200}entity\u{e202}Ada Lovelace\u{e201} wrote", "Ada Lovelace wrote"),
+            ("\u{e200}product_entity\u{e202}[\"turn0product0\",\"A lamp\"]\u{e201}", "A lamp"),
+            ("\u{e200}filecite\u{e202}turn0file0\u{e202}L1-L5\u{e201}", ""),
             ("open \u{e200}cite never closed", "open cite never closed"),
             ("Fact【12†source】.", "Fact."),
             ("Fact【4:3†report.pdf】【7†L3-L9】.", "Fact."),
@@ -148,9 +188,5 @@ mod tests {
             assert_eq!(strip(text, Author::Model), expected, "{text:?}");
         }
         assert_eq!(strip("【12†May】【†Home†example.org】【3†source】", Author::Tool), "MayHome");
-        assert_eq!(
-            strip("icon \u{e21f} \u{e200}cite\u{e202}x\u{e201}", Author::Person),
-            "icon \u{e21f} "
-        );
     }
 }

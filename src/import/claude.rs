@@ -7,10 +7,10 @@ use std::{
 
 use crate::{
     import::{
-        chatgpt,
         fields::{derived_id, names, own_id, time, with_files},
         format::{FileLayout, Format, ObjectFormat},
         json::{Damage, ObjectFields, Raw, Value},
+        plain::plain,
         sources,
         tally::{Branches, ImportTally, Reason},
         tool::{arguments, joined, placeholder},
@@ -157,13 +157,16 @@ impl<'a> Parents<'a> {
     }
 }
 
+/// The text that Claude.ai writes instead of calls of tools.
+const UNSUPPORTED: &str = "```\nThis block is not supported on your current device yet.\n```";
+
 /// Reads the message at a place of the list, and its files. Returns `None` if the message has neither.
 fn message(
     fields: &ObjectFields<'_>,
     at: usize,
     tally: &mut ImportTally,
 ) -> Result<Option<(Message, Vec<AttachedFile>)>, Damage> {
-    let (mut texts, mut cited) = (Vec::new(), Vec::new());
+    let (mut texts, mut cited, mut has_text) = (Vec::new(), Vec::new(), false);
     if let Some(content) = fields.get("content") {
         let content = content.value()?;
         // In a chat about a design, the content is an object with blocks or with a text.
@@ -172,14 +175,17 @@ fn message(
         let blocks = blocks.or_else(|| content.get("content").filter(|_| is_untyped));
         for block in blocks.unwrap_or(&content).items() {
             texts.push(text_of(block, tally));
+            has_text |= block.str("type") == "text" && !block.str("text").trim().is_empty();
+            has_text |= block.as_str().is_some_and(|text| !text.trim().is_empty());
             cited.extend(block.get("citations").cloned());
         }
     }
     texts.retain(|text| !text.trim().is_empty());
-    if texts.is_empty() {
-        texts.extend(
-            fields.text("text").map(Cow::into_owned).filter(|text| !text.trim().is_empty()),
-        );
+    if !has_text {
+        let text = fields.text("text").unwrap_or_default().replace(UNSUPPORTED, "");
+        if !text.trim().is_empty() && !texts.iter().any(|it| it.contains(text.trim())) {
+            texts.push(text);
+        }
     }
     let mut attachments = Vec::new();
     let mut contents = Vec::new();
@@ -240,16 +246,16 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
     }
     match block.str("type") {
         "text" => block.str("text").to_owned(),
-        "thinking" => match block.str("thinking") {
-            "" => {
-                let summaries = block.get("summaries").map(Value::items).unwrap_or_default();
-                let summaries: Vec<&str> = summaries.iter().map(|it| it.str("summary")).collect();
-                joined("\n", &[block.str("text"), &summaries.join("\n")])
-            }
-            thinking => thinking.to_owned(),
-        },
+        // The page shows the summaries above the thinking.
+        "thinking" => {
+            let summaries = block.get("summaries").map(Value::items).unwrap_or_default();
+            let mut lines: Vec<&str> = summaries.iter().map(|it| it.str("summary")).collect();
+            lines.extend(["thinking", "text"].map(|name| block.str(name)));
+            joined("\n", &lines)
+        }
         "tool_use" | "server_tool_use" => {
-            let mut lines = vec![block.str("name").to_owned()];
+            let mut lines = ["name", "message"].map(|name| block.str(name).to_owned()).to_vec();
+            lines.extend(block.get("display_content").map(|shown| plain(shown, true)));
             if let Some(input) = block.get("input") {
                 arguments(input, "", &mut lines);
             }
@@ -261,7 +267,7 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
             let texts: Vec<String> = content.iter().map(|item| text_of(item, tally)).collect();
             let shown = ["display_content", "structured_content", "message"];
             let shown = shown.iter().filter(|_| texts.iter().all(String::is_empty));
-            let shown = shown.filter_map(|name| Some(chatgpt::plain(block.get(name)?, true)));
+            let shown = shown.filter_map(|name| Some(plain(block.get(name)?, true)));
             shown.into_iter().find(|it| !it.is_empty()).unwrap_or_else(|| joined("\n", &texts))
         }
         "image" => file("image", block),
@@ -274,7 +280,7 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
         "token_budget" | "flag" | "redacted_thinking" => String::new(),
         kind => {
             tally.unknown(if kind.is_empty() { "(no type)" } else { kind });
-            chatgpt::plain(block, true)
+            plain(block, true)
         }
     }
 }

@@ -70,12 +70,32 @@ const NOTES: [&str; 19] = [
     "turn_duration",
 ];
 
+/// Words in the types of attachments that Claude Code adds for the model, or for its own use.
+const ATTACHED_NOTES: [&str; 16] = [
+    "reminder",
+    "delta",
+    "hook",
+    "ide",
+    "diagnostics",
+    "skill",
+    "skills",
+    "memory",
+    "memories",
+    "style",
+    "plan",
+    "status",
+    "usage",
+    "context",
+    "file",
+    "mode",
+];
+
 /// The state of reading one transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct ClaudeCodeReader {
     open: VecDeque<OpenMessage>,
-    /// Prompts that the user gave while the model was working.
-    waiting: VecDeque<String>,
+    /// Prompts that the user gave while the model was working, with the numbers of their lines.
+    waiting: VecDeque<(u32, String)>,
     /// Hashes of prompts that were read already. Another record may repeat such a prompt.
     queued: VecDeque<u64>,
     /// The hash of the last message, if it is a prompt from the queue.
@@ -164,6 +184,20 @@ impl RecordReader for ClaudeCodeReader {
         }
     }
 
+    fn at_end(&self, head: &Head, lines: u32) -> Vec<Message> {
+        let is_said = |text: &str| self.queued.contains(&hash_of_words("user", text));
+        let waiting = self.waiting.iter().filter(|(_, it)| is_typed(it) && !is_said(it));
+        let message = |(line, text): &(u32, String)| Message {
+            id: format!("/{line}#end"),
+            role: "user".to_owned(),
+            content: text.clone(),
+            create_time: head.time,
+            line: Some(lines),
+            ..Message::default()
+        };
+        waiting.map(message).collect()
+    }
+
     fn save(&self) -> String {
         serde_json::to_string(self).expect("it holds nothing but text, numbers and lists")
     }
@@ -194,6 +228,11 @@ impl ClaudeCodeReader {
             None => is_last,
         }
     }
+}
+
+/// Returns whether a prompt in the queue has words of the user.
+fn is_typed(prompt: &str) -> bool {
+    !prompt.trim().is_empty() && !is_injected(prompt)
 }
 
 /// Adds to a queue, and drops the oldest item if there are more than `most`.
@@ -254,18 +293,19 @@ impl SessionRecord<'_, '_> {
             "attachment" => {
                 self.session();
                 let attachment = fields.object("attachment")?;
-                if attachment.text("type").as_deref() == Some("teammate_mailbox")
-                    && let Some(messages) = attachment.get("messages")
-                {
-                    let content = self.content(messages)?;
-                    self.others(&content);
-                }
-                if attachment.text("type").as_deref() == Some("queued_command")
-                    && let Some(prompt) = attachment.get("prompt")
-                {
-                    let mut content = self.content(prompt)?;
-                    content.is_of_program |= is_of_program(&attachment)?;
-                    self.user(&content);
+                let kind = attachment.text("type").unwrap_or_default();
+                match (&*kind, attachment.get("messages"), attachment.get("prompt")) {
+                    ("teammate_mailbox", Some(messages), _) => {
+                        let content = self.content(messages)?;
+                        self.others(&content);
+                    }
+                    ("queued_command", _, Some(prompt)) => {
+                        let mut content = self.content(prompt)?;
+                        content.is_of_program |= is_of_program(&attachment)?;
+                        self.user(&content);
+                    }
+                    _ if kind.split('_').any(|word| ATTACHED_NOTES.contains(&word)) => {}
+                    _ => self.head.unknown_record(&format!("attachment/{kind}"), &attachment),
                 }
             }
             // The summary that Claude Code shows to the user after a pause.
@@ -324,32 +364,42 @@ impl SessionRecord<'_, '_> {
         }
     }
 
-    /// Tracks the queue of prompts that wait while the model works. If the model takes a prompt during its
-    /// work, some versions write no other record of the prompt.
+    /// Tracks the queue of prompts that wait while the model works.
     fn queue(&mut self) {
         let (fields, reader) = (self.fields, &mut *self.reader);
         match fields.text("operation").unwrap_or_default().as_ref() {
             "enqueue" => {
                 let text = fields.text("content").unwrap_or_default().into_owned();
-                push_within(&mut reader.waiting, text, PROMPTS);
+                reader.waiting.push_back((self.line, text));
+                if reader.waiting.len() > PROMPTS {
+                    self.taken(0);
+                }
             }
             "dequeue" => {
                 let prompt = reader.waiting.pop_front();
-                reader.dequeued = prompt.map(|prompt| hash_of_words("user", &prompt));
+                reader.dequeued = prompt.map(|(_, prompt)| hash_of_words("user", &prompt));
             }
             "remove" => {
                 let named = fields.text("content");
-                let at = named.and_then(|text| reader.waiting.iter().position(|it| *it == text));
-                let text = reader.waiting.remove(at.unwrap_or(0)).unwrap_or_default();
-                if !text.trim().is_empty() && !is_injected(&text) && !reader.was_queued(&text) {
-                    reader.note_queued(&text);
-                    self.head.prompt(&text);
-                    let id = format!("/{}", self.line);
-                    self.add(id, "user", text, None);
-                }
+                let at =
+                    named.and_then(|text| reader.waiting.iter().position(|(_, it)| *it == text));
+                self.taken(at.unwrap_or(0));
             }
             "popAll" => reader.waiting.clear(),
             _ => {}
+        }
+    }
+
+    /// Adds a waiting prompt as a message. If the model takes a prompt during its work, some versions write no
+    /// other record of the prompt.
+    fn taken(&mut self, at: usize) {
+        let reader = &mut *self.reader;
+        let (_, text) = reader.waiting.remove(at).unwrap_or_default();
+        if is_typed(&text) && !reader.was_queued(&text) {
+            reader.note_queued(&text);
+            self.head.prompt(&text);
+            let id = format!("/{}", self.line);
+            self.add(id, "user", text, None);
         }
     }
 

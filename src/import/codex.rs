@@ -86,9 +86,22 @@ const NOTES: [&str; 21] = [
     "world_state",
 ];
 
-/// Known kinds of blocks. They may have no readable text.
-const KNOWN_BLOCKS: [&str; 6] =
-    ["input_text", "output_text", "text", "encrypted_content", "refusal", "summary_text"];
+/// Known kinds of blocks.
+const KNOWN_BLOCKS: [&str; 13] = [
+    "input_text",
+    "output_text",
+    "text",
+    "encrypted_content",
+    "refusal",
+    "summary_text",
+    "input_image",
+    "image",
+    "output_image",
+    "input_file",
+    "file",
+    "input_audio",
+    "audio",
+];
 
 /// The state of reading one transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -161,6 +174,20 @@ impl RecordReader for CodexReader {
         for recent in self.recent.iter_mut().filter(|recent| recent.id == id) {
             recent.has_files = true;
         }
+    }
+
+    fn at_end(&self, head: &Head, lines: u32) -> Vec<Message> {
+        let line = self.reasoning_line.min(lines);
+        let message = || Message {
+            id: format!("/{line}#end"),
+            role: "assistant".to_owned(),
+            content: format!("[thinking]\n{}", self.reasoning.join("\n\n")),
+            create_time: head.time,
+            model: head.model.clone(),
+            line: Some(lines),
+            ..Message::default()
+        };
+        (!self.reasoning.is_empty()).then(message).into_iter().collect()
     }
 
     fn save(&self) -> String {
@@ -300,7 +327,8 @@ impl RolloutRecord<'_> {
         let blocks = content.items();
         for block in blocks {
             let kind = block.str("type");
-            if !kind.is_empty() && !KNOWN_BLOCKS.contains(&kind) && shown(block).trim().is_empty() {
+            let has_text = !block.str("text").trim().is_empty();
+            if !kind.is_empty() && !KNOWN_BLOCKS.contains(&kind) && !has_text {
                 self.head.unknown(kind);
             }
         }

@@ -217,9 +217,11 @@ impl<'a> ExportFile<'a> {
         self.recognise();
         let mut reader = TranscriptReader::new(Path::new(self.name));
         let mut builder = ConversationBuilder::new(&mut self.tally.history, Path::new(self.name));
+        // The file does not grow, so its last line is whole or damaged.
+        let mut lines = (&mut input).chain(&b"\n"[..]);
         let read = reader
-            .read::<io::Error>(&mut input, &mut |reader, event| Ok(builder.add(reader, event)));
-        let conversation = builder.build(&reader);
+            .read::<io::Error>(&mut lines, &mut |reader, event| Ok(builder.add(reader, event)));
+        let conversation = builder.finish(&reader);
         if let Err(error) = read {
             self.damaged(&format!("cannot be read to its end: {error}"));
         }
@@ -248,7 +250,7 @@ impl<'a> ExportFile<'a> {
                 Ok(builder.add(reader, event))
             });
         }
-        let conversation = builder.build(&reader);
+        let conversation = builder.finish(&reader);
         Ok(self.finish(&reader, conversation, sink))
     }
 

@@ -9,7 +9,7 @@ use super::{
     json::{Damage, ObjectFields},
     tally::{Branches, ImportTally, Reason},
 };
-use crate::model::Conversation;
+use crate::model::{Conversation, Message};
 
 /// A format of conversations.
 #[derive(Debug)]
@@ -72,6 +72,10 @@ pub(super) trait RecordReader: fmt::Debug {
 
     /// Marks the message with this id as a repeat, so that later records add nothing to the message.
     fn skip(&mut self, _id: &str) {}
+
+    /// Returns the messages that come at the end if the transcript has no more records, such as a prompt that
+    /// waits. Their ids end with `#end`. `lines` is the number of lines so far.
+    fn at_end(&self, head: &Head, lines: u32) -> Vec<Message>;
 
     fn save(&self) -> String;
 }

@@ -24,6 +24,7 @@ mod head;
 mod inline;
 mod json;
 mod package;
+mod plain;
 pub mod repeats;
 mod scan;
 mod sources;

@@ -5,7 +5,7 @@
 //! Invariant: no other files are written, and no files outside the given path are read.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     fs::{self, File},
     io::{self, BufReader, Read, Seek, SeekFrom},
@@ -14,7 +14,12 @@ use std::{
 
 use zip::{ZipArchive, read::read_zipfile_from_stream, result::ZipError};
 
-use crate::import::{Error, compressed, formats::looked_for, repeats::ReadingOrder};
+use crate::import::{
+    Error, compressed,
+    formats::looked_for,
+    json::{Raw, Value},
+    repeats::ReadingOrder,
+};
 
 /// The maximum ratio of unpacked size to zip size. Texts reach 3 to 20; a file of zeros reaches 1030.
 const RATIO: u64 = 400;
@@ -25,10 +30,17 @@ const HARMLESS: u64 = 16 << 20;
 /// The maximum number of zips inside a zip that are read.
 const MAX_INNER_ZIPS: usize = 16;
 
-/// The beginning of the names of the parts into which ChatGPT divides the conversations, and the number of
-/// digits that follow.
+/// The files in which an export lists its files, and their maximum length in bytes.
+const MANIFESTS: [&str; 2] = ["export_manifest.json", "manifest.json"];
+const LONGEST_MANIFEST: u64 = 16 << 20;
+
+/// The beginning of the names of the files or folders into which services divide the conversations, and the
+/// number of digits that follow.
 const PART: &str = "conversations-";
 const PART_DIGITS: usize = 3;
+
+/// The characters between folders in names.
+const SEPARATORS: [char; 2] = ['/', '\\'];
 
 /// The minimum length of an id to search in file names. Shorter ids would match by chance.
 const MIN_ID: usize = 8;
@@ -345,32 +357,48 @@ impl Package {
         self.others.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
-    /// Reports the numbered files of an export, such as `conversations-001.json`, that are missing between
-    /// others. ChatGPT counts from 0.
+    /// Reports the files of conversations that are missing: those between numbered ones, such as
+    /// `conversations-001.json` or `conversations-001/conversations.json`, and those that the export lists.
+    /// Services count from 0.
     fn name_missing_parts(&mut self) {
-        let mut parts: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        let mut missing = self.listed_but_missing();
+        let mut parts: BTreeMap<[&str; 2], Vec<u32>> = BTreeMap::new();
         for file in &self.files {
-            let folders = file.name.len() - last_part(&file.name).len();
-            let number =
-                file.name[folders..].strip_prefix(PART).and_then(|it| it.strip_suffix(".json"));
-            let number = number.filter(|it| it.len() == PART_DIGITS).and_then(|it| it.parse().ok());
-            if let Some(number) = number {
-                parts.entry(&file.name[..folders]).or_default().push(number);
+            if let Some((around, number)) = part(&file.name) {
+                parts.entry(around).or_default().push(number);
             }
         }
-        for (folder, mut numbers) in parts {
+        for ([before, after], mut numbers) in parts {
             numbers.sort_unstable();
             // A single part may be one that the user took out of its folder.
             let first = if numbers.len() > 1 { 0 } else { numbers[0] };
             let last = numbers[numbers.len() - 1];
-            let missing = (first..last).filter(|number| numbers.binary_search(number).is_err());
-            self.refused.extend(missing.map(|number| {
-                format!(
-                    "{folder}{PART}{number:03}.json: this part of the export is missing; ask for \
-                     the export again"
-                )
-            }));
+            let lost = (first..last).filter(|number| numbers.binary_search(number).is_err());
+            missing.extend(lost.map(|number| format!("{before}{PART}{number:03}{after}")));
         }
+        self.refused.extend(missing.into_iter().map(|name| {
+            format!("{name}: this part of the export is missing; ask for the export again")
+        }));
+    }
+
+    /// Returns the files of conversations that are in a list of the export's files, but not in the export.
+    fn listed_but_missing(&mut self) -> BTreeSet<String> {
+        let mut missing = BTreeSet::new();
+        for at in 0..self.files.len() {
+            let (manifest, mut bytes) = (self.files[at].name.clone(), Vec::new());
+            let name = last_part(&manifest);
+            let is_read = MANIFESTS.contains(&&*name)
+                && self.files[at].size <= LONGEST_MANIFEST
+                && self.reader(at).is_ok_and(|mut it| it.read_to_end(&mut bytes).is_ok());
+            let Some(list) = Raw::new(&bytes).value().ok().filter(|_| is_read) else { continue };
+            let mut paths = Vec::new();
+            paths_in(&list, &mut paths);
+            let folder = &manifest[..manifest.len() - name.len()];
+            let is_here = |path: &str| self.files.iter().any(|file| is_at(&file.name, path));
+            let lost = paths.into_iter().filter(|it| is_named_as_conversations(it) && !is_here(it));
+            missing.extend(lost.map(|path| format!("{folder}{path}")));
+        }
+        missing
     }
 
     /// Returns the file whose name begins with an id, among the files that are not JSON.
@@ -535,7 +563,7 @@ fn repeated(zip: File, start: u64) -> io::Result<Vec<String>> {
 /// Returns whether an entry of a zip would be unpacked outside the target folder.
 fn leads_out(name: &str) -> bool {
     let drive = name.as_bytes().get(1) == Some(&b':');
-    drive || name.starts_with(['/', '\\']) || name.split(['/', '\\']).any(|part| part == "..")
+    drive || name.starts_with(SEPARATORS) || name.split(SEPARATORS).any(|part| part == "..")
 }
 
 /// Returns whether a zip would unpack to a size far beyond that of any export.
@@ -565,7 +593,7 @@ pub(super) fn is_zip(name: &str) -> bool {
 
 /// Returns the name of a file without its folders.
 fn last_part(name: &str) -> String {
-    name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
+    name.rsplit(SEPARATORS).next().unwrap_or_default().to_owned()
 }
 
 fn is_part_of_export(name: &str) -> bool {
@@ -583,6 +611,35 @@ pub(super) fn is_named_as_conversations(name: &str) -> bool {
 
 pub(super) fn is_json(path: &Path) -> bool {
     ends_with(path, &["json"])
+}
+
+/// Returns the number of a part of the conversations, and the name around [`PART`] and the number.
+fn part(name: &str) -> Option<([&str; 2], u32)> {
+    let (before, rest) = name.split_at(name.find(PART)?);
+    let digits = rest.get(PART.len()..PART.len() + PART_DIGITS)?;
+    let after = &rest[PART.len() + PART_DIGITS..];
+    let is_part = (before.is_empty() || before.ends_with(SEPARATORS))
+        && (after == ".json" || after.starts_with(SEPARATORS))
+        && is_named_as_conversations(name);
+    digits.parse().ok().filter(|_| is_part).map(|number| ([before, after], number))
+}
+
+/// Adds the values of all fields `path`. Recursion is safe, because the depth of a [`Value`] is bounded.
+fn paths_in<'v>(value: &'v Value, paths: &mut Vec<&'v str>) {
+    match value {
+        Value::Object(fields) => {
+            paths.extend(Some(value.str("path")).filter(|path| !path.is_empty()));
+            fields.iter().for_each(|(_, value)| paths_in(value, paths));
+        }
+        Value::Array(items) => items.iter().for_each(|item| paths_in(item, paths)),
+        _ => {}
+    }
+}
+
+/// Returns whether the name of a file is a path, or ends with it.
+fn is_at(name: &str, path: &str) -> bool {
+    let name = name.replace('\\', "/");
+    name.strip_suffix(path).is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
 /// Returns a sort key that puts `part-2` before `part-10`.

@@ -1,4 +1,4 @@
-//! The pages and files that an answer names as its sources.
+//! The pages, files, things and places that an answer names as its sources.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,18 @@ const ADDED: [&str; 2] = ["?utm_source=chatgpt.com", "&utm_source=chatgpt.com"];
 /// The fields of lists that hold no sources of their own.
 const OTHERS: [&str; 2] = ["citation_format", "refs"];
 
-/// Returns a text with the titles and addresses of the sources in `lists` below it, a line for each source.
+/// The fields with the name of a source: the first that is not empty counts. The last one is the text that
+/// stands for a widget.
+const NAMES: [&str; 3] = ["title", "name", "alt"];
+
+/// The fields with more about a thing or a place.
+const DETAILS: [&str; 3] = ["price", "address", "rationale"];
+
+/// Returns a text with the titles and addresses of the sources in `lists` below it, a line for each source. A
+/// source without an address that the text names has no line.
 pub(super) fn below(text: String, lists: &[Value]) -> String {
     let mut sources = SourceList::default();
-    lists.iter().for_each(|list| sources.add(list));
+    lists.iter().for_each(|list| sources.add(list, &text));
     match (sources.lines.is_empty(), text.trim().is_empty()) {
         (true, _) => text,
         (_, true) => format!("{HEADING}\n{}", sources.lines.join("\n")),
@@ -33,24 +41,27 @@ struct SourceList {
 
 impl SourceList {
     /// Adds the sources in a value. Recursion is safe, because the depth of a [`Value`] is bounded.
-    fn add(&mut self, value: &Value) {
+    fn add(&mut self, value: &Value, text: &str) {
         match value {
             Value::Object(fields) => {
-                let is_file = value.str("type") == "file";
-                let name = if is_file { value.str("name") } else { "" };
-                let title = Some(value.str("title")).filter(|title| !title.trim().is_empty());
-                let url = value.str("url");
+                let names = NAMES.map(|name| value.str(name).trim());
+                // The service makes Markdown links of the pages that it lists too.
+                let name = names.into_iter().find(|it| !it.is_empty() && !it.contains("]("));
+                let name = name.unwrap_or_default();
+                let urls = ["url", "website_url"].map(|name| value.str(name));
+                let url = urls.into_iter().find(|url| url.starts_with("http")).unwrap_or_default();
                 let url = ADDED.iter().find_map(|end| url.strip_suffix(end)).unwrap_or(url);
-                let url = if url.starts_with("http") { url } else { "" };
-                let key = if url.is_empty() { title.unwrap_or(name) } else { url };
-                if !key.is_empty() && self.known.insert(key.to_owned()) {
-                    let line = joined(" ", &[title.unwrap_or(name).trim(), url]);
-                    self.lines.push(format!("- {}", line.replace('\n', " ")));
+                let more = joined(" ", &DETAILS.map(|name| value.str(name)));
+                let line = joined(" ", &[name, &more, url]).replace('\n', " ");
+                let key = if url.is_empty() { &line } else { url };
+                let is_new = !url.is_empty() || !text.contains(&line);
+                if is_new && !key.is_empty() && self.known.insert(key.to_owned()) {
+                    self.lines.push(format!("- {line}"));
                 }
                 let inner = fields.iter().filter(|(name, _)| !OTHERS.contains(&name.as_str()));
-                inner.for_each(|(_, value)| self.add(value));
+                inner.for_each(|(_, value)| self.add(value, text));
             }
-            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
+            Value::Array(items) => items.iter().for_each(|item| self.add(item, text)),
             _ => {}
         }
     }
@@ -78,5 +89,17 @@ mod tests {
         assert_eq!(below(String::new(), &lists), sources);
         assert_eq!(below("Said.\n".to_owned(), &lists), format!("Said.\n\n{sources}"));
         assert_eq!(below("Said.\n".to_owned(), &[]), "Said.\n");
+        let places = r#"[{"type": "businesses_map", "businesses": [{"name": "The Oven", "id": "b1",
+            "address": "1 Mill Road", "website_url": "https://oven.example"}]},
+            {"type": "products", "alt": "[A lamp](https://l.example)", "products": [
+                {"title": "A lamp", "price": "$9", "rationale": "It is bright.", "cite": "turn0product1"}]},
+            {"type": "entity", "name": "Ada Lovelace", "alt": "Ada Lovelace"},
+            {"type": "entity", "name": "Mary Somerville"}, {"type": "alt_text", "alt": "A chart"}]"#;
+        let places = Raw::new(places.as_bytes()).value().unwrap();
+        assert_eq!(
+            below("By Ada Lovelace.".to_owned(), &[places]),
+            "By Ada Lovelace.\n\n[sources]\n- The Oven 1 Mill Road https://oven.example\n\
+             - A lamp $9 It is bright.\n- Mary Somerville\n- A chart"
+        );
     }
 }

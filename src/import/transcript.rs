@@ -23,7 +23,7 @@ use super::{
     head::{Head, is_uuid, project},
     json::Raw,
 };
-use crate::model::Origin;
+use crate::model::{Message, Origin};
 
 /// The number of bytes that are read at once.
 const CHUNK: u64 = 256 << 10;
@@ -145,6 +145,16 @@ impl TranscriptReader {
         let Position { head, stem, .. } = &self.position;
         let transcript = self.format().and_then(Format::transcript);
         transcript.map_or_else(|| stem.clone(), |transcript| (transcript.id)(head, stem))
+    }
+
+    /// Returns the messages that come at the end if the transcript has no more records.
+    pub fn at_end(&self) -> Vec<Message> {
+        match &self.format {
+            TranscriptKind::Unknown | TranscriptKind::Foreign => Vec::new(),
+            TranscriptKind::Known(_, reader) => {
+                reader.at_end(&self.position.head, self.position.lines)
+            }
+        }
     }
 
     /// Returns the title: by the user, else by a program, else from the first prompt.

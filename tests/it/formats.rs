@@ -229,8 +229,69 @@ fn queued_texts_of_others_are_not_the_users() {
     let texts = transcript(&session(&records));
     assert_eq!(
         texts,
-        ["user: first", "system: ready", "system: goal", "user: mine", "system: over there"]
+        [
+            "user: first",
+            "system: ready",
+            "system: goal",
+            "user: mine",
+            "system: over there",
+            "user: never read"
+        ]
     );
+}
+
+#[test]
+fn what_waits_at_the_end_is_read_once() {
+    let queue = |operation: &str, text: &str| json!({"type": "queue-operation", "operation": operation, "content": text});
+    let user = |text: &str| json!({"type": "user", "message": {"content": text}});
+    let begun = [user("first"), queue("enqueue", "waits"), queue("enqueue", "waits too")];
+    let said = ["user: first", "user: waits", "user: waits too"];
+    assert_eq!(transcript(&session(&begun)), said);
+    let taken = [begun.as_slice(), &[queue("dequeue", ""), user("waits")]].concat();
+    let home = Home::new();
+    let database = home.engine.config().archive_database();
+    for records in [&begun[..], &taken, &taken] {
+        home.write("a.jsonl", session(records));
+        home.sync();
+        assert_eq!(messages(&database), said);
+    }
+    assert_eq!(transcript(&session(&taken)), said);
+    let withdrawn = [begun.as_slice(), &[queue("popAll", "")]].concat();
+    assert_eq!(transcript(&session(&withdrawn)), said[..1]);
+    // A later prompt pushes the oldest one out of the queue.
+    let many: Vec<Value> = (0..40).map(|at| queue("enqueue", &format!("prompt {at}"))).collect();
+    let texts = transcript(&session(&[&begun[..1], &many].concat()));
+    let expected = (0..40).map(|at| format!("user: prompt {at}"));
+    assert_eq!(
+        texts,
+        std::iter::once("user: first".to_owned()).chain(expected).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn reasoning_without_an_answer_is_read_once() {
+    let reasoning = ("event_msg", json!({"type": "agent_reasoning", "text": "Weighing"}));
+    let answer = ("event_msg", json!({"type": "agent_message", "message": "Done"}));
+    let begun = [user_event("go"), reasoning];
+    assert_eq!(transcript(&rollout(&begun)), ["user: go", "assistant: [thinking]\nWeighing"]);
+    let answered = [begun.as_slice(), &[answer]].concat();
+    let home = Home::new();
+    home.write("a.jsonl", rollout(&begun));
+    home.sync();
+    home.write("a.jsonl", rollout(&answered));
+    home.sync();
+    let texts = messages(&home.engine.config().archive_database());
+    assert_eq!(texts, ["user: go", "assistant: [thinking]\nWeighing\n\nDone"]);
+}
+
+#[test]
+fn attachments_of_unknown_types_are_counted() {
+    let attachment = |kind: &str| json!({"type": "attachment", "attachment": {"type": kind, "content": "words"}});
+    let begun = json!({"type": "user", "message": {"content": "first"}});
+    let records = [begun, attachment("hook_success"), attachment("hologram")];
+    let (_, report) = imported(&[("a.jsonl", session(&records).as_bytes())]);
+    let said = left_out(&report);
+    assert!(said.contains("attachment/hologram (1)") && !said.contains("hook"), "{said}");
 }
 
 #[test]
@@ -358,6 +419,36 @@ fn agents_of_codex_talk_to_each_other() {
 }
 
 #[test]
+fn what_a_person_typed_stays_as_it_is() {
+    let typed =
+        "you wrote 【12†quarterly report】 and 【3:1†source】 \u{e200}cite\u{e202}x\u{e201}";
+    let message =
+        json!({"author": {"role": "user"}, "content": {"content_type": "text", "parts": [typed]}});
+    let (texts, _) = imported(&[("conversations.json", &chatgpt(&[message]))]);
+    assert_eq!(texts, [format!("user: {typed}")]);
+}
+
+#[test]
+fn an_import_adds_what_an_earlier_one_left_out() {
+    let marker = |widget: &str| format!("Euler:\n\n\u{e200}genui\u{e202}{widget}\u{e201}\n\nNice.");
+    let formula = r#"{"math_block_widget_always_prefetch_v2":{"content":"e^{i\\pi} + 1 = 0"}}"#;
+    let message = json!({"id": "m", "author": {"role": "assistant"},
+        "content": {"content_type": "text", "parts": [marker(formula)]}});
+    let folder = TempDir::new().unwrap();
+    let (export, target) = (folder.path().join("conversations.json"), folder.path().join("out.db"));
+    fs::write(&export, chatgpt(&[message])).unwrap();
+    let import = || {
+        import::import(std::slice::from_ref(&export), &target, Branches::Shown, &|_| {}).unwrap();
+        messages(&target)
+    };
+    let expected = ["assistant: Euler:\n\n\\[e^{i\\pi} + 1 = 0\\]\n\nNice."];
+    assert_eq!(import(), expected);
+    let old = "UPDATE messages SET content = 'Euler:' || char(10, 10, 10, 10) || 'Nice.'";
+    Connection::open(&target).unwrap().execute_batch(old).unwrap();
+    assert_eq!(import(), expected);
+}
+
+#[test]
 fn words_of_unknown_types_stay() {
     let message = |content: Value| json!({"author": {"role": "assistant"}, "content": content});
     let export = chatgpt(&[
@@ -433,6 +524,98 @@ fn pictures_charts_and_files_are_named() {
         "user: see roof.png\n\n[file: a.pdf]",
     ];
     assert_eq!(texts, expected);
+}
+
+#[test]
+fn what_the_page_shows_of_metadata_is_stored() {
+    let message = |role: &str, text: &str, metadata: Value| {
+        json!({"author": {"role": role}, "metadata": metadata,
+            "content": {"content_type": "text", "parts": [text]}})
+    };
+    let failed = json!({"messages": [{"message_type": "stream", "text": "printed\n"}],
+        "in_kernel_exception": {"name": "NameError", "traceback": ["\u{1b}[0;31mline 1\u{1b}[0m"]}});
+    let run = json!({"author": {"role": "tool"}, "metadata": {"aggregate_result": failed},
+        "content": {"content_type": "execution_output", "text": ""}});
+    let (texts, _) = imported(&[(
+        "conversations.json",
+        &chatgpt(&[
+            message(
+                "tool",
+                "",
+                json!({"async_task_title": "Steel", "async_task_prompt": "Plan it"}),
+            ),
+            message("tool", "", json!({"search_model_queries": {"queries": ["lug nut"]}})),
+            message("tool", "", json!({"search_queries": [{"type": "search", "q": "roofs"}]})),
+            message("assistant", "search(\"slate\")", json!({"search_queries": [{"q": "slate"}]})),
+            message(
+                "assistant",
+                "Here.",
+                json!({"canvas": {"title": "A poem"}, "reasoning_title": "Rhymes"}),
+            ),
+            run,
+        ]),
+    )]);
+    assert_eq!(
+        texts,
+        [
+            "tool: Steel\nPlan it",
+            "tool: query: lug nut",
+            "tool: query: roofs",
+            "assistant: search(\"slate\")",
+            "assistant: Here.\nRhymes\nA poem",
+            "tool: printed\nNameError\nline 1",
+        ]
+    );
+}
+
+#[test]
+fn a_last_line_that_is_cut_is_counted() {
+    let whole = line(1, "user", "whole");
+    let cut = line(2, "user", "cut off");
+    let content = format!("{whole}{}", &cut[..cut.len() - 20]);
+    let (texts, report) = imported(&[("a.jsonl", content.as_bytes())]);
+    assert_eq!((texts, report.tally.malformed), (vec!["user: whole".to_owned()], 1));
+    for end in ["", "\n", "\0\0"] {
+        let content = format!("{}{end}", whole.trim_end());
+        assert_eq!(imported(&[("a.jsonl", content.as_bytes())]).1.tally.malformed, 0, "{end:?}");
+    }
+}
+
+#[test]
+fn all_that_a_tool_of_codex_gave_is_read() {
+    let output = |output: &str| {
+        ("response_item", json!({"type": "function_call_output", "call_id": "c", "output": output}))
+    };
+    let texts = transcript(&rollout(&[
+        user_event("go"),
+        output(r#"{"stdout":"","stderr":"boom"}"#),
+        output(r#"{"title":"T","content":"C"}"#),
+        output(r#"{"output":"plain","metadata":{"exit_code":0}}"#),
+    ]));
+    assert_eq!(
+        texts,
+        ["user: go", "tool: stdout: \nstderr: boom", "tool: title: T\ncontent: C", "tool: plain"]
+    );
+}
+
+#[test]
+fn steps_of_claude_have_their_headings() {
+    let thinking =
+        json!({"type": "thinking", "thinking": "Hm.", "summaries": [{"summary": "Weighing"}]});
+    let call = json!({"type": "tool_use", "name": "view", "message": "Reading the skill",
+        "display_content": {"type": "text", "text": "Read it"}, "input": {"path": "a.md"}});
+    let unsupported = "```\nThis block is not supported on your current device yet.\n```";
+    let export = json!([{"uuid": "c", "chat_messages": [
+        {"uuid": "m1", "sender": "assistant", "text": format!("{unsupported}\n"), "content": [thinking]},
+        {"uuid": "m2", "sender": "assistant", "text": "Said beside", "content": [call]}]}]);
+    let (texts, _) = imported(&[("conversations.json", export.to_string().as_bytes())]);
+    assert_eq!(
+        texts,
+        [
+            "assistant: Weighing\nHm.",
+            "assistant: view\nReading the skill\nRead it\npath: a.md\n\nSaid beside",
+        ]
+    );
 }
 
 #[test]

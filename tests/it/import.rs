@@ -625,6 +625,10 @@ fn a_missing_part_is_named() {
             &["x/conversations-000.json", "x/conversations-002.json", "x/conversations-003.json"],
         ),
         (&["x/conversations-000.json", "y/conversations-002.json"], &[]),
+        (
+            &["conversations-000/conversations.json", "conversations-002/conversations.json"],
+            &["conversations-001/conversations.json"],
+        ),
         (&["conversations-2024.json", "conversations-2026.json", "conversations.json"], &[]),
     ] {
         let zip: Vec<_> = parts.iter().map(|part| (*part, chat.as_bytes())).collect();
@@ -635,6 +639,26 @@ fn a_missing_part_is_named() {
             line.starts_with(&format!("{part}: this part of the export is missing"))
         };
         assert!(damaged.iter().zip(expected).all(is_named), "{damaged:?}");
+    }
+}
+
+#[test]
+fn a_part_that_the_export_lists_is_named_if_it_is_missing() {
+    let folder = TempDir::new().unwrap();
+    let chat = chat("a", 1.0, &["in a"]);
+    let manifest = r#"{"export_files": [{"path": "conversations-000.json", "size_bytes": 9},
+        {"path": "conversations-001.json", "size_bytes": 9}, {"path": "user.json"}]}"#;
+    let whole = [
+        ("x/conversations-000.json", chat.as_bytes()),
+        ("x/export_manifest.json", manifest.as_bytes()),
+        ("x/conversations-001.json", chat.as_bytes()),
+    ];
+    for (files, expected) in [(&whole[..], 0), (&whole[..2], 1)] {
+        let report = import_text(folder.path(), &zip_of(files), Branches::Shown).unwrap();
+        let damaged = &report.tally.damaged;
+        assert_eq!(damaged.len(), expected, "{damaged:?}");
+        let named = "x/conversations-001.json: this part of the export is missing";
+        assert!(damaged.iter().all(|line| line.starts_with(named)), "{damaged:?}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::import::{
     json::{Raw, Value},
+    plain::{lines, part, plain},
     sources,
     tally::ImportTally,
 };
@@ -144,43 +145,6 @@ fn parts(list: &Value) -> String {
     parts.join("\n")
 }
 
-/// Returns the text of one part, or a placeholder for an image, sound or file; `None` for an empty part.
-/// `is_in_unknown` tells whether the part is in content of an unknown type.
-fn part(part: &Value, is_in_unknown: bool) -> Option<String> {
-    match part {
-        Value::String(text) | Value::Scalar(text) => return Some(text.clone()),
-        Value::Array(items) => {
-            return Some(lines(items.iter().filter_map(|item| self::part(item, is_in_unknown))));
-        }
-        Value::Null => return None,
-        Value::Object(_) => {}
-    }
-    let kind = part.str("content_type");
-    let placeholder = if kind.contains("video") {
-        // Calls use one content type for sound and video. The video may be missing.
-        let sound_only =
-            kind.starts_with("real_time") && !is_some(part, "video_container_asset_pointer");
-        if sound_only { "[audio]" } else { "[video]" }
-    } else if kind.contains("image") {
-        "[image]"
-    } else if kind.contains("audio") && kind != "audio_transcription" {
-        "[audio]"
-    } else if part.get("asset_pointer").is_some() {
-        "[file]"
-    } else {
-        let is_unknown = is_in_unknown || !matches!(kind, "" | "audio_transcription");
-        return Some(plain(part, is_unknown)).filter(|text| !text.is_empty());
-    };
-    // The text from which the picture was made.
-    let made = part.get("metadata").and_then(|metadata| metadata.get("dalle"));
-    let prompt = made.map_or("", |made| made.str("prompt"));
-    Some(lines([placeholder, prompt].map(str::to_owned)))
-}
-
-fn is_some(part: &Value, name: &str) -> bool {
-    part.get(name).is_some_and(|value| *value != Value::Null)
-}
-
 /// Returns one step of reasoning: its summary and its text.
 fn thought(thought: &Value) -> String {
     if let Some(text) = thought.as_str() {
@@ -206,93 +170,6 @@ fn canvas(call: &str) -> Option<String> {
     found.extend(list("updates", "replacement"));
     found.extend(list("comments", "comment"));
     Some(lines(found)).filter(|text| !text.is_empty())
-}
-
-/// The fields with text for the reader, in all content types.
-const TEXT_FIELDS: [&str; 24] = [
-    "name",
-    "title",
-    "url",
-    "summary",
-    "result",
-    "text",
-    "snippet",
-    "content",
-    "output",
-    "output_str",
-    "user_profile",
-    "user_instructions",
-    "model_set_context",
-    "description",
-    "body",
-    "message",
-    "caption",
-    "prompt",
-    "transcript",
-    "parts",
-    "context_parts",
-    "screenshot",
-    "shared_prompt",
-    "repo_summary",
-];
-
-/// The last words of names of fields that hold no text for the reader.
-const TECHNICAL: [&str; 17] = [
-    "id",
-    "ids",
-    "uuid",
-    "type",
-    "types",
-    "kind",
-    "lang",
-    "language",
-    "pointer",
-    "status",
-    "state",
-    "role",
-    "format",
-    "version",
-    "direction",
-    "hash",
-    "encoding",
-];
-
-/// Returns the text of any content type: the known text fields, and all strings with white space. For an
-/// unknown type, returns all strings except those in fields with technical names.
-pub(in crate::import) fn plain(content: &Value, is_unknown: bool) -> String {
-    let Value::Object(fields) = content else {
-        return part(content, is_unknown).unwrap_or_default();
-    };
-    let known = fields.iter().map(|(name, value)| {
-        let last = name.rsplit(['_', '-']).next().unwrap_or_default();
-        let is_text = TEXT_FIELDS.contains(&name.as_str())
-            || is_unknown && !TECHNICAL.contains(&last.to_lowercase().as_str());
-        let is_shown = |text: &str| is_text || text.contains(char::is_whitespace);
-        match value {
-            Value::String(text) if is_shown(text) => text.clone(),
-            Value::Array(items) if name != "assets" => lines(items.iter().map(|item| match item {
-                Value::String(text) if !is_shown(text) => String::new(),
-                item => part(item, is_unknown).unwrap_or_default(),
-            })),
-            Value::Object(_) if name != "metadata" => part(value, is_unknown).unwrap_or_default(),
-            _ => String::new(),
-        }
-    });
-    lines(known)
-}
-
-/// Joins the texts that are not empty with line breaks.
-fn lines(texts: impl IntoIterator<Item = String>) -> String {
-    let mut joined = String::new();
-    for text in texts {
-        if !text.is_empty() {
-            if !joined.is_empty() {
-                joined.push('\n');
-            }
-            joined.push_str(&text);
-        }
-    }
-    joined
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! The parts of a ChatGPT message that are only in its metadata: the files, the text that the message replies
-//! to, the sources of an answer, the charts of a program, the title of a picture.
+//! to, the sources of an answer, the queries of a search, the output and charts of a program, titles.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::import::{
     fields::{names, with_files},
     json::{Damage, Raw, Value},
     sources,
-    tool::joined,
+    tool::{joined, uncoloured},
 };
 
 #[derive(Default)]
@@ -24,8 +24,12 @@ pub(super) struct Metadata<'a> {
     pub(super) instructions: Option<String>,
     /// The texts that the user replied to, or selected before writing the message.
     marked: [Option<Cow<'a, str>>; 2],
-    /// The titles of a picture and of a report that the model made.
-    titles: [Option<Cow<'a, str>>; 2],
+    /// The titles of a picture, of a report, of reasoning and of a document, and the plan of the report.
+    titles: [Option<Cow<'a, str>>; 5],
+    /// The queries that a search had.
+    queries: Vec<String>,
+    /// The output and the error of a program.
+    output: String,
     /// Lists of the pages and files that an answer cites or that a search found.
     sources: [Option<Raw<'a>>; 5],
 }
@@ -40,8 +44,12 @@ impl<'a> Metadata<'a> {
             canvas,
             program,
             context,
+            searches,
+            old_searches,
             picture,
             research,
+            plan,
+            reasoning,
             sources @ ..,
         ] = metadata.pick([
             "attachments",
@@ -51,8 +59,12 @@ impl<'a> Metadata<'a> {
             "canvas",
             "aggregate_result",
             "user_context_message_data",
+            "search_model_queries",
+            "search_queries",
             "image_gen_title",
             "async_task_title",
+            "async_task_prompt",
+            "reasoning_title",
             "content_references",
             "citations",
             "search_result_groups",
@@ -67,6 +79,11 @@ impl<'a> Metadata<'a> {
         let program = program.map(Raw::value).transpose()?.unwrap_or(Value::Null);
         let messages = program.get("messages").map(Value::items).unwrap_or_default();
         let charts = messages.iter().filter(|it| it.str("message_type") == "image");
+        let queries = [within(searches, &["queries"])?, old_searches].into_iter().flatten();
+        let queries: Vec<Value> = queries.map(Raw::value).collect::<Result<_, _>>()?;
+        let queries = queries.iter().flat_map(Value::items);
+        let queries = queries.map(|query| query.as_str().unwrap_or_else(|| query.str("q")));
+        let title = within(canvas, &["title"])?;
         Ok(Metadata {
             names: list
                 .map(|list| names(list, &["name", "file_name"]))
@@ -78,16 +95,25 @@ impl<'a> Metadata<'a> {
             charts: charts.map(|chart| chart.str("image_url").to_owned()).collect(),
             instructions,
             marked: [replied_to, selected].map(|marked| marked.and_then(Raw::string)),
-            titles: [picture, research].map(|title| title.and_then(Raw::string)),
+            titles: [picture, research, plan, reasoning, title]
+                .map(|title| title.and_then(Raw::string)),
+            queries: queries.map(str::to_owned).collect(),
+            output: output(&program, messages),
             sources,
         })
     }
 
     /// Returns a message's text with the parts from the metadata.
     pub(super) fn completed(&self, text: String) -> String {
+        let output = Some(&*self.output).filter(|_| text.trim().is_empty()).unwrap_or_default();
         let charts = vec!["[image]"; self.charts.len()].join("\n");
-        let titles = self.titles.each_ref().map(|title| title.as_deref().unwrap_or_default());
-        let more = joined("\n", &[&charts, titles[0], titles[1]]);
+        let is_new = |more: &&str| !text.contains(*more);
+        let mut lines = vec![output.to_owned(), charts];
+        let titles = self.titles.iter().flatten().map(AsRef::as_ref).filter(is_new);
+        lines.extend(titles.map(str::to_owned));
+        let queries = self.queries.iter().map(String::as_str).filter(is_new);
+        lines.extend(queries.map(|query| format!("query: {query}")));
+        let more = joined("\n", &lines);
         let mut text = if more.is_empty() { text } else { joined("\n", &[text.trim_end(), &more]) };
         for marked in self.marked.iter().flatten().filter(|marked| !marked.trim().is_empty()) {
             text = format!("> {}\n\n{text}", marked.trim().replace('\n', "\n> "));
@@ -96,6 +122,19 @@ impl<'a> Metadata<'a> {
             self.sources.iter().flatten().flat_map(|list| list.value()).collect();
         sources::below(with_files(text, &self.names), &lists)
     }
+}
+
+/// Returns what a program wrote, and the error that ended it.
+fn output(program: &Value, messages: &[Value]) -> String {
+    let streams = messages.iter().filter(|it| it.str("message_type") == "stream");
+    let mut output: String = streams.map(|it| it.str("text")).collect();
+    if let Some(error) = program.get("in_kernel_exception") {
+        let traceback = error.get("traceback").map(Value::items).unwrap_or_default();
+        let lines = traceback.iter().filter_map(Value::as_str);
+        let lines: Vec<&str> = std::iter::once(error.str("name")).chain(lines).collect();
+        output = joined("\n", &[output.trim_end(), &uncoloured(&joined("\n", &lines))]);
+    }
+    output.trim_end().to_owned()
 }
 
 /// Returns the value at a path of names within objects.

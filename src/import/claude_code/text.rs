@@ -110,15 +110,15 @@ pub(super) fn typed(text: &str) -> (&'static str, String) {
         let arguments = inner(text, "command-args").unwrap_or_default().trim();
         return ("user", format!("{slash}{name} {arguments}").trim().to_owned());
     }
-    if let Some(command) = inner(start, "bash-input").filter(|_| start.starts_with("<bash-input>"))
+    if start.starts_with("<bash-input>")
+        && let Some((command, after)) = outer(start, "bash-input")
     {
-        return ("user", format!("! {}", command.trim()));
+        let command = format!("! {}", command.trim());
+        return ("user", joined("\n", &[command, outputs(after, "bash")]));
     }
-    for names in [["bash-stdout", "bash-stderr"], ["local-command-stdout", "local-command-stderr"]]
-    {
-        if names.iter().any(|name| start.starts_with(&format!("<{name}>"))) {
-            let outputs = names.map(|name| inner(text, name).unwrap_or_default().trim());
-            return ("tool", tool::uncoloured(&joined("\n", &outputs)));
+    for kind in ["bash", "local-command"] {
+        if ["stdout", "stderr"].iter().any(|name| start.starts_with(&format!("<{kind}-{name}>"))) {
+            return ("tool", outputs(start, kind));
         }
     }
     if start.starts_with("<task-notification>") {
@@ -192,6 +192,20 @@ pub(super) fn is_injected(text: &str) -> bool {
         || text.starts_with("<task-notification>")
 }
 
+/// Returns what a command wrote to its two outputs.
+fn outputs(text: &str, kind: &str) -> String {
+    let (out, after) = outer(text, &format!("{kind}-stdout")).unwrap_or(("", text));
+    let (errors, _) = outer(after, &format!("{kind}-stderr")).unwrap_or_default();
+    tool::uncoloured(&joined("\n", &[out.trim(), errors.trim()]))
+}
+
+/// Returns the text from the first to the last tag of an element, which may have such tags in it, and the text
+/// after the element.
+fn outer<'t>(text: &'t str, name: &str) -> Option<(&'t str, &'t str)> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    rest.rsplit_once(&format!("</{name}>"))
+}
+
 /// Returns the text between the tags of an element.
 fn inner<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
@@ -232,6 +246,12 @@ mod tests {
                 ("user", "/x"),
             ),
             ("<bash-input>ls -l</bash-input>", ("user", "! ls -l")),
+            ("<bash-input>ls</bash-input><bash-stdout>a</bash-stdout>", ("user", "! ls\na")),
+            (
+                "<bash-stdout>a </bash-stdout> b</bash-stdout><bash-stderr>c</bash-stderr>",
+                ("tool", "a </bash-stdout> b\nc"),
+            ),
+            ("<bash-stderr>c</bash-stderr>", ("tool", "c")),
             ("<bash-stdout>a\nb</bash-stdout><bash-stderr></bash-stderr>", ("tool", "a\nb")),
             (
                 "<local-command-stdout>\u{1b}[1mset\u{1b}[22m</local-command-stdout>",

@@ -3,6 +3,7 @@
 use super::super::{
     head::{Head, set_first},
     json::{Damage, Raw, Value},
+    plain::plain,
     tool::{self, joined},
 };
 
@@ -17,6 +18,7 @@ pub(super) fn shown(block: &Value) -> String {
         "input_audio" | "audio" => "[audio]".to_owned(),
         "encrypted_content" => String::new(),
         "refusal" => block.str("refusal").to_owned(),
+        _ if block.str("text").is_empty() => plain(block, true),
         _ => block.str("text").to_owned(),
     }
 }
@@ -198,31 +200,35 @@ pub(super) fn review(output: &Value) -> String {
     joined("\n\n", &[output.str("overall_explanation"), heading, &findings.join("\n\n")])
 }
 
+/// The objects in which Codex and MCP wrap an output: the name of the output, and the other names.
+const WRAPPED: [(&str, &[&str]); 3] = [
+    ("output", &["metadata"]),
+    ("content", &["success", "isError", "_meta", "structuredContent"]),
+    ("content_items", &["success"]),
+];
+
 /// Returns the output of a tool as text.
 pub(super) fn output(output: &Value) -> String {
-    match output {
-        Value::Object(_) => {
-            let named = ["output", "content", "stdout"].map(|name| output.get(name));
-            match named.into_iter().flatten().next() {
-                Some(inner @ Value::Array(_)) => self::output(inner),
-                Some(inner) => inner.as_str().unwrap_or_default().to_owned(),
-                // The output has another form: returns its values, each with its name.
-                None => {
-                    let mut lines = Vec::new();
-                    tool::arguments(output, "", &mut lines);
-                    lines.join("\n")
-                }
-            }
-        }
+    let inner = match output {
+        Value::Object(fields) => WRAPPED.iter().find_map(|(name, others)| {
+            let is_wrapped =
+                fields.iter().all(|(field, _)| field == name || others.contains(&field.as_str()));
+            output.get(name).filter(|it| is_wrapped && !matches!(it, Value::Object(_)))
+        }),
         Value::Array(items) if items.iter().any(|item| !item.str("type").is_empty()) => {
-            joined("\n", &items.iter().map(shown).collect::<Vec<_>>())
+            return joined("\n", &items.iter().map(shown).collect::<Vec<_>>());
         }
-        Value::Array(_) => {
+        _ => None,
+    };
+    // Structured content repeats the other content, if there is any.
+    match (inner.map(self::output), output.get("structuredContent")) {
+        (Some(text), None) => text,
+        (Some(text), Some(_)) if !text.trim().is_empty() => text,
+        (_, structured) => {
             let mut lines = Vec::new();
-            tool::arguments(output, "", &mut lines);
+            tool::arguments(structured.unwrap_or(output), "", &mut lines);
             lines.join("\n")
         }
-        other => other.as_str().unwrap_or_default().to_owned(),
     }
 }
 
@@ -266,6 +272,20 @@ mod tests {
                 "t\n[image]",
             ),
             (r#""[{\"type\":\"text\",\"text\":\"t\"}]""#, "t"),
+            (r#"{"stdout":"out","stderr":"boom"}"#, "stdout: out\nstderr: boom"),
+            (r#"{"output":{"a":"b"}}"#, "a: b"),
+            (r#"{"output":"","metadata":{"exit_code":0}}"#, ""),
+            (r#"{"output":null,"error":"e"}"#, "error: e"),
+            (r#"{"title":"T","content":"C","url":"U"}"#, "title: T\ncontent: C\nurl: U"),
+            (r#"{"content":[],"structuredContent":{"k":"v"}}"#, "k: v"),
+            (
+                r#"{"content":[{"type":"text","text":"t"}],"structuredContent":{"k":"v"},"isError":false}"#,
+                "t",
+            ),
+            (
+                r#"[{"type":"text","text":"t"},{"type":"resource","resource":{"text":"r","mimeType":"text/plain"}},{"name":"n"}]"#,
+                "t\nr\nn",
+            ),
             (r#""{\"answers\":{\"q\":\"yes\"}}""#, "q: yes"),
             (r#""[1] 4711""#, "[1] 4711"),
             ("null", ""),

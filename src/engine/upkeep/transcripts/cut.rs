@@ -13,7 +13,7 @@ use crate::{
         compressed,
         transcript::{TranscriptEvent, TranscriptReader},
     },
-    text::hash::Fnv1a,
+    text::hash::{Fnv1a, fnv1a},
 };
 
 /// The character between a file's name and the number of an earlier state of the file. Names of transcripts
@@ -57,7 +57,9 @@ pub(super) fn lacks_text(
         }
         Ok(true)
     };
-    TranscriptReader::new(&found.path).read::<io::Error>(&mut input, &mut add)?;
-    let texts: HashSet<u64> = texts.into_values().map(Fnv1a::finish).collect();
+    let mut reader = TranscriptReader::new(&found.path);
+    reader.read::<io::Error>(&mut input, &mut add)?;
+    let mut texts: HashSet<u64> = texts.into_values().map(Fnv1a::finish).collect();
+    texts.extend(reader.at_end().iter().map(|message| fnv1a(message.content.as_bytes())));
     Ok(stored.into_iter().any(|hash| !texts.contains(&hash)))
 }

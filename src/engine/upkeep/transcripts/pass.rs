@@ -391,6 +391,8 @@ impl<'a> Pass<'a> {
         self.report.read += 1;
         let (malformed, was_foreign) = (reader.malformed(), reader.is_foreign());
         let mut size = BATCH_BYTES;
+        // More records may follow, so the messages at the end are not the same then.
+        let mut at_end = reader.at_end();
         loop {
             let Some(batch) = self.read_batch(found, &mut input, &mut file, &mut reader, size)?
             else {
@@ -401,6 +403,16 @@ impl<'a> Pass<'a> {
             let done = self.report.bytes.min(self.total);
             (self.progress)(ArchiveProgress { done, total: self.total });
             file.taken += batch.taken;
+            if let Some(conversation) = &file.conversation {
+                for message in at_end.drain(..) {
+                    self.store.remove_message(conversation, &message.id)?;
+                }
+                if batch.is_end && self.store.has_conversation(conversation)? {
+                    for message in reader.at_end() {
+                        self.store.message(conversation, &message)?;
+                    }
+                }
+            }
             // The stamp was taken before reading. So it differs if the file is written to meanwhile.
             file.stamp = if batch.is_end { found.stamp.clone() } else { UNFINISHED.to_owned() };
             self.save(&mut file, &mut reader, &mut input, batch.last)?;
