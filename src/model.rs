@@ -86,6 +86,8 @@ pub struct Conversation {
     pub messages: Vec<Message>,
     /// The origin, if this is a coding agent's conversation.
     pub origin: Option<Origin>,
+    /// Whether the export has bytes here that are not UTF-8, which became U+FFFD.
+    pub is_lossy: bool,
     /// The files that are attached to the messages.
     pub(crate) files: Vec<AttachedFile>,
 }

@@ -114,7 +114,7 @@ pub(super) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
         let title: String =
             heading.title.chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect();
         match begins(&heading.id) || heading.title.contains(char::is_control) {
-            true => CompletionCandidate::new(heading.id).help(Some(title.into())),
+            true => CompletionCandidate::new(word(heading.id)).help(Some(title.into())),
             false => CompletionCandidate::new(word(heading.title)).help(Some(heading.id.into())),
         }
     });

@@ -6,10 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde_json::json;
+
 use super::{
     error::Result,
     import as import_command,
-    output::{FOUND, clock, harmless},
+    output::{FOUND, clock, harmless, json_line},
 };
 use crate::{
     engine::{
@@ -28,7 +30,11 @@ use crate::{
 /// of the home folder, apart from your own chats; you can delete that folder at any time.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Args {}
+pub(super) struct Args {
+    /// Print one JSON object: database, exports, conversations, messages
+    #[arg(long)]
+    json: bool,
+}
 
 /// The sample exports: file name and content.
 const EXPORTS: [(&str, &str); 2] = [
@@ -40,7 +46,7 @@ const EXPORTS: [(&str, &str); 2] = [
 const QUERIES: [&str; 5] = ["borrow", "posting list", "京都", "падеж", "🍵"];
 
 /// Imports and searches the sample. `program` is the command for the client's configuration.
-pub(super) fn run(_args: &Args, home: &Path, program: &Path, out: &mut dyn Write) -> Result<u8> {
+pub(super) fn run(args: &Args, home: &Path, program: &Path, out: &mut dyn Write) -> Result<u8> {
     let home = home.join("demo");
     let config = Config { home: home.clone(), ..Config::default() };
     let database = config.db_folder().join("verbatim.db");
@@ -48,6 +54,14 @@ pub(super) fn run(_args: &Args, home: &Path, program: &Path, out: &mut dyn Write
         .map_err(|(path, source)| import_command::Error::Sample { path, source })?;
     let report = import::import(&exports, &database, Branches::Shown, &|_| {})
         .map_err(import_command::Error::from)?;
+    if args.json {
+        let (conversations, messages) = (report.tally.conversations, report.tally.messages);
+        let counts = json!({
+            "database": database, "exports": exports, "conversations": conversations, "messages": messages,
+        });
+        json_line(out, &counts)?;
+        return Ok(FOUND);
+    }
     introduce(&exports, &report, &database, out)?;
     let engine = Engine::new(config);
     for query in QUERIES {

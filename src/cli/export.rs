@@ -10,6 +10,7 @@ use std::{
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use unicode_normalization::UnicodeNormalization;
 
 use super::{
     clock::Clock,
@@ -60,8 +61,9 @@ const NO_YEAR: &str = "undated";
 /// Writes a file for each conversation into a folder for each year: its text in Markdown below a front
 /// matter that Obsidian and others read. Filters choose conversations; each is written whole. Run it
 /// again to bring the files up to date: a file whose conversation changed is written over, the others
-/// stay as they are, and so do files that you edited. The pictures and attachments that the import kept go to a folder `attachments` beside
-/// them, and each message links to its own.
+/// stay as they are. Files that you edited stay too, and files that no export wrote. The pictures and
+/// attachments that the import kept go to a folder `attachments` beside them, and each message links to
+/// its own.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
@@ -87,8 +89,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     private::create_dir_all(&args.target).map_err(|error| failed(&args.target, error))?;
     let mut files = ExportedFiles::in_folder(&args.target);
     let step = Step::begin(environment, "Exporting");
-    let [mut written, mut unchanged] = [0_u64; 2];
-    let mut edited = Vec::new();
+    let [mut written, mut unchanged, mut kept] = [0_u64; 3];
     let mut attachments = 0;
     let kept_files = AttachmentFiles::of(engine.config());
     let mut done = 0;
@@ -101,13 +102,13 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
                 continue;
             };
             let path = files.path_for(about, clock);
-            let kept = show::attachments(engine, about.source, &about.id);
-            let mut links = links(&kept, about);
+            let attached = show::attachments(engine, about.source, &about.id);
+            let mut links = links(&attached, about);
             let mut copied = Ok(());
             links.retain(|Link { attachment, place, .. }| match kept_files.open(attachment) {
                 Ok(mut content) if copied.is_ok() => {
                     let target = path.with_file_name(place);
-                    let done = copy(&mut content, &target, attachment.bytes);
+                    let done = files.copy(&mut content, &target, attachment.bytes);
                     copied = done.map_err(|error| failed(&target, error));
                     true
                 }
@@ -128,20 +129,18 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
             {
                 ExportedFile::Written => written += 1,
                 ExportedFile::Unchanged => unchanged += 1,
-                ExportedFile::Kept(path) => edited.push(path),
+                ExportedFile::Kept => kept += 1,
             }
         }
     }
     step.clear();
     files.save_record().map_err(|error| failed(&args.target.join(RECORD), error))?;
-    let kept = edited.len() as u64;
     let all = written + unchanged + kept;
-    if let Some(first) = edited.first() {
-        let first = first.display();
+    if let Some(first) = files.kept.first() {
+        let (all, first) = (counted(files.kept.len(), "file"), first.display());
         complain(&format!(
-            "{} changed after the last export, and kept as it is now, such as {first}; move it away to \
-             have it written again",
-            counted(kept, "file")
+            "kept as now: {all} that no export wrote, or that changed after the last export, such as {first}; \
+             move it away to have it written"
         ));
     }
     if args.json {
@@ -212,22 +211,6 @@ fn name_of(attachment: &Attachment) -> (String, String) {
     }
 }
 
-/// Copies `length` bytes of content to a file, unless the file has this content already.
-fn copy(content: &mut fs::File, target: &Path, length: u64) -> io::Result<()> {
-    if fs::metadata(target).is_ok_and(|there| there.len() == length) {
-        let mut known = fs::File::open(target)?;
-        if is_same(content, &mut known)? {
-            return Ok(());
-        }
-        content.rewind()?;
-    }
-    if let Some(folder) = target.parent() {
-        private::create_dir_all(folder)?;
-    }
-    let mut file = private::replace_file(target)?;
-    io::copy(content, &mut file).map(drop)
-}
-
 /// Returns whether two files of the same length have the same content.
 fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
     let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
@@ -249,8 +232,8 @@ fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
 enum ExportedFile {
     Written,
     Unchanged,
-    /// The user changed this file, so it stays as it is.
-    Kept(PathBuf),
+    /// The file stays as it is, because no export wrote it as it is now.
+    Kept,
 }
 
 struct ExportedFiles {
@@ -259,8 +242,10 @@ struct ExportedFiles {
     written: BTreeMap<String, String>,
     /// The files of earlier exports. The key is a file's first lines, which contain the conversation's id.
     before: HashMap<String, PathBuf>,
-    /// The paths that this export has used.
-    given: HashSet<PathBuf>,
+    /// The paths that this export has used, as [`same_name`] returns them.
+    given: HashSet<String>,
+    /// The files that stay as they are, because no export wrote them as they are now.
+    kept: Vec<PathBuf>,
 }
 
 impl ExportedFiles {
@@ -276,22 +261,52 @@ impl ExportedFiles {
             .filter(|file| file.to_str().is_some_and(|name| name.ends_with(").md")));
         let before = files.filter_map(|file| Some((first_lines(&file)?, file))).collect();
         let record = fs::read(folder.join(RECORD)).unwrap_or_default();
-        // Without a record, as after an export by an earlier version, every file counts as unedited.
         let written = serde_json::from_slice(&record).unwrap_or_default();
-        ExportedFiles { folder: folder.to_owned(), written, before, given: HashSet::new() }
+        let (folder, given, kept) = (folder.to_owned(), HashSet::new(), Vec::new());
+        ExportedFiles { folder, written, before, given, kept }
     }
 
     fn relative(&self, path: &Path) -> String {
         path.strip_prefix(&self.folder).unwrap_or(path).to_string_lossy().into_owned()
     }
 
-    /// Returns whether a file is not as an export wrote it, or is not a file of the conversation.
-    fn is_edited(&self, path: &Path, id: &str) -> bool {
-        let Ok(content) = fs::read(path) else { return false };
-        match self.written.get(&self.relative(path)) {
-            Some(hash) => hash_of(&content) != *hash,
-            None => !content.starts_with(front(id).as_bytes()),
+    /// Returns whether a file is missing, or is as an export wrote it. If not, notes that the file is kept.
+    fn may_write(&mut self, path: &Path) -> bool {
+        let is_missing = || {
+            fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        let known = self.written.get(&self.relative(path));
+        let is_ours =
+            || fs::File::open(path).and_then(hash_of).is_ok_and(|now| Some(&now) == known);
+        let may_write = is_missing() || is_ours();
+        if !may_write {
+            self.kept.push(path.to_owned());
         }
+        may_write
+    }
+
+    /// Copies `length` bytes of content to a file, unless the file has this content already, or no export
+    /// wrote it.
+    fn copy(&mut self, content: &mut fs::File, target: &Path, length: u64) -> io::Result<()> {
+        let name = self.relative(target);
+        let is_same = fs::metadata(target).is_ok_and(|there| there.len() == length)
+            && is_same(content, &mut fs::File::open(target)?)?;
+        if is_same && self.written.contains_key(&name) {
+            return Ok(());
+        }
+        content.rewind()?;
+        if !is_same {
+            if !self.may_write(target) {
+                return Ok(());
+            }
+            if let Some(folder) = target.parent() {
+                private::create_dir_all(folder)?;
+            }
+            io::copy(content, &mut private::replace_file(target)?)?;
+            content.rewind()?;
+        }
+        self.written.insert(name, hash_of(content)?);
+        Ok(())
     }
 
     fn save_record(&self) -> io::Result<()> {
@@ -318,24 +333,21 @@ impl ExportedFiles {
         let whole = plain(&about.id);
         let numbered = (2..).map(|number| named(&format!("{whole} {number}")));
         let mut paths = [named(&plain(short)), named(&whole)].into_iter().chain(numbered);
-        let path = paths.find(|path| !self.given.contains(path)).expect("numbers do not end");
-        self.given.insert(path.clone());
-        path
+        let path = paths.find(|path| self.given.insert(same_name(path)));
+        path.expect("numbers do not end")
     }
 
-    /// Writes a file, unless the user edited it. If the title changed, removes the conversation's file with
+    /// Writes a file, unless no export wrote the file that is there. If the title changed, removes the conversation's file with
     /// the old name.
     fn write(&mut self, path: &Path, id: &str, text: &[u8]) -> io::Result<ExportedFile> {
         if fs::read(path).is_ok_and(|now| now == text) {
-            self.written.insert(self.relative(path), hash_of(text));
+            self.written.insert(self.relative(path), hash_of(text)?);
             return Ok(ExportedFile::Unchanged);
         }
         let before = self.before.get(&front(id));
-        let before = before.filter(|before| !self.given.contains(*before)).cloned();
-        if let Some(edited) =
-            before.iter().map(PathBuf::as_path).chain([path]).find(|file| self.is_edited(file, id))
-        {
-            return Ok(ExportedFile::Kept(edited.to_owned()));
+        let before = before.filter(|before| !self.given.contains(&same_name(before))).cloned();
+        if !before.iter().map(PathBuf::as_path).chain([path]).all(|file| self.may_write(file)) {
+            return Ok(ExportedFile::Kept);
         }
         if let Some(folder) = path.parent() {
             private::create_dir_all(folder)?;
@@ -346,14 +358,25 @@ impl ExportedFiles {
             self.written.remove(&self.relative(&before));
         }
         private::write(path, text)?;
-        self.written.insert(self.relative(path), hash_of(text));
+        self.written.insert(self.relative(path), hash_of(text)?);
         Ok(ExportedFile::Written)
     }
 }
 
-fn hash_of(text: &[u8]) -> String {
-    let hash = Sha256::digest(text);
-    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+fn hash_of(content: impl Read) -> io::Result<String> {
+    let (mut content, mut hash) = (BufReader::new(content), Sha256::new());
+    while let part @ [_, ..] = content.fill_buf()? {
+        hash.update(part);
+        let length = part.len();
+        content.consume(length);
+    }
+    Ok(hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Returns a path in the form in which paths are compared, because some file systems ignore the case of
+/// letters and how they are composed.
+fn same_name(path: &Path) -> String {
+    path.to_string_lossy().nfc().flat_map(char::to_lowercase).collect()
 }
 
 /// Returns the first lines of a conversation's file, which contain the id. A JSON string is valid YAML.

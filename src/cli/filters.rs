@@ -1,9 +1,11 @@
 //! The filters that several commands take.
 
 use clap::{builder::NonEmptyStringValueParser, error::ErrorKind};
+use clap_complete::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 
 use super::{
     clock::Clock,
+    completions::conversations,
     error::{Error, Result},
     found::target,
     notes,
@@ -11,7 +13,7 @@ use super::{
 use crate::{
     engine::{self, Engine, Narrowing, Note, Scope, SourceKind, import::FORMATS},
     model::Stop,
-    text::date::Edge,
+    text::{date::Edge, shell::quoted},
 };
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -19,7 +21,9 @@ pub(super) struct Filters {
     /// Only this source: chatgpt, claude, claude-code, codex (repeatable)
     ///
     /// Or a kind of source: export, archive (the transcripts of coding agents), threads.
-    #[arg(long, value_name = "SOURCE", value_parser = source)]
+    #[arg(long, value_name = "SOURCE", value_parser = source, add = ArgValueCandidates::new(|| {
+        sources().into_iter().map(CompletionCandidate::new).collect()
+    }))]
     source: Vec<String>,
     /// Only coding agents' conversations in a project with this in its name, in any letter case
     #[arg(long, hide_short_help = true, value_name = "NAME")]
@@ -40,7 +44,12 @@ pub(super) struct Filters {
     #[arg(long, hide_short_help = true, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
     file: Option<String>,
     /// Only this conversation: its id, title or link
-    #[arg(long = "in", hide_short_help = true, value_name = "CONVERSATION")]
+    #[arg(
+        long = "in",
+        hide_short_help = true,
+        value_name = "CONVERSATION",
+        add = ArgValueCompleter::new(conversations)
+    )]
     within: Option<String>,
     /// Only messages with this role: user, assistant, tool, system (repeatable)
     #[arg(long, hide_short_help = true, value_name = "ROLE")]
@@ -60,12 +69,17 @@ pub(super) struct Filters {
 
 /// Parses the name of a source.
 fn source(name: &str) -> Result<String, String> {
-    let kinds = SourceKind::ALL.into_iter().map(|kind| kind.name().to_owned());
-    let known: Vec<String> = kinds.chain(FORMATS.iter().map(|format| format.service())).collect();
+    let known = sources();
     match known.iter().any(|it| it == name) {
         true => Ok(name.to_owned()),
         false => Err(format!("the sources are {}", known.join(", "))),
     }
+}
+
+/// Returns the names that `--source` takes.
+fn sources() -> Vec<String> {
+    let kinds = SourceKind::ALL.into_iter().map(|kind| kind.name().to_owned());
+    kinds.chain(FORMATS.iter().map(|format| format.service())).collect()
 }
 
 impl Filters {
@@ -118,7 +132,13 @@ impl Filters {
         let (mut scope, notes) = engine.all_sources().narrowed(scope, &narrowing, stop)?;
         if let Some(word) = &self.within {
             let named = target(engine, word, stop);
-            let (about, _) = named.map_err(|error| not_found(error, engine, stop))?;
+            let (about, number) = named.map_err(|error| not_found(error, engine, stop))?;
+            if let (Some(_), Some((id, _))) = (number, word.rsplit_once(':')) {
+                let id = quoted(id);
+                return Err(usage(format!(
+                    "--in takes a conversation, not one message: --in {id}"
+                )));
+            }
             if scope.sources.is_empty() || scope.sources.contains(&about.source) {
                 scope.sources = vec![about.source];
             }

@@ -173,10 +173,12 @@ fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettab
             Ok(about) => about.id,
             // The same conversation may be in several sources.
             Err(EngineError::SameId { id, .. }) => id,
-            Err(EngineError::NoConversation { .. } | EngineError::NoDatabase { .. })
-                if forgetter.find(word, stop)?.is_some() =>
-            {
-                word.clone()
+            Err(error @ (EngineError::NoConversation { .. } | EngineError::NoDatabase { .. })) => {
+                match forgetter.excluded_id(word, stop)? {
+                    Some(id) => id,
+                    None if forgetter.find(word, stop)?.is_some() => word.clone(),
+                    None => return Err(error.into()),
+                }
             }
             Err(error) => return Err(error.into()),
         };

@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     engine::{
-        self, Completing, Engine, EnrichProgress, EnrichStage, Enriched, Error as EngineError,
-        Progress, Reindex, Reindexed, Resources, Source, SourceKind,
+        self, Completing, Engine, EnrichOptions, EnrichProgress, EnrichStage, Enriched,
+        Error as EngineError, Progress, Reindex, Reindexed, Resources, Source, SourceKind,
     },
     model::Stop,
 };
@@ -173,7 +173,8 @@ pub(super) fn index(
     })?;
     let ranking = Instant::now();
     let mut show = |progress| show_ranking(&step, progress, WRITTEN);
-    let enriched = engine::enrich(source, options.resources, true, stop, &mut show);
+    let all = EnrichOptions::all(options.resources);
+    let enriched = engine::enrich(source, all, stop, &mut show);
     let (enriched, failed) = match enriched {
         Ok(enriched) => (enriched, None),
         Err(error) if error.is_stopped() => return Err(error),

@@ -16,7 +16,7 @@ use super::{
     output::{FOUND, NOTHING, complain, grouped, harmless, json_line},
 };
 use crate::{
-    engine::{About, Engine},
+    engine::{About, Engine, Scope},
     model::Stop,
 };
 
@@ -90,7 +90,11 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     }
     if short.is_empty() && page.notes.is_empty() {
         complain(match page.total {
-            0 => "no conversation found; without filters, `verbatim list` shows all",
+            0 if scope != Scope::default() => {
+                "no conversation found; without filters, `verbatim list` shows all"
+            }
+            0 if engine.config().exclude.is_empty() => "no conversation found",
+            0 => "no conversation found; those that the setting `exclude` names are left out",
             _ => "--offset is larger than the number of conversations",
         });
     }
@@ -178,7 +182,7 @@ fn write_json(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Scope, TestExport};
+    use crate::engine::TestExport;
 
     #[test]
     fn a_part_is_described_before_the_others() {

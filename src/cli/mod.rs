@@ -365,6 +365,14 @@ fn paragraphs(lines: &[&str]) -> String {
 /// missing argument.
 fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let words = || arguments.iter().map(|word| word.to_string_lossy());
+    // Without this tip, clap says how to make an argument of the value, which is not a value then.
+    let pairs = words().zip(words().skip(1));
+    let mut pairs = pairs.filter(|(flag, _)| flag.starts_with('-') && flag != "--");
+    let negative = pairs.find_map(|(flag, value)| {
+        let value =
+            value.strip_prefix('-').filter(|it| it.starts_with(|c: char| c.is_ascii_digit()))?;
+        Some(format!("the value has no minus: {flag} {value}"))
+    });
     let tip = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (_, Some(ContextValue::String(word))) if word == "uninstall" => Some(UNINSTALL.to_owned()),
         (_, Some(ContextValue::String(word))) => {
@@ -380,6 +388,7 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
             Some(ContextValue::Strings(missing)) => missing.iter().find_map(|it| example_of(it)),
             _ => None,
         },
+        (ErrorKind::UnknownArgument, _) if negative.is_some() => negative,
         (ErrorKind::UnknownArgument, _) if words().nth(1).is_some_and(|it| it == "list") => {
             match error.get(ContextKind::InvalidArg) {
                 Some(ContextValue::String(word)) if !word.starts_with('-') => Some(format!(

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
 
 use super::{clock::Clock, fold::folded, waiting};
 use crate::{
@@ -27,9 +28,27 @@ pub(super) const TROUBLE: u8 = 2;
 /// Writes a message to standard error; a failure to write is ignored.
 pub(super) fn complain(message: &str) {
     waiting::end();
-    let columns = terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| width.0.into());
-    let message = format!("verbatim: {}", harmless(message));
-    let lines: Vec<String> = message.lines().map(|line| folded(line, columns, 2)).collect();
+    write_error(&format!("verbatim: {}", harmless(message)), error_columns());
+}
+
+/// Writes an error of the command line. Lines that are too long for the terminal lose their colours.
+pub(super) fn write_usage(usage: &clap::Error) {
+    let (text, columns) = (usage.to_string(), error_columns());
+    let is_wide = |columns: usize| text.lines().any(|line| line.width() > columns);
+    if columns.is_some_and(is_wide) {
+        write_error(&text, columns);
+    } else {
+        let _ = usage.print();
+    }
+}
+
+/// Returns the width of the terminal that shows standard error.
+fn error_columns() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| width.0.into())
+}
+
+fn write_error(text: &str, columns: Option<usize>) {
+    let lines: Vec<String> = text.lines().map(|line| folded(line, columns, 2)).collect();
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 

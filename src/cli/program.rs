@@ -10,7 +10,7 @@ use anstream::AutoStream;
 
 use super::{
     Environment, Error, completions,
-    output::{FOUND, TROUBLE, complain},
+    output::{FOUND, TROUBLE, complain, write_usage},
     run,
 };
 use crate::map_faults;
@@ -52,12 +52,8 @@ fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match error.downcast_ref::<Error>() {
-        Some(Error::Usage(usage)) => {
-            let _ = usage.print();
-        }
-        _ => {
-            complain(&error.to_string());
-        }
+        Some(Error::Usage(usage)) => write_usage(usage),
+        _ => complain(&error.to_string()),
     }
     ExitCode::from(TROUBLE)
 }

@@ -117,6 +117,11 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     notes::print(&engine.all_sources().problems(&stop));
     let clock = Clock::of(environment, args.utc);
     let (about, number) = target(engine, &args.conversation, &stop)?;
+    if number.is_some() && args.lines.is_some() {
+        let text =
+            "--lines and the number after the colon both choose messages; give only one of them";
+        return Err(usage(text.to_owned()));
+    }
     let session =
         engine.find(&stop).session(about.source, &about.id, args.raw_content == Some(true))?;
     let gone = || engine::Error::NoConversation { word: args.conversation.clone() };

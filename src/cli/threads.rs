@@ -6,14 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::Subcommand;
+use clap::{Subcommand, builder::NonEmptyStringValueParser};
 use serde_json::{Map, Value, json};
 
 use super::{
     arguments,
     environment::Terminal,
     error::{Error, Result},
-    output::{FOUND, NOTHING, complain, harmless, json_line, plural},
+    output::{FOUND, NOTHING, complain, counted, harmless, json_line},
 };
 use crate::{
     engine::{Engine, Recalled, Save, Start, Thread},
@@ -74,7 +74,7 @@ enum ThreadCommand {
     /// Begin a thread; prints its id and the id that continues it
     Start {
         /// The topic
-        #[arg(default_value = "general")]
+        #[arg(default_value = "general", value_parser = NonEmptyStringValueParser::new())]
         topic: String,
         /// The owner of the thread
         #[arg(long, default_value = "default")]
@@ -145,8 +145,8 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
                 write_thread(out, thread, json)?;
             }
             if *limit > 0 && threads.len() == *limit {
-                let text = "{limit} threads are shown, and there may be more; --limit 0 shows all";
-                complain(&text.replace("{limit}", &limit.to_string()));
+                let threads = counted(*limit, "thread");
+                complain(&format!("shown: {threads}; there may be more; --limit 0 shows all"));
             }
             if threads.is_empty() {
                 complain("there are no threads yet; `verbatim threads start` begins one");
@@ -175,7 +175,10 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
                     }
                 }
             }
-            return Ok(if found.is_empty() { NOTHING } else { FOUND });
+            if found.is_empty() {
+                complain("no message of a thread answers this");
+                return Ok(NOTHING);
+            }
         }
         ThreadCommand::Start { topic, user, platform } => {
             let start = Start { topic, user, platform: platform.as_deref() };
@@ -197,7 +200,8 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
                 json_line(out, &json!({"thread": as_json(thread), "turns": turns}))?;
             } else {
                 let key = thread.key.as_deref().unwrap_or_default();
-                writeln!(out, "{}\nsaved as {key}, {turns} new turns", thread.id)?;
+                let turns = counted(turns, "new turn");
+                writeln!(out, "{}\nsaved as {key}, {turns}", thread.id)?;
             }
         }
         ThreadCommand::Delete { thread, yes } => return delete(engine, thread, *yes, json, out),
@@ -281,7 +285,8 @@ fn write_analytics(engine: &Engine, json: bool, out: &mut dyn Write) -> Result<(
         return Ok(());
     }
     let average = usage.messages as f64 / usage.threads.max(1) as f64;
-    writeln!(out, "{} threads, {average:.1} messages each", usage.threads)?;
+    let threads = counted(usage.threads, "thread");
+    writeln!(out, "{threads}, {average:.1} messages each")?;
     for (user, threads) in usage.users {
         writeln!(out, "{threads:8}  {user}")?;
     }
@@ -309,7 +314,7 @@ fn delete(
     if json {
         json_line(out, &json!({"thread": as_json(&thread), "removed": is_confirmed}))?;
     } else if is_confirmed {
-        writeln!(out, "removed {} with {} messages", thread.id, thread.messages)?;
+        writeln!(out, "removed {} with {}", thread.id, size_of(&thread))?;
     } else {
         write_thread(out, &thread, json)?;
         writeln!(out, "nothing was removed; --yes removes it and its messages for good")?;
@@ -357,14 +362,18 @@ fn recalled(one: &Recalled) -> Value {
     })
 }
 
+/// Returns what a thread has: its messages, and a summary if the thread was saved under a key.
+fn size_of(thread: &Thread) -> String {
+    let messages = counted(thread.messages, "message");
+    if thread.key.is_some() { format!("a summary, {messages}") } else { messages }
+}
+
 fn write_thread(out: &mut dyn Write, thread: &Thread, json: bool) -> io::Result<()> {
     if json {
         return json_line(out, &as_json(thread));
     }
     let time = thread.last.or(thread.begun).and_then(date::to_minute).unwrap_or_default();
-    let messages = thread.messages;
-    let plural = plural(messages);
-    write!(out, "{}  {time}  {messages} message{plural}  {}", thread.id, thread.topic)?;
+    write!(out, "{}  {time}  {}  {}", thread.id, size_of(thread), thread.topic)?;
     if let Some(key) = &thread.key {
         write!(out, "  ({key})")?;
     }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::{
     environment::Terminal,
     error::Result,
     exclude,
     listen::{self, ADDRESS, Admission, ListenAt},
-    output::{FOUND, complain},
+    output::{FOUND, complain, json_line},
     serve::{self, log},
     token::token_of,
 };
@@ -83,6 +85,9 @@ pub(super) struct TokenArgs {
     /// Make a new token; clients with the old one are let in until the server starts again
     #[arg(long)]
     new: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn token(args: &TokenArgs, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
@@ -93,7 +98,10 @@ pub(super) fn token(args: &TokenArgs, engine: &Engine, terminal: Terminal<'_>) -
             .map_err(crate::http::Error::from)?,
         false => token_of(config, environment)?,
     };
-    writeln!(out, "{}", token.as_str())?;
+    match args.json {
+        true => json_line(out, &json!({"token": token.as_str()}))?,
+        false => writeln!(out, "{}", token.as_str())?,
+    }
     if args.new {
         log(&"clients need the new token as soon as the server is started again");
         if environment.filled("VERBATIM_TOKEN").is_some() {

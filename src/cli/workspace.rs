@@ -8,7 +8,7 @@ use super::{
     arguments,
     environment::{Environment, Terminal},
     error::Result,
-    output::{FOUND, NOTHING, complain, harmless, json_line},
+    output::{FOUND, NOTHING, complain, counted, harmless, json_line},
     settings, settings_file,
 };
 use crate::{
@@ -34,7 +34,7 @@ pub(super) struct Args {
     query: String,
     #[command(flatten)]
     pub(super) workspaces: Workspaces,
-    /// Search only this folder inside a workspace
+    /// Search only this folder of a workspace; its path is whole, or begins in the workspace
     #[arg(long, value_name = "FOLDER")]
     path: Option<String>,
     /// Only conversations of this month or day: 2025-11, 2025-11-10
@@ -104,10 +104,8 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     }
     out.flush()?;
     if args.limit > 0 && found.lines.len() == args.limit {
-        complain(&format!(
-            "{} lines are shown, and there may be more; --limit 0 shows all",
-            args.limit
-        ));
+        let lines = counted(args.limit, "line");
+        complain(&format!("shown: {lines}; there may be more; --limit 0 shows all"));
     }
     for message in &found.unread {
         // The search continues without files that cannot be read, as grep does.

@@ -10,7 +10,9 @@ use crate::model::{Request, StoredConversation, StoredMessage};
 pub(crate) fn obstacle(database: &Database) -> Result<Option<&'static str>> {
     let layout = database.layout();
     if layout.message_key.is_none() || layout.conversation_key.is_none() {
-        return Ok(Some("its tables are views or WITHOUT ROWID"));
+        return Ok(Some(
+            "its tables are views or WITHOUT ROWID, or have columns named rowid, oid and _rowid_",
+        ));
     }
     if !layout.bytewise_roles {
         return Ok(Some("its column \"role\" has a special collation or type"));

@@ -104,8 +104,8 @@ pub enum Error {
     },
     /// The database has no row ids, by which an index could fetch rows.
     #[error(
-        "{}: cannot be indexed, because its tables are views or WITHOUT ROWID; \
-         searching it works without an index",
+        "{}: cannot be indexed, because its tables are views or WITHOUT ROWID, or have columns named rowid, \
+         oid and _rowid_; searching it works without an index",
         path.display()
     )]
     NoKeys {

@@ -17,6 +17,7 @@ use super::{
     flags::Flags,
     forgotten::{Forgotten, ForgottenId},
     import::may_write,
+    lookup::SHORT_ID,
     source::{SourceKind, Sources, Store, wipe_indexes},
     store_address::StoreAddress,
     upkeep::{Upkeep, enrich, transcripts},
@@ -91,7 +92,14 @@ impl<'a> Forgetter<'a> {
         let mut found = Forgettable { id: id.to_owned(), ..Forgettable::default() };
         for source in self.sources.all() {
             let source = source?;
-            let Some(about) = source.about(id, stop)? else { continue };
+            let Some(about) = source.about(id, stop)? else {
+                if source.kind == SourceKind::Archive
+                    && self.excluded_id(id, stop)?.is_some_and(|excluded| excluded == id)
+                {
+                    found.sources.push(source.kind);
+                }
+                continue;
+            };
             if source.kind == SourceKind::Export {
                 if let Some(path) = source.database()
                     && (config.local_folder().is_some() || !may_write(path)?)
@@ -112,6 +120,20 @@ impl<'a> Forgetter<'a> {
         let is_known = !found.sources.is_empty()
             || Forgotten::of(config)?.0.iter().any(|known| known.id == id);
         Ok(is_known.then_some(found))
+    }
+
+    /// Returns the id of a transcript that was removed from the store because the user excludes it. Until it is
+    /// forgotten, files still contain its text. `word` is the id, or its beginning if only one id has it.
+    pub(crate) fn excluded_id(&self, word: &str, stop: &Stop) -> Result<Option<String>> {
+        let Some(archive) = self.sources.of_kind(SourceKind::Archive)? else { return Ok(None) };
+        let forgotten = self.list()?;
+        let mut ids = archive.withheld(stop)?;
+        ids.retain(|id| {
+            let is_meant = id == word || word.len() >= SHORT_ID && id.starts_with(word);
+            is_meant && !forgotten.iter().any(|known| known.id == *id)
+        });
+        let whole = ids.iter().position(|id| id == word);
+        Ok(whole.or((ids.len() == 1).then_some(0)).map(|at| ids.swap_remove(at)))
     }
 
     /// Forgets conversations that [`Forgetter::find`] found, and rebuilds the indexes.

@@ -25,7 +25,7 @@ const MAX_SLUG: usize = 40;
 const MAX_CANDIDATES: usize = 20;
 
 /// Minimum number of characters of a shortened id.
-const SHORT_ID: usize = 8;
+pub(super) const SHORT_ID: usize = 8;
 
 /// Length from which the beginning of an id, if it fits only one id, takes precedence over a title.
 const SURE_START: usize = 4;

@@ -77,7 +77,7 @@ pub use source::{
 };
 pub(crate) use upkeep::{
     Completing,
-    enrich::{EnrichProgress, EnrichStage, enrich},
+    enrich::{EnrichOptions, EnrichProgress, EnrichStage, enrich},
 };
 pub use upkeep::{
     Upkeep,

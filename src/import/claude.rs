@@ -97,8 +97,8 @@ fn conversation(
         archived: fields.get("is_archived").is_some_and(Raw::is_true),
         starred: fields.get("is_starred").is_some_and(Raw::is_true),
         messages,
-        origin: None,
         files,
+        ..Conversation::default()
     })
 }
 

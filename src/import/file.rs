@@ -16,7 +16,7 @@ use super::{
     tally::{Branches, ImportTally, Reason, Skipped, UNKNOWN_CONTENT},
     transcript::{self, TranscriptReader},
 };
-use crate::model::Conversation;
+use crate::{model::Conversation, text::amount::counted};
 
 /// If this many values at the beginning are not conversations, the file is not an export.
 const FOREIGN_AFTER_VALUES: u64 = 200;
@@ -48,6 +48,8 @@ pub(super) struct ExportFile<'a> {
     is_known_as_empty: bool,
     /// Values that are not conversations. They are reported only if a conversation follows.
     pending: Vec<Skipped>,
+    /// The number of texts with bytes that are not UTF-8.
+    lossy_texts: u64,
 }
 
 impl<'a> ExportFile<'a> {
@@ -63,6 +65,7 @@ impl<'a> ExportFile<'a> {
             is_recognised: false,
             is_known_as_empty: false,
             pending: Vec::new(),
+            lossy_texts: 0,
         }
     }
 
@@ -81,6 +84,12 @@ impl<'a> ExportFile<'a> {
             self.transcript(start.chain(reader), sink)?;
         } else {
             self.values(start.chain(reader), sink)?;
+        }
+        if self.lossy_texts > 0 {
+            let texts = counted(self.lossy_texts, "text");
+            self.damaged(&format!(
+                "bytes that are not UTF-8 are in {texts}; save the file as UTF-8 and import it again"
+            ));
         }
         Ok(match (self.is_recognised, self.is_known_as_empty) {
             (true, _) => FileContents::Conversations,
@@ -138,7 +147,8 @@ impl<'a> ExportFile<'a> {
             let reason = match self.conversation(&fields, format, failure) {
                 Ok((format, conversation)) => {
                     self.recognise();
-                    self.hand_over(format, conversation, sink)?;
+                    let is_utf8 = || str::from_utf8(bytes).is_ok();
+                    self.hand_over(format, conversation, &is_utf8, sink)?;
                     continue;
                 }
                 Err(reason) => reason,
@@ -266,7 +276,9 @@ impl<'a> ExportFile<'a> {
             self.tally.leave_out(what, UNKNOWN_CONTENT, *count);
         }
         match (reader.format(), conversation) {
-            (Some(format), Some(conversation)) => self.hand_over(format, conversation, sink),
+            (Some(format), Some(conversation)) => {
+                self.hand_over(format, conversation, &|| reader.not_utf8() == 0, sink)
+            }
             _ => Ok(()),
         }
     }
@@ -275,9 +287,17 @@ impl<'a> ExportFile<'a> {
         &mut self,
         format: &'static Format,
         mut conversation: Conversation,
+        is_utf8: &dyn Fn() -> bool,
         sink: ConversationSink<'_, E>,
     ) -> Result<(), E> {
         date(&mut conversation);
+        let texts = conversation.messages.iter().map(|message| &message.content);
+        let texts = texts.chain(&conversation.title);
+        let replaced = texts.filter(|text| text.contains(char::REPLACEMENT_CHARACTER)).count();
+        if replaced > 0 && !is_utf8() {
+            conversation.is_lossy = true;
+            self.lossy_texts += replaced as u64;
+        }
         self.tally.conversations += 1;
         self.tally.messages += conversation.messages.len() as u64;
         self.tally.bare += u64::from(conversation.messages.is_empty());

@@ -142,6 +142,11 @@ impl Package {
             }
             b"SQLi" => "it is a database; search it with --db",
             [] => "it is empty",
+            [0x1F, 0x8B, ..]
+            | [b'B', b'Z', b'h', _]
+            | [0xFD, b'7', b'z', b'X']
+            | [b'7', b'z', ..]
+            | b"Rar!" => "it is packed; unpack it, and import what is in it",
             _ => NO_CONVERSATION,
         };
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -55,6 +55,9 @@ struct Position {
     /// Whether the last line had no end when it was read, so that the line may continue.
     in_line: bool,
     malformed: u64,
+    /// The number of records with bytes that are not UTF-8.
+    #[serde(default)]
+    not_utf8: u64,
     head: Head,
 }
 
@@ -133,6 +136,11 @@ impl TranscriptReader {
     /// Returns how many lines could not be read.
     pub fn malformed(&self) -> u64 {
         self.position.malformed
+    }
+
+    /// Returns how many records have bytes that are not UTF-8. In their texts, U+FFFD stands for such bytes.
+    pub(crate) fn not_utf8(&self) -> u64 {
+        self.position.not_utf8
     }
 
     /// Returns the unknown kinds of content with text, with their counts.
@@ -286,6 +294,7 @@ impl TranscriptReader {
     /// Reads one record. A line may have several records.
     fn record<E>(&mut self, record: Raw<'_>, sink: EventSink<'_, E>) -> Result<(), E> {
         self.count_line();
+        self.position.not_utf8 += u64::from(str::from_utf8(record.bytes()).is_err());
         let Ok(fields) = record.fields() else {
             self.position.malformed += 1;
             return Ok(());

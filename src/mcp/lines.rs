@@ -25,7 +25,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::batches::{Batch, Batches};
+use super::{
+    batches::{Batch, Batches},
+    resources::unknown_cursor,
+};
 use crate::{
     lock::lock,
     text::{content::mend_surrogates, snippet},
@@ -224,7 +227,10 @@ pub(super) fn parse(bytes: &[u8]) -> LineAction {
     let text = mend_surrogates(text);
     let problem = match serde_json::from_str(&text) {
         // serde would also accept a JSON array as the fields of a message.
-        Ok(message) if !text.starts_with('[') => return LineAction::Deliver(Box::new(message)),
+        Ok(message) if !text.starts_with('[') => {
+            return odd_cursor(&message, &text)
+                .unwrap_or_else(|| LineAction::Deliver(Box::new(message)));
+        }
         Ok(_) => String::new(),
         Err(error) => error.to_string(),
     };
@@ -246,6 +252,23 @@ pub(super) fn parse(bytes: &[u8]) -> LineAction {
         }
         Ok(json) => refused(id(&json), INVALID_REQUEST, &problem),
     }
+}
+
+/// Returns the refusal of a request for a list whose cursor is not a text. The crate rmcp reads it as a request
+/// without parameters.
+fn odd_cursor(message: &ClientJsonRpcMessage, text: &str) -> Option<LineAction> {
+    let JsonRpcMessage::Request(request) = message else { return None };
+    let has_params = match &request.request {
+        ClientRequest::ListToolsRequest(list) => list.params.is_some(),
+        ClientRequest::ListPromptsRequest(list) => list.params.is_some(),
+        ClientRequest::ListResourcesRequest(list) => list.params.is_some(),
+        ClientRequest::ListResourceTemplatesRequest(list) => list.params.is_some(),
+        _ => true,
+    };
+    let json: Value = if has_params { None } else { serde_json::from_str(text).ok() }?;
+    let cursor = json.pointer("/params/cursor").filter(|it| !it.is_null() && !it.is_string())?;
+    let problem = unknown_cursor(&cursor.to_string()).message;
+    Some(refused(id(&json), INVALID_PARAMS, &problem))
 }
 
 fn refused(id: Value, code: i64, message: &str) -> LineAction {

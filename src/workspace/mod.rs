@@ -40,7 +40,10 @@ pub enum Error {
         source: io::Error,
     },
     /// The named folder is not in a configured workspace.
-    #[error("{named:?} is not a folder inside a configured workspace ({})", listed(workspaces))]
+    #[error(
+        "{named:?} is not a folder inside a configured workspace ({}); name it from there",
+        listed(workspaces)
+    )]
     Outside {
         /// The name that was given.
         named: String,

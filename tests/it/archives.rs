@@ -478,6 +478,21 @@ fn a_line_break_in_a_name_breaks_no_line() {
 }
 
 #[test]
+fn bytes_that_are_not_utf_8_are_named() {
+    let home = Home::new();
+    let mut content = line(1, "user", "before").into_bytes();
+    content.extend(line(2, "assistant", "caf#").into_bytes());
+    let at = content.iter().position(|byte| *byte == b'#').unwrap();
+    content[at] = 0xE9;
+    home.write("a.jsonl", &content);
+    home.sync();
+    assert_eq!(home.found("caf"), ["caf\u{FFFD}"]);
+    let status = run(&home, &["status"]);
+    let said = "1 line in 1 file: bytes that are not UTF-8 were replaced by U+FFFD; the first is ";
+    assert!(status.contains(said) && status.contains("a.jsonl\n"), "{status}");
+}
+
+#[test]
 fn malformed_lines_are_counted() {
     let home = Home::new();
     let mut content = line(1, "user", "before");

@@ -124,10 +124,15 @@ fn files_are_kept_shown_and_written_out() {
     assert!(text.contains("Read this\n\n[file: ../../no te:s.md]\n"), "{text}");
     assert!(text.contains("\n\n[no te s.md](<attachments/aa/no te s.md>)\n"), "{text}");
     assert!(text.contains("Look\n\n![photo.png](<attachments/aa/photo.png>)\n"), "{text}");
-    // Only a file that changed is written again.
-    fs::write(of("attachments/aa/photo.png").unwrap(), OTHER).unwrap();
-    assert!(run(home, &["export", "notes"]).1.contains(": 0 written"));
-    assert_eq!(fs::read(of("attachments/aa/photo.png").unwrap()).unwrap(), PNG);
+    // A file that the user changed stays; one that is gone is written again.
+    let photo = of("attachments/aa/photo.png").unwrap();
+    fs::write(&photo, OTHER).unwrap();
+    let (_, out, err) = run(home, &["export", "notes"]);
+    assert!(out.contains(": 0 written") && err.contains("kept as now: 1 file that "), "{out}{err}");
+    assert_eq!(fs::read(&photo).unwrap(), OTHER);
+    fs::remove_file(&photo).unwrap();
+    assert!(!run(home, &["export", "notes"]).2.contains("kept as now"));
+    assert_eq!(fs::read(&photo).unwrap(), PNG);
     // A file that is missing in the store is named, and the other files are written.
     let lost = all(&store.join("files")).into_iter().find(|it| fs::read(it).unwrap() == b"blue");
     fs::remove_file(lost.unwrap()).unwrap();

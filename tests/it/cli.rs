@@ -305,6 +305,20 @@ fn back_to_the_service_and_to_the_agent() {
 }
 
 #[test]
+fn a_number_that_means_nothing_is_refused() {
+    let home = home_with_an_export();
+    let run = |arguments: &[&str]| {
+        run_on_all(home.path(), arguments, &Environment::default()).0.unwrap_err()
+    };
+    let within = run(&["search", "borrow", "--in", "6650a1b2-0001:2"]);
+    assert!(within.contains("not one message: --in 6650a1b2-0001"), "{within}");
+    let lines = run(&["show", "6650a1b2-0001:2", "--lines", "1"]);
+    assert!(lines.contains("give only one of them"), "{lines}");
+    let negative = run(&["search", "borrow", "--since", "-7d"]);
+    assert!(negative.contains("tip: the value has no minus: --since 7d"), "{negative}");
+}
+
+#[test]
 fn a_terminal_is_told_the_totals_and_pages() {
     let home = home_with_an_export();
     let page = home.path().join("page");

@@ -74,11 +74,23 @@ fn conversations_become_files_that_are_kept_up_to_date() {
         let sql = "UPDATE conversations SET title = ?1 WHERE id = '6650a1b2-0001'";
         connection.execute(sql, [title]).unwrap();
         let (_, says) = run(home, &["export", to]);
-        assert!(says.contains("1 file changed after the last export"), "{says}");
+        assert!(
+            says.contains("kept as now: 1 file that no export wrote, or that changed"),
+            "{says}"
+        );
         assert_eq!(fs::read_to_string(&new).unwrap(), edited);
         assert_eq!(names(&target).len(), before.len());
     }
     fs::remove_file(&new).unwrap();
+    assert!(run(home, &["export", to]).1.contains(": 1 written"));
+    // Without a record, nobody knows whether a file was edited, so it stays.
+    fs::remove_file(target.join(".verbatim-export.json")).unwrap();
+    let unknown = names(&target).into_iter().find(|name| name.contains("Another title")).unwrap();
+    let edited = fs::read_to_string(target.join(&unknown)).unwrap() + "my own note\n";
+    fs::write(target.join(&unknown), &edited).unwrap();
+    assert!(run(home, &["export", to]).1.contains("kept as now: 1 file"));
+    assert_eq!(fs::read_to_string(target.join(&unknown)).unwrap(), edited);
+    fs::remove_file(target.join(&unknown)).unwrap();
     assert!(run(home, &["export", to]).1.contains(": 1 written"));
     // Ids that differ only in characters that file names cannot have get separate files, on each run.
     for id in ["qqqqqqqq:1", "qqqqqqqq/1", "qqqqqqqq.1"] {
@@ -94,6 +106,17 @@ fn conversations_become_files_that_are_kept_up_to_date() {
         let same = names(&target).into_iter().filter(|name| name.contains("Same (qqqqqqqq"));
         assert_eq!(same.count(), 3, "{:?}", names(&target));
     }
+    // Names that differ only by case, which some systems ignore, are of separate files too.
+    for (id, title) in [("cccccccc-1", "Fix it"), ("cccccccc-2", "fix IT")] {
+        let sql = "INSERT INTO conversations (id, title) VALUES (?1, ?2)";
+        connection.execute(sql, [id, title]).unwrap();
+        let sql = "INSERT INTO messages (id, conversation_id, role, content, create_time, position)
+                   VALUES ('m ' || ?1, ?1, 'user', 'one', 1700000000, 0)";
+        connection.execute(sql, [id]).unwrap();
+    }
+    run(home, &["export", to]);
+    let short = names(&target).into_iter().filter(|name| name.ends_with("(cccccccc).md"));
+    assert_eq!(short.count(), 1, "{:?}", names(&target));
     // Filters are those of `list`.
     let (code, says) =
         run(home, &["export", home.join("none").to_str().unwrap(), "--source", "threads"]);

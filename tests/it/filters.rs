@@ -81,6 +81,21 @@ fn all_commands_take_the_same() {
 }
 
 #[test]
+fn only_sessions_of_coding_agents_are_suggested() {
+    let scene = Scene::imported();
+    let unknown = ask(&scene, &["list"], &["--session", "x"]);
+    assert_eq!(unknown.code, Some(1));
+    assert!(
+        unknown.errors.contains("no conversation has the session \"x\"; known: "),
+        "{}",
+        unknown.errors
+    );
+    for id in [CHAT, "c1a0de00-0000-4000-8000-000000000001"] {
+        assert!(!unknown.errors.contains(id), "{}", unknown.errors);
+    }
+}
+
+#[test]
 fn models_choose_conversations() {
     let scene = Scene::imported();
     assert_eq!(agree(&scene, &["--model", "GPT-4"]), 8);

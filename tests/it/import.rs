@@ -1039,6 +1039,48 @@ fn utf_16_without_a_mark_is_recognised() {
 }
 
 #[test]
+fn bytes_that_are_not_utf_8_are_named_and_replace_no_good_text() {
+    let folder = TempDir::new().unwrap();
+    let latin = |json: &str| json.chars().map(|c| u32::from(c) as u8).collect::<Vec<u8>>();
+    let good = chat("c", 1.0, &["wörld", "plain"]).replace("\"title\":\"c\"", "\"title\":\"Über\"");
+    let newer = chat("c", 2.0, &["wörld", "plain", "mëre"])
+        .replace("\"title\":\"c\"", "\"title\":\"Über\"");
+    let title = || rows(&folder.path().join("out.db"), "SELECT title FROM conversations");
+    let named = |count: &str| {
+        format!(
+            "bytes that are not UTF-8 are in {count}; save the file as UTF-8 and import it again"
+        )
+    };
+    let report = import_text(folder.path(), &latin(&good), Branches::Shown).unwrap();
+    assert_eq!(report.tally.damaged, [format!("export.json: {}", named("2 texts"))]);
+    assert_eq!(contents(folder.path()), ["1 \"w\u{FFFD}rld\"", "2 \"plain\""]);
+    let report = import_text(folder.path(), good.as_bytes(), Branches::Shown).unwrap();
+    assert!(report.tally.damaged.is_empty(), "{:?}", report.tally.damaged);
+    assert_eq!(report.changes.updated_messages, 1);
+    // In a zip, and through the program.
+    let zip = zip_of(&[("conversations.json", &latin(&newer))]);
+    fs::write(folder.path().join("latin.zip"), zip).unwrap();
+    let arguments = ["import", "latin.zip", "--out", "out.db"];
+    let (code, out, errors) = program(folder.path(), &arguments);
+    assert_eq!(code, Some(1), "{out}{errors}");
+    assert!(errors.contains(&format!("conversations.json: {}", named("3 texts"))), "{errors}");
+    assert_eq!(contents(folder.path()), ["1 \"wörld\"", "2 \"plain\"", "3 \"m\u{FFFD}re\""]);
+    assert_eq!(title(), ["\"Über\""]);
+    // U+FFFD in valid UTF-8 is a character as any other.
+    let odd = chat("c", 3.0, &["w\u{FFFD}rld", "plain", "mëre"]);
+    let report = import_text(folder.path(), odd.as_bytes(), Branches::Shown).unwrap();
+    assert!(report.tally.damaged.is_empty(), "{:?}", report.tally.damaged);
+    assert_eq!(contents(folder.path()), ["1 \"w\u{FFFD}rld\"", "2 \"plain\"", "3 \"mëre\""]);
+    // A transcript that is imported.
+    let line = crate::archives::line(1, "user", "gr\u{FC}n");
+    fs::write(folder.path().join("t.jsonl"), latin(&line)).unwrap();
+    let report =
+        import(&[&folder.path().join("t.jsonl")], &folder.path().join("t.db"), Branches::Shown);
+    // The title is made of the prompt.
+    assert_eq!(report.unwrap().tally.damaged, [format!("t.jsonl: {}", named("2 texts"))]);
+}
+
+#[test]
 fn what_a_killed_import_left_goes_at_the_next_start() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("export.json"), chat("c", 1.0, &["red"])).unwrap();

@@ -294,12 +294,23 @@ fn lines_that_are_wrong_are_answered() {
         (br#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"conversation_search","arguments":[]}}"#, -32602, json!(8)),
         (br#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{}}"#, -32602, json!(9)),
         (br#"{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"colour_search"}}"#, -32602, json!(10)),
+        (br#"{"jsonrpc":"2.0","id":11,"method":"tools/list","params":{"cursor":"bogus"}}"#, -32602, json!(11)),
+        (br#"{"jsonrpc":"2.0","id":12,"method":"tools/list","params":{"cursor":5}}"#, -32602, json!(12)),
+        (br#"{"jsonrpc":"2.0","id":13,"method":"prompts/list","params":{"cursor":["a"]}}"#, -32602, json!(13)),
+        (br#"{"jsonrpc":"2.0","id":14,"method":"resources/list","params":{"cursor":{}}}"#, -32602, json!(14)),
+        (br#"{"jsonrpc":"2.0","id":15,"method":"resources/templates/list","params":{"cursor":true}}"#, -32602, json!(15)),
     ] {
         server.send(line);
         let answer = server.receive();
         let line = String::from_utf8_lossy(line);
         assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &id), "{line}: {answer}");
         assert!(!answer["error"]["message"].as_str().unwrap().is_empty());
+    }
+    for params in ["{}", "{\"cursor\":null}", "null"] {
+        let line =
+            format!(r#"{{"jsonrpc":"2.0","id":16,"method":"prompts/list","params":{params}}}"#);
+        server.send(line.as_bytes());
+        assert!(server.receive()["result"]["prompts"].is_array(), "{line}");
     }
     // Notifications are never answered, valid or not; blank lines are skipped.
     server.send(br#"{"jsonrpc":"2.0","method":"notifications/colours","params":5}"#);

@@ -302,7 +302,7 @@ fn a_project_and_a_session_are_taken_as_they_are_printed() {
         says(&answer, "no conversation has the project \"exprot\"; known: export, ");
         let (none, answer) = count(json!({"session_id": "fool"}));
         assert_eq!(none, 0);
-        says(&answer, "no conversation has the session \"fool\"; known: food, ");
+        says(&answer, "no conversation has the session \"fool\"; known: food");
     }
     let question = Question {
         concepts: vec!["restaurant".to_owned()],

@@ -187,6 +187,46 @@ fn excluded_projects_and_folders_are_in_no_answer() {
 }
 
 #[test]
+fn an_excluded_conversation_is_forgotten_by_its_id() {
+    let user = User::new();
+    let (secret, open) =
+        ("5ec2e700-0000-4000-8000-000000000001", "09e40000-0000-4000-8000-000000000002");
+    user.transcript(secret, "/home/ann/secret", &["wombatword one"]);
+    user.transcript(open, "/home/ann/parser", &["kept apple"]);
+    user.done(&["reindex"]);
+    user.set("exclude = ['secret', 'parser']\n");
+    let (code, _, errors) = user.run(&["list"]);
+    assert!(code == 1 && errors.contains("those that the setting `exclude` names"), "{errors}");
+    assert!(!user.files_with("wombatword").is_empty(), "it was only excluded");
+    let (code, _, errors) = user.run(&["forget", "5ec2", "--yes"]);
+    assert!(code == 2 && errors.contains("no conversation has the id"), "{errors}");
+    let said = user.done(&["forget", "5ec2e700", "--yes"]);
+    assert!(said.contains("1 conversation forgotten") && said.contains(secret), "{said}");
+    assert_eq!(user.files_with("wombatword"), Vec::<PathBuf>::new());
+    user.set("");
+    assert_eq!((user.found("wombatword"), user.found("apple")), (0, 1));
+    assert!(user.done(&["forget", "--list"]).contains(secret));
+}
+
+#[test]
+fn no_byte_of_a_transcript_that_is_gone_is_left_if_those_are_forgotten() {
+    let user = User::new();
+    user.transcript("s1", "/home/ann/parser", &["wombatword one"]);
+    user.transcript("s2", "/home/ann/parser", &["kept apple"]);
+    user.done(&["reindex"]);
+    fs::remove_file(user.path("agent/p/s1.jsonl")).unwrap();
+    assert_eq!(user.found("wombatword"), 1);
+    let forget = |arguments: &[&str]| {
+        told(user.command(arguments).env("VERBATIM_FORGET_DELETED", "1").output().unwrap())
+    };
+    assert_eq!(forget(&["search", "wombatword", "-c"]).0, 1);
+    assert_eq!(user.files_with("wombatword"), Vec::<PathBuf>::new());
+    assert_eq!(forget(&["search", "apple", "-c"]).0, 0);
+    assert_eq!(forget(&["reindex"]).0, 0);
+    assert_eq!(user.files_with("wombatword"), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn a_server_notices_what_is_excluded_while_it_runs() {
     let user = User::new();
     user.transcript("s1", "/home/ann/secret", &["apple secret"]);

@@ -14,7 +14,7 @@ use crate::{
         schema,
     },
     model::{Conversation, Instant, Message, Origin},
-    text::date,
+    text::{content::decode_parts, date},
 };
 
 /// Whether a merge writes changes, or only counts them.
@@ -82,7 +82,8 @@ impl Merge<'_> {
             None => self.insert(source, &id, new)?,
             Some(stored) => {
                 let again = met.contains_key(&id);
-                self.update(source, &id, new, &stored, again)?
+                let new = self.without_loss(&id, new)?;
+                self.update(source, &id, &new, &stored, again)?
             }
         };
         Ok((changes, id))
@@ -115,9 +116,37 @@ impl Merge<'_> {
             archived: stored.archived,
             starred: stored.starred,
             origin: stored.origin,
-            files: Vec::new(),
+            ..Conversation::default()
         };
         Ok(Some((stored.source.unwrap_or_default(), conversation)))
+    }
+
+    /// Returns a conversation with its stored title and texts wherever the new ones lost characters, because
+    /// the export is not UTF-8.
+    fn without_loss<'c>(
+        &self,
+        id: &str,
+        new: &'c Conversation,
+    ) -> rusqlite::Result<Cow<'c, Conversation>> {
+        let stored = if new.is_lossy { self.read(id)? } else { None };
+        let Some((_, stored)) = stored else { return Ok(Cow::Borrowed(new)) };
+        let lost = |text: &str| text.matches(char::REPLACEMENT_CHARACTER).count();
+        let mut whole = new.clone();
+        whole.title = match (stored.title, &new.title) {
+            (Some(stored), Some(title)) if lost(&stored) >= lost(title) => Some(title.clone()),
+            (stored, title) => stored.or_else(|| title.clone()),
+        };
+        let known = stored.messages.into_iter().map(|message| (message.id.clone(), message));
+        let mut known: HashMap<String, Message> = known.collect();
+        for (message, (key, _)) in whole.messages.iter_mut().zip(keyed(&new.messages)) {
+            let Some(stored) = known.remove(&*key) else { continue };
+            let decoded = self.parts.then(|| decode_parts(&stored.content)).flatten();
+            let content = decoded.unwrap_or(stored.content);
+            if lost(&content) < lost(&message.content) {
+                (message.content, message.attachments) = (content, stored.attachments);
+            }
+        }
+        Ok(Cow::Owned(whole))
     }
 
     fn stored(&self, id: &str) -> rusqlite::Result<Option<KnownConversation>> {

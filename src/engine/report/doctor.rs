@@ -267,8 +267,8 @@ impl Examination<'_> {
         let entries = fs::read_dir(&index).into_iter().flatten().flatten();
         for folder in entries.map(|entry| entry.path()) {
             if folder.join("current").is_file() && !known.contains(&folder) {
-                let bytes = status::size_of(&folder);
-                let what = format!("the index of a database that is not searched, {bytes} bytes");
+                let size = amount::bytes(status::size_of(&folder));
+                let what = format!("the index of a database that is not searched, {size}");
                 let mend = "delete the folder if you do not go back to that database";
                 self.report(Finding::note(folder.display().to_string(), what, mend));
             }

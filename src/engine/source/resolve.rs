@@ -12,6 +12,9 @@ use crate::{
     model::{Instant, Stop},
 };
 
+/// The likeness from which an id is suggested in place of an unknown session.
+const ALIKE: f64 = 0.8;
+
 /// The results of looking up the project and session names of a scope.
 #[derive(Default)]
 struct Named {
@@ -137,7 +140,9 @@ impl Named {
             let Some(wanted) = &scope.session else { continue };
             let session = origin.and_then(|origin| origin.session.as_deref());
             self.is_session |= session.is_some_and(|session| is_same(wanted, session));
-            self.sessions.push(session.unwrap_or(id).to_owned());
+            // Only what is almost the given text is suggested in place of a session: the id of a conversation.
+            let is_alike = |id: &&str| likeness(wanted, id) > ALIKE;
+            self.sessions.extend(session.or(Some(id).filter(is_alike)).map(str::to_owned));
             let is_whole = is_same(wanted, id);
             if is_whole && !self.is_whole_id {
                 self.is_whole_id = true;
@@ -159,11 +164,14 @@ fn begins(id: &str, text: &str) -> bool {
 
 /// Returns the names that are most similar to a given name, the most similar first.
 pub(super) fn nearest(given: &str, mut names: Vec<String>) -> Vec<String> {
-    let given = given.to_lowercase();
-    let likeness = |name: &String| strsim::jaro_winkler(&given, &name.to_lowercase());
     names.sort();
     names.dedup();
-    names.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
+    names.sort_by(|a, b| likeness(given, b).total_cmp(&likeness(given, a)));
     names.truncate(MAX_KNOWN);
     names
+}
+
+/// Returns how similar two names are, from 0 to 1, in any letter case.
+fn likeness(one: &str, other: &str) -> f64 {
+    strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
 }

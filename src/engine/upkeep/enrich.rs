@@ -42,6 +42,23 @@ const RELEASED: u64 = 64 << 20;
 /// Number of bytes of a message that are embedded. Models read even less.
 const MAX_EMBEDDED: usize = 1 << 20;
 
+/// How the files of ranked search are built.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EnrichOptions {
+    pub(crate) resources: Resources,
+    /// Whether vectors are built too, and not only term indexes.
+    pub(crate) with_vectors: bool,
+    /// Maximum wait for another thread or process that builds the same files.
+    pub(crate) patience: Duration,
+}
+
+impl EnrichOptions {
+    /// Returns the options that build all files and wait for others.
+    pub(crate) fn all(resources: Resources) -> EnrichOptions {
+        EnrichOptions { resources, with_vectors: true, patience: Duration::MAX }
+    }
+}
+
 /// Counts of the messages that got terms and vectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Enriched {
@@ -90,22 +107,20 @@ impl Source {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Enriched> {
         let mut steps = |now: EnrichProgress| progress(now.steps.0, now.steps.1);
-        enrich(self, resources, true, stop, &mut steps)
+        enrich(self, EnrichOptions::all(resources), stop, &mut steps)
     }
 }
 
-/// Does the same as [`Source::enrich`], and reports the stage of the work.
-///
-/// Without `with_vectors`, builds only term indexes.
+/// Does the same as [`Source::enrich`], and reports the stage of the work. It is an error if another thread or
+/// process builds the same files for longer than `options.patience`.
 pub(crate) fn enrich(
     source: &Source,
-    resources: Resources,
-    with_vectors: bool,
+    options: EnrichOptions,
     stop: &Stop,
     progress: &mut dyn FnMut(EnrichProgress),
 ) -> Result<Enriched> {
     while let Some(snapshot) = source.latest_index(stop) {
-        let done = enrich_index(source, &snapshot, resources, with_vectors, stop, progress);
+        let done = enrich_index(source, &snapshot, options, stop, progress);
         let is_latest = || source.latest_index(stop).is_some_and(|it| it.name() == snapshot.name());
         // Another process may have replaced the index meanwhile, and removed a segment of this one.
         if done.is_ok() || stop.requested() || is_latest() {
@@ -118,11 +133,11 @@ pub(crate) fn enrich(
 fn enrich_index(
     source: &Source,
     snapshot: &Snapshot,
-    resources: Resources,
-    with_vectors: bool,
+    options: EnrichOptions,
     stop: &Stop,
     progress: &mut dyn FnMut(EnrichProgress),
 ) -> Result<Enriched> {
+    let EnrichOptions { resources, with_vectors, patience } = options;
     let model = source.model();
     let mut done = Enriched::default();
     let mut failed = None;
@@ -151,7 +166,10 @@ fn enrich_index(
         let lacks_vectors =
             || with_vectors && Vectors::open(segment.folder, model.name(), count).is_none();
         let _lock = match lacks_words() || lacks_vectors() {
-            true => lock(segment.folder, Duration::MAX, stop)?,
+            true => {
+                let elsewhere = || Error::Indexing { folder: segment.folder.to_owned() };
+                Some(lock(segment.folder, patience, stop)?.ok_or_else(elsewhere)?)
+            }
             false => None,
         };
         if lacks_words() {
@@ -301,7 +319,8 @@ mod tests {
         let export = TestExport::indexed(&["red", "green and blue", "a longer text about trees"]);
         let source = export.engine.sources().remove(0);
         let resources = Resources { memory: 64 << 20, threads: 1 };
-        let make = || enrich(&source, resources, true, &Stop::never(), &mut |_| ()).unwrap();
+        let options = EnrichOptions::all(resources);
+        let make = || enrich(&source, options, &Stop::never(), &mut |_| ()).unwrap();
         let made = thread::scope(|scope| {
             let threads = [(); 4].map(|()| scope.spawn(make));
             threads.map(|thread| thread.join().unwrap())
@@ -311,13 +330,31 @@ mod tests {
     }
 
     #[test]
+    fn a_maintainer_does_not_wait_for_words_that_another_process_makes() {
+        let export = TestExport::indexed(&["red"]);
+        let source = export.engine.sources().remove(0);
+        let snapshot = source.latest_index(&Stop::never()).unwrap();
+        let folder = snapshot.segments()[0].folder.to_owned();
+        let lock = FileLock::take(&folder.join(LOCK), 1).unwrap();
+        let mut maintainer = export.engine.upkeep().maintainer();
+        let mut told = Vec::new();
+        let (begun, stop) = (Instant::now(), Stop::never());
+        let next = maintainer.poll(&stop, &mut |event| told.push(format!("{event:?}")));
+        assert!(next.is_some() && begun.elapsed() < Duration::from_secs(5), "{next:?}, {told:?}");
+        assert!(told.is_empty() && is_lacking(&source, true, &stop), "{told:?}");
+        drop(lock);
+        maintainer.poll(&stop, &mut |_| ());
+        assert!(!is_lacking(&source, true, &stop));
+    }
+
+    #[test]
     fn each_stage_tells_how_far_it_is() {
         let export = TestExport::indexed(&["red", "green and blue", "a longer text about trees"]);
         let source = export.engine.sources().remove(0);
         let resources = Resources { memory: 64 << 20, threads: 1 };
         let mut told: Vec<EnrichProgress> = Vec::new();
         let mut tell = |now| told.push(now);
-        enrich(&source, resources, true, &Stop::never(), &mut tell).unwrap();
+        enrich(&source, EnrichOptions::all(resources), &Stop::never(), &mut tell).unwrap();
         assert!(told.is_sorted_by_key(|now| now.steps.0), "{told:?}");
         assert!(told.iter().all(|now| now.done <= now.total && now.total == 3), "{told:?}");
         let last = told.pop().unwrap();

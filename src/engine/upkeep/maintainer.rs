@@ -17,7 +17,7 @@ use std::{
 };
 
 use super::{
-    enrich::{self, EnrichProgress},
+    enrich::{self, EnrichOptions, EnrichProgress},
     events::UpkeepEvent,
     follow::{self, Follower},
     merge,
@@ -63,6 +63,9 @@ const MAX_INTERRUPTIONS: u32 = 3;
 
 /// Wait between two checks whether another process has finished its build.
 const ELSEWHERE: Duration = Duration::from_secs(1);
+
+/// Maximum wait for another process that builds the same words and vectors. Other work is waiting too.
+const WORDS_WAIT: Duration = Duration::from_millis(200);
 
 /// Share of all work that building the index takes. Terms, vectors and summaries take the rest.
 const INDEX_SHARE: f64 = 0.5;
@@ -322,7 +325,8 @@ impl SourceState {
                 halt.request();
             }
         };
-        let work = AssertUnwindSafe(|| enrich::enrich(source, RESOURCES, true, &halt, &mut check));
+        let options = EnrichOptions { patience: WORDS_WAIT, ..EnrichOptions::all(RESOURCES) };
+        let work = AssertUnwindSafe(|| enrich::enrich(source, options, &halt, &mut check));
         let reason = match catch_unwind(work) {
             Ok(Ok(done)) => {
                 self.postponed = Postponed::default();
@@ -334,6 +338,10 @@ impl SourceState {
                     (poll.report)(UpkeepEvent::Enriched { source: source.clone(), done, took });
                 }
                 return None;
+            }
+            Ok(Err(Error::Indexing { .. })) => {
+                source.set_task(Task::Elsewhere);
+                return Some(ELSEWHERE);
             }
             Ok(Err(_)) if halt.requested() => {
                 self.postponed.interruptions += 1;

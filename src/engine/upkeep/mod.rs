@@ -17,7 +17,7 @@ use std::{
 };
 
 use self::{
-    enrich::EnrichProgress,
+    enrich::{EnrichOptions, EnrichProgress},
     maintainer::Maintainer,
     refresh::{Progress, Reindex, Reindexed},
     transcripts::{ArchiveProgress, ArchiveReport},
@@ -108,7 +108,9 @@ impl Upkeep<'_> {
                 continue;
             };
             let mut ranking = |step: EnrichProgress| progress(Completing::Ranking(step));
-            enrich::enrich(source, resources, is_built_in, stop, &mut ranking)?;
+            let options =
+                EnrichOptions { with_vectors: is_built_in, ..EnrichOptions::all(resources) };
+            enrich::enrich(source, options, stop, &mut ranking)?;
             break;
         }
         Ok(())

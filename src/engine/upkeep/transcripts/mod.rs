@@ -29,7 +29,7 @@ impl From<SyncError> for Error {
         match error {
             SyncError::Store(error) => Error::Transcripts(error),
             SyncError::Read(error) => Error::Transcript(error),
-            SyncError::Withheld(error) | SyncError::Files(error) => *error,
+            SyncError::Engine(error) => *error,
             SyncError::Stopped => Error::Db(db::Error::Stopped),
         }
     }

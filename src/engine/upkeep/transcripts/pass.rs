@@ -132,7 +132,7 @@ impl<'a> Pass<'a> {
             }
         }
         self.commit()?;
-        self.files.close().map_err(|error| SyncError::Files(Box::new(error)))
+        Ok(self.files.close()?)
     }
 
     /// Recognises new files that are known files under another name, and renames them in `known`.
@@ -222,7 +222,7 @@ impl<'a> Pass<'a> {
 
     /// Removes the attached files of conversations.
     fn forget_files(&mut self, conversations: &[String]) -> Result<(), SyncError> {
-        self.files.forget(conversations).map_err(|error| SyncError::Files(Box::new(error)))
+        Ok(self.files.forget(conversations)?)
     }
 
     /// Marks files as gone. Their messages stay in the store, unless deleted transcripts are forgotten.
@@ -485,7 +485,7 @@ impl<'a> Pass<'a> {
     fn commit(&mut self) -> Result<(), SyncError> {
         self.uncommitted = 0;
         // Committed messages are not read again, so the lists of their files are written first.
-        self.files.write().map_err(|error| SyncError::Files(Box::new(error)))?;
+        self.files.write()?;
         Ok(self.store.commit()?)
     }
 

@@ -49,14 +49,18 @@ pub(crate) enum SyncError {
     #[error(transparent)]
     Store(#[from] transcripts::Error),
     #[error(transparent)]
-    Files(Box<Error>),
-    #[error(transparent)]
-    Withheld(Box<Error>),
+    Engine(Box<Error>),
     /// The work was stopped by the [`Stop`](crate::model::Stop).
     #[error("stopped")]
     Stopped,
     #[error("the transcript cannot be read: {0}")]
     Read(#[from] io::Error),
+}
+
+impl From<Error> for SyncError {
+    fn from(error: Error) -> SyncError {
+        SyncError::Engine(Box::new(error))
+    }
 }
 
 impl ArchiveReport {

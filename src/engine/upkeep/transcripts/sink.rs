@@ -69,7 +69,7 @@ impl<'a, 's> StoreSink<'a, 's> {
                 {
                     let message = whole_id(conversation, &message);
                     let kept = self.files.keep(conversation, &message, &name, base64);
-                    let why_not = kept.map_err(|error| SyncError::Files(Box::new(error)))?;
+                    let why_not = kept?;
                     self.not_kept.extend(why_not);
                 }
             }

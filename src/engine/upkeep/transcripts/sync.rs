@@ -1,6 +1,11 @@
 //! Updates the transcript store. Only one process does so at a time.
 
-use std::{fs, path::Path, time::Instant};
+use std::{
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use super::{
     pass::Pass,
@@ -16,12 +21,16 @@ use crate::{
         attachments::{AttachmentStore, TranscriptFiles},
         config::Config,
         forgotten::Forgotten,
+        source::wipe_indexes,
         withheld::Withheld,
     },
     index::IndexDir,
     model::Stop,
     private::{self, FileLock},
 };
+
+/// Wait between two checks whether another process has finished its build.
+const ELSEWHERE: Duration = Duration::from_millis(50);
 
 /// The inputs of the last update of the transcript store that left nothing to do. As long as they are the
 /// same, another update would change nothing.
@@ -85,7 +94,16 @@ pub(crate) fn sync(
         let forgets = config.forget_deleted;
         let files = TranscriptFiles::new(&attachments, stop);
         let pass = Pass::new(&store, withheld, files, forgets, stop, &mut report);
-        match pass.telling(progress).run(&walk).and_then(|()| Ok(store.close()?)) {
+        if forgets {
+            store.delete_securely()?;
+        }
+        let done = pass.telling(progress).run(&walk).and_then(|()| {
+            if forgets && report.removed > 0 {
+                store.scrub()?;
+            }
+            Ok(store.close()?)
+        });
+        match done {
             Ok(()) => break,
             // A damaged store was set aside, so the files are read once more into a new store.
             Err(SyncError::Store(error)) if error.is_damage() && !is_last => {
@@ -93,6 +111,12 @@ pub(crate) fn sync(
             }
             Err(error) => return Err(error),
         }
+    }
+    if config.forget_deleted && report.removed > 0 {
+        wipe_indexes(config, &database, &mut |_| {
+            thread::sleep(ELSEWHERE);
+            !stop.requested()
+        })?;
     }
     for path in set_aside {
         let reason = "the transcript store was damaged. It has been rebuilt from the transcripts that \
@@ -163,7 +187,7 @@ pub(crate) fn withhold(
 }
 
 fn withheld_by(config: &Config) -> Result<Withheld, SyncError> {
-    Withheld::of(config).map_err(|error| SyncError::Withheld(Box::new(error)))
+    Ok(Withheld::of(config)?)
 }
 
 /// Removes the stores of earlier versions from the index folder, and their indexes. There was one store
