@@ -62,6 +62,11 @@ impl Flags {
         Ok(Flags { starred, hidden })
     }
 
+    /// Returns a number that changes when the flags change.
+    pub(crate) fn stamp(config: &Config) -> u32 {
+        crc32fast::hash(&std::fs::read(config.home.join(LIST.name)).unwrap_or_default())
+    }
+
     pub(crate) fn with(&self, flag: Flag) -> &Arc<ConversationIds> {
         match flag {
             Flag::Starred => &self.starred,

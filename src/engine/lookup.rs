@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 
 use super::{
     error::{Error, Result},
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     db::{self, Heading},
     model::{Instant, Stop},
-    text::snippet,
+    text::{address::encoded, snippet},
 };
 
 /// Maximum number of characters of a title in a key.
@@ -433,11 +433,8 @@ fn is_same_folded(one: &str, other: &str) -> bool {
 /// The beginning of a conversation's address; its percent-encoded id follows.
 const ADDRESS: &str = "verbatim://conversation/";
 
-/// The characters of an id that an address encodes: all but letters, digits and `-._~`.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
 pub(crate) fn address_of(id: &str) -> String {
-    format!("{ADDRESS}{}", utf8_percent_encode(id, ENCODED))
+    format!("{ADDRESS}{}", encoded(id))
 }
 
 /// Returns the id in an address that [`address_of`] returns; `None` for any other text.

@@ -31,12 +31,15 @@ const CODE_LIFE: Duration = Duration::from_secs(120);
 const SCRIPT_TEXT: &str = "\
 'use strict';
 const form = document.querySelector('form');
-const given = new URLSearchParams(location.hash.slice(1)).get('token');
-if (given) {
+const enter = () => {
+  const given = new URLSearchParams(location.hash.slice(1)).get('token');
+  if (!given) return;
   history.replaceState(null, '', location.pathname + location.search);
   form.elements.token.value = given;
   form.submit();
-}
+};
+enter();
+addEventListener('hashchange', enter);
 ";
 
 /// The colours are those of the page.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here reads a file, a clock or the environment.
 
+pub(crate) mod address;
 pub(crate) mod amount;
 pub mod content;
 pub mod date;

@@ -1,6 +1,5 @@
 //! The tools `search` and `fetch` in the format that ChatGPT requires.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -13,7 +12,7 @@ use super::{
 };
 use crate::{
     engine::{self, About, Fields, Mode, Question, Scope, SourceKind},
-    text::snippet,
+    text::{address::page_path, snippet},
 };
 
 /// The number of conversations in an answer.
@@ -21,9 +20,6 @@ const LIMIT: usize = 10;
 
 /// The maximum number of characters shown of a title.
 const TITLE: usize = 100;
-
-/// The characters of an id that are not percent-encoded in an address.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// The tool `search` in ChatGPT's format.
 pub const SEARCH: Tool = Tool {
@@ -144,7 +140,7 @@ fn url(call: &ToolCall<'_>, about: &About) -> Result<String, Error> {
         return Ok(link);
     }
     Ok(match &call.options.page_url {
-        Some(page) => format!("{page}/c/{}", utf8_percent_encode(&about.id, PLAIN)),
+        Some(page) => format!("{page}{}", page_path(&about.id)),
         None => engine::address_of(&about.id),
     })
 }

@@ -1,15 +1,12 @@
 //! The request of a page, parsed from its address: the text, the filters and the view.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 
-use crate::engine;
+use crate::{engine, text::address::encoded};
 
 /// The value of the project filter for conversations without a project. No project has this name,
 /// because a project has the name of a folder.
 pub(super) const NO_PROJECT: &str = "/";
-
-/// The characters that are percent-encoded in an address.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The kind of search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,10 +86,6 @@ pub(super) fn fields(query: &str) -> impl Iterator<Item = (String, String)> {
         let (name, value) = field.split_once('=').unwrap_or((field, ""));
         (decoded(name), decoded(value))
     })
-}
-
-pub(super) fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, ENCODED).to_string()
 }
 
 impl Ask {

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
-use super::ask::encoded;
 pub(super) use crate::text::amount::counted;
 use crate::{
     engine::{About, ConversationKey, Engine, Error, Sketch, SourceKind, import::FORMATS},
     model::{Hit, Instant, Origin, Stop},
-    text::snippet,
+    text::{address::page_path, snippet},
     tools::{clock::Clock, session::ResumeCommand},
 };
 
@@ -35,7 +34,7 @@ impl Card {
 
     /// Returns the address of the conversation's page.
     pub(super) fn address(&self) -> String {
-        format!("/c/{}", encoded(&self.id))
+        page_path(&self.id)
     }
 
     /// Returns the address of the page that asks whether to forget the conversation.

@@ -5,14 +5,11 @@ use std::cell::OnceCell;
 
 use maud::{Markup, html};
 
-use super::{
-    ask::encoded,
-    card::{counted, title_of},
-};
+use super::card::{counted, title_of};
 use crate::{
     engine::{About, Engine, Error, ListOptions, Scope, Session, SourceKind},
     model::{Hit, Instant, Stop},
-    text::snippet,
+    text::{address::page_path, snippet},
 };
 
 /// The maximum number of started agents that are shown.
@@ -64,7 +61,7 @@ impl Family {
         let parent = parent.map(|parent| {
             let call = call_of(&parent, talk).map(|turn| parent.line(turn));
             let call = call.map_or(String::new(), |number| format!("/{number}#m{number}"));
-            (title_of(&parent.about), format!("/c/{}{call}", encoded(session)))
+            (title_of(&parent.about), page_path(session) + &call)
         });
         let forked_from = match kind == SourceKind::Archive && session == id {
             true => engine.all_sources().forked_from(id, stop)?,
@@ -94,7 +91,7 @@ impl Family {
                 div { dt { "Started by" } " " dd dir="auto" { a href=(address) { (title) } } }
             }
             @if let Some(about) = &self.forked_from {
-                @let address = format!("/c/{}", encoded(&about.id));
+                @let address = page_path(&about.id);
                 div { dt { "Forked from" } " " dd dir="auto" { a href=(address) { (title_of(about)) } } }
             }
             @if !self.agents.is_empty() {
@@ -139,7 +136,7 @@ impl Agent {
 
     fn link(&self) -> Markup {
         html! {
-            a href=(format!("/c/{}", encoded(&self.about.id))) dir="auto" { (title_of(&self.about)) }
+            a href=(page_path(&self.about.id)) dir="auto" { (title_of(&self.about)) }
             " " span.note { "agent, " (counted(self.about.turns as usize, "message")) }
         }
     }

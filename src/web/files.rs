@@ -21,7 +21,6 @@ use maud::{Markup, html};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::{
-    ask::encoded,
     card::Card,
     message::size,
     site::{Problem, Site, SiteState, refused, run},
@@ -30,6 +29,7 @@ use super::{
 use crate::{
     engine::{Attachment, AttachmentFiles, SourceKind},
     model::{Hit, Stop},
+    text::address::{encoded, id_in_path},
 };
 
 /// The types of pictures that are shown. SVG is left out, because it can hold scripts.
@@ -177,7 +177,7 @@ fn remedy(kind: SourceKind) -> &'static str {
 
 fn find(site: &Site, id: &str, hash: &str, stop: &Stop) -> Result<(File, Attachment), Problem> {
     let missing = || Problem::Missing("There is no such file in this conversation.".to_owned());
-    let store = AttachmentFiles::of(site.engine.config());
+    let (store, id) = (AttachmentFiles::of(site.engine.config()), id_in_path(id));
     // The files of an excluded conversation are not shown either.
     let mut files = Vec::new();
     for kind in [SourceKind::Export, SourceKind::Archive] {

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     engine::{Error, Forgettable, Forgetter, SourceKind},
     model::Stop,
+    text::address::id_in_path,
 };
 
 /// A conversation, its title, and its stored parts, or the reason why it cannot be forgotten.
@@ -54,7 +55,7 @@ pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
     let stop = Stop::never();
     let (card, title, found) = find(site, id, &stop)?;
     // If the id in the address now finds another conversation, nothing is forgotten.
-    if card.id != id {
+    if card.id != id_in_path(id) {
         return Err(Error::NoConversation { word: id.to_owned() }.into());
     }
     let found = found.map_err(Problem::Refused)?;

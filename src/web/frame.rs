@@ -120,7 +120,7 @@ impl Frame<'_> {
                 span { "Nothing leaves this page for another site." }
                 @if let Some(zone) = &self.zone { span { "Times are in " (zone) "." } }
                 span.keys.scripted { kbd { "/" } " search · " kbd { "j" } " " kbd { "k" } " move · "
-                    kbd { "Enter" } " open · " kbd { "?" } " all keys" }
+                    kbd { "Enter" } " open · " button #all-keys type="button" { kbd { "?" } " all keys" } }
                 span { "verbatim " (env!("CARGO_PKG_VERSION")) }
             }
         }
@@ -156,6 +156,7 @@ fn keys() -> Markup {
                     }
                 }
             }
+            label.row { input #letters type="checkbox"; " Letters and signs alone are keys. Switch this off if you dictate." }
             form method="dialog" { button.btn { "Close" } }
         }
     }

@@ -318,7 +318,9 @@ mod tests {
             let answer = post("/c/1/flag?star=1&q=red").await.unwrap();
             assert_eq!(answer.status(), StatusCode::SEE_OTHER);
             assert_eq!(answer.headers()["location"], "/c/1?q=red");
-            post("/c/2/flag?hide=1").await.unwrap();
+            assert!(get_of(&router, "/c/2/1?q=red").await.1.contains("hide=1&amp;q=red&amp;at=1"));
+            let answer = post("/c/2/flag?hide=1&q=red&at=1").await.unwrap();
+            assert_eq!(answer.headers()["location"], "/c/2/1?q=red#m1");
             assert_eq!(
                 post("/c/nobody/flag?star=1").await.unwrap().status(),
                 StatusCode::NOT_FOUND
@@ -762,6 +764,12 @@ mod tests {
             assert_eq!(status, StatusCode::OK, "{address}");
             assert_eq!(page.starts_with("<!DOCTYPE html>"), is_page, "{address}: {page}");
         }
+        export.connection.execute_batch(&rename.replace("notes.md", "..")).unwrap();
+        for path in ["", "/1", ".md", ".html"] {
+            let (status, page) = get_of(&router, &format!("/c/%252E%252E{path}")).await;
+            assert!(status == StatusCode::OK && page.contains("first"), "{path}: {page}");
+        }
+        export.connection.execute_batch(rename).unwrap();
         for address in ["/c/notes.md/99999999999", "/c/notes.md/x", "/peek/notes.md/99999999999"] {
             let (status, page) = get_of(&router, address).await;
             assert_eq!(status, StatusCode::NOT_FOUND, "{address}");

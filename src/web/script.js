@@ -54,18 +54,17 @@ addEventListener("DOMContentLoaded", () => {
     at("count").replaceChildren(note);
   };
 
-  // With `keeps`, repeats the same search, and the chosen result stays chosen.
-  const search = async (keeps = false) => {
-    const fields = query();
-    if (!isSearch) {
-      return;
-    }
+  // Searches, and replaces or adds an entry of the browser's history. With `stays`, repeats the same search,
+  // and the chosen result stays chosen.
+  const search = async (entry = "replaceState", fields = query()) => {
+    const keeps = entry === "stays";
+    if (!isSearch) return;
     asked?.abort();
     counting?.abort();
     clearTimeout(waiting);
     const mine = (asked = new AbortController());
     const slow = setTimeout(() => at("main").setAttribute("aria-busy", "true"), 300);
-    if (!keeps) history.replaceState(null, "", fields ? "/?" + fields : "/");
+    if (entry in history) history[entry](null, "", fields ? "/?" + fields : "/");
     try {
       const { ok, page } = await fetched("/results?" + fields, asked.signal);
       if (!ok) {
@@ -88,7 +87,7 @@ addEventListener("DOMContentLoaded", () => {
       waiting = setTimeout(() => count(fields), PAUSE);
     } catch (error) {
       if (error.name !== "AbortError") {
-        complain("verbatim does not answer. Start it again, then search again.");
+        complain("verbatim does not answer. Start it again: this search goes on by itself.");
       }
     } finally {
       clearTimeout(slow);
@@ -223,7 +222,10 @@ addEventListener("DOMContentLoaded", () => {
     const row = all[chosen];
     row?.setAttribute("aria-current", "true");
     rank(row);
-    if (!link) at("peek")?.replaceChildren();
+    if (!link) {
+      peeking?.abort();
+      at("peek")?.replaceChildren();
+    }
     const show = () => row.isConnected && peek(row.querySelector("a"));
     if (row) requestAnimationFrame(() => setTimeout(show));
     if (isFocused) row?.querySelector("a").focus({ preventScroll: true });
@@ -259,12 +261,28 @@ addEventListener("DOMContentLoaded", () => {
   });
   // Filters and dates belong to the form, although they are elsewhere on the page.
   document.addEventListener("change", (event) => {
-    if (event.target.form === form && event.target !== field && isSearch) search();
+    if (event.target.form === form && event.target !== field) search("pushState");
   });
-  const setDates = (from, to) => {
+  // The address that opened the page may hold the token, which nobody needs to see or to keep.
+  const hideToken = () => {
+    if (location.hash.startsWith("#token=")) history.replaceState(null, "", location.pathname + location.search);
+  };
+  hideToken();
+  addEventListener("popstate", () => {
+    hideToken();
+    const wanted = new URLSearchParams(location.search);
+    if (!isSearch || wanted.toString() === query()) return;
+    if (!wanted.has("mode")) wanted.set("mode", "exact");
+    for (const one of form.elements) {
+      if (one.matches("[type=checkbox], [type=radio]")) one.checked = wanted.has(one.name, one.value);
+      else if (one.name) one.value = wanted.get(one.name) ?? "";
+    }
+    search("popped", location.search.slice(1));
+  });
+  const setDates = (from, to, entry = "pushState") => {
     at("from").value = from;
     at("to").value = to;
-    search();
+    search(entry);
   };
   document.addEventListener("click", (event) => {
     const preset = event.target.closest("[data-from]");
@@ -282,11 +300,11 @@ addEventListener("DOMContentLoaded", () => {
     months().forEach((month, n) => month.classList.toggle("in", n >= first && n <= last));
     return [first, last];
   };
-  const setMonths = (one, other) => {
+  const setMonths = (one, other, entry) => {
     const all = months();
     const [first, last] = shade(one, other);
     const isAll = first === 0 && last === all.length - 1;
-    setDates(isAll ? "" : all[first].dataset.month, isAll ? "" : all[last].dataset.month);
+    setDates(isAll ? "" : all[first].dataset.month, isAll ? "" : all[last].dataset.month, entry);
   };
   const monthAt = (event) => {
     const chart = at("hist").querySelector("svg");
@@ -330,10 +348,19 @@ addEventListener("DOMContentLoaded", () => {
       event.target.ariaValueText = all[event.target.value].textContent;
       shade(...values());
     });
-    box.addEventListener("change", () => setMonths(...values()));
+    box.addEventListener("change", () => setMonths(...values(), "replaceState"));
     at("hist").append(box);
   };
 
+  // Keys that are one letter or sign can be switched off, because dictation would press them.
+  const letters = at("letters");
+  letters.checked = localStorage.letters !== "off";
+  letters.addEventListener("change", () => (localStorage.letters = letters.checked ? "on" : "off"));
+  at("all-keys").addEventListener("click", () => keys.showModal());
+  const toEdit = (input) => {
+    input.focus();
+    input.select();
+  };
   document.addEventListener("keydown", (event) => {
     if (event.isComposing || event.altKey || event.metaKey) return;
     const typing = event.target.matches("input:not([type=checkbox]):not([type=radio]), textarea, select");
@@ -341,9 +368,7 @@ addEventListener("DOMContentLoaded", () => {
     if (event.ctrlKey) {
       if (event.key.toLowerCase() !== "k") return;
       event.preventDefault();
-      field.focus();
-      field.select();
-      return;
+      return toEdit(field);
     }
     if (typing) {
       if (event.key === "ArrowDown" && event.target === field && isSearch) {
@@ -354,9 +379,9 @@ addEventListener("DOMContentLoaded", () => {
       }
       return;
     }
-    if (keys?.open) return;
+    if (keys.open || (event.key.length === 1 && !letters.checked)) return;
     const acts = {
-      "/": () => { field.focus(); field.select(); },
+      "/": () => toEdit(field),
       "?": () => keys.showModal(),
       j: () => step(1),
       k: () => step(-1),
@@ -366,7 +391,7 @@ addEventListener("DOMContentLoaded", () => {
       ArrowUp: isSearch && (() => (chosen <= 0 ? field.focus() : step(-1))),
       n: () => go(".hop [rel=next]"),
       N: () => go(".hop [rel=prev]"),
-      f: at("within") && (() => { at("within").focus(); at("within").select(); }),
+      f: at("within") && (() => toEdit(at("within"))),
       u: () => go("[rel=up]"),
     };
     const act = acts[event.key];
@@ -380,7 +405,7 @@ addEventListener("DOMContentLoaded", () => {
   const copied = async (button, text) => {
     const words = button.textContent;
     try {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(await text);
       button.textContent = "Copied";
     } catch {
       button.textContent = "Not copied";
@@ -405,13 +430,15 @@ addEventListener("DOMContentLoaded", () => {
   };
   copies(document);
   document.querySelectorAll("[data-copy]").forEach((link) => {
-    link.addEventListener("click", async (event) => {
-      event.preventDefault();
-      if (link.dataset.copy === "address") return copied(link, link.href);
-      const answer = await fetch(link.href).catch(() => null);
+    const text = async () => {
+      const answer = await fetch(link.href);
       // If the answer is not a conversation, for example after the login has expired, opens the address.
-      if (answer?.ok) copied(link, await answer.text());
-      else location.assign(link.href);
+      if (!answer.ok) location.assign(link.href);
+      return answer.text();
+    };
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      copied(link, link.dataset.copy === "address" ? link.href : text());
     });
   });
 
@@ -423,11 +450,13 @@ addEventListener("DOMContentLoaded", () => {
       const answer = await fetch("/import/progress");
       if (answer.ok) swap(parsed(await answer.text()), "progress");
     } catch {
-      at("progress").textContent = "verbatim does not answer. Start it again, then reload this page.";
+      const words = "verbatim stopped during the import. Start it again, then import the file again.";
+      at("progress").textContent = words;
+      announce(() => words);
       return;
     }
     if (sending || "running" in at("progress").dataset) setTimeout(watch, 300);
-    else announce(() => at("progress").textContent);
+    else announce(() => at("progress").innerText);
   };
   const send = async (file) => {
     if (!file || sending) return;
@@ -523,7 +552,7 @@ addEventListener("DOMContentLoaded", () => {
     say("fresh", fresh.length + (fresh.length === 1 ? " new message." : " new messages."), link);
   };
   const refresh = async () => {
-    if (isSearch) return search(true);
+    if (isSearch) return search("stays");
     const isTalk = !!document.querySelector(".thread");
     const isReport = /^\/(stats|status)$/.test(location.pathname);
     if (!isTalk && !isReport) return;
@@ -540,10 +569,10 @@ addEventListener("DOMContentLoaded", () => {
         const answer = await fetch("/pulse");
         if (answer.status === 401) return location.reload();
         const now = await answer.text();
-        at("gone")?.remove();
         // Nothing is refreshed while the user composes a character; the next pulse checks again.
-        if (answer.ok && now !== stamp && !composing) {
+        if (answer.ok && (now !== stamp || at("gone")) && !composing) {
           stamp = now;
+          at("gone")?.remove();
           await refresh();
         }
       } catch (error) {
@@ -558,6 +587,8 @@ addEventListener("DOMContentLoaded", () => {
 
   // If the address has no anchor, scrolls to the chosen message.
   if (!location.hash) document.querySelector(".msg[aria-current]")?.scrollIntoView();
+  const place = document.querySelector(".hop .count");
+  if (place) announce(() => place.textContent, 500);
 
   if (isSearch) {
     // Puts the text cursor at the end of the typed text.

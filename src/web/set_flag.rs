@@ -13,9 +13,10 @@ use super::{
 use crate::{
     engine::{Error, Flag, Flags},
     model::Stop,
+    text::address::id_in_path,
 };
 
-/// Sets the flag of a conversation in the address, and redirects back to the conversation.
+/// Sets the flag of a conversation in the address, and redirects back to the shown message.
 pub(super) async fn set(site: &Arc<SiteState>, id: String, query: String) -> Response {
     let work = move |site: &Site| {
         let wanted = fields(&query).find_map(|(name, value)| {
@@ -30,12 +31,15 @@ pub(super) async fn set(site: &Arc<SiteState>, id: String, query: String) -> Res
         let (flag, is_set) = wanted.ok_or_else(what)?;
         let (session, card) = talk::find(site, &id, &Stop::never())?;
         // If the id in the address now finds another conversation, nothing changes.
-        if card.id != id {
+        if card.id != id_in_path(&id) {
             return Err(Error::NoConversation { word: id.clone() }.into());
         }
         let conversation = (session.about.source, &*card.id);
         Flags::set(site.engine.config(), flag, conversation, is_set)?;
-        Ok(format!("{}{}", card.address(), Ask::parse(&query).marks()))
+        let at =
+            fields(&query).find_map(|(name, value)| (name == "at").then(|| value.parse().ok())?);
+        let ask = Ask::parse(&query);
+        Ok(at.map_or(card.address() + &ask.marks(), |at| talk::address(&card, &ask, at)))
     };
     match changed(site, work).await {
         Ok(address) => Redirect::to(&address).into_response(),

@@ -111,10 +111,11 @@ impl Site {
         Some(count)
     }
 
-    /// Returns a stamp that changes when an answer may change. The stamp is made once for each
+    /// Returns a stamp that changes when an answer may change, because of messages or of flags. The stamp is made once for each
     /// answer. Data that is read later is as new as the stamp, or newer.
     pub(super) fn stamp(&self) -> &str {
-        self.stamp.get_or_init(|| self.engine.all_sources().stamp())
+        let flags = || Flags::stamp(self.engine.config());
+        self.stamp.get_or_init(|| format!("{} {}", self.engine.all_sources().stamp(), flags()))
     }
 
     /// Returns the sets of starred and hidden conversations.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::{
-    ask::{Ask, encoded},
+    ask::Ask,
     card::{counted, moment, role_name, service},
     chart::{DAYS, HOURS, as_table, bar, columns, count_at, heat, month_name, months},
     frame::{Frame, Tab},
@@ -14,7 +14,7 @@ use super::{
 use crate::{
     engine::{self, About, Engine, Error, Scope, Tally},
     model::Stop,
-    text::amount::grouped,
+    text::{address::page_path, amount::grouped},
 };
 
 /// The maximum number of rows of a table; the last row may be the sum of all others.
@@ -182,7 +182,7 @@ fn longest_table(site: &Site, longest: &[About]) -> Markup {
                         @let title = about.title.trim();
                         tr {
                             th scope="row" dir="auto" {
-                                a href=(format!("/c/{}", encoded(&about.id))) {
+                                a href=(page_path(&about.id)) {
                                     @if title.is_empty() { "Untitled" } @else { (title) }
                                 }
                             }

@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
     ansi,
-    ask::{Ask, ShownParts, Way, encoded, fields},
+    ask::{Ask, ShownParts, Way, fields},
     assets::STYLE,
     branches::Path,
     card::{Card, cards, counted, hour, title_of},
@@ -23,8 +23,7 @@ use super::{
 use crate::{
     engine::{self, Error, Flags, Session, SourceKind},
     model::Stop,
-    text::amount::grouped,
-    text::{literal::LiteralPattern, snippet},
+    text::{address::id_in_path, amount::grouped, literal::LiteralPattern, snippet},
 };
 
 /// The maximum number of messages on a page. A shorter conversation is shown completely.
@@ -282,7 +281,7 @@ fn follows(site: &Site, session: &Session, stop: &Stop) -> Result<HashMap<String
 
 /// Opens the conversation with an id, a beginning of an id, a title or a link.
 pub(super) fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card), Problem> {
-    let engine = &site.engine;
+    let (engine, id) = (&site.engine, id_in_path(id));
     let mut failed = None;
     let by_id = SourceKind::ALL.into_iter().find_map(|kind| {
         let opened = engine.find(stop).session(kind, id, false);
@@ -363,7 +362,7 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
 }
 
 /// Returns the address of a message, with the text to mark.
-fn address(card: &Card, ask: &Ask, number: u32) -> String {
+pub(super) fn address(card: &Card, ask: &Ask, number: u32) -> String {
     format!("{}/{number}{}#m{number}", card.address(), ask.marks())
 }
 
@@ -534,7 +533,7 @@ impl Talk {
             div.hop role="group" aria-label="Matches" {
                 (button(before, "prev", "Shift+N", html! { "‹ " span { "Previous" } }))
                 (button(after, "next", "n", html! { span { "Next" } " ›" }))
-                p.count role="status" {
+                p.count {
                     b {
                         @match self.rank() {
                             Some(rank) => { (grouped(rank + 1)) " of " (grouped(self.hits.len())) }
@@ -602,23 +601,25 @@ impl Talk {
         let clock = site.clock();
         let is_web = |link: &&String| link.starts_with("https://") || link.starts_with("http://");
         let address = self.card.address();
+        let at = self.turn.map_or(String::new(), |turn| format!("&at={}", self.session.line(turn)));
+        let way_back = self.ask.marks().replacen('?', "&", 1) + &at;
         html! {
             section.about aria-label="About this conversation" {
                 div.row.acts {
-                    a.btn href=(format!("/c/{}.md", encoded(&self.card.id))) data-copy="text" {
+                    a.btn href=(format!("{address}.md")) data-copy="text" {
                         "Copy Markdown"
                     }
                     @if let Some(link) = self.card.link.as_ref().filter(is_web) {
                         " " a.btn href=(link) rel="noreferrer" { "Open original ↗" }
                     }
                     " " a.btn href=(address) data-copy="address" { "Copy link" }
-                    " " (flag::star_button(flags, &self.card, &self.ask))
+                    " " (flag::star_button(flags, &self.card, &way_back))
                     details.resume {
                         summary { "Save, hide or forget" }
                         div.row {
                             a.btn href=(format!("{address}.html")) download=(file_name(&self.title(), "html")) { "Save as HTML" }
                             " " a.btn href=(format!("{address}.md")) download=(file_name(&self.title(), "md")) { "Save as Markdown" }
-                            " " (flag::hide_button(flags, &self.card, &self.ask))
+                            " " (flag::hide_button(flags, &self.card, &way_back))
                             " " a.btn href=(self.card.forget_address()) { "Forget …" }
                         }
                     }

@@ -84,6 +84,7 @@ fn fill(connection: &Connection) {
     let output = "\x1b[1mrunning\x1b[0m 2 checks\n\x1b[32mgreen\x1b[0m \x1b[33myellow\x1b[0m \x1b[2mdim\x1b[0m";
     let repeated = [("user", "Check it"), ("tool", output), ("tool", output), ("tool", output)];
     add("terminal", "Terminal", &repeated);
+    add("..", "Steps", &[("user", "two steps up")]);
     // Messages 6 to 11 are in the branching conversation; the last three of them are on other branches.
     let branches = "CREATE TABLE verbatim_branches (message_id TEXT PRIMARY KEY, follows TEXT);
         CREATE TABLE verbatim_messages (message_id TEXT PRIMARY KEY, export_id TEXT, model TEXT);
@@ -126,6 +127,16 @@ fn from_the_first_letter_to_the_message_and_back() {
     browser.wait("document.querySelector('#m2 .s-rust, #m2 .s-source')");
     browser.keys("body", "n");
     browser.wait("location.pathname === '/c/c1/3' && document.querySelector('#m3 details').open");
+    browser.wait("document.querySelector('#said').innerText.startsWith('3 of 4')");
+    // Letters can be switched off as keys.
+    browser.click("#all-keys");
+    browser.click("#letters");
+    browser.keys("#letters", "\u{e00c}");
+    browser.keys("body", "n");
+    browser.wait("!document.querySelector('dialog').open && location.pathname === '/c/c1/3'");
+    browser.click("#all-keys");
+    browser.click("#letters");
+    browser.keys("#letters", "\u{e00c}");
     browser.keys("body", "n");
     browser.wait("location.pathname === '/c/c1/4'");
     browser.keys("body", "N");

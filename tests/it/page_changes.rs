@@ -26,11 +26,17 @@ fn drop_file(name: &str, content: &str) -> String {
 
 #[test]
 fn an_export_is_dropped_read_copied_and_forgotten() {
-    let Some((browser, site)) = browser::start(|_| {}) else { return };
+    let Some((browser, mut site)) = browser::start(|_| {}) else { return };
     browser.wait("document.querySelector('#drop')");
     browser.run("document.querySelector('#branches').checked = true");
     browser.run(&drop_file("no.zip", "no zip at all"));
     browser.wait("document.querySelector('#progress .warn')");
+    site.end();
+    browser.run(&drop_file("conversations.json", EXPORT));
+    browser.wait("document.querySelector('#progress').innerText.includes('import the file again')");
+    site.start_again();
+    browser.wait("!document.querySelector('#gone')");
+    browser.forget_console();
     browser.run(&drop_file("conversations.json", EXPORT));
     browser.wait("document.querySelector('#progress').innerText.includes('3 messages are new')");
     browser.click("#progress a");
@@ -162,6 +168,10 @@ fn what_is_new_is_shown_in_every_tab_without_a_reload() {
         .expect("it is there");
     browser
         .wait("document.querySelector('#m6')?.innerText.includes('in June') && window.isSamePage");
+    // A star too.
+    browser.click(".acts form button");
+    browser.go_to_window(&tabs[1]);
+    browser.wait("document.querySelector('#facets [name=starred]') && window.isSamePage");
     browser.assert_sound(&site);
 }
 
@@ -234,6 +244,10 @@ fn a_permalink_opens_alone_and_the_back_button_returns() {
     browser.open(&format!("{}/c/long/91?q=needle#m91", site.address));
     browser.wait("document.querySelector('#m91 mark.now')");
     browser.wait("document.querySelector('#m91').getBoundingClientRect().top < innerHeight");
+    // Browsers take the id of this conversation for a step within a path.
+    browser.open(&format!("{}/?q=two+steps", site.address));
+    browser.run("document.querySelector('#list .hits a').click()");
+    browser.wait("document.querySelector('h1').innerText === 'Steps' && document.querySelector('#m1 mark.now')");
     browser.open(&format!("{}/?q=needle&role=user", site.address));
     browser.wait("document.querySelectorAll('#list .hits li').length === 5");
     browser.run("document.querySelectorAll('#list .hits a')[2].click()");
@@ -241,5 +255,14 @@ fn a_permalink_opens_alone_and_the_back_button_returns() {
     browser.run("history.back()");
     browser.wait("location.search === '?q=needle&role=user'");
     browser.wait("document.querySelector('[name=role][value=user]').checked && document.querySelector('#list .hits')");
+    // Each filter is a step back, and a step forward.
+    browser.click("[data-from='52w']");
+    browser.wait("location.search.endsWith('from=52w') && document.querySelector('.nothing')");
+    browser.run("history.back()");
+    browser.wait("!document.querySelector('#from').value && document.querySelectorAll('#list .hits li').length === 5");
+    browser.run("history.forward()");
+    browser.wait(
+        "document.querySelector('#from').value === '52w' && document.querySelector('.nothing')",
+    );
     browser.assert_sound(&site);
 }
