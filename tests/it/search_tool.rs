@@ -299,3 +299,33 @@ fn an_index_that_is_being_made_is_waited_for() {
         assert!(!text.contains("not ranked"), "{text}");
     });
 }
+
+#[test]
+fn a_long_conversation_hides_no_other() {
+    let (_home, db) = folder_with("a.db");
+    let connection = database(&db, &[]);
+    let insert = "INSERT INTO messages VALUES (?1, ?2, 'user', ?3, ?4, NULL, ?4)";
+    for (id, title, text) in [("by-text", "Long", "a quokka again"), ("by-title", "Quokka", "no")] {
+        let conversation = "INSERT INTO conversations VALUES (?1, 1, 1, ?2)";
+        connection.execute(conversation, [id, title]).unwrap();
+        for number in 0..2_100 {
+            let message = format!("{id} {number}");
+            connection.execute(insert, params![message, id, text, 2_000_000 + number]).unwrap();
+        }
+    }
+    for number in 0..8 {
+        let id = format!("short-{number}");
+        connection.execute("INSERT INTO conversations VALUES (?1, 1, 1, ?1)", [&id]).unwrap();
+        connection.execute(insert, params![id, id, "I saw a quokka", number]).unwrap();
+    }
+    for engine in engines(&db) {
+        for matching in ["literal", "like", "word", "regex", "fold"] {
+            let arguments =
+                json!({"query": "quokka", "mode": "text", "match": matching, "limit": 50});
+            let text = found(&engine, "search", arguments);
+            assert!(text.contains("(10 conversations)"), "{matching}: {text}");
+        }
+        let few = found(&engine, "search", json!({"query": "quokka", "mode": "text", "limit": 3}));
+        assert!(few.contains("3 of at least 4 conversations"), "{few}");
+    }
+}

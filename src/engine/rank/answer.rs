@@ -114,7 +114,7 @@ impl Ranker<'_> {
         if !concept.terms.is_empty() || !is_plain || !asks_for_words || may_be_incomplete {
             return Ok(false);
         }
-        let is_found = !self.containing(sources, 1)?.0.is_empty();
+        let is_found = !self.containing(sources, 1, 0)?.0.is_empty();
         match is_found {
             true if has_words(text) => self.note(Note::WithinWords { text: text.to_owned() }),
             true => self.note_no_words(text),

@@ -1,7 +1,7 @@
 //! Ranks by substring: messages that contain the text, newest first.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     cmp::Reverse,
     collections::{HashMap, HashSet},
     ops::{ControlFlow, Range},
@@ -29,7 +29,7 @@ use crate::{
 /// Number of messages that are read for each of several concepts that a conversation must contain.
 const MAX_OF_SEVERAL: usize = 20_000;
 
-/// Number of messages that are read to rank conversations.
+/// Number of messages that are read to rank conversations, if they are of more conversations than wanted.
 const MAX_OF_CONVERSATIONS: usize = 2_000;
 
 /// Total size in bytes of the texts that are kept of a concept's messages. Of each further message, only
@@ -42,6 +42,15 @@ const HALF: f64 = 20.0;
 
 type SourceHit = (SourceKind, Hit<'static>);
 
+/// Where a search by substring ends.
+#[derive(Clone, Copy)]
+enum Most {
+    /// After so many messages.
+    Messages(usize),
+    /// After the first message of one conversation more than these.
+    Conversations(usize),
+}
+
 impl Ranker<'_> {
     /// Returns the messages that contain a concept, newest first. Their conversations contain every
     /// concept.
@@ -49,7 +58,7 @@ impl Ranker<'_> {
         let matchers = self.matchers()?;
         let limit = self.question.limit;
         // One message more than the limit is read, to see whether there are more.
-        let (mut found, is_whole) = self.containing(sources, limit.saturating_add(1))?;
+        let (mut found, is_whole) = self.containing(sources, limit.saturating_add(1), 0)?;
         let (total, is_total_exact) = (found.len(), is_whole && found.len() <= limit);
         found.truncate(limit);
         let mut best: Vec<(SourceHit, u32)> = Vec::new();
@@ -81,7 +90,8 @@ impl Ranker<'_> {
         sources: &[Source],
     ) -> Result<Ranking<ConversationMatch>> {
         let matchers = self.matchers()?;
-        let (found, is_total_exact) = self.containing(sources, MAX_OF_CONVERSATIONS)?;
+        let limit = self.question.limit;
+        let (found, is_total_exact) = self.containing(sources, MAX_OF_CONVERSATIONS, limit)?;
         let is_in_text = |hit: &Hit<'_>| is_in_text(&matchers, hit);
         let mut order: Vec<(SourceKind, String)> = Vec::new();
         let mut hits_of: HashMap<(SourceKind, String), Vec<Hit<'static>>> = HashMap::new();
@@ -104,7 +114,7 @@ impl Ranker<'_> {
             }
         }
         let total = order.len();
-        order.truncate(self.question.limit);
+        order.truncate(limit);
         let sketches = self.sketches(order.iter().cloned())?;
         let mut items = Vec::new();
         for key in order {
@@ -136,30 +146,42 @@ impl Ranker<'_> {
     }
 
     /// Returns messages that contain the concepts, newest first, and whether these are all. Returns at
-    /// least `count` if there are so many.
+    /// least `count` if there are so many. If these are of no more than `conversations` conversations, returns
+    /// messages of further conversations too.
     pub(super) fn containing(
         &mut self,
         sources: &[Source],
         count: usize,
+        conversations: usize,
     ) -> Result<(Vec<SourceHit>, bool)> {
         let concepts = self.question.concepts.iter();
         let concepts: Vec<&String> =
             concepts.filter(|concept| !trimmed(concept).is_empty()).collect();
-        let count = if concepts.len() > 1 { MAX_OF_SEVERAL } else { count };
+        let (count, conversations) =
+            if concepts.len() > 1 { (MAX_OF_SEVERAL, 0) } else { (count, conversations) };
         let mut by_concept: Vec<Vec<SourceHit>> = Vec::new();
         let mut is_whole = true;
         for concept in concepts {
             let mut found: Vec<SourceHit> = Vec::new();
             for source in sources {
                 let (before, kind) = (found.len(), source.kind);
-                match self.containing_in(source, concept, count, &mut found) {
+                let of = |hits: &[SourceHit]| {
+                    hits.iter().map(|(_, hit)| &hit.conversation_id).collect::<HashSet<_>>().len()
+                };
+                let mut outcome =
+                    self.containing_in(source, concept, Most::Messages(count), &mut found);
+                if matches!(outcome, Ok(false)) && of(&found[before..]) <= conversations {
+                    found.truncate(before);
+                    let most = Most::Conversations(conversations);
+                    outcome = self.containing_in(source, concept, most, &mut found);
+                }
+                match outcome {
                     Err(error) if error.is_of_source() && sources.len() > 1 => {
                         found.truncate(before);
                         self.note(Note::Unreadable { source: kind, reason: error.reason() });
                     }
-                    outcome => outcome?,
+                    outcome => is_whole &= outcome?,
                 }
-                is_whole &= found.len() - before < count;
             }
             by_concept.push(found);
         }
@@ -209,21 +231,27 @@ impl Ranker<'_> {
             .collect()
     }
 
-    /// Adds the messages of a source that contain a concept, at most `count`.
+    /// Adds the messages of a source that contain a concept. Returns whether these are all.
     fn containing_in(
         &self,
         source: &Source,
         concept: &str,
-        count: usize,
+        most: Most,
         found: &mut Vec<SourceHit>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let scope = &self.scope;
         let ids = self.conversations_of_origin(source)?;
+        let limit = match most {
+            Most::Messages(count) => {
+                (ids.is_none() && scope.conversation.is_none()).then_some(count)
+            }
+            Most::Conversations(_) => None,
+        };
         let request = Request {
             roles: scope.roles.clone(),
             since: scope.since,
             until: scope.until,
-            limit: (ids.is_none() && scope.conversation.is_none()).then_some(count),
+            limit,
             ..self.request(concept)
         };
         let matchers = Matchers::of(&request).map_err(index::Error::from)?;
@@ -231,31 +259,48 @@ impl Ranker<'_> {
             scope.conversation.as_ref().is_none_or(|id| *id == hit.conversation_id)
                 && ids.as_ref().is_none_or(|ids| ids.contains(&*hit.conversation_id))
         };
-        let mut left = count;
         let room = Cell::new(MAX_CONTENTS);
-        let mut sink = Rendered::new(
-            |hit: Hit<'_>| {
-                is_wanted(&hit).then(|| {
-                    let length = hit.content.len().min(MOST_KEPT);
-                    let most = if length <= room.get() { MOST_KEPT } else { MAX_BEYOND };
-                    let place = match hit.content.len() > most {
-                        true => span_of(&hit.content, &matchers).map_or(0, |span| span.start),
-                        false => 0,
-                    };
-                    room.set(room.get().saturating_sub(length));
-                    (source.kind, hit.kept(place, most))
-                })
-            },
-            |hit| {
-                if left > 0 {
-                    found.push(hit);
-                    left -= 1;
+        let kept = |hit: Hit<'_>| {
+            let length = hit.content.len().min(MOST_KEPT);
+            let most = if length <= room.get() { MOST_KEPT } else { MAX_BEYOND };
+            let place = match hit.content.len() > most {
+                true => span_of(&hit.content, &matchers).map_or(0, |span| span.start),
+                false => 0,
+            };
+            room.set(room.get().saturating_sub(length));
+            hit.kept(place, most)
+        };
+        // For each conversation, how many messages were found by their texts. More than are shown, and more
+        // than one by the title, are left out.
+        let by_text: RefCell<HashMap<String, usize>> = RefCell::default();
+        let render = |hit: Hit<'_>| {
+            let is_enough = |known: usize| {
+                known >= MAX_MATCHES || known == 0 && !matchers.accept_text(&hit.content)
+            };
+            let known = by_text.borrow().get(&*hit.conversation_id).copied();
+            let is_left_out =
+                matches!(most, Most::Conversations(_)) && known.is_some_and(is_enough);
+            is_wanted(&hit).then(|| (!is_left_out).then(|| kept(hit)))
+        };
+        let (mut seen, mut is_whole) = (0, true);
+        let mut sink = Rendered::new(render, |hit: Option<Hit<'static>>| {
+            seen += 1;
+            let mut by_text = by_text.borrow_mut();
+            if let Some(hit) = hit {
+                if matches!(most, Most::Conversations(_)) {
+                    let known = by_text.entry(hit.conversation_id.to_string()).or_default();
+                    *known += usize::from(matchers.accept_text(&hit.content));
                 }
-                if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            },
-        );
+                found.push((source.kind, hit));
+            }
+            is_whole = match most {
+                Most::Messages(count) => seen < count,
+                Most::Conversations(count) => by_text.len() <= count,
+            };
+            if is_whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
         source.search_visible(&request, self.stop, &mut sink)?;
-        Ok(())
+        Ok(is_whole)
     }
 
     /// Returns the ids of the conversations to search; `None` for all. The scope may name them directly or
