@@ -300,7 +300,7 @@ impl RolloutRecord<'_> {
                     }
                 }
             }
-            "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
+            kind if kind.ends_with("_call_output") => {
                 let output = parsed(value_of(fields, "output")?)?;
                 let text = text::output(&output);
                 if !text.trim().is_empty() {

@@ -55,6 +55,9 @@ const TECHNICAL: [&str; 21] = [
     "blob",
 ];
 
+/// The maximum length of words in fields that are not known, in bytes.
+const LONGEST_WORD: usize = 1000;
+
 /// Returns the text of any content type: the known text fields, and all strings with white space. For an
 /// unknown type, returns all strings except those in fields with technical names.
 pub(super) fn plain(content: &Value, is_unknown: bool) -> String {
@@ -63,9 +66,11 @@ pub(super) fn plain(content: &Value, is_unknown: bool) -> String {
     };
     let known = fields.iter().map(|(name, value)| {
         let last = name.rsplit(['_', '-']).next().unwrap_or_default();
-        let is_text = TEXT_FIELDS.contains(&name.as_str())
-            || is_unknown && !TECHNICAL.contains(&last.to_lowercase().as_str());
-        let is_shown = |text: &str| is_text || text.contains(char::is_whitespace);
+        let is_named = TEXT_FIELDS.contains(&name.as_str());
+        let may_be_text = is_unknown && !TECHNICAL.contains(&last.to_lowercase().as_str());
+        let is_shown = |text: &str| {
+            is_named || may_be_text && !is_encoded(text) || text.contains(char::is_whitespace)
+        };
         match value {
             Value::String(text) if is_shown(text) => text.clone(),
             Value::Array(items) if name != "assets" => lines(items.iter().map(|item| match item {
@@ -91,6 +96,11 @@ pub(super) fn lines(texts: impl IntoIterator<Item = String>) -> String {
         }
     }
     joined
+}
+
+/// Returns whether a text without white space is too long for words, such as a picture in base64.
+fn is_encoded(text: &str) -> bool {
+    text.len() > LONGEST_WORD && text.is_ascii()
 }
 
 /// Returns the text of one part, or a placeholder for an image, sound or file; `None` for an empty part.

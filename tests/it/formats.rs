@@ -591,10 +591,17 @@ fn all_that_a_tool_of_codex_gave_is_read() {
         output(r#"{"stdout":"","stderr":"boom"}"#),
         output(r#"{"title":"T","content":"C"}"#),
         output(r#"{"output":"plain","metadata":{"exit_code":0}}"#),
+        ("response_item", json!({"type": "mcp_tool_call_output", "output": "of a server"})),
     ]));
     assert_eq!(
         texts,
-        ["user: go", "tool: stdout: \nstderr: boom", "tool: title: T\ncontent: C", "tool: plain"]
+        [
+            "user: go",
+            "tool: stdout: \nstderr: boom",
+            "tool: title: T\ncontent: C",
+            "tool: plain",
+            "tool: of a server"
+        ]
     );
 }
 

@@ -251,5 +251,8 @@ mod tests {
     fn unknown_types_give_their_text() {
         let json = r#"{"content_type":"hologram","id":"h1","caption":"C","frames":[{"text":"one"},{"content_type":"image_asset_pointer"}],"note":"some words","lang":"en"}"#;
         assert_eq!(read(json, "all"), ("C\none\n[image]\nsome words".to_owned(), 1));
+        let picture = "A".repeat(2000);
+        let json = format!(r#"{{"content_type":"hologram","data":"{picture}","label":"L"}}"#);
+        assert_eq!(read(&json, "all"), ("L".to_owned(), 1));
     }
 }

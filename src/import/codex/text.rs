@@ -221,15 +221,14 @@ pub(super) fn output(output: &Value) -> String {
         _ => None,
     };
     // Structured content repeats the other content, if there is any.
-    match (inner.map(self::output), output.get("structuredContent")) {
-        (Some(text), None) => text,
-        (Some(text), Some(_)) if !text.trim().is_empty() => text,
-        (_, structured) => {
-            let mut lines = Vec::new();
-            tool::arguments(structured.unwrap_or(output), "", &mut lines);
-            lines.join("\n")
-        }
-    }
+    let named = match (inner.map(self::output), output.get("structuredContent")) {
+        (Some(text), Some(structured)) if text.trim().is_empty() => structured,
+        (Some(text), _) => return text,
+        (None, _) => output,
+    };
+    let mut lines = Vec::new();
+    tool::arguments(named, "", &mut lines);
+    lines.join("\n")
 }
 
 #[cfg(test)]
@@ -278,6 +277,7 @@ mod tests {
             (r#"{"output":null,"error":"e"}"#, "error: e"),
             (r#"{"title":"T","content":"C","url":"U"}"#, "title: T\ncontent: C\nurl: U"),
             (r#"{"content":[],"structuredContent":{"k":"v"}}"#, "k: v"),
+            (r#"{"error":"e","structuredContent":{"k":"v"}}"#, "error: e\nk: v"),
             (
                 r#"{"content":[{"type":"text","text":"t"}],"structuredContent":{"k":"v"},"isError":false}"#,
                 "t",
