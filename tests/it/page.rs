@@ -262,18 +262,32 @@ fn views_fit_a_phone_and_ask_for_little() {
     // The filters do not push the results out of sight.
     browser.open(&format!("{}/?q=bread&role=user&from=2023", site.address));
     browser.wait("document.querySelector('.hits li').getBoundingClientRect().bottom < 844");
+    // The width of a window of 1,280 pixels at a zoom of 400 %.
+    let zoomed = json!({"width": 320, "height": 256, "deviceScaleFactor": 1, "mobile": false});
+    browser.chromium("Emulation.setDeviceMetricsOverride", &zoomed);
     for path in
         ["/", "/?q=bread", "/?q=nothing+at+all", "/c/c1?q=bread", "/stats", "/status", "/import"]
     {
         browser.open(&format!("{}{path}", site.address));
         browser.wait("document.readyState === 'complete'");
         thread::sleep(Duration::from_millis(200));
-        let width = browser.run("return document.documentElement.scrollWidth");
-        assert!(width.as_u64().is_some_and(|width| width <= 390), "{path} is {width} px wide");
+        let page = "document.documentElement";
+        let cut = browser.run(&format!("return {page}.scrollWidth - {page}.clientWidth"));
+        assert_eq!(cut, 0, "{path}: pixels beyond the window");
         let requests = browser.run("return performance.getEntriesByType('resource').length + 1");
         assert!(requests.as_u64().is_some_and(|requests| requests <= 6), "{path}: {requests}");
         browser.assert_sound(&site);
     }
+    // Nothing is over the text in so low a window, and nothing is cut on paper.
+    browser.open(&format!("{}/c/c1/2?q=bread", site.address));
+    let style = |selector: &str, name: &str| {
+        browser
+            .run(&format!("return getComputedStyle(document.querySelector('{selector}')).{name}"))
+    };
+    assert_eq!([style(".bar", "position"), style(".hop", "position")], ["static", "static"]);
+    browser.chromium("Emulation.setEmulatedMedia", &json!({"media": "print"}));
+    assert_eq!([style(".bar", "display"), style(".hop", "display")], ["none", "none"]);
+    assert_eq!(style(".code pre", "whiteSpace"), "pre-wrap");
 }
 
 #[test]
