@@ -17,7 +17,7 @@ use super::settings_file::{self, SettingsFile};
 pub(super) const COMPLETED_SHELL: &str = "VERBATIM_COMPLETE";
 
 /// The environment variables that are read, besides those of the settings.
-const VARIABLES: [&str; 13] = [
+const VARIABLES: [&str; 14] = [
     COMPLETED_SHELL,
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
@@ -27,6 +27,7 @@ const VARIABLES: [&str; 13] = [
     "OPENAI_API_KEY",
     "PAGER",
     "PATH",
+    "TERM",
     "VERBATIM_FORGET_DELETED",
     "VERBATIM_PAGER",
     "VERBATIM_TOKEN",

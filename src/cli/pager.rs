@@ -100,6 +100,8 @@ fn command(environment: &Environment) -> Option<Command> {
             }
             pager
         }
+        // There, `less` would ask whether it may go on.
+        None if environment.variable("TERM").is_some_and(|name| name == "dumb") => return None,
         None if is_there(PAGER) => OsStr::new(PAGER),
         None => return None,
     };

@@ -39,6 +39,7 @@ fn line(note: &Note) -> String {
         | Note::Slip { .. }
         | Note::NoPhrase { .. }
         | Note::WithinWords { .. }
+        | Note::OnlyCommon { .. }
         | Note::ProviderAway { .. } => return note.to_string(),
     };
     format!("{note}; {advice}")

@@ -92,7 +92,7 @@ impl Ranker<'_> {
     }
 
     /// Returns whether no message contains a word of the question, but some contain its text inside other
-    /// words. Adds a note if so.
+    /// words, or the question has only words that are too common. Adds a note if so.
     fn is_within_words(
         &mut self,
         text: &str,
@@ -108,7 +108,13 @@ impl Ranker<'_> {
         }
         let is_found = !self.containing(sources, 1)?.0.is_empty();
         if is_found {
-            self.note(Note::WithinWords { text: text.to_owned() });
+            let text = text.to_owned();
+            let has_words = !Tokenizer::default().question(&text).is_empty();
+            self.note(if has_words {
+                Note::WithinWords { text }
+            } else {
+                Note::OnlyCommon { text }
+            });
         }
         Ok(is_found)
     }

@@ -85,6 +85,11 @@ pub(crate) enum Note {
         /// The text of the question.
         text: String,
     },
+    /// All words of the question are too common to rank by, so messages with its text were found.
+    OnlyCommon {
+        /// The text of the question.
+        text: String,
+    },
     /// The question could not be encoded as a vector, so messages were ranked by words only.
     ProviderAway {
         reason: String,
@@ -110,6 +115,7 @@ impl Note {
                 | Note::Slip { .. }
                 | Note::NoPhrase { .. }
                 | Note::WithinWords { .. }
+                | Note::OnlyCommon { .. }
         )
     }
 }
@@ -199,6 +205,13 @@ impl fmt::Display for Note {
             Note::WithinWords { text } => {
                 let text = echo(text);
                 write!(f, "no message has “{text}” as a word; found it within other words")
+            }
+            Note::OnlyCommon { text } => {
+                let text = echo(text);
+                write!(
+                    f,
+                    "“{text}” has no word to rank by; messages with this text are shown, the newest first"
+                )
             }
             Note::ProviderAway { reason } => {
                 write!(f, "ranked by words alone, not by meaning: {reason}")
