@@ -25,7 +25,7 @@ use super::{
 use crate::{
     engine::{About, Attachment, AttachmentFiles, Engine, ListOptions, Session},
     model::{Provenance, Stop},
-    private,
+    private::{self, FileLock},
     text::{date, snippet},
 };
 
@@ -49,6 +49,9 @@ const ATTACHMENTS: &str = "attachments";
 
 /// The file with the hashes of the written files, in the exported folder.
 const RECORD: &str = ".verbatim-export.json";
+
+/// The file in the exported folder that is locked during an export.
+const LOCK: &str = ".verbatim-export.lock";
 
 /// The folder of conversations without a time.
 const NO_YEAR: &str = "undated";
@@ -87,6 +90,9 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     notes::print(&listed.notes);
     let failed = |path: &Path, source| Error::Export { path: path.to_owned(), source };
     private::create_dir_all(&args.target).map_err(|error| failed(&args.target, error))?;
+    // Of two exports into one folder at the same time, the second needs the first one's record.
+    let lock = args.target.join(LOCK);
+    let _lock = FileLock::wait(&lock).map_err(|error| failed(&lock, error))?;
     let mut files = ExportedFiles::in_folder(&args.target);
     let step = Step::begin(environment, "Exporting");
     let [mut written, mut unchanged, mut kept] = [0_u64; 3];

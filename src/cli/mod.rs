@@ -385,7 +385,10 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
             Some(format!("{what} {}", words.join(" ")))
         }
         (ErrorKind::MissingRequiredArgument, _) => match error.get(ContextKind::InvalidArg) {
-            Some(ContextValue::Strings(missing)) => missing.iter().find_map(|it| example_of(it)),
+            Some(ContextValue::Strings(missing)) => {
+                let is_man = words().any(|it| it == "man");
+                missing.iter().find_map(|it| example_of(it, is_man))
+            }
             _ => None,
         },
         (ErrorKind::UnknownArgument, _) if negative.is_some() => negative,
@@ -420,13 +423,14 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
 }
 
 /// Returns a sentence about where to find the value of a missing argument, or an example.
-fn example_of(missing: &str) -> Option<String> {
+fn example_of(missing: &str, is_man: bool) -> Option<String> {
     let example = match missing {
         "<WORDS>..." => "for example: verbatim search borrow checker",
         "<CONVERSATION>" | "<CONVERSATION>..." => {
             "`verbatim list` and `verbatim search` print the ids of conversations"
         }
         "<CLIENT>" => "`verbatim connect` lists the AI clients, and says which are connected",
+        "<FOLDER>" if is_man => "for example: verbatim man ~/.local/share/man/man1",
         "<FOLDER>" => "for example: verbatim export my-chats",
         _ => return None,
     };

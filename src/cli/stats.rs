@@ -23,7 +23,7 @@ use super::{
     output::{FOUND, NOTHING, complain, counted, grouped, harmless},
 };
 use crate::{
-    engine::{Engine, Tally},
+    engine::{Engine, Scope, Tally},
     model::Stop,
 };
 
@@ -62,7 +62,10 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     notes::print(&tally.notes);
     if tally.messages == 0 {
         notes::print(engine.all_sources().unknown_role(&scope, &stop)?.as_slice());
-        complain("no message found; without filters, `verbatim stats` counts all");
+        complain(match scope == Scope::default() {
+            true => "no message found",
+            false => "no message found; without filters, `verbatim stats` counts all",
+        });
     }
     let drawing = args.svg.as_ref().map(|path| (path, svg(&months(&tally))));
     if let Some((_, svg)) = drawing.as_ref().filter(|(path, _)| path.as_os_str() == "-") {

@@ -107,6 +107,9 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
         let lines = counted(args.limit, "line");
         complain(&format!("shown: {lines}; there may be more; --limit 0 shows all"));
     }
+    if found.lines.is_empty() {
+        complain(&format!("no line of a conversation there matches {:?}", args.query));
+    }
     for message in &found.unread {
         // The search continues without files that cannot be read, as grep does.
         complain(message);

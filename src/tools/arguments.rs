@@ -8,6 +8,9 @@ use crate::{
     text::{like::MOST_PATTERN_BYTES, snippet},
 };
 
+/// The maximum number of unknown arguments that an error names.
+const MOST_NAMED: usize = 5;
+
 /// The arguments of one call. Null and the empty string count as absent.
 pub(super) struct Arguments<'a> {
     pub(super) tool: &'static str,
@@ -17,11 +20,13 @@ pub(super) struct Arguments<'a> {
 impl<'a> Arguments<'a> {
     /// Refuses arguments that are not in `known`.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), Error> {
-        match self.values.keys().find(|name| !known.contains(&name.as_str())) {
-            None => Ok(()),
-            Some(name) => {
-                let (tool, name, takes) = (self.tool, snippet::echo(name), known.join(", "));
-                Err(Error::Refused(format!("{tool} has no argument {name:?}; it takes {takes}")))
+        let unknown = self.values.keys().filter(|name| !known.contains(&name.as_str()));
+        let unknown = unknown.take(MOST_NAMED).map(|name| format!("{:?}", snippet::echo(name)));
+        match unknown.collect::<Vec<_>>() {
+            unknown if unknown.is_empty() => Ok(()),
+            unknown => {
+                let (tool, names, takes) = (self.tool, unknown.join(", "), known.join(", "));
+                Err(Error::Refused(format!("{tool} has no argument {names}; it takes {takes}")))
             }
         }
     }

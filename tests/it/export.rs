@@ -117,6 +117,14 @@ fn conversations_become_files_that_are_kept_up_to_date() {
     run(home, &["export", to]);
     let short = names(&target).into_iter().filter(|name| name.ends_with("(cccccccc).md"));
     assert_eq!(short.count(), 1, "{:?}", names(&target));
+    // Several exports at the same time know what the others wrote.
+    connection.execute("UPDATE conversations SET title = title || ' again'", ()).unwrap();
+    std::thread::scope(|scope| {
+        for export in [(); 4].map(|()| scope.spawn(|| run(home, &["export", to]))) {
+            let (code, says) = export.join().unwrap();
+            assert!(code == Some(0) && !says.contains("kept as now"), "{says}");
+        }
+    });
     // Filters are those of `list`.
     let (code, says) =
         run(home, &["export", home.join("none").to_str().unwrap(), "--source", "threads"]);

@@ -307,6 +307,9 @@ fn a_part_of_a_word_is_found_where_no_message_has_the_word() {
             assert_eq!(found.notes(), [said]);
         }
         assert_eq!(ranking("borrow ecke").notes(), [""; 0], "a message has one of the words");
+        let common = ranking("the");
+        assert!(common.items.iter().all(|one| one.hit.content.to_lowercase().contains("the")));
+        assert!(!common.notes().iter().any(|note| note.contains("no message")), "{common:#?}");
         assert_eq!(ranking("zzyzx qqqq").notes(), [""; 0]);
     }
 }

@@ -211,7 +211,7 @@ impl fmt::Display for Note {
                 let text = echo(text);
                 write!(
                     f,
-                    "“{text}” has no words to rank messages by; searched for this text instead"
+                    "“{text}” has no word to rank by; messages with this text are shown, the newest first"
                 )
             }
             Note::ProviderAway { reason } => {
