@@ -5,10 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{clock::Clock, fold::folded, waiting};
-use crate::{
-    model::Hit,
-    text::{date, terminal::is_bidi_control},
-};
+use crate::{model::Hit, text::terminal::is_bidi_control};
 
 pub(super) use crate::text::{
     amount::{counted, grouped},
@@ -115,11 +112,6 @@ fn asked(question: &str, choice: &str, yes: &[&str]) -> io::Result<bool> {
     // The end of the input is not an answer, so it does not mean yes.
     let is_answer = io::stdin().read_line(&mut line)? > 0;
     Ok(is_answer && yes.contains(&line.trim().to_lowercase().as_str()))
-}
-
-/// Returns the time of a message to the minute, in UTC.
-pub(super) fn clock(hit: &Hit) -> String {
-    hit.time.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned())
 }
 
 /// Returns the role of a message in a form for people.

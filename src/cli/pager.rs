@@ -100,7 +100,7 @@ fn command(environment: &Environment) -> Option<Command> {
             }
             pager
         }
-        None if is_there(PAGER) => OsStr::new(PAGER),
+        None if is_there(PAGER) && !environment.dumb => OsStr::new(PAGER),
         None => return None,
     };
     let mut command = shell(pager);

@@ -137,7 +137,8 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
             let own = of_message(&attachments, &message)
                 .map(|it| json!({"name": it.name, "type": it.media_type, "bytes": it.bytes}));
             let hit = JsonHit::of(&message, clock);
-            json_line(out, &JsonMessage { hit, attachments: own.collect() })?;
+            let number = session.line(turn);
+            json_line(out, &JsonMessage { hit, number, attachments: own.collect() })?;
         }
         return Ok(FOUND);
     }
@@ -158,7 +159,11 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     };
     page.head(&session, &conversation)?;
     if first > 0 {
-        page.text(&format!("\n*{} before this*\n", counted(first, "message")))?;
+        let before = format!("{} before this", counted(first, "message"));
+        match page.rendered {
+            Some(look) => writeln!(page.out, "\n{}", look.styled(DIM, &before))?,
+            None => page.text(&format!("\n*{before}*\n"))?,
+        }
     }
     for turn in turns {
         page.message(&session, turn)?;
@@ -171,6 +176,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
 struct JsonMessage<'a> {
     #[serde(flatten)]
     hit: JsonHit<'a>,
+    number: u32,
     attachments: Vec<serde_json::Value>,
 }
 
@@ -225,8 +231,7 @@ impl ConversationPage<'_> {
     /// Returns a line, folded to the width if the Markdown is rendered. An id or a command that were broken
     /// could not be copied.
     fn folded(&self, line: &str) -> String {
-        let look = self.rendered.filter(|look| look.is_cut);
-        folded(line, look.map(|look| look.columns), 2)
+        folded(line, self.rendered.and_then(Look::fold_columns), 2)
     }
 
     fn head(&mut self, session: &Session, conversation: &DescribedConversation) -> io::Result<()> {
@@ -237,29 +242,38 @@ impl ConversationPage<'_> {
         };
         self.heading("#", &title)?;
         let messages = counted(session.turns(), "message");
-        let mut facts = format!("\n`{}` · {messages} · {}", about.id, conversation.place());
+        // Markdown needs these marks; a terminal shows the text itself.
+        let code = |text: &str| match self.rendered {
+            Some(_) => text.to_owned(),
+            None => format!("`{text}`"),
+        };
+        let mut facts = format!("{} · {messages} · {}", code(&about.id), conversation.place());
         if let Some(file) = &about.file {
-            facts += &format!(" · `{}`", file.display());
+            facts += &format!(" · {}", code(&file.to_string_lossy()));
         }
         if let Some(gone) = about.gone.and_then(|gone| self.clock.minute(gone)) {
             let is_there = about.file.as_ref().is_some_and(|file| file.exists());
             let what = if is_there { "no longer has all of this" } else { "is gone" };
             facts += &format!(" · the file {what} (noticed {gone}), and this is kept");
         }
-        facts.push('\n');
+        let resume = open::session(conversation).map(|session| code(&session.to_string()));
+        self.text(&format!("\n{}\n", self.folded(&facts)))?;
         if let Some(link) = conversation.link() {
-            facts += &format!("\n<{link}>\n");
+            match self.rendered {
+                Some(look) => {
+                    writeln!(self.out, "\n{}", look.linked(&harmless(link), Some(link)))?;
+                }
+                None => self.text(&format!("\n<{link}>\n"))?,
+            }
         }
         if !self.attachments.is_empty() {
             let files = counted(self.attachments.len(), "attachment");
             let them = if self.attachments.len() == 1 { "it" } else { "them" };
-            facts += &format!("\n{files}: `verbatim export` writes {them} to a folder\n");
+            let line = format!("{files}: `verbatim export` writes {them} to a folder");
+            self.text(&format!("\n{}\n", self.folded(&line)))?;
         }
-        if let Some(session) = open::session(conversation) {
-            facts += &format!("\nresume: `{session}`\n");
-        }
-        let lines: Vec<String> = facts.split('\n').map(|line| self.folded(line)).collect();
-        self.text(&lines.join("\n"))
+        // A command that were folded could not be copied.
+        resume.map_or(Ok(()), |resume| self.text(&format!("\nresume: {resume}\n")))
     }
 
     fn message(&mut self, session: &Session, turn: usize) -> io::Result<()> {

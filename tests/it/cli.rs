@@ -377,9 +377,9 @@ fn lines_fit_every_terminal() {
         let claude = "5f0c9a52-0000-4000-8000-000000000001";
         let shown = lines(&["show", claude]);
         let of = |text: &str| shown.iter().find(|line| line.contains(text)).unwrap();
-        assert!(of(claude).starts_with(&format!("`{claude}`")), "at {columns}: {shown:?}");
+        assert!(of(claude).starts_with(claude), "at {columns}: {shown:?}");
         assert!(columns != 40 || !of(" messages").contains(claude), "at {columns}: {shown:?}");
-        of(&format!("`cd /home/ann/code/parser && claude --resume {claude}`"));
+        of(&format!("resume: cd /home/ann/code/parser && claude --resume {claude}"));
         // A mode of the MCP tool `search` means the same here.
         let exact = lines(&["search", "borrow", "--json"]);
         assert_eq!(exact, lines(&["search", "borrow", "--json", "--mode", "text"]));
@@ -489,6 +489,8 @@ fn a_terminal_gets_a_conversation_rendered() {
     };
     let shown = show(&[], &terminal);
     assert!(shown.contains("1 · user · 2023-11-14") && !shown.contains("## 1"), "{shown}");
+    // Nor have its own lines marks of Markdown.
+    assert!(shown.contains("\n6650a1b2-0001 · 4 messages"), "{shown}");
     // Code is in colour, and long lines are wrapped.
     assert!(shown.contains("\u{1b}[36my\u{1b}[0m is gone"), "{shown}");
     assert!(shown.contains("before before\nbefore"), "{shown}");
