@@ -277,7 +277,8 @@ fn undo(args: &Args, id: &str, engine: &Engine, terminal: Terminal<'_>) -> Resul
         writeln!(out, "{}", json!({"undone": id}))?;
     } else {
         let text = format!(
-            "{id} may come back: from a transcript at once, from an export when you import it again"
+            "{id} may come back: from a transcript at once, from an export when you name it to \
+             `verbatim import FILE`"
         );
         writeln!(out, "{}", harmless(&text))?;
     }

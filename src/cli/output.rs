@@ -95,23 +95,31 @@ pub(super) fn plural(count: u64) -> &'static str {
 
 /// Asks a question on standard error; an empty line means yes.
 pub(super) fn confirmed(question: &str) -> io::Result<bool> {
-    asked(question, "[Y/n]", &["", "y", "yes"])
+    Ok(asked(&format!("{question} [Y/n]"), &["y", "yes", "", "n", "no"])?.is_some_and(|at| at < 3))
 }
 
 /// Asks on standard error before an action that cannot be undone; an empty line means no.
 pub(super) fn agreed(question: &str) -> io::Result<bool> {
-    asked(question, "[y/N]", &["y", "yes"])
+    Ok(asked(&format!("{question} [y/N]"), &["y", "yes", "", "n", "no"])?.is_some_and(|at| at < 2))
 }
 
-fn asked(question: &str, choice: &str, yes: &[&str]) -> io::Result<bool> {
+/// Asks on standard error until the answer is a known one; returns its place. `None` at the end of the input.
+pub(super) fn asked(question: &str, known: &[&str]) -> io::Result<Option<usize>> {
     waiting::end();
     let mut log = io::stderr();
-    write!(log, "{question} {choice} ")?;
-    log.flush()?;
-    let mut line = String::new();
-    // The end of the input is not an answer, so it does not mean yes.
-    let is_answer = io::stdin().read_line(&mut line)? > 0;
-    Ok(is_answer && yes.contains(&line.trim().to_lowercase().as_str()))
+    loop {
+        write!(log, "{question} ")?;
+        log.flush()?;
+        let mut line = String::new();
+        if io::stdin().read_line(&mut line)? == 0 {
+            writeln!(log)?;
+            return Ok(None);
+        }
+        let answer = line.trim().to_lowercase();
+        if let Some(at) = known.iter().position(|known| *known == answer) {
+            return Ok(Some(at));
+        }
+    }
 }
 
 /// Returns the role of a message in a form for people.

@@ -530,7 +530,7 @@ impl<'a> Exact<'a> {
     fn nothing(&self) -> Result<String> {
         let none = patterns::none_has(&self.request);
         let advice = match self.request.text.contains(char::is_whitespace) {
-            _ if self.has_folded()? => "`--fold` finds it with other accents",
+            _ if self.has_folded()? => "`--fold` finds it with other accents or width",
             _ if self.request.case_sensitive => "try -i, which ignores the case of letters",
             _ if self.request.matching == Matching::Regex => "try another expression",
             true => "try --mode both, or fewer words",

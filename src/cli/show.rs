@@ -98,7 +98,7 @@ fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
     };
     match (from, to) {
         (Some(from), Some(to)) if from <= to => Ok(from..=to),
-        _ => Err("takes lines from 1 on: 10, 10-20 or 10-".to_owned()),
+        _ => Err("takes lines from 1 on, the smaller number first: 10, 10-20 or 10-".to_owned()),
     }
 }
 

@@ -36,7 +36,7 @@ impl Words {
     pub(crate) fn heed(&mut self, note: &Note) {
         match note {
             Note::Slip { meant, .. } => drop(self.terms.insert(meant.clone())),
-            Note::WithinWords { text } => self.text = Some(LiteralPattern::new(text, false)),
+            Note::WithinWords { text, .. } => self.text = Some(LiteralPattern::new(text, false)),
             _ => {}
         }
     }

@@ -306,6 +306,8 @@ fn a_part_of_a_word_is_found_where_no_message_has_the_word() {
             let said = format!("no message has “{part}” as a word; found it within other words");
             assert_eq!(found.notes(), [said]);
         }
+        let said = "the words of “the” are too common to rank by; found it as a text";
+        assert_eq!(ranking("the").notes(), [said]);
         assert_eq!(ranking("borrow ecke").notes(), [""; 0], "a message has one of the words");
         assert_eq!(ranking("zzyzx qqqq").notes(), [""; 0]);
     }

@@ -13,7 +13,7 @@ use crate::{
     cli::{
         environment::Environment,
         fold::folded,
-        output::{FOUND, NOTHING, complain, confirmed, harmless},
+        output::{FOUND, NOTHING, asked, complain, harmless},
         places,
         progress::bytes,
     },
@@ -125,8 +125,17 @@ pub(super) fn choose(
         ));
         return Ok(FoundChoice::Leave(UNANSWERED));
     }
-    if confirmed(&question)? {
-        return Ok(FoundChoice::Import(fresh));
+    let numbers: Vec<String> = (1..=found.len()).map(|number| number.to_string()).collect();
+    let (choice, numbers) = match numbers.as_slice() {
+        [_] => ("[Y/n]".to_owned(), &[][..]),
+        all => (format!("[Y/n, or the number of one: 1-{}]", all.len()), all),
+    };
+    let answers = ["y", "yes", "", "n", "no"].into_iter();
+    let answers: Vec<&str> = answers.chain(numbers.iter().map(String::as_str)).collect();
+    match asked(&format!("{question} {choice}"), &answers)? {
+        Some(0..=2) => return Ok(FoundChoice::Import(fresh)),
+        Some(at @ 5..) => return Ok(FoundChoice::Import(vec![found.remove(at - 5).0.path])),
+        _ => {}
     }
     writeln!(out, "Nothing was imported. To import one: verbatim import {example}")?;
     Ok(FoundChoice::Leave(FOUND))

@@ -73,6 +73,9 @@ impl Ranker<'_> {
         for text in texts.into_iter().filter(|_| !sources.is_empty()) {
             let mut concept = self.parse_concept(text, &sources)?;
             if is_single && is_without_words(&concept) {
+                if text.contains(char::is_alphabetic) {
+                    self.is_within_words(text, &concept, &all())?;
+                }
                 return Ok(FoundBy::Substring(all()));
             }
             if is_single && scanned.is_empty() && self.is_within_words(text, &concept, &all())? {
@@ -91,8 +94,8 @@ impl Ranker<'_> {
         Ok(FoundBy::Scores(ScoredMessages { sources, concepts, scored }, scanned))
     }
 
-    /// Returns whether no message contains a word of the question, but some contain its text inside other
-    /// words. Adds a note if so.
+    /// Returns whether the question has no word to rank by, but some messages contain its text: inside other
+    /// words, or as words that are too common. Adds a note if so.
     fn is_within_words(
         &mut self,
         text: &str,
@@ -108,7 +111,8 @@ impl Ranker<'_> {
         }
         let is_found = !self.containing(sources, 1)?.0.is_empty();
         if is_found {
-            self.note(Note::WithinWords { text: text.to_owned() });
+            let is_common = Tokenizer::default().question(text).is_empty();
+            self.note(Note::WithinWords { text: text.to_owned(), is_common });
         }
         Ok(is_found)
     }

@@ -80,10 +80,12 @@ pub(crate) enum Note {
         /// The phrases, in quotation marks.
         phrases: String,
     },
-    /// No message has a word of the question, but some have its text within other words. These were found.
+    /// No word of the question can be ranked, but some messages have its text. These were found.
     WithinWords {
         /// The text of the question.
         text: String,
+        /// Whether its words are too common to be ranked. Otherwise its text is within other words.
+        is_common: bool,
     },
     /// The question could not be encoded as a vector, so messages were ranked by words only.
     ProviderAway {
@@ -196,7 +198,11 @@ impl fmt::Display for Note {
                 let phrases = echo(phrases);
                 write!(f, "no message has {phrases}; searched for its words instead")
             }
-            Note::WithinWords { text } => {
+            Note::WithinWords { text, is_common: true } => {
+                let text = echo(text);
+                write!(f, "the words of “{text}” are too common to rank by; found it as a text")
+            }
+            Note::WithinWords { text, is_common: false } => {
                 let text = echo(text);
                 write!(f, "no message has “{text}” as a word; found it within other words")
             }
