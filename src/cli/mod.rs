@@ -564,10 +564,10 @@ fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> R
     if !environment.full_screen {
         // A script that gives no command is wrong, so standard output stays empty and the exit code is 2.
         let alone = match environment.dumb {
-            true => "This terminal cannot show the full-screen search",
-            false => "On a terminal, `verbatim` alone searches as you type",
+            true => "This terminal cannot show the search screen",
+            false => "On a terminal, `verbatim` searches as you type",
         };
-        anstream::eprintln!("{EXAMPLES}{alone};\n`verbatim --help` lists all commands.");
+        anstream::eprintln!("{EXAMPLES}{alone}; `verbatim --help` says more.");
         return Ok(TROUBLE);
     }
     let mut config = places::config(places, environment);
