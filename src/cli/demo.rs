@@ -2,23 +2,24 @@
 
 use std::{
     io::{self, Write},
-    ops::ControlFlow,
     path::{Path, PathBuf},
 };
 
 use serde_json::json;
 
 use super::{
+    environment::{Environment, Terminal},
     error::Result,
+    fold::folded,
     import as import_command,
-    output::{FOUND, clock, harmless, json_line},
+    output::{FOUND, json_line},
+    search,
 };
 use crate::{
     engine::{
         Branches, Config, Engine,
         import::{self, Report},
     },
-    model::{Hit, Request, Stop},
     private,
     text::shell::quoted,
 };
@@ -45,8 +46,9 @@ const EXPORTS: [(&str, &str); 2] = [
 /// Texts that the demo searches for.
 const QUERIES: [&str; 5] = ["borrow", "posting list", "京都", "падеж", "🍵"];
 
-/// Imports and searches the sample. `program` is the command for the client's configuration.
-pub(super) fn run(args: &Args, home: &Path, program: &Path, out: &mut dyn Write) -> Result<u8> {
+/// Imports and searches the sample.
+pub(super) fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
     let home = home.join("demo");
     let config = Config { home: home.clone(), ..Config::default() };
     let database = config.db_folder().join("verbatim.db");
@@ -65,9 +67,10 @@ pub(super) fn run(args: &Args, home: &Path, program: &Path, out: &mut dyn Write)
     introduce(&exports, &report, &database, out)?;
     let engine = Engine::new(config);
     for query in QUERIES {
-        search(&engine, query, out)?;
+        writeln!(out, "\nverbatim search {query:?}")?;
+        search::run(&search::Args::few(query), &engine, Terminal { environment, out })?;
     }
-    explain(program, &database, out)?;
+    explain(environment, &database, out)?;
     Ok(FOUND)
 }
 
@@ -99,34 +102,13 @@ fn introduce(
     writeln!(out, "Database: {}", database.display())
 }
 
-fn search(engine: &Engine, query: &str, out: &mut dyn Write) -> Result<()> {
-    writeln!(out, "\nverbatim search {query:?}")?;
-    let request = Request { text: query.to_owned(), limit: Some(3), ..Request::default() };
-    let mut written = Ok(());
-    engine.exact(&request, &Stop::never(), &mut |hit| {
-        written = write_hit(&hit, query, out);
-        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
-    Ok(written?)
-}
-
-/// Writes a hit's date, role and title, and its first matching line.
-fn write_hit(hit: &Hit, query: &str, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "  {}  {}  {}", clock(hit), hit.role, harmless(&hit.title))?;
-    let matches = |line: &&str| line.to_ascii_lowercase().contains(&query.to_ascii_lowercase());
-    match hit.content.lines().find(matches) {
-        Some(line) => writeln!(out, "    {}", harmless(line)),
-        None => writeln!(out, "    (in the title)"),
-    }
-}
-
 /// Writes the next steps: a client's configuration, and the user's own chats.
-fn explain(program: &Path, database: &Path, out: &mut dyn Write) -> io::Result<()> {
+fn explain(environment: &Environment, database: &Path, out: &mut dyn Write) -> io::Result<()> {
     let path = quoted(&database.to_string_lossy());
     writeln!(out, "\nTo search the sample yourself: verbatim search --db {path} borrow")?;
     // The macro `json!` would sort the keys, so the text is formatted here.
-    let [program, database] =
-        [program, database].map(|path| serde_json::Value::from(path.to_string_lossy()));
+    let [program, database] = [&environment.program, database]
+        .map(|path| serde_json::Value::from(path.to_string_lossy()));
     let server = format!(
         r#"{{
   "mcpServers": {{
@@ -142,8 +124,6 @@ fn explain(program: &Path, database: &Path, out: &mut dyn Write) -> io::Result<(
         "\nTo let an AI client search these chats, paste this into its MCP configuration:\n"
     )?;
     writeln!(out, "{server}")?;
-    writeln!(
-        out,
-        "\nYour own chats: `verbatim import`, and then `verbatim connect` for your AI client."
-    )
+    let next = "Your own chats: `verbatim import`, and then `verbatim connect` for your AI client.";
+    writeln!(out, "\n{}", folded(next, environment.columns, 2))
 }

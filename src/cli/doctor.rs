@@ -1,6 +1,6 @@
 //! The command `verbatim doctor`.
 
-use std::io::Write;
+use std::{fs, io::Write, path::Path};
 
 use serde_json::json;
 
@@ -9,6 +9,7 @@ use super::{
     environment::Terminal,
     error::Result,
     output::{FOUND, NOTHING, harmless},
+    places::PlaceArgs,
     waiting,
 };
 use crate::{
@@ -18,6 +19,10 @@ use crate::{
 
 /// The width of a verdict and the space after it.
 pub(super) const VERDICT: usize = 7;
+
+/// The setting of Claude Code that says how long it keeps transcripts, and the number of days without it.
+const CLEANUP: &str = "cleanupPeriodDays";
+const USUAL_DAYS: u64 = 30;
 
 /// Examine databases, indexes, folders and client configurations
 ///
@@ -37,7 +42,7 @@ pub(super) struct Args {
 pub(super) fn run(
     args: &Args,
     engine: &Engine,
-    no_provider: Option<String>,
+    (no_provider, places): (Option<String>, &PlaceArgs),
     parse: ParseServe,
     terminal: Terminal<'_>,
 ) -> Result<u8> {
@@ -45,12 +50,9 @@ pub(super) fn run(
     let mut findings = Vec::new();
     let mut written = Ok(());
     let configured = clients::configured(environment);
-    let is_elsewhere = clients::names_other_places(&configured, parse);
-    let mut report = |mut finding: Finding| {
-        if is_elsewhere && finding.verdict == Verdict::Wrong && finding.about == "database" {
-            // A missing default database is not a problem if a client names another database.
-            finding.verdict = Verdict::Note;
-        }
+    let mut report = |finding: Finding| {
+        let mend = finding.mend.map(|mend| places.in_commands(&mend));
+        let finding = Finding { mend, ..finding };
         if !args.json && written.is_ok() {
             written = write_finding(out, &finding);
         }
@@ -65,6 +67,10 @@ pub(super) fn run(
             waiting::say(what);
         }
     };
+    let claude = engine.config().archives.iter().filter(|folder| folder.ends_with("projects"));
+    for settings in claude.filter_map(|folder| Some(folder.parent()?.join("settings.json"))) {
+        report(deletion(&settings));
+    }
     engine::examine(engine.all_sources(), args.full, &Stop::never(), &mut begin, &mut report);
     begin("starting AI clients' servers");
     clients::examine(&configured, environment, parse, &mut report);
@@ -80,6 +86,22 @@ pub(super) fn run(
         }
     }
     Ok(if wrong == 0 { FOUND } else { NOTHING })
+}
+
+/// Returns after how many days Claude Code deletes transcripts; `settings` is its file of settings.
+fn deletion(settings: &Path) -> Finding {
+    let text = fs::read_to_string(settings).unwrap_or_default();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    let (days, is_set) = match json[CLEANUP].as_u64() {
+        Some(days) => (days, "is set"),
+        None => (USUAL_DAYS, "is not set"),
+    };
+    let what = format!(
+        "Claude Code deletes transcripts after {days} days ({CLEANUP} in {} {is_set}); Verbatim keeps \
+         what it has read",
+        settings.display()
+    );
+    Finding::note("transcripts", what, "")
 }
 
 fn write_finding(out: &mut dyn Write, finding: &Finding) -> std::io::Result<()> {

@@ -17,7 +17,7 @@ use super::settings_file::{self, SettingsFile};
 pub(super) const COMPLETED_SHELL: &str = "VERBATIM_COMPLETE";
 
 /// The environment variables that are read, besides those of the settings.
-const VARIABLES: [&str; 14] = [
+const VARIABLES: [&str; 13] = [
     COMPLETED_SHELL,
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
@@ -27,7 +27,6 @@ const VARIABLES: [&str; 14] = [
     "OPENAI_API_KEY",
     "PAGER",
     "PATH",
-    "TERM",
     "VERBATIM_FORGET_DELETED",
     "VERBATIM_PAGER",
     "VERBATIM_TOKEN",
@@ -69,6 +68,8 @@ pub struct Environment {
     pub terminal: bool,
     /// Whether the whole screen can be used: standard input and output are a terminal that is not dumb.
     pub full_screen: bool,
+    /// Whether the terminal only prints: it cannot move its cursor.
+    pub dumb: bool,
     pub columns: Option<usize>,
     /// Whether the terminal is known to support links.
     pub shows_links: bool,
@@ -97,6 +98,7 @@ impl Environment {
             true => fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default(),
             false => String::new(),
         };
+        let dumb = stdout.is_terminal() && env::var_os("TERM").is_some_and(|name| name == "dumb");
         Ok(Environment {
             variables: Variables::of_process(),
             settings_folder: dirs::config_dir()
@@ -114,9 +116,8 @@ impl Environment {
             can_ask: io::stdin().is_terminal() && io::stderr().is_terminal(),
             colours: AutoStream::choice(&stdout) != ColorChoice::Never,
             terminal: stdout.is_terminal(),
-            full_screen: io::stdin().is_terminal()
-                && stdout.is_terminal()
-                && env::var_os("TERM").is_none_or(|name| name != "dumb"),
+            full_screen: io::stdin().is_terminal() && stdout.is_terminal() && !dumb,
+            dumb,
             columns: terminal_size::terminal_size_of(&stdout).map(|(width, _)| width.0.into()),
             shows_links: supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout),
             local_time: true,

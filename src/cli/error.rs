@@ -18,9 +18,10 @@ use crate::{
 fn explained(error: &engine::Error) -> String {
     let says = Explained(error);
     match error {
-        engine::Error::NoDatabase { .. } => format!(
-            "there are no chats yet; `verbatim import` finds the exports in your downloads, \
-             `verbatim demo` shows a sample\n{says}"
+        engine::Error::NoDatabase { folder } => format!(
+            "no chats are imported yet; `verbatim import` finds the exports in your downloads, \
+             `verbatim demo` shows a sample\n(looked for a database in {}; --db names another)",
+            folder.display()
         ),
         engine::Error::SameId { keys, .. } => {
             let commands = keys.iter().map(|(_, key)| format!("`verbatim show {key}`"));

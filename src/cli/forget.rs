@@ -49,7 +49,7 @@ pub(super) struct Args {
     /// List what was forgotten: ids and times, nothing else is known
     #[arg(long, conflicts_with_all = ["conversations", "undo"])]
     list: bool,
-    /// Let a conversation come back with the next import, or from its transcript
+    /// Let a conversation come back, by the beginning of its id: from its transcript, or with its export
     #[arg(long, value_name = "ID", conflicts_with = "conversations")]
     undo: Option<String>,
     /// Print JSON
@@ -242,7 +242,8 @@ fn list(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
         }
     } else {
         for one in &forgotten {
-            let time = time(one.at).unwrap_or_default();
+            let at = Instant { seconds: one.at.cast_signed(), nanos: 0 };
+            let time = clock.minute(at).unwrap_or_default();
             let service = one.service.as_deref().unwrap_or_default();
             writeln!(out, "{}", harmless(format!("{}  {time}  {service}", one.id).trim_end()))?;
         }
@@ -256,17 +257,30 @@ fn list(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
 
 fn undo(args: &Args, id: &str, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
-    if !Forgetter::new(engine.all_sources()).undo(id)? {
-        return Err(Error::Forget(format!(
-            "{id:?} is not in the list of what was forgotten; `verbatim forget --list` prints it"
-        )));
-    }
+    let forgetter = Forgetter::new(engine.all_sources());
+    let forgotten = forgetter.list()?;
+    let mut named: Vec<&str> = forgotten.iter().map(|one| one.id.as_str()).collect();
+    named.retain(|known| known.starts_with(id));
+    let id = match named.as_slice() {
+        [one] => *one,
+        _ if named.contains(&id) => id,
+        [] => {
+            return Err(Error::Forget(format!(
+                "{id:?} is not in the list of what was forgotten; `verbatim forget --list` prints it"
+            )));
+        }
+        several => {
+            return Err(Error::Forget(format!("{id:?} may be any of {}", several.join(", "))));
+        }
+    };
+    forgetter.undo(id)?;
     archives::sync(engine, environment, &Stop::never());
     if args.json {
         writeln!(out, "{}", json!({"undone": id}))?;
     } else {
         let text = format!(
-            "{id} may come back: from a transcript at once, from an export when you import it again"
+            "{id} may come back: from a transcript at once, from an export when you name it to \
+             `verbatim import FILE`"
         );
         writeln!(out, "{}", harmless(&text))?;
     }

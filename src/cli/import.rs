@@ -312,7 +312,7 @@ impl SourceLines<'_> {
 fn counts(source: &SourceProgress) -> String {
     let files = match source.files {
         0 => String::new(),
-        files => format!(", {}", counted(files, "file")),
+        files => format!(", {} named", counted(files, "file")),
     };
     format!(
         "{}, {}{files}",

@@ -11,7 +11,7 @@ use super::{
     error::Result,
     filters::Filters,
     found::{DescribedConversation, listed},
-    look::Look,
+    look::{Color, Look},
     notes,
     output::{FOUND, NOTHING, complain, grouped, harmless, json_line},
 };
@@ -54,6 +54,9 @@ pub(super) struct Args {
     /// Do not start a pager
     #[arg(long, hide_short_help = true)]
     pub(super) no_pager: bool,
+    /// Colour the output
+    #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
+    color: Color,
 }
 
 pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
@@ -69,7 +72,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     notes::print(&page.notes);
     let short = engine.find(&stop).short_ids(&page.ids())?;
     let id = short.iter().map(|id| id.width()).max().unwrap_or(0).min(LONGEST_ID);
-    let columns = ListColumns { look: Look::of(environment), clock, id };
+    let columns = ListColumns { look: args.color.applied(Look::of(environment)), clock, id };
     let mut start = 0;
     while start < short.len() {
         let size = if start == 0 { FIRST_PART } else { PART };

@@ -88,6 +88,11 @@ impl Look {
         Look { columns, is_cut, colours: environment.colours, links: environment.shows_links }
     }
 
+    /// Returns the columns to fold lines to; `None` if the output is not a terminal.
+    pub(super) fn fold_columns(self) -> Option<usize> {
+        self.is_cut.then_some(self.columns)
+    }
+
     pub(super) fn styled(self, style: Style, text: &str) -> String {
         match self.colours && !text.is_empty() {
             true => format!("{style}{text}{style:#}"),

@@ -74,7 +74,7 @@ use self::{
     environment::Terminal,
     fold::Folded,
     old_home::Consent,
-    output::{FOUND, NOTHING, TROUBLE, TerminalWriter, complain},
+    output::{FOUND, NOTHING, TROUBLE, TerminalWriter},
     pager::Paged,
     picker::Picked,
     places::PlaceArgs,
@@ -94,14 +94,13 @@ const HELP_WIDTH: usize = 100;
 const EXAMPLES: &str = "\
 Verbatim finds what was said in your AI chats, exactly.
 
-  verbatim demo                          try it on a small sample
-  verbatim import                        bring in the exports of ChatGPT and Claude in your downloads
-  verbatim search \"borrow checker\"       find the messages that contain a text
-  verbatim search \"fix login\" --mode both  rank messages by words and meaning
-  verbatim list                          list the conversations
-  verbatim show 6650a1b2                 print a conversation
-  verbatim connect                       let AI clients search your chats
-On a terminal, `verbatim` alone searches as you type; `verbatim --help` lists all commands.
+  verbatim demo                     try it on a small sample
+  verbatim import                   bring in the exports in your downloads
+  verbatim search \"borrow checker\"  find the messages that contain a text
+  verbatim search TEXT --mode both  rank messages by words and meaning
+  verbatim list                     list the conversations
+  verbatim show 6650a1b2            print a conversation
+  verbatim connect                  let AI clients search your chats
 ";
 
 /// The parts of a help; here `before-help` is the examples.
@@ -125,8 +124,14 @@ const UNINSTALL: &str = "to remove Verbatim: `verbatim disconnect CLIENT` for ea
      service remove` if it runs as a service; then delete the home folder, which `verbatim status` names, \
      and the program (after an installation with Cargo: cargo uninstall verbatim-search)";
 
+/// Flags of other programs, and what to type here.
+const HABITS: [(&[&str], &str); 2] = [
+    (&["-F", "--fixed-strings"], "a text is found exactly as it is typed, so leave this flag out"),
+    (&["--web"], "to read a conversation on its site: verbatim open CONVERSATION"),
+];
+
 /// The message of the picker if there are no chats.
-const NO_CHATS: &str = "there are no chats yet. `verbatim import` brings in the exports of ChatGPT \
+const NO_CHATS: &str = "no chats are imported yet; `verbatim import` brings in the exports of ChatGPT \
                         and Claude in your downloads; `verbatim demo` shows a sample";
 
 /// Find what was said in your AI chats, exactly
@@ -373,6 +378,11 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
             value.strip_prefix('-').filter(|it| it.starts_with(|c: char| c.is_ascii_digit()))?;
         Some(format!("the value has no minus: {flag} {value}"))
     });
+    if let Some(ContextValue::Strings(similar)) = error.get(ContextKind::SuggestedSubcommand) {
+        // clap puts the most similar command last.
+        let nearest = similar.iter().rev().take(1).cloned().collect();
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(nearest));
+    }
     let tip = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (_, Some(ContextValue::String(word))) if word == "uninstall" => Some(UNINSTALL.to_owned()),
         (_, Some(ContextValue::String(word))) => {
@@ -385,10 +395,10 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
             Some(format!("{what} {}", words.join(" ")))
         }
         (ErrorKind::MissingRequiredArgument, _) => match error.get(ContextKind::InvalidArg) {
-            Some(ContextValue::Strings(missing)) => {
-                let is_man = words().any(|it| it == "man");
-                missing.iter().find_map(|it| example_of(it, is_man))
-            }
+            Some(ContextValue::Strings(missing)) => missing.iter().find_map(|it| {
+                let command = words().nth(1).unwrap_or_default();
+                example_of(it, &command)
+            }),
             _ => None,
         },
         (ErrorKind::UnknownArgument, _) if negative.is_some() => negative,
@@ -406,13 +416,29 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
             let name = words.first().map(|word| word.trim_start_matches('-')).unwrap_or_default();
             let is_command = Cli::command().find_subcommand(name).is_some();
             let is_dashed = words.first().is_some_and(|word| word.starts_with('-'));
-            let rest = words.iter().skip(1).map(|word| format!(" {}", quoted(word)));
-            (is_command && is_dashed).then(|| {
-                // clap suggests a similar flag, which the user does not mean.
+            let given = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+            let habit = HABITS
+                .iter()
+                .find(|(flags, _)| given.as_deref().is_some_and(|it| flags.contains(&it)));
+            let from = |start| {
+                let words = words.iter().skip(start).map(|word| format!(" {}", quoted(word)));
+                words.collect::<String>()
+            };
+            let tip = match () {
+                () if is_command && is_dashed => {
+                    Some(format!("commands have no dashes: verbatim {name}{}", from(1)))
+                }
+                () if is_dashed && given.is_some_and(|flag| is_of_search(&flag)) => {
+                    Some(format!("flags follow their command: verbatim search{}", from(0)))
+                }
+                () => habit.map(|(_, tip)| (*tip).to_owned()),
+            };
+            if tip.is_some() {
+                // clap suggests a similar flag, or to search for the flag as a text.
                 error.remove(ContextKind::SuggestedArg);
                 error.remove(ContextKind::Usage);
-                format!("commands have no dashes: verbatim {name}{}", rest.collect::<String>())
-            })
+            }
+            tip
         }
         _ => None,
     };
@@ -422,16 +448,26 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
     error
 }
 
+/// Returns whether the command `search` has a flag.
+fn is_of_search(flag: &str) -> bool {
+    let command = Cli::command();
+    let search = command.find_subcommand("search").into_iter();
+    search.flat_map(clap::Command::get_arguments).any(|known| {
+        let long = known.get_long().map(|name| format!("--{name}"));
+        let short = known.get_short().map(|name| format!("-{name}"));
+        [long, short].iter().flatten().any(|name| name == flag)
+    })
+}
+
 /// Returns a sentence about where to find the value of a missing argument, or an example.
-fn example_of(missing: &str, is_man: bool) -> Option<String> {
+fn example_of(missing: &str, command: &str) -> Option<String> {
     let example = match missing {
         "<WORDS>..." => "for example: verbatim search borrow checker",
         "<CONVERSATION>" | "<CONVERSATION>..." => {
             "`verbatim list` and `verbatim search` print the ids of conversations"
         }
         "<CLIENT>" => "`verbatim connect` lists the AI clients, and says which are connected",
-        "<FOLDER>" if is_man => "for example: verbatim man ~/.local/share/man/man1",
-        "<FOLDER>" => "for example: verbatim export my-chats",
+        "<FOLDER>" => return Some(format!("for example: verbatim {command} my-folder")),
         _ => return None,
     };
     Some(example.to_owned())
@@ -490,16 +526,11 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     if command.reads_every_source() {
         archives::sync(&engine, environment, &Stop::never());
     }
-    if let (Command::Search(_), true) = (&command, environment.progress)
-        && let Some(note) = places::passed_over_note(engine.config())
-    {
-        complain(&note);
-    }
     let _waiting = command.waits_for().map(|what| Waiting::begin(environment, what));
     let torn = engine::Error::Torn { folder: engine.config().index_folder() };
     let terminal = Terminal { environment, out };
     let code = match command {
-        Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),
+        Command::Demo(args) => demo::run(&args, &engine.config().home, terminal),
         Command::Eval(args) => Ok(eval::run(&args, engine.config(), terminal)?),
         Command::Import(args) => Ok(import::run(&args, &engine, named, terminal)?),
         Command::Reindex(args) => reindex::run(&args, &engine, terminal),
@@ -524,13 +555,13 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Workspace(args) => workspace::run(&args, &engine, terminal),
         Command::Doctor(args) => {
             let no_provider = no_provider.map(|error| error.to_string());
-            doctor::run(&args, &engine, no_provider, parse_serve, terminal)
+            doctor::run(&args, &engine, (no_provider, &cli.places), parse_serve, terminal)
         }
         Command::Completions(args) => completions::print(&args, out),
         Command::Version(args) => version::run(&args, out),
         Command::Man(args) => completions::write_pages(&args, Cli::command(), out),
         Command::Config(args) => config::run(&args, &cli.places, engine.config(), terminal),
-        Command::Status(args) => status::run(&args, &engine, named, out),
+        Command::Status(args) => status::run(&args, &engine, (named, &cli.places), out),
     }?;
     // The answer is written before the memory of the engine is freed.
     out.flush()?;
@@ -541,7 +572,11 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
 fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     if !environment.full_screen {
         // A script that gives no command is wrong, so standard output stays empty and the exit code is 2.
-        anstream::eprint!("{EXAMPLES}");
+        let alone = match environment.dumb {
+            true => "This terminal cannot show the search screen",
+            false => "On a terminal, `verbatim` searches as you type",
+        };
+        anstream::eprintln!("{EXAMPLES}{alone}; `verbatim --help` says more.");
         return Ok(TROUBLE);
     }
     let mut config = places::config(places, environment);

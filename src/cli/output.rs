@@ -6,10 +6,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::{clock::Clock, fold::folded, waiting};
-use crate::{
-    model::Hit,
-    text::{date, terminal::is_bidi_control},
-};
+use crate::{model::Hit, text::terminal::is_bidi_control};
 
 pub(super) use crate::text::{
     amount::{counted, grouped},
@@ -172,11 +169,6 @@ fn asked(
             },
         }
     }
-}
-
-/// Returns the time of a message to the minute, in UTC.
-pub(super) fn clock(hit: &Hit) -> String {
-    hit.time.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned())
 }
 
 /// Returns the role of a message in a form for people.

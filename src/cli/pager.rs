@@ -100,9 +100,7 @@ fn command(environment: &Environment) -> Option<Command> {
             }
             pager
         }
-        // `less` would ask whether it may start on such a terminal.
-        None if environment.variable("TERM").is_some_and(|term| term == "dumb") => return None,
-        None if is_there(PAGER) => OsStr::new(PAGER),
+        None if is_there(PAGER) && !environment.dumb => OsStr::new(PAGER),
         None => return None,
     };
     let mut command = shell(pager);

@@ -11,7 +11,10 @@ use super::{
     settings::{self, SetBy},
     settings_file::{self, Setting},
 };
-use crate::engine::{Config, Key, Provider, StoreAddress, UnknownProvider};
+use crate::{
+    engine::{Config, Key, Provider, StoreAddress, UnknownProvider},
+    text::shell::quoted,
+};
 
 /// The flags that say where the data is.
 #[derive(Debug, Default, clap::Args)]
@@ -49,6 +52,22 @@ pub(super) struct PlaceArgs {
     /// chats and the password
     #[arg(long, hide_short_help = true, global = true)]
     pub(super) insecure: bool,
+}
+
+impl PlaceArgs {
+    /// Returns a hint whose commands have the flags of this command, so that they can be pasted.
+    pub(super) fn in_commands(&self, hint: &str) -> String {
+        let flag = |name: &str, path: &Option<PathBuf>| match path {
+            Some(path) => format!(" --{name} {}", quoted(&path.to_string_lossy())),
+            None => String::new(),
+        };
+        let home = flag("home", &self.home);
+        let all = format!("{home}{}{}", flag("db", &self.db), flag("index", &self.index));
+        let commands = [("reindex", &all), ("doctor", &all), ("import", &home), ("forget", &home)];
+        commands.iter().fold(hint.to_owned(), |hint, (name, flags)| {
+            hint.replace(&format!("verbatim {name}"), &format!("verbatim {name}{flags}"))
+        })
+    }
 }
 
 /// Returns the configuration: flags override the environment, which overrides the configuration

@@ -15,7 +15,7 @@ use super::{
     output::{FOUND, JsonHit, NOTHING, complain, counted, json_line},
 };
 use crate::{
-    engine::{self, Match, Mode, Note, Question},
+    engine::{self, Engine, Match, Mode, Note, Question},
     map_faults,
     model::{Hit, Stop},
     tools::words::{Words, quoted},
@@ -23,6 +23,9 @@ use crate::{
 
 /// The limit for `--limit 0`. Messages with a lower rank do not answer the question.
 pub(super) const MOST: usize = 1_000;
+
+/// The number of messages in which a whole word is looked for whose stem is known.
+const WITH_TERM: usize = 10;
 
 /// The output format of the messages.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +47,7 @@ pub(super) fn run(
     let ranking = page.engine.rank(question, &stop)?;
     let mut words = Words::of(text);
     for note in &ranking.notes {
-        notes::print(&[as_written(note, text, &ranking.items, &words)]);
+        notes::print(&[as_written(note, text, page.engine, &words)?]);
         words.heed(note);
     }
     if ranking.items.is_empty() {
@@ -116,9 +119,9 @@ pub(super) fn json(
     }
     write_json(&ranking.items, page, stop, out)?;
     let words = Words::of(text);
-    let written = |note| as_written(note, text, &ranking.items, &words);
+    let written = |note| as_written(note, text, page.engine, &words);
     let count = ranking.items.len();
-    let notes = ranking.notes.iter().map(written).collect();
+    let notes = ranking.notes.iter().map(written).collect::<Result<_>>()?;
     Ok(JsonAnswer { count, is_cut: !ranking.is_total_exact, notes })
 }
 
@@ -132,14 +135,18 @@ fn write_json(found: &[Match], page: Page<'_>, stop: &Stop, out: &mut dyn Write)
     Ok(())
 }
 
-/// Returns a note with whole words from the question and the answers instead of stemmed terms.
-fn as_written(note: &Note, question: &str, found: &[Match], words: &Words) -> Note {
-    let Note::Slip { word, meant } = note else { return note.clone() };
+/// Returns a note with whole words from the question and from messages instead of stemmed terms.
+fn as_written(note: &Note, question: &str, engine: &Engine, words: &Words) -> Result<Note> {
+    let Note::Slip { word, meant } = note else { return Ok(note.clone()) };
+    let concepts = vec![meant.clone()];
+    let limit = WITH_TERM;
+    let with_term = Question { concepts, mode: Mode::Text, limit, ..Question::default() };
+    let found = engine.rank(&with_term, &Stop::never())?.items;
     let passages = found.iter().map(|one| one.passage.as_str());
-    Note::Slip {
+    Ok(Note::Slip {
         word: words.written(word, [question]).unwrap_or(word).to_owned(),
         meant: words.written(meant, passages).unwrap_or(meant).to_lowercase(),
-    }
+    })
 }
 
 #[derive(Serialize)]

@@ -23,7 +23,7 @@ use super::{
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, json_line},
     patterns::{self, Patterns},
-    ranked, settings, settings_file,
+    places, ranked, settings, settings_file,
 };
 use crate::{
     engine::{self, Engine, IndexError, Make, Note, Question, Scope, SearchPlan, Searched},
@@ -106,6 +106,13 @@ impl Args {
         self.raw_content = Some(is_raw);
     }
 
+    /// Returns the arguments of a search that prints a few messages with a text.
+    pub(super) fn few(text: &str) -> Args {
+        let command = Args::augment_args(clap::Command::new("search").no_binary_name(true));
+        let matches = command.get_matches_from(["--limit=3", "--no-pager", "--", text]);
+        Args::from_arg_matches(&matches).expect("these arguments are allowed")
+    }
+
     fn is_raw(&self) -> bool {
         self.raw_content == Some(true)
     }
@@ -154,6 +161,10 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     let mode = rank_by(args)?;
     let (scope, notes) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&notes);
+    let passed_over = places::passed_over_note(engine.config());
+    if let Some(note) = passed_over.as_ref().filter(|_| environment.progress) {
+        complain(note);
+    }
     let look = args.color.applied(Look::of(environment));
     let page = Page { engine, look, clock, context: args.context, raw_content: args.is_raw() };
     if let Some(mode) = mode {
@@ -181,6 +192,9 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
         return Ok(FOUND);
     }
     complain(&search.nothing()?);
+    if let Some(note) = passed_over.filter(|_| !environment.progress) {
+        complain(&note);
+    }
     Ok(NOTHING)
 }
 
@@ -488,10 +502,38 @@ impl<'a> Exact<'a> {
         Ok(format!(" (of {} searched in {took:.1} ms)", grouped(tally.messages)))
     }
 
+    /// Returns whether there is a message if accents are ignored. Without an
+    /// index, only the first messages are looked at.
+    fn has_folded(&self) -> Result<bool> {
+        let is_word = matches!(self.request.matching, Matching::Literal | Matching::Word);
+        if self.request.ignore_accents || !is_word {
+            return Ok(false);
+        }
+        let request = Request { ignore_accents: true, limit: Some(1), ..self.request.clone() };
+        let mut found = false;
+        let mut show = |()| {
+            found = true;
+            ControlFlow::Break(())
+        };
+        let (sources, stop) = (self.page.engine.all_sources(), self.stop.within(MOST_COUNTING));
+        let render = |_, _: Hit<'_>| Some(());
+        match sources.search(
+            &request,
+            &self.scope,
+            &stop,
+            (&render as Make<'_, ()>).into(),
+            &mut show,
+        ) {
+            Err(error) if !error.is_stopped() => Err(error.into()),
+            _ => Ok(found),
+        }
+    }
+
     /// Returns the sentence that nothing was found, with the number of searched messages and a hint.
     fn nothing(&self) -> Result<String> {
         let none = patterns::none_has(&self.request);
         let advice = match self.request.text.contains(char::is_whitespace) {
+            _ if self.has_folded()? => "`--fold` finds it with other accents or width",
             _ if self.request.case_sensitive => "try -i, which ignores the case of letters",
             _ if self.request.matching == Matching::Regex => "try another expression",
             true => "try --mode both, or fewer words",

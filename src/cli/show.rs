@@ -107,7 +107,7 @@ fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
     };
     match (from, to) {
         (Some(from), Some(to)) if from <= to => Ok(from..=to),
-        _ => Err("takes lines from 1 on: 10, 10-20 or 10-".to_owned()),
+        _ => Err("takes lines from 1 on, the smaller number first: 10, 10-20 or 10-".to_owned()),
     }
 }
 
@@ -152,7 +152,8 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
             let own = of_message(&attachments, &message)
                 .map(|it| json!({"name": it.name, "type": it.media_type, "bytes": it.bytes}));
             let hit = JsonHit::of(&message, clock);
-            json_line(out, &JsonMessage { hit, attachments: own.collect() })?;
+            let number = session.line(turn);
+            json_line(out, &JsonMessage { hit, number, attachments: own.collect() })?;
         }
         return Ok(FOUND);
     }
@@ -186,6 +187,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
 struct JsonMessage<'a> {
     #[serde(flatten)]
     hit: JsonHit<'a>,
+    number: u32,
     attachments: Vec<serde_json::Value>,
 }
 
@@ -240,8 +242,7 @@ impl ConversationPage<'_> {
     /// Returns a line, folded to the width if the Markdown is rendered. An id or a command that were broken
     /// could not be copied.
     fn folded(&self, line: &str) -> String {
-        let look = self.rendered.filter(|look| look.is_cut);
-        folded(line, look.map(|look| look.columns), 2)
+        folded(line, self.rendered.and_then(Look::fold_columns), 2)
     }
 
     fn head(&mut self, session: &Session, conversation: &DescribedConversation) -> io::Result<()> {

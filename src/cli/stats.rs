@@ -8,17 +8,17 @@ use std::{
     path::PathBuf,
 };
 
-use anstyle::{AnsiColor, Style};
+use anstyle::AnsiColor;
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
     clock::Clock,
-    environment::{Environment, Terminal},
+    environment::Terminal,
     error::{Error, Result},
     filters::Filters,
     fold::folded,
-    look::{fitted, plain},
+    look::{Color, Look, fitted, plain},
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, harmless},
 };
@@ -49,6 +49,9 @@ pub(super) struct Args {
     /// Also draw the messages by month into this file; - draws them to the output, and nothing else
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Colour the output
+    #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
+    color: Color,
 }
 
 pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
@@ -74,11 +77,12 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     }
     if let Some((path, svg)) = drawing {
         fs::write(path, svg).map_err(|source| Error::Drawing { path: path.clone(), source })?;
+        complain(&format!("the chart is in {}", path.display()));
     }
     if args.json {
         writeln!(out, "{}", as_json(&tally, &services, clock))?;
     } else {
-        charts(out, (&tally, &services), clock, environment)?;
+        charts(out, (&tally, &services), clock, args.color.applied(Look::of(environment)))?;
     }
     Ok(if tally.messages > 0 { FOUND } else { NOTHING })
 }
@@ -101,7 +105,7 @@ fn charts(
     out: &mut dyn Write,
     (tally, services): (&Tally, &BTreeMap<String, u64>),
     clock: Clock,
-    environment: &Environment,
+    look: Look,
 ) -> io::Result<()> {
     let mut line = format!(
         "{} in {}",
@@ -112,12 +116,12 @@ fn charts(
     if let (Some(first), Some(last)) = (day(tally.first), day(tally.last)) {
         line.push_str(&format!(", {first} to {last}"));
     }
-    writeln!(out, "{}", folded(&line, environment.columns, 2))?;
-    chart(out, "Months", &months(tally), environment)?;
+    writeln!(out, "{}", folded(&line, look.fold_columns(), 2))?;
+    chart(out, "Months", &months(tally), look)?;
     for (heading, counts) in
         [("Roles", &tally.roles), ("Sources", services), ("Models", &tally.models)]
     {
-        chart(out, heading, &largest(counts), environment)?;
+        chart(out, heading, &largest(counts), look)?;
     }
     Ok(())
 }
@@ -166,12 +170,12 @@ fn chart(
     out: &mut dyn Write,
     heading: &str,
     counts: &[(String, u64)],
-    environment: &Environment,
+    look: Look,
 ) -> io::Result<()> {
     let Some(most) = counts.iter().map(|(_, count)| *count).max() else { return Ok(()) };
     let digits = grouped(most).len();
     // The columns that the count and the spaces around it leave.
-    let room = environment.columns.map_or(usize::MAX, |columns| columns.saturating_sub(digits + 4));
+    let room = look.fold_columns().map_or(usize::MAX, |columns| columns.saturating_sub(digits + 4));
     let name = |(name, _): &(String, u64)| -> String {
         let pieces = fitted(&[plain(&harmless(name))], room);
         pieces.into_iter().map(|piece| piece.text).collect()
@@ -179,7 +183,6 @@ fn chart(
     let names: Vec<String> = counts.iter().map(name).collect();
     let width = names.iter().map(|name| name.width()).max().unwrap_or(0);
     let longest = room.saturating_sub(width + 2).min(BAR_WIDTH);
-    let style = if environment.colours { AnsiColor::Cyan.on_default() } else { Style::new() };
     writeln!(out, "\n{heading}")?;
     for (name, (_, count)) in names.iter().zip(counts) {
         let pad = " ".repeat(width - name.width());
@@ -187,7 +190,7 @@ fn chart(
         write!(out, "  {name}{pad}  {number:>digits$}")?;
         let bar = bar(*count, most, longest);
         if !bar.is_empty() && longest >= LEAST_BAR {
-            write!(out, "  {style}{bar}{style:#}")?;
+            write!(out, "  {}", look.styled(AnsiColor::Cyan.on_default(), &bar))?;
         }
         writeln!(out)?;
     }
@@ -211,9 +214,11 @@ fn svg(months: &[(String, u64)]) -> String {
     const RIGHT: usize = 48;
     const TOP: u64 = 24;
     const BELOW: u64 = 40;
+    /// The columns before the messages without a time.
+    const GAP: usize = 2;
     let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     // The label of the last year begins at the last column, so there is room to its right.
-    let width = LEFT + COLUMN * months.len().max(20) + RIGHT;
+    let width = LEFT + COLUMN * (months.len() + GAP).max(20) + RIGHT;
     let height = TOP + HEIGHT + BELOW;
     let floor = TOP + HEIGHT;
     let mut svg = format!(
@@ -226,6 +231,7 @@ fn svg(months: &[(String, u64)]) -> String {
         svg.push_str(&text);
         svg.push('\n');
     };
+    line(format!("<text x=\"{LEFT}\" y=\"14\">Messages by month</text>"));
     let edge = LEFT - 8;
     line(format!(
         "<text x=\"{edge}\" y=\"{}\" text-anchor=\"end\">{}</text>",
@@ -236,7 +242,8 @@ fn svg(months: &[(String, u64)]) -> String {
     line(format!("<line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{}\" y2=\"{floor}\"/>", width - RIGHT));
     let mut year = String::new();
     for (at, (month, count)) in months.iter().enumerate() {
-        let x = LEFT + COLUMN * at;
+        let gap = if at > 0 && number_of(month).is_none() { GAP } else { 0 };
+        let x = LEFT + COLUMN * (at + gap);
         let tall = (u128::from(*count) * u128::from(HEIGHT) / u128::from(most)) as u64;
         let tall = if *count > 0 { tall.max(1) } else { 0 };
         if tall > 0 {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{
     error::Result,
     output::{FOUND, counted, harmless},
+    places::PlaceArgs,
     progress::bytes,
 };
 use crate::{
@@ -31,7 +32,7 @@ pub(super) struct Args {
 pub(super) fn run(
     args: &Args,
     engine: &Engine,
-    named: Option<&'static str>,
+    (named, places): (Option<&'static str>, &PlaceArgs),
     out: &mut dyn Write,
 ) -> Result<u8> {
     let status = engine::status(engine.all_sources(), &Stop::never());
@@ -51,7 +52,7 @@ pub(super) fn run(
     }
     for source in &status.sources {
         let chosen = chosen(source, named, engine);
-        let text = described(source, &chosen);
+        let text = places.in_commands(&described(source, &chosen));
         writeln!(out, "{}", harmless(&text))?;
     }
     if !status.exclude.is_empty() {
@@ -76,7 +77,7 @@ pub(super) fn run(
     }
     for path in &status.not_imported {
         let path = path.display().to_string();
-        let command = format!("verbatim import {}", quoted(&path));
+        let command = places.in_commands(&format!("verbatim import {}", quoted(&path)));
         writeln!(
             out,
             "{}",

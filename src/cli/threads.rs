@@ -158,7 +158,7 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
             let thread = one(engine, thread)?;
             write_thread(out, &thread, json)?;
             if !json {
-                writeln!(out, "continue with {}", thread.continuation)?;
+                writeln!(out, "{}", next_of(&thread))?;
             }
         }
         ThreadCommand::History { thread, limit } => {
@@ -185,7 +185,7 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
             let thread = memory.start_thread(&start)?;
             match json {
                 true => write_thread(out, &thread, json)?,
-                false => writeln!(out, "{}\ncontinue with {}", thread.id, thread.continuation)?,
+                false => writeln!(out, "{}\n{}", thread.id, next_of(&thread))?,
             }
         }
         ThreadCommand::Continue { continuation, text, role } => {
@@ -228,7 +228,7 @@ fn go_on(
         json_line(out, &json!({"thread": thread, "trouble": trouble, "memory": memory}))?;
         return Ok(());
     }
-    writeln!(out, "continue with {}", recorded.thread.continuation)?;
+    writeln!(out, "{}", next_of(&recorded.thread))?;
     if let Some(trouble) = recorded.trouble {
         writeln!(out, "\nthe turn is recorded, but nothing could be recalled: {trouble}")?;
     }
@@ -237,6 +237,11 @@ fn go_on(
         writeln!(out, "\n[{time}] {} ({})\n{}", one.title, one.source.name(), one.passage)?;
     }
     Ok(())
+}
+
+/// Returns the line with the command that continues a thread.
+fn next_of(thread: &Thread) -> String {
+    format!("Continue it with: verbatim threads continue {} \"text\"", thread.continuation)
 }
 
 fn write_history(

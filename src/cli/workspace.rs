@@ -114,5 +114,11 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
         // The search continues without files that cannot be read, as grep does.
         complain(message);
     }
-    Ok(if found.lines.is_empty() { NOTHING } else { FOUND })
+    if found.lines.is_empty() {
+        let folders = engine.config().workspaces.iter().map(|it| it.display().to_string());
+        let folders = folders.collect::<Vec<_>>().join(" and ");
+        complain(&format!("no line in {folders} matches {}; try a shorter text", args.query));
+        return Ok(NOTHING);
+    }
+    Ok(FOUND)
 }

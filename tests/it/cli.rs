@@ -530,6 +530,8 @@ fn a_terminal_gets_a_conversation_rendered() {
     };
     let shown = show(&[], &terminal);
     assert!(shown.contains("1 · user · 2023-11-14") && !shown.contains("## 1"), "{shown}");
+    // Nor have its own lines marks of Markdown.
+    assert!(shown.contains("\n6650a1b2-0001 · 4 messages"), "{shown}");
     // Code is in colour, and long lines are wrapped.
     assert!(shown.contains("\u{1b}[36my\u{1b}[0m is gone"), "{shown}");
     assert!(shown.contains("before before\nbefore"), "{shown}");

@@ -408,7 +408,8 @@ fn commands_to_paste_are_quoted() {
     let quoted = format!("'{}'", export.display().to_string().replace('\'', r"'\''"));
     for command in ["status", "doctor"] {
         let said = user.run(&[command, "--home", home]).out;
-        assert!(said.contains(&format!("verbatim import {quoted}")), "{said}");
+        let command = format!("verbatim import --home '{home}' {quoted}");
+        assert!(said.contains(&command), "{said}");
     }
 }
 

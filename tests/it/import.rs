@@ -949,6 +949,7 @@ fn the_demo_runs_twice() {
             assert!(text.contains(part), "{part} is not in:\n{text}");
         }
         assert!(!text.contains('\u{e200}') && !text.contains('†'), "{text}");
+        assert!(!text.contains("(in the title)"), "the messages are grouped: {text}");
     }
     assert!(!folder.path().join("db").exists(), "the demo is kept apart");
 }

@@ -86,6 +86,12 @@ fn counting() {
         assert_eq!(json["months"]["no time"], 1);
         output(&["reindex", "--db", db, "--home", home_path]);
     }
+    let coloured = output(&["stats", "--db", db, "--home", home_path, "--color", "always"]);
+    assert!(coloured.contains("\u{1b}[36m█"), "{coloured}");
+    let list = ["list", "--db", db, "--home", home_path, "--color"];
+    let coloured = output(&[&list[..], &["always"]].concat());
+    assert!(coloured.contains('\u{1b}'), "{coloured}");
+    assert!(!output(&[&list[..], &["never"]].concat()).contains('\u{1b}'));
     let nothing = run(&["stats", "--db", db, "--home", home_path, "--source", "threads"]);
     assert_eq!(nothing, (Ok(1), "0 messages in 0 conversations\n".to_owned()));
     let elsewhere =

@@ -8,7 +8,7 @@ use std::{
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
 use crate::{
-    corpus::folder,
+    corpus::{database, folder},
     scene::{CHAT, Scene},
 };
 
@@ -76,6 +76,15 @@ fn mistakes_are_answered_with_what_helps() {
     );
     let (_, _, errors) = run(&["serach"]);
     assert!(errors.contains("'search'") && errors.contains("verbatim search serach"), "{errors}");
+    assert!(!errors.contains("'service'"), "{errors}");
+    let (_, _, errors) = run(&["-n", "3", "vector"]);
+    assert!(errors.contains("tip: flags follow their command: verbatim search -n 3 vector\n"));
+    let (_, _, errors) = run(&["search", "-F", "100%"]);
+    assert!(errors.contains("leave this flag out") && !errors.contains("-- -F"), "{errors}");
+    let (_, _, errors) = run(&["show", CHAT, "--web"]);
+    assert!(errors.contains("verbatim open CONVERSATION"), "{errors}");
+    let (_, _, errors) = run(&["man"]);
+    assert!(errors.contains("for example: verbatim man my-folder"), "{errors}");
     let (_, _, errors) = run(&["../Downloads/claude.zip"]);
     assert!(errors.contains("to import that: verbatim import ../Downloads/claude.zip"), "{errors}");
     let (_, _, errors) = run(&["https://chatgpt.com/c/1"]);
@@ -177,7 +186,7 @@ fn without_an_export_nothing_is_wrong() {
     command.env_clear().env("HOME", empty.path()).current_dir(empty.path()).args(["search", "x"]);
     let (code, _, errors) = told(&mut command);
     assert!(
-        code == Some(2) && errors.starts_with("verbatim: there are no chats yet; "),
+        code == Some(2) && errors.starts_with("verbatim: no chats are imported yet; "),
         "{errors}"
     );
     // The sample is no chat of the user: a search of it names its database.
@@ -195,7 +204,7 @@ fn without_an_export_nothing_is_wrong() {
     assert_eq!(told(&mut scene.command(&["list"])).0, Some(0));
     let (code, out, _) = told(&mut scene.command(&["doctor"]));
     assert_eq!(code, Some(0), "{out}");
-    assert!(out.contains("note   database: no export is imported; transcripts"), "{out}");
+    assert!(out.contains("note   database: no export is imported yet; transcripts"), "{out}");
 }
 
 #[test]
@@ -322,4 +331,23 @@ fn an_agent_that_is_resumed_has_the_terminal_for_itself() {
     let written = on_terminal(&scene, "verbatim resume deadbeef --run", ("begun", "typed\n"));
     let (_, during) = written.split_once("begun").unwrap();
     assert_eq!(during.split_whitespace().collect::<Vec<_>>(), ["typed", "read:", "typed"]);
+}
+
+#[test]
+fn a_search_that_finds_nothing_names_the_flag_that_helps() {
+    let home = folder();
+    let path = home.path().join("a.db");
+    drop(database(&path, &["una canción", "Über alles"]));
+    let says = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear().env("HOME", home.path()).arg("--db").arg(&path).args(words);
+        told(&mut command).2
+    };
+    let found = "`--fold` finds it with other accents";
+    assert!(says(&["search", "cancion"]).contains(found));
+    assert!(says(&["search", "UBER"]).contains("try -i"));
+    assert!(says(&["search", "UBER", "-i"]).contains(found));
+    for words in [&["search", "cansion"][..], &["search", "cancion", "--role", "tool"]] {
+        assert!(!says(words).contains("--fold"), "{words:?}");
+    }
 }

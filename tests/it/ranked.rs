@@ -306,6 +306,9 @@ fn a_part_of_a_word_is_found_where_no_message_has_the_word() {
             let said = format!("no message has “{part}” as a word; found it within other words");
             assert_eq!(found.notes(), [said]);
         }
+        let said =
+            "“the” has no word to rank by; messages with this text are shown, the newest first";
+        assert_eq!(ranking("the").notes(), [said]);
         assert_eq!(ranking("borrow ecke").notes(), [""; 0], "a message has one of the words");
         let common = ranking("the");
         assert!(common.items.iter().all(|one| one.hit.content.to_lowercase().contains("the")));

@@ -56,6 +56,9 @@ fn the_status_of_what_is_searched() {
     assert_eq!(export["generation"]["messages"], 2);
     assert_eq!((&export["by_like"], &export["at_work"]), (&Value::Null, &Value::Null));
     assert_eq!(export["last"], "2023-11-14T22:13:21Z", "{export}");
+    for time in [&export["changed"], &export["refreshed"]["at"]] {
+        assert!(time.as_str().is_some_and(|time| time.starts_with("20")), "{export}");
+    }
 
     add(&connection, "blue");
     let (text, json) = status(home, &[]);
@@ -72,12 +75,18 @@ fn the_status_of_what_is_searched() {
     lock.lock().unwrap();
     let (text, json) = status(home, &[]);
     assert!(text.contains("process 4711 has been refreshing"), "{text}");
-    assert_eq!(json["sources"][0]["at_work"]["process"], 4711);
+    let work = json!({"process": 4711, "since": "1970-01-01T00:00:00Z"});
+    assert_eq!(json["sources"][0]["at_work"], work);
     drop(lock);
 
     let path = home.join("db/old.db");
     let (text, json) = status(home, &["--db", path.to_str().unwrap()]);
     assert!(text.contains("named by --db"), "{text}");
+    // The commands to paste read the same database.
+    let flags = format!("--home {} --db {}", home.display(), path.display());
+    assert!(text.contains(&format!("`verbatim reindex {flags}` builds it")), "{text}");
+    let (_, text) = doctor(home, &["--db", path.to_str().unwrap()]);
+    assert!(text.contains(&format!("-> verbatim reindex {flags}\n")), "{text}");
     assert_eq!(json["named_by"], "--db");
     fs::write(home.join("db/z.db"), "no database").unwrap();
     let (text, _) = status(home, &["--db", home.join("db/z.db").to_str().unwrap()]);
@@ -120,8 +129,8 @@ fn the_doctor_finds_nothing_wrong_where_nothing_is() {
     let folder = folder();
     let home = folder.path();
     let (code, text) = doctor(home, &[]);
-    assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("-> verbatim import"), "{text}");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("no export is imported yet\n") && text.contains("-> verbatim import"));
     fs::create_dir(home.join("db")).unwrap();
     let texts: Vec<String> = (0..300).map(|number| format!("red {number} green")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -144,6 +153,33 @@ fn the_doctor_finds_nothing_wrong_where_nothing_is() {
     let (code, text) = doctor(home, &[]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("searches compared"), "{text}");
+    // A newer database hides it.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    drop(database(&home.join("db/b.db"), &["blue"]));
+    let hidden = home.join("db/a.db").display().to_string();
+    let (_, text) = doctor(home, &[]);
+    let command = format!("-> verbatim search --db {hidden} TEXT");
+    assert!(text.contains(&command) && text.contains("another database is newer"), "{text}");
+    let search = run(home, &["search", "red"]);
+    let says = String::from_utf8(search.stderr).unwrap();
+    assert!(says.contains(&format!("not searched: {hidden} (name one with --db)")), "{says}");
+}
+
+#[test]
+fn the_doctor_says_when_claude_code_deletes() {
+    let folder = folder();
+    let home = folder.path();
+    fs::create_dir_all(home.join(".claude/projects")).unwrap();
+    let (_, text) = doctor(home, &[]);
+    let settings = home.join(".claude/settings.json");
+    let says = |days: u32, set: &str| {
+        let file = settings.display();
+        format!("deletes transcripts after {days} days (cleanupPeriodDays in {file} is {set})")
+    };
+    assert!(text.contains(&says(30, "not set")), "{text}");
+    fs::write(&settings, r#"{"cleanupPeriodDays": 365}"#).unwrap();
+    let (_, text) = doctor(home, &[]);
+    assert!(text.contains(&says(365, "set")), "{text}");
 }
 
 #[test]
@@ -174,7 +210,7 @@ fn the_doctor_says_what_is_wrong_and_what_mends_it() {
     fs::write(&rows.0, flipped).unwrap();
     let (code, text) = doctor(home, &[]);
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("is not as it was written") && text.contains("reindex --full"), "{text}");
+    assert!(text.contains("is not as it was written") && text.contains(" --full\n"), "{text}");
     fs::write(&rows.0, &rows.1).unwrap();
     assert_eq!(doctor(home, &[]).0, Some(0));
 

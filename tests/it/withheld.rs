@@ -418,7 +418,7 @@ fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
     }
     let status = user.done(&["status"]);
     assert!(status.contains("forgotten: 2 conversations"), "{status}");
-    user.done(&["forget", "--undo", "s-forgotten"]);
+    user.done(&["forget", "--undo", "s-forg"]);
     assert_eq!(user.found("zanzibarish"), 3);
     user.done(&["forget", "--undo", "chat-forgotten"]);
     user.done(&["import", &export]);

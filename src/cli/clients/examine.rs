@@ -102,16 +102,6 @@ pub(crate) fn examine(
     }
 }
 
-/// Returns whether a client's entry names a database or home for this program.
-pub(crate) fn names_other_places(found: &[Configured], parse: ParseServe) -> bool {
-    let configs = found.iter().filter_map(|found| found.content.as_ref()?.as_ref().ok());
-    configs.flat_map(servers).any(|server| {
-        let places = server.command().and_then(|(_, args)| parse(&args).ok().flatten());
-        places.is_some_and(|places| places.db.is_some() || places.home.is_some())
-            || [&DB, &HOME].iter().any(|setting| variable(&server, setting).is_some())
-    })
-}
-
 /// Returns advice on how to correct a file that its client cannot read.
 pub(crate) fn remedy_of(client: &AiClient, file: &ConfigFile, error: &str) -> &'static str {
     if error.to_lowercase().contains("escape") {

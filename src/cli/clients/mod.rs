@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::{
     config_file::ConfigFile,
-    examine::{NOT_UTF_8, ParseServe, configured, examine, names_other_places, remedy_of},
+    examine::{NOT_UTF_8, ParseServe, configured, examine, remedy_of},
     probe::probe,
     remote::{MCP_PATH, NOT_TAKEN, RemoteEntry, TOKEN_VARIABLE, answers, is_of_this_computer},
 };

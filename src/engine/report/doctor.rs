@@ -56,13 +56,25 @@ impl Examination<'_> {
         let present = self.sources.present();
         self.examine_folders(&present);
         if let Err(error) = self.sources.config().export_store() {
-            let is_needed = present.is_empty() || !matches!(error, Error::NoDatabase { .. });
-            self.report(if is_needed {
-                Finding::wrong("database", error.to_string(), "verbatim import EXPORT")
-            } else {
-                let what = "no export is imported; transcripts and threads are searched";
-                Finding::note("database", what, "verbatim import")
+            self.report(match error {
+                Error::NoDatabase { .. } => {
+                    let others = if present.is_empty() {
+                        ""
+                    } else {
+                        "; transcripts and threads are searched"
+                    };
+                    let what = format!("no export is imported yet{others}");
+                    Finding::note("database", what, "verbatim import")
+                }
+                error => Finding::wrong("database", error.to_string(), "verbatim import EXPORT"),
             });
+        }
+        let passed_over = self.sources.config().passed_over().into_iter();
+        for (path, _) in passed_over.filter(|(_, is_canonical)| *is_canonical) {
+            let path = path.display().to_string();
+            let mend = format!("verbatim search --db {} TEXT", quoted(&path));
+            let what = "chats that are not searched, because another database is newer";
+            self.report(Finding::note(path, what, &mend));
         }
         for source in &present {
             if self.examine_database(source) {

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, ser::Error as _};
 
 use crate::{
     db,
@@ -21,6 +21,7 @@ use crate::{
     import::Export,
     index::{Activity, IndexDir, Last, SegmentRef, Snapshot, TermIndex, Vectors},
     model::{Instant, Origin, Stop},
+    text::date,
 };
 
 /// Time limit for counting a database without a current index.
@@ -58,6 +59,7 @@ pub struct SourceStatus {
     /// The size of the database and its write-ahead log, in bytes.
     pub bytes: u64,
     /// The time when the database was last written to, in seconds since 1970.
+    #[serde(serialize_with = "as_iso")]
     pub changed: Option<u64>,
     /// The number of conversations of the source, if they could be counted in time.
     pub conversations: Option<u64>,
@@ -83,7 +85,9 @@ pub struct SourceStatus {
     #[serde(serialize_with = "as_text")]
     pub by_like: Option<FallbackReason>,
     /// The process that is refreshing the index now.
+    #[serde(serialize_with = "with_iso")]
     pub at_work: Option<Activity>,
+    #[serde(serialize_with = "with_iso")]
     pub refreshed: Option<Last>,
 }
 
@@ -92,6 +96,27 @@ fn as_text<S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     reason.as_ref().map(ToString::to_string).serialize(serializer)
+}
+
+/// Serializes a time in seconds since 1970 as ISO 8601.
+fn as_iso<S: Serializer>(time: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    let instant = time.map(|time| Instant { seconds: time.cast_signed(), nanos: 0 });
+    instant.and_then(date::to_iso).serialize(serializer)
+}
+
+/// Serializes the times of a process's work as ISO 8601.
+fn with_iso<S: Serializer>(
+    work: &Option<impl Serialize>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut work = serde_json::to_value(work).map_err(S::Error::custom)?;
+    for key in ["at", "since"] {
+        if let Some(time) = work.get_mut(key) {
+            *time =
+                as_iso(&time.as_u64(), serde_json::value::Serializer).map_err(S::Error::custom)?;
+        }
+    }
+    work.serialize(serializer)
 }
 
 /// Serializes an unknown number as null.
@@ -212,7 +237,7 @@ fn count_by_reader(status: &mut SourceStatus, source: &Source, stop: &Stop) {
         Ok((counts, span)) => {
             status.conversations = Some(counts.conversations.len() as u64);
             status.messages = Some(counts.conversations.values().sum());
-            let iso = |end: Option<Instant>| end.and_then(crate::text::date::to_iso);
+            let iso = |end: Option<Instant>| end.and_then(date::to_iso);
             status.first = iso(span.map(|(first, _)| first));
             status.last = iso(span.map(|(_, last)| last));
         }
@@ -240,7 +265,7 @@ fn count(status: &mut SourceStatus, source: &Source, path: &Path, stop: &Stop) {
     status.kept = origins.map_or(0, |origins| origins.values().filter(is_kept).count());
     // Like the counts, the span includes messages that answers leave out.
     let span = source.whole_reader(&in_time).span(&in_time).ok().flatten();
-    let iso = |end: Option<Instant>| end.and_then(crate::text::date::to_iso);
+    let iso = |end: Option<Instant>| end.and_then(date::to_iso);
     status.first = iso(span.map(|(first, _)| first));
     status.last = iso(span.map(|(_, last)| last));
 }
