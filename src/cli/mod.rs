@@ -396,8 +396,8 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
         }
         (ErrorKind::MissingRequiredArgument, _) => match error.get(ContextKind::InvalidArg) {
             Some(ContextValue::Strings(missing)) => missing.iter().find_map(|it| {
-                let command = words().nth(1).unwrap_or_default();
-                example_of(it, &command)
+                let is_man = words().any(|word| word == "man");
+                example_of(it, is_man)
             }),
             _ => None,
         },
@@ -460,14 +460,15 @@ fn is_of_search(flag: &str) -> bool {
 }
 
 /// Returns a sentence about where to find the value of a missing argument, or an example.
-fn example_of(missing: &str, command: &str) -> Option<String> {
+fn example_of(missing: &str, is_man: bool) -> Option<String> {
     let example = match missing {
         "<WORDS>..." => "for example: verbatim search borrow checker",
         "<CONVERSATION>" | "<CONVERSATION>..." => {
             "`verbatim list` and `verbatim search` print the ids of conversations"
         }
         "<CLIENT>" => "`verbatim connect` lists the AI clients, and says which are connected",
-        "<FOLDER>" => return Some(format!("for example: verbatim {command} my-folder")),
+        "<FOLDER>" if is_man => "for example: verbatim man ~/.local/share/man/man1",
+        "<FOLDER>" => "for example: verbatim export my-chats",
         _ => return None,
     };
     Some(example.to_owned())
