@@ -84,7 +84,7 @@ fn mistakes_are_answered_with_what_helps() {
     let (_, _, errors) = run(&["show", CHAT, "--web"]);
     assert!(errors.contains("verbatim open CONVERSATION"), "{errors}");
     let (_, _, errors) = run(&["man"]);
-    assert!(errors.contains("for example: verbatim man my-folder"), "{errors}");
+    assert!(errors.contains("for example: verbatim man ~/"), "{errors}");
     let (_, _, errors) = run(&["../Downloads/claude.zip"]);
     assert!(errors.contains("to import that: verbatim import ../Downloads/claude.zip"), "{errors}");
     let (_, _, errors) = run(&["https://chatgpt.com/c/1"]);
