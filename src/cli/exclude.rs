@@ -54,6 +54,10 @@ impl ExcludeFollower {
     fn look(&self) -> Option<Vec<String>> {
         let mut last = lock(&self.last);
         let stamp = fs::metadata(&self.path).ok().map(|file| FileTimes::of(&file));
+        // Many editors empty a file before they write it. Meanwhile, nothing excluded may be found.
+        if stamp.is_some_and(|stamp| stamp.length == 0 && stamp.is_new()) {
+            return None;
+        }
         let was_there = last.file.is_some();
         if stamp.is_some_and(|stamp| last.file == Some(stamp) && !stamp.is_new()) {
             return None;

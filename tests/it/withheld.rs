@@ -250,6 +250,9 @@ fn a_server_notices_what_is_excluded_while_it_runs() {
         user.set("exclude = ['parser']\n");
         user.set("exclude = ['secre*']\n");
         assert_eq!(found("text"), 1);
+        // A file that was emptied a moment ago is about to be written.
+        user.set("");
+        assert_eq!(found("text"), 1);
         // While the file is wrong or gone, excluded conversations stay excluded.
         user.set("exclude = [");
         assert_eq!(found("text"), 1);
