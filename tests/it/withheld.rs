@@ -251,7 +251,7 @@ fn a_server_notices_what_is_excluded_while_it_runs() {
         user.set("exclude = ['secre*']\n");
         assert_eq!(found("text"), 1);
         // A file that was emptied a moment ago is about to be written.
-        user.set("");
+        fs::write(user.path("config.toml"), "").unwrap();
         assert_eq!(found("text"), 1);
         // While the file is wrong or gone, excluded conversations stay excluded.
         user.set("exclude = [");
