@@ -343,8 +343,8 @@ impl ExportedFiles {
         path.expect("numbers do not end")
     }
 
-    /// Writes a file, unless no export wrote the file that is there. If the title changed, removes the conversation's file with
-    /// the old name.
+    /// Writes a file, unless another program or the user wrote the file that is there. If the title changed,
+    /// removes the conversation's file with the old name.
     fn write(&mut self, path: &Path, id: &str, text: &[u8]) -> io::Result<ExportedFile> {
         if fs::read(path).is_ok_and(|now| now == text) {
             self.written.insert(self.relative(path), hash_of(text)?);

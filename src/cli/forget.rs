@@ -49,7 +49,7 @@ pub(super) struct Args {
     /// List what was forgotten: ids and times, nothing else is known
     #[arg(long, conflicts_with_all = ["conversations", "undo"])]
     list: bool,
-    /// Let a conversation come back, by the beginning of its id: from its transcript, or with its export
+    /// Let a forgotten conversation come back: from its transcript, or with an import of its export
     #[arg(long, value_name = "ID", conflicts_with = "conversations")]
     undo: Option<String>,
     /// Print JSON

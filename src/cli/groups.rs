@@ -28,7 +28,7 @@ const AT_ONCE: usize = 500;
 
 /// The found messages, grouped by conversation; the conversation with the newest match comes first.
 pub(super) struct Groups {
-    /// The maximum number of messages to show, and of conversations without such a message.
+    /// The maximum number of messages to show. At most as many conversations are shown by their titles only.
     most: usize,
     /// Whether the search ended before everything was counted.
     pub(super) is_cut: bool,

@@ -502,8 +502,7 @@ impl<'a> Exact<'a> {
         Ok(format!(" (of {} searched in {took:.1} ms)", grouped(tally.messages)))
     }
 
-    /// Returns whether there is a message if accents are ignored. Without an
-    /// index, only the first messages are looked at.
+    /// Returns whether a search without accents finds a message within a short time.
     fn has_folded(&self) -> Result<bool> {
         let is_word = matches!(self.request.matching, Matching::Literal | Matching::Word);
         if self.request.ignore_accents || !is_word {

@@ -111,8 +111,8 @@ impl Site {
         Some(count)
     }
 
-    /// Returns a stamp that changes when an answer may change, because of messages or of flags. The stamp is made once for each
-    /// answer. Data that is read later is as new as the stamp, or newer.
+    /// Returns a text that changes whenever the messages, stars or hidden conversations change. It is made
+    /// once for each answer. Data that is read later is as new as this text, or newer.
     pub(super) fn stamp(&self) -> &str {
         let flags = || Flags::stamp(self.engine.config());
         self.stamp.get_or_init(|| format!("{} {}", self.engine.all_sources().stamp(), flags()))

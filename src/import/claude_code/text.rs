@@ -192,7 +192,7 @@ pub(super) fn is_injected(text: &str) -> bool {
         || text.starts_with("<task-notification>")
 }
 
-/// Returns what a command wrote to its two outputs.
+/// Returns what a command wrote to standard output and to standard error.
 fn outputs(text: &str, kind: &str) -> String {
     let (out, after) = outer(text, &format!("{kind}-stdout")).unwrap_or(("", text));
     let (errors, _) = outer(after, &format!("{kind}-stderr")).unwrap_or_default();
