@@ -37,6 +37,9 @@ const MEMORY: usize = 1 << 30;
 const MOST_WAITING: Duration = Duration::from_secs(120);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
+/// How long to try again while other programs change the database during each attempt.
+const MOST_CHANGING: Duration = Duration::from_secs(20);
+
 /// What indexing may use.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Limits {
@@ -97,6 +100,13 @@ pub(super) fn index_all(
                     export = Some(indexed);
                 }
             }
+            // The agents, and a server that follows them, write all the time. The server indexes it too.
+            Err(error) if source.kind == SourceKind::Archive && error.is_contention() => {
+                complain(
+                    "coding agents write right now, so their newest messages are not indexed yet; \
+                     searches find them all the same",
+                );
+            }
             Err(error) => {
                 failed.get_or_insert(error);
             }
@@ -105,8 +115,8 @@ pub(super) fn index_all(
     (export, failed)
 }
 
-/// Does the same as [`index`]. If another process builds the same index, such as the server of an AI client,
-/// waits for its end.
+/// Does the same as [`index_when_steady`]. If another process builds the same index, such as the server of an
+/// AI client, waits for its end.
 fn index_in_turn(
     source: &Source,
     options: Reindex,
@@ -115,13 +125,35 @@ fn index_in_turn(
 ) -> Result<(Indexed, Option<EngineError>), EngineError> {
     let (begun, mut is_told) = (Instant::now(), false);
     loop {
-        match index(source, options, environment, stop) {
+        match index_when_steady(source, options, environment, stop) {
             Err(EngineError::Indexing { .. })
                 if begun.elapsed() < MOST_WAITING && !stop.requested() =>
             {
                 if !std::mem::replace(&mut is_told, true) {
                     complain("waiting for another process that builds the same index");
                 }
+                thread::sleep(RETRY_PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Does the same as [`index`]. If other programs change the database during the attempt, tries again.
+pub(super) fn index_when_steady(
+    source: &Source,
+    options: Reindex,
+    environment: &Environment,
+    stop: &Stop,
+) -> Result<(Indexed, Option<EngineError>), EngineError> {
+    let begun = Instant::now();
+    loop {
+        match index(source, options, environment, stop) {
+            Err(error)
+                if error.is_contention()
+                    && begun.elapsed() < MOST_CHANGING
+                    && !stop.requested() =>
+            {
                 thread::sleep(RETRY_PAUSE);
             }
             outcome => return outcome,
@@ -158,7 +190,7 @@ pub(super) fn complete(engine: &Engine, kinds: &[SourceKind], environment: &Envi
 
 /// Builds the index of a source, with its words and vectors. An error of words or vectors is
 /// returned together with the result, because exact search does not need them.
-pub(super) fn index(
+fn index(
     source: &Source,
     options: Reindex,
     environment: &Environment,

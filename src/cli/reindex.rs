@@ -65,7 +65,8 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     let mut indexed = Vec::new();
     let mut failed = None;
     for source in &sources {
-        let (one, failure) = match indexing::index(source, options, environment, &stop) {
+        let (one, failure) = match indexing::index_when_steady(source, options, environment, &stop)
+        {
             Err(error) if error.is_stopped() => {
                 return Ok(interrupt::stopped("what was indexed stays; run it again to go on"));
             }

@@ -325,6 +325,11 @@ fn a_long_conversation_hides_no_other() {
             let text = found(&engine, "search", arguments);
             assert!(text.contains("(10 conversations)"), "{matching}: {text}");
         }
+        for mode in ["both", "vector"] {
+            let text = found(&engine, "search", json!({"query": "quokka", "mode": mode}));
+            let found = (0..8).filter(|number| text.contains(&format!("short-{number}"))).count();
+            assert_eq!(found, 8, "{mode}: {text}");
+        }
         let few = found(&engine, "search", json!({"query": "quokka", "mode": "text", "limit": 3}));
         assert!(few.contains("3 of at least 4 conversations"), "{few}");
     }

@@ -17,6 +17,12 @@ const DEPTH_IN_CONVERSATION: usize = 100;
 /// Number of candidates for a single concept over all conversations.
 const FUSED_DEPTH: usize = 200;
 
+/// How many times as many candidates to score if a few long conversations have most of the best ones.
+const DEEPER: usize = 8;
+
+/// Maximum number of candidates. It is below OpenSearch's limit for one page of results, 10,000.
+const MAX_DEPTH: usize = 9_600;
+
 /// Number of candidates for each of several concepts, which must occur in the same conversation.
 const DEPTH_OF_SEVERAL: usize = 1000;
 
@@ -84,24 +90,41 @@ impl Ranker<'_> {
             .iter()
             .map(|source| source.scorer.open(concept, self.stop))
             .collect::<Result<_, _>>()?;
+        let mut depth = self.depth();
         let mut rounds = 0..MAX_ROUNDS;
         loop {
-            let mut all = self.score_candidates(sources, &scorers, concept)?;
-            let is_over = rounds.next().is_none() || !self.check(sources, &all);
-            if is_over {
-                all.retain(|scored| !sources[scored.source].is_gone(scored.doc_id));
+            let (mut all, is_cut) = self.score_candidates(sources, &scorers, concept, depth)?;
+            if self.check(sources, &all) && rounds.next().is_some() {
+                continue;
+            }
+            all.retain(|scored| !sources[scored.source].is_gone(scored.doc_id));
+            if !is_cut || depth >= MAX_DEPTH || !self.is_crowded(sources, &all) {
+                self.is_cut |= is_cut;
                 return Ok(all);
             }
+            depth = (DEEPER * depth).min(MAX_DEPTH);
         }
     }
 
+    /// Returns whether the scored messages are of fewer conversations than the question asks for.
+    fn is_crowded(&self, sources: &[RankedSource], all: &[Scored]) -> bool {
+        if self.concepts().len() > 1 || self.scope.conversation.is_some() {
+            return false;
+        }
+        let place = |it: &Scored| (it.source, sources[it.source].scorer.conversation(it.doc_id));
+        let conversations: HashSet<_> = all.iter().map(place).collect();
+        conversations.len() < self.wanted
+    }
+
+    /// Returns the candidates and their neighbours with their scores, and whether there are more candidates.
     fn score_candidates(
         &mut self,
         sources: &[RankedSource],
         scorers: &[Box<dyn ConceptScorer + '_>],
         concept: &Concept,
-    ) -> Result<Vec<Scored>> {
-        let candidates = self.candidates(sources, scorers)?;
+        depth: usize,
+    ) -> Result<(Vec<Scored>, bool)> {
+        let candidates = self.candidates(sources, scorers, depth)?;
         let scale = self.scale(concept, &candidates);
         let mut all = Vec::new();
         for (place, scorer) in scorers.iter().enumerate() {
@@ -113,7 +136,7 @@ impl Ranker<'_> {
             all.extend(scores.into_iter().map(scored));
         }
         all.sort_unstable_by(Scored::order);
-        Ok(all)
+        Ok((all, candidates.is_cut))
     }
 
     /// Returns the best candidates of all sources together.
@@ -121,8 +144,8 @@ impl Ranker<'_> {
         &mut self,
         sources: &[RankedSource],
         scorers: &[Box<dyn ConceptScorer + '_>],
+        depth: usize,
     ) -> Result<AllCandidates> {
-        let depth = self.depth();
         let mut all = AllCandidates::default();
         for (place, scorer) in scorers.iter().enumerate() {
             let source = &sources[place];
@@ -136,7 +159,7 @@ impl Ranker<'_> {
             }
         }
         for found in [&mut all.by_terms, &mut all.by_vector] {
-            self.is_cut |= found.len() >= depth;
+            all.is_cut |= found.len() >= depth;
             found.sort_unstable_by(Scored::order);
             found.truncate(depth);
         }
@@ -144,7 +167,7 @@ impl Ranker<'_> {
     }
 
     /// Returns the number of candidates for each concept.
-    pub(super) fn depth(&self) -> usize {
+    fn depth(&self) -> usize {
         match (self.concepts().len() > 1, self.scope.conversation.is_some()) {
             (true, _) => DEPTH_OF_SEVERAL,
             (false, true) => DEPTH_IN_CONVERSATION,
@@ -177,4 +200,6 @@ impl Ranker<'_> {
 struct AllCandidates {
     by_terms: Vec<Scored>,
     by_vector: Vec<Scored>,
+    /// Whether only the best candidates are here.
+    is_cut: bool,
 }

@@ -68,6 +68,7 @@ impl Ranker<'_> {
 
     /// Returns the conversations that answer best.
     pub(crate) fn conversations(mut self) -> Result<Ranking<ConversationMatch>> {
+        self.wanted = self.question.limit;
         let (found, scanned) = match self.find()? {
             FoundBy::Scores(found, scanned) => (found, scanned),
             FoundBy::Substring(sources) => return self.conversations_by_substring(&sources),

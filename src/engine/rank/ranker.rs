@@ -39,6 +39,8 @@ pub(crate) struct Ranker<'a> {
     pub(super) in_time: Stop,
     /// Whether large sources without an index are left out.
     pub(super) is_quick: bool,
+    /// The number of conversations to find; 0 if messages are to be found.
+    pub(super) wanted: usize,
     /// Whether only the best candidates of a concept were scored.
     pub(super) is_cut: bool,
     /// The conversations that contain every concept; `None` if there is only one concept, or if the mode
@@ -57,6 +59,7 @@ impl<'a> Ranker<'a> {
             stop,
             in_time,
             is_quick: false,
+            wanted: 0,
             is_cut: false,
             common: None,
             notes: Vec::new(),

@@ -31,6 +31,7 @@ use crate::{
     },
     model::{Hit, Instant},
     text::{
+        hash::fnv1a,
         literal::LiteralPattern,
         query::Query,
         snippet,
@@ -86,6 +87,8 @@ struct ScanTask<'a> {
     with_titles: bool,
     /// Number of messages that are kept for each concept.
     depth: usize,
+    /// Whether of each conversation only as many messages are kept as its answer shows.
+    is_grouped: bool,
 }
 
 /// Result of one scan: the best messages of each concept with their scores, the ids and titles of
@@ -104,7 +107,8 @@ impl ScanTask<'_> {
                 seen.insert(message.conversation.to_owned());
             }
             for (finder, top) in self.concepts.iter().zip(&mut tops) {
-                top.add(finder.look(message.text), message.time, message.place);
+                let group = self.is_grouped.then_some(message.conversation);
+                top.add(finder.look(message.text), group, message.time, message.place);
             }
         })?;
         let mut found = Vec::new();
@@ -154,7 +158,11 @@ impl Ranker<'_> {
             passages: &PassageFinder::new(self),
             is_wanted: &is_wanted,
             with_titles: self.question.fields != Fields::Messages,
-            depth: if concepts.len() > 1 { DEPTH_OF_SEVERAL } else { DEPTH },
+            depth: match concepts.len() {
+                ..=1 => DEPTH.max(MAX_MATCHES * self.wanted),
+                _ => DEPTH_OF_SEVERAL,
+            },
+            is_grouped: self.wanted > 0 && concepts.len() == 1,
         };
         let (found, titles, count) = match source.store() {
             Store::Cluster { cluster, .. } => {
@@ -431,8 +439,9 @@ type Dated = (Option<Instant>, ScanPlace);
 /// The best messages of a concept, grouped by the words that they contain.
 #[derive(Default)]
 struct Top {
-    /// The newest messages for each combination of words, as a heap with the oldest on top.
-    newest: HashMap<u32, BinaryHeap<Reverse<Dated>>>,
+    /// The newest messages for each combination of words and each hash of a group's name, as a heap with
+    /// the oldest on top.
+    newest: HashMap<(u32, Option<u64>), BinaryHeap<Reverse<Dated>>>,
     kept: usize,
     /// Number of messages that contain each word.
     counts: [u64; MAX_WORDS],
@@ -449,15 +458,18 @@ impl Top {
         }
     }
 
-    fn add(&mut self, mask: u32, time: Option<Instant>, place: ScanPlace) {
+    /// Adds a message. Of a group, only as many messages are kept as an answer shows.
+    fn add(&mut self, mask: u32, group: Option<&str>, time: Option<Instant>, place: ScanPlace) {
         self.count(mask);
         if mask == 0 {
             return;
         }
-        let newest = self.newest.entry(mask).or_default();
+        let most = if group.is_some() { MAX_MATCHES } else { DEPTH_OF_SEVERAL };
+        let key = (mask, group.map(|name| fnv1a(name.as_bytes())));
+        let newest = self.newest.entry(key).or_default();
         newest.push(Reverse((time, place)));
         self.kept += 1;
-        if newest.len() > DEPTH_OF_SEVERAL {
+        if newest.len() > most {
             newest.pop();
             self.kept -= 1;
         }
@@ -466,15 +478,18 @@ impl Top {
         }
     }
 
-    /// Drops the combinations of words with the lowest scores so far.
+    /// Drops the combinations of words with the lowest scores so far, and of equal ones the oldest.
     fn drop_worst(&mut self) {
-        let mut masks: Vec<u32> = self.newest.keys().copied().collect();
-        masks.sort_unstable_by(|a, b| self.score(*a).total_cmp(&self.score(*b)));
-        for mask in masks {
+        let newest = |heap: &BinaryHeap<Reverse<Dated>>| heap.iter().map(|it| it.0).max();
+        let keys = self.newest.iter();
+        let mut keys: Vec<_> =
+            keys.map(|(key, heap)| (self.score(key.0), newest(heap), *key)).collect();
+        keys.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        for (_, _, key) in keys {
             if self.kept <= MAX_KEPT / 2 {
                 break;
             }
-            self.kept -= self.newest.remove(&mask).map_or(0, |dropped| dropped.len());
+            self.kept -= self.newest.remove(&key).map_or(0, |dropped| dropped.len());
         }
     }
 
@@ -503,7 +518,7 @@ impl Top {
     /// Returns the best messages with their scores. Among equal scores, the newest come first.
     fn best(&self, count: usize) -> Vec<(f32, ScanPlace)> {
         let mut all: Vec<(f32, Option<Instant>, ScanPlace)> = Vec::new();
-        for (mask, newest) in &self.newest {
+        for ((mask, _), newest) in &self.newest {
             let score = self.score(*mask);
             all.extend(newest.iter().map(|Reverse((time, place))| (score, *time, *place)));
         }
