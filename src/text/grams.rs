@@ -246,7 +246,8 @@ impl CommonGrams {
     }
 }
 
-/// The bits of the bitmap for longer grams: 32 KiB. A large corpus has about twenty thousand such grams.
+/// The number of bits of the bitmap for longer grams (32 KiB). A large corpus has about twenty
+/// thousand such grams.
 const SLOTS: usize = 1 << 18;
 
 /// Returns the slot of a longer gram: upper bits of its hash, because the set uses the lower bits.

@@ -39,7 +39,7 @@ const MAX_TIDIED: usize = 32;
 /// The maximum number of pairs of runs that are compared to find redundant runs.
 const MAX_COMPARED: usize = 10_000;
 
-/// The runs of characters that a text must have.
+/// A condition on the runs of characters in a text. Every matching text meets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunQuery {
     /// Any text may match, because no run is required.
@@ -55,7 +55,7 @@ pub enum RunQuery {
 }
 
 impl RunQuery {
-    /// Returns the runs of an expression that matches UTF-8.
+    /// Returns the query for a regular expression, whose matches must be valid UTF-8.
     pub fn of_expression(hir: &Hir) -> RunQuery {
         let query = Analysis::of(hir).into_query();
         if query.size() > MAX_RUNS { RunQuery::Anything } else { query }
