@@ -485,7 +485,8 @@ impl CommonRun {
         third.filter(move |_| is_ascii).map(move |third| Gram::pack(&[first, second, third]))
     }
 
-    /// Returns the range of all other packed trigrams that begin with the run. The end is exclusive.
+    /// Returns the range of the packed trigrams that begin with the run and are not ASCII. The end
+    /// is exclusive.
     pub fn wide(self) -> (Gram, Gram) {
         let [first, second] = self.0.map(|c| u64::from(u32::from(c)));
         let start = WIDE | first << 42 | second << 21;

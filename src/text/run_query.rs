@@ -160,8 +160,8 @@ impl fmt::Display for RunQuery {
     }
 }
 
-/// Returns the runs before and after each gap of an expression. A gap is one character of a class with many,
-/// such as `.` or `\w`, between two parts that match one text each.
+/// Returns the runs before and after each gap of an expression. A gap is one character of a large
+/// class, such as `.` or `\w`, between two parts that each match only one text.
 ///
 /// Invariant: if the expression matches a text, the folded text has, for each gap, its first run, any
 /// character, and its second run.

@@ -303,7 +303,7 @@ impl<'a> Pass<'a> {
         if file.stamp == found.stamp {
             return Ok(());
         }
-        // An agent or a system that crashes may leave a file without text, so what was read of it is kept.
+        // A crash of an agent or of the system may empty a file. The stored messages are then kept.
         if !self.forgets_deleted && file.taken > 0 && is_blank(&mut input) {
             return self.keep_or_forget(vec![file]);
         }
