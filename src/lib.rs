@@ -168,7 +168,7 @@
 //!   `log`: the lines of a server on standard error; `lock`: locks of mutexes, also after a panic
 
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
-// Every public item must be documented; `internals` makes everything public.
+// Only the public interface must be documented. The feature `internals` makes all items public.
 #![cfg_attr(feature = "internals", allow(missing_docs))]
 #![cfg_attr(not(feature = "internals"), warn(unnameable_types))]
 

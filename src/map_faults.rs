@@ -26,7 +26,7 @@ use memmap2::Mmap;
 
 use crate::lock::lock;
 
-/// The number of faults since the process began.
+/// The number that [`count`] returns.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// The registered ranges of memory, as a linked list. Entries are reused, and never freed.
@@ -136,7 +136,6 @@ fn entries() -> impl Iterator<Item = &'static Mapping> {
     })
 }
 
-/// Returns whether an address lies in a registered range.
 #[cfg(unix)]
 fn is_registered(address: usize) -> bool {
     entries().any(|entry| {
@@ -224,7 +223,7 @@ mod unix {
         unsafe {
             match handler {
                 None | Some((libc::SIG_DFL | libc::SIG_IGN, _)) => {
-                    // The fault repeats, and the system's default ends the process.
+                    // The kernel repeats the read, and the signal's default ends the process.
                     libc::signal(signal, libc::SIG_DFL);
                 }
                 Some((handler, flags)) if flags & libc::SA_SIGINFO != 0 => {
@@ -266,8 +265,8 @@ impl Mapped {
     pub(crate) fn release(&self) {
         #[cfg(unix)]
         if let Some(map) = &self.map {
-            // SAFETY: the map is of a file and nobody writes to it, so no content is lost. If the system
-            // refuses, the pages stay in memory.
+            // SAFETY: nobody writes to the map, so the pages can be read from the file again. If
+            // the system refuses, they stay in memory.
             let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
         }
     }

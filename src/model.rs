@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 /// A moment in time with the precision of a nanosecond.
 ///
-/// Seconds and nanoseconds are separate, so that all times in a database are ordered correctly.
-/// Some databases hold milliseconds where seconds are expected.
+/// Seconds and nanoseconds are separate integers, so that times are ordered exactly, even in a
+/// database that holds milliseconds where seconds are expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant {
     /// Seconds since 1970-01-01T00:00:00Z, rounded down.

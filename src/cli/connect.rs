@@ -442,7 +442,7 @@ enum Unreached {
     /// The configuration cannot be read, so it is unknown whether the client has a server.
     #[error("{0}")]
     Unknown(Error),
-    /// Every server of the client is switched off.
+    /// The client's configuration switches off every entry of this program.
     #[error("the server {OFF}")]
     Off,
     /// The server gave no right answer; the text completes a sentence about the server.

@@ -1,5 +1,6 @@
-//! Keeps what a user types during a progress line out of that line. The terminal does not show it, and the
-//! shell reads and shows it afterwards. On Windows, a terminal shows what is typed only to a program that reads.
+//! Switches off the terminal's echo while a progress line is shown, so that typed keys do not
+//! appear in the line. The shell reads and shows them afterwards. On Windows this is not necessary:
+//! a terminal echoes keys only while a program reads them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(unix)]
@@ -21,11 +22,11 @@ use crate::lock::lock;
 /// Whether another part of the program decides when Ctrl-C ends it.
 static IS_CTRL_C_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The settings of the terminal before what is typed was hidden.
+/// The settings of the terminal before the echo was switched off; `None` while the echo is on.
 #[cfg(unix)]
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// While this value exists, the terminal of standard error does not show what is typed.
+/// While this value exists, the terminal of standard error has no echo.
 #[derive(Debug)]
 pub(super) struct Hidden;
 
@@ -63,7 +64,7 @@ fn hide() {
     }
 }
 
-/// Lets the terminal show again what is typed, before Ctrl-C ends the program: not every shell does that.
+/// Switches the echo on before Ctrl-C ends the program, because not every shell does that.
 #[cfg(unix)]
 fn show_before_ctrl_c() {
     use signal_hook::{consts::SIGINT, iterator::Signals, low_level::emulate_default_handler};
@@ -78,7 +79,7 @@ fn show_before_ctrl_c() {
     });
 }
 
-/// Lets the terminal show again what is typed.
+/// Switches the echo on again.
 pub(super) fn show() {
     #[cfg(unix)]
     if let Some(before) = lock(&BEFORE).take().filter(|_| is_ours()) {

@@ -79,7 +79,7 @@ pub struct Environment {
     pub progress: bool,
 }
 
-/// What a command reads of the program's process, and where it writes its answer.
+/// The environment of a command, and the output for its answer.
 pub(super) struct Terminal<'a> {
     pub(super) environment: &'a Environment,
     pub(super) out: &'a mut dyn Write,

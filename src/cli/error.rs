@@ -27,7 +27,7 @@ fn explained(error: &engine::Error) -> String {
             let commands = keys.iter().map(|(_, key)| format!("`verbatim show {key}`"));
             format!("{says}, as in {}", commands.collect::<Vec<_>>().join(" or "))
         }
-        // A link or a path is no text that was said.
+        // A search for the text of a link or a path would hardly help.
         engine::Error::NoConversation { word } if !word.contains('/') => {
             format!("{says}; `verbatim search {}` finds messages with that text", quoted(word))
         }

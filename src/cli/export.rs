@@ -90,7 +90,8 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     notes::print(&listed.notes);
     let failed = |path: &Path, source| Error::Export { path: path.to_owned(), source };
     private::create_dir_all(&args.target).map_err(|error| failed(&args.target, error))?;
-    // Of two exports into one folder at the same time, the second needs the first one's record.
+    // Two exports into one folder run one after the other, because the second needs the record that
+    // the first writes.
     let lock = args.target.join(LOCK);
     let _lock = FileLock::wait(&lock).map_err(|error| failed(&lock, error))?;
     let mut files = ExportedFiles::in_folder(&args.target);
@@ -234,7 +235,7 @@ fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
     }
 }
 
-/// What became of a conversation's file.
+/// The outcome of exporting a conversation.
 enum ExportedFile {
     Written,
     Unchanged,

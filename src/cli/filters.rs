@@ -67,7 +67,6 @@ pub(super) struct Filters {
     pub(super) utc: bool,
 }
 
-/// Parses the name of a source.
 fn source(name: &str) -> Result<String, String> {
     let known = sources();
     match known.iter().any(|it| it == name) {

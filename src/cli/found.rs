@@ -207,7 +207,7 @@ pub(super) fn conversations(
     }
 }
 
-/// Looks up the services and the links of conversations of a list.
+/// Looks up the services and the links of the listed conversations.
 pub(super) fn provenance(
     engine: &Engine,
     abouts: &[About],
@@ -247,7 +247,7 @@ pub(super) fn listed(
 fn title(hit: &Hit<'_>, mark: impl Fn(&str) -> Vec<Range<usize>>, look: Look) -> Vec<Piece> {
     match snippet::trim(&hit.title) {
         "" => vec![plain("Untitled")],
-        // No text has more columns than bytes.
+        // The length in bytes is enough if nothing is cut: no text has more columns than bytes.
         title => {
             let columns = if look.is_cut { look.columns } else { title.len() + 2 };
             excerpt_from_start(title, &mark(title), columns)

@@ -28,7 +28,7 @@ const LEAST_FOR_ROLES: usize = 40;
 /// The width that other text on the line must leave for a title, unless the title is shorter.
 const LEAST_TITLE: usize = 20;
 
-/// The maximum number of characters for each column, because some characters have no width.
+/// The maximum number of characters per column, because some characters take no column at all.
 const PER_COLUMN: usize = 4;
 
 /// The width that other text on the line must leave for a place, unless the place is shorter.
@@ -302,7 +302,7 @@ pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec
     let room = columns.saturating_sub(after.width());
     let start = match start_within(&text[..focus], room.max(columns / 3)) {
         0 => 0,
-        // One column is for the sign that text is cut off.
+        // One column is for the ellipsis.
         _ => start_within(&text[..focus], room.saturating_sub(1).max(columns / 3)),
     };
     let end = focus + after.len();

@@ -370,7 +370,8 @@ fn paragraphs(lines: &[&str]) -> String {
 /// missing argument.
 fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let words = || arguments.iter().map(|word| word.to_string_lossy());
-    // Without this tip, clap says how to make an argument of the value, which is not a value then.
+    // Without this tip, clap says how to pass the negative number as a word of the text. But the
+    // user meant it as the value of the flag.
     let pairs = words().zip(words().skip(1));
     let mut pairs = pairs.filter(|(flag, _)| flag.starts_with('-') && flag != "--");
     let negative = pairs.find_map(|(flag, value)| {
@@ -434,7 +435,7 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
                 () => habit.map(|(_, tip)| (*tip).to_owned()),
             };
             if tip.is_some() {
-                // clap suggests a similar flag, or to search for the flag as a text.
+                // clap's own tip would be a similar flag, or how to search for the flag as a text.
                 error.remove(ContextKind::SuggestedArg);
                 error.remove(ContextKind::Usage);
             }

@@ -10,7 +10,6 @@ pub(super) fn print(notes: &[Note]) {
     }
 }
 
-/// Returns the lines of notes.
 pub(super) fn lines(notes: &[Note]) -> Vec<String> {
     notes.iter().map(line).collect()
 }

@@ -147,7 +147,6 @@ pub(super) fn short(path: &Path, environment: &Environment) -> String {
     }
 }
 
-/// Returns the default home folder.
 pub(super) fn default_home(environment: &Environment) -> PathBuf {
     let data = environment.data_folder.as_ref().map(|data| data.join("verbatim"));
     data.unwrap_or_else(|| environment.working_folder.clone())

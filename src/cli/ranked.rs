@@ -24,7 +24,7 @@ use crate::{
 /// The limit for `--limit 0`. Messages with a lower rank do not answer the question.
 pub(super) const MOST: usize = 1_000;
 
-/// The number of messages in which a whole word is looked for whose stem is known.
+/// The number of messages in which the whole word of a stemmed term is looked for.
 const WITH_TERM: usize = 10;
 
 /// The output format of the messages.
@@ -135,7 +135,8 @@ fn write_json(found: &[Match], page: Page<'_>, stop: &Stop, out: &mut dyn Write)
     Ok(())
 }
 
-/// Returns a note with whole words from the question and from messages instead of stemmed terms.
+/// Returns the note with words as they are written in the question and in messages. The given note
+/// has stemmed terms.
 fn as_written(note: &Note, question: &str, engine: &Engine, words: &Words) -> Result<Note> {
     let Note::Slip { word, meant } = note else { return Ok(note.clone()) };
     let concepts = vec![meant.clone()];

@@ -156,7 +156,6 @@ pub(super) fn over_http(
     Ok(FOUND)
 }
 
-/// Returns the page for browsers.
 pub(super) fn page(engine: &Arc<Engine>, environment: &Environment) -> axum::Router {
     let resources = Limits::default().resources(environment);
     web::router(Arc::clone(engine), environment.local_time, resources)

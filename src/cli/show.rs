@@ -84,15 +84,15 @@ impl Args {
 /// The number of messages shown before the requested message.
 const BEFORE: usize = 2;
 
-/// The maximum size of each of these messages on a terminal, in lines and characters, so that the requested
-/// message is on the first screen.
+/// The maximum size on a terminal of each message before the requested message, in lines and in
+/// characters. So the requested message is on the first screen.
 const LINES_BEFORE: usize = 3;
 const CHARACTERS_BEFORE: usize = 240;
 
 /// The maximum number of highlighted matches in a block.
 const MOST_MARKS: usize = 1_000;
 
-/// The sign for a backtick of a text until the signs of code are removed.
+/// Stands for a backtick of an id or a path while the backticks that mark code are removed.
 const BACKTICK: &str = "\u{1}";
 
 /// The number of bytes that are escaped at once.
@@ -286,7 +286,8 @@ impl ConversationPage<'_> {
         self.facts(&facts)
     }
 
-    /// Writes lines about the conversation. Only Markdown that is not rendered shows the signs of code.
+    /// Writes lines about the conversation. If Markdown is rendered, removes the backticks that
+    /// mark code.
     fn facts(&mut self, facts: &str) -> io::Result<()> {
         let lines: Vec<String> = facts.split('\n').map(|line| self.folded(line)).collect();
         let text = lines.join("\n");

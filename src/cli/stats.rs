@@ -27,7 +27,8 @@ use crate::{
     model::Stop,
 };
 
-/// The length of the longest bar in characters, and the shortest length that is worth its place.
+/// The length of the longest bar in characters. If there is room for fewer than `LEAST_BAR`
+/// characters, no bars are drawn.
 const BAR_WIDTH: usize = 40;
 const LEAST_BAR: usize = 4;
 
@@ -214,7 +215,7 @@ fn svg(months: &[(String, u64)]) -> String {
     const RIGHT: usize = 48;
     const TOP: u64 = 24;
     const BELOW: u64 = 40;
-    /// The columns before the messages without a time.
+    /// The number of empty columns before the column of the messages without a time.
     const GAP: usize = 2;
     let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     // The label of the last year begins at the last column, so there is room to its right.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::model::Stop;
 
-/// Bytes of documents in one request.
+/// The number of bytes of documents in one request.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The maximum number of requests that are sent but not yet answered.

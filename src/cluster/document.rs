@@ -26,10 +26,9 @@ pub(super) const CONVERSATION: &str = "c";
 /// search, so the text has grams of five characters too.
 const SHORT_TEXT: usize = 1_000;
 
-/// The bytes of the hash in a document's name. Base64 encodes this number of bytes without padding.
+/// The number of bytes of the hash in a document's name. Base64 encodes it without padding.
 const HASH_BYTES: usize = 12;
 
-/// A message as a document.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct MessageDocument {
     kind: String,

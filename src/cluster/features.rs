@@ -142,7 +142,6 @@ fn hashes(tokenizer: &Tokenizer, text: &str) -> String {
     words.join(" ")
 }
 
-/// Returns the shown text of a message.
 fn shown(message: &StoredMessage) -> std::borrow::Cow<'_, str> {
     match &message.decoded {
         Some(decoded) => decoded.into(),

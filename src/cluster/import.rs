@@ -22,7 +22,7 @@ use super::{
 };
 use crate::model::{Instant, Stop, StoredConversation, StoredMessage};
 
-/// The maximum bytes of one document. Clusters accept requests of up to 100 MB.
+/// The maximum size of one document in bytes. Clusters accept requests of up to 100 MB.
 const LONGEST_DOCUMENT: usize = 95 << 20;
 
 /// The numbers of conversations and messages that an import changed.

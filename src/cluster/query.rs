@@ -221,7 +221,7 @@ mod tests {
             assert!(query.contains(&gram(field, text)), "{query}");
         }
         assert!(query.contains(r#"{"long":true}"#) && !query.contains(&gram("g", "th")));
-        // A gram with letters outside ASCII may share its character.
+        // Another gram may share the character of this gram, so its pairs are looked up too.
         let query = of("的知道");
         for (field, text) in [("q", "的知道"), ("g", "的知"), ("g", "知道")] {
             assert!(query.contains(&gram(field, text)), "{query}");
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// Each text asks for its own titles, even if the texts before it have no runs.
+    /// Titles are looked up for each text, even if the texts before it have no runs.
     #[test]
     fn titles_are_those_of_the_text_itself() {
         let request = |text: &str| Request {

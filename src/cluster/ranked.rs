@@ -41,7 +41,7 @@ const MOST_SLIPS: usize = 50;
 /// The weight of a term that is in the summary and not in the title.
 const SUMMARY_WEIGHT: f32 = 0.8;
 
-/// The maximum numbers of conversations that are proposed by the terms and by the vectors of titles.
+/// The maximum numbers of conversations that the terms, and the vectors, of titles propose.
 const MOST_TITLES: usize = 1_000;
 const MOST_NEAR_TITLES: usize = 100;
 

@@ -49,7 +49,6 @@ const ASKED_AT_ONCE: usize = 128;
 /// A conversation in the state that a view shows.
 #[derive(Debug)]
 pub(crate) struct ClusterConversation {
-    /// The columns of the conversation.
     pub(crate) stored: StoredConversation,
     /// `conversations.title` as text; empty for NULL.
     pub(crate) title: String,
@@ -69,7 +68,6 @@ pub(crate) struct ClusterConversation {
     pub(super) digest: String,
 }
 
-/// The statistics of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SearchCost {
     /// The number of messages that the cluster proposed.

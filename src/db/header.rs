@@ -62,7 +62,6 @@ impl Stamp {
         std::fs::metadata(path).map(|metadata| Stamp::new(&metadata))
     }
 
-    /// Returns the stamp of an open file.
     #[cfg(unix)]
     pub(crate) fn of(file: &File) -> io::Result<Stamp> {
         file.metadata().map(|metadata| Stamp::new(&metadata))

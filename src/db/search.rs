@@ -13,7 +13,7 @@ use crate::{
     text::matcher::{Matchers, texts},
 };
 
-/// The maximum bytes of a content that SQLite matches in memory. Tests use a small value to run faster.
+/// The maximum size in bytes of a content that SQLite matches in memory. It is small in tests.
 const MOST_IN_MEMORY: i32 = if cfg!(test) { 5 << 20 } else { 32 << 20 };
 
 /// Returns the messages that match, newest first.

@@ -13,7 +13,7 @@ use crate::{
     private,
 };
 
-/// The maximum bytes of hits in memory. Further hits are spilled to a temporary file.
+/// The maximum size in bytes of the hits in memory. Further hits are spilled to a temporary file.
 const IN_MEMORY: usize = 32 << 20;
 
 /// All hits of a search in order. `Hits` holds no lock on the database.

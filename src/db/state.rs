@@ -55,7 +55,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Opens the database file and stores the paths of its companion files, such as `-wal`.
+    /// Returns a probe for the database at `path`. The probe keeps the database file open.
     pub fn of(path: &Path) -> Result<Probe> {
         let find = || {
             let real = dunce::canonicalize(path)?;

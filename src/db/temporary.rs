@@ -84,7 +84,7 @@ fn kept(file: File, path: &Path) -> io::Result<File> {
 
 /// Returns whether no process uses the file any more.
 fn is_abandoned(path: &Path) -> bool {
-    // Windows refuses to remove a file that is in use.
+    // Windows needs no check, because it refuses to remove a file that is in use.
     cfg!(windows) || File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 

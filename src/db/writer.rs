@@ -38,8 +38,8 @@ use crate::{
     model::{self, Conversation},
 };
 
-/// The bytes of text in one transaction. More bytes would make readers and other imports wait longer; fewer
-/// bytes would make commits cost more.
+/// The number of bytes of text in one transaction. With more, readers and other imports would wait
+/// longer; with fewer, commits would cost more.
 const BATCH_BYTES: usize = 16 << 20;
 
 /// The size of SQLite's page cache in KiB. Ids are random, so a merge uses every page of the id index.
@@ -55,7 +55,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(60);
 /// The wait for another writer after which the user is told.
 const TOLD_AFTER: Duration = Duration::from_secs(2);
 
-/// An error of writing a database.
+/// The reason why a database could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The target exists and is not a canonical database.
@@ -125,7 +125,7 @@ pub struct Writer {
     /// Whether `content` holds the JSON of ChatGPT's `parts` in this database.
     parts: bool,
     state: WriterState,
-    /// Bytes of text written since the last commit.
+    /// The number of bytes of text written since the last commit.
     pending: usize,
     /// The ids of the conversations merged in this run, and whether this run created each conversation.
     met: HashMap<String, bool>,
@@ -380,8 +380,8 @@ impl Writer {
         if connection.is_autocommit() {
             self.ledger.look(connection)?;
             if journal_mode(connection)? != "wal" {
-                // If another program writes, this waits. Otherwise changing the mode would wait, and then
-                // the transaction again.
+                // Waits here while another program writes. Otherwise the change of the mode would
+                // wait in vain, and then the transaction would wait again.
                 connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
                 // In WAL mode, readers continue during a write. Without WAL mode they wait.
                 let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));

@@ -25,7 +25,7 @@ use crate::{model::Stop, private};
 const MAGIC: &[u8; 16] = b"verbatim vectors";
 const HEADER: usize = MAGIC.len() + 4;
 
-/// Bytes of a record before the int8 numbers.
+/// Number of bytes of a record before the int8 numbers.
 const HEAD: usize = 4 + 16 + 4;
 
 /// Time between two attempts to open a cache that another process has open.

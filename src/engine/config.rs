@@ -48,7 +48,7 @@ pub struct Config {
     pub cluster_login: Option<Key>,
     /// The file with the trusted certificates for connections to a cluster.
     pub cluster_ca: Option<PathBuf>,
-    /// Whether a cluster on another computer may be asked without TLS.
+    /// Whether a cluster on another computer may be used without TLS.
     pub cluster_insecure: bool,
     /// Whether questions leave the indexes unchanged. Otherwise they refresh an index if that is quick.
     pub leave_indexes: bool,
@@ -82,7 +82,6 @@ impl Config {
         others.into_iter().map(|path| (path.clone(), db::is_canonical(&path))).collect()
     }
 
-    /// Returns the folders in which databases are looked for.
     pub(crate) fn database_folders(&self) -> impl Iterator<Item = PathBuf> {
         self.local_databases.iter().cloned().chain([self.db_folder()])
     }
@@ -245,7 +244,6 @@ fn newest(folder: &Path) -> io::Result<Option<PathBuf>> {
     Ok(chosen.or(last).map(|at| found.swap_remove(at)))
 }
 
-/// Returns the newest canonical database of a folder.
 fn newest_canonical(folder: &Path) -> io::Result<Option<PathBuf>> {
     Ok(databases(folder)?.into_iter().rfind(|path| db::is_canonical(path)))
 }

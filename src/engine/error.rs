@@ -63,7 +63,7 @@ pub enum Error {
     /// The text has only accents, and accents are ignored.
     #[error("{text:?} has nothing but accents, which are ignored")]
     OnlyAccents {
-        /// The text.
+        /// The text to find.
         text: String,
     },
     /// No conversation has that id or title.
@@ -85,7 +85,7 @@ pub enum Error {
     /// Several sources have a conversation with this id.
     #[error("the id {id:?} is in several sources: use {} in its place", either(keys))]
     SameId {
-        /// The id.
+        /// The shared id.
         id: String,
         /// The name of each source with the key of its conversation.
         keys: Vec<(&'static str, String)>,

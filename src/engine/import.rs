@@ -172,7 +172,7 @@ pub(crate) struct SourceProgress {
     pub(crate) messages: u64,
     /// Number of attached files that were looked for. They are read after the messages.
     pub(crate) files: u64,
-    /// Whether this is the copying of a database into a cluster; then messages are counted, not bytes.
+    /// Whether a database is being copied into a cluster. Then messages are counted, not bytes.
     pub(crate) is_copy: bool,
 }
 
@@ -303,7 +303,6 @@ pub(crate) fn import_until(
     Ok(report)
 }
 
-/// The reading of the exports of one import.
 struct ImportReading<'a> {
     target: &'a Target<'a>,
     branches: Branches,

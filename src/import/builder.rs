@@ -16,7 +16,6 @@ use super::{
 };
 use crate::model::{AttachedContent, AttachedFile, Base64Text, Conversation, Message};
 
-/// A builder of the conversation of one transcript.
 #[derive(Debug)]
 pub(super) struct ConversationBuilder<'a> {
     history: &'a mut ImportHistory,

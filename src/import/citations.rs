@@ -19,7 +19,7 @@ const SEPARATOR: char = '\u{e202}';
 const LONGEST_MARKER: usize = 16 << 10;
 const LONGEST_BRACKET: usize = 300;
 
-/// The author of a text. The meaning of markers depends on the author. What a person wrote has no markers.
+/// The author of a text. It decides what markers mean. The text of a person has no markers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
     /// The model. A marker in brackets is a citation.

@@ -160,7 +160,7 @@ impl<'a> Parents<'a> {
 /// The text that Claude.ai writes instead of calls of tools.
 const UNSUPPORTED: &str = "```\nThis block is not supported on your current device yet.\n```";
 
-/// Reads the message at a place of the list, and its files. Returns `None` if the message has neither.
+/// Reads a message and its files; returns `None` if the message has neither text nor files.
 fn message(
     fields: &ObjectFields<'_>,
     at: usize,

@@ -38,7 +38,7 @@ pub(super) const SOURCE_FORMAT: Format = Format {
     }),
 };
 
-/// The maximum number of messages that later records may continue: the model's, and those of its agents.
+/// The maximum number of open messages: messages of the model and of its agents that may continue.
 const OPEN: usize = 32;
 
 /// The maximum length of two lists: waiting prompts, and hashes of prompts that may be repeated.
@@ -243,7 +243,6 @@ fn push_within<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
     }
 }
 
-/// A record of a session that is being read.
 struct SessionRecord<'a, 'f> {
     fields: &'a ObjectFields<'f>,
     line: u32,

@@ -54,7 +54,7 @@ pub(super) const SOURCE_FORMAT: Format = Format {
 /// The number of recent messages that are searched for the other record of a turn.
 const RECENT: usize = 32;
 
-/// Bytes of reasoning that wait for the answer.
+/// The maximum number of bytes of reasoning that wait for the answer.
 const MOST_REASONING: usize = 64 << 10;
 
 /// Suffixes of kinds of records that describe single steps. Another record has the result of the steps.
@@ -86,7 +86,6 @@ const NOTES: [&str; 21] = [
     "world_state",
 ];
 
-/// Known kinds of blocks.
 const KNOWN_BLOCKS: [&str; 13] = [
     "input_text",
     "output_text",
@@ -216,7 +215,6 @@ impl CodexReader {
     }
 }
 
-/// A record of a rollout file that is being read.
 struct RolloutRecord<'a> {
     line: u32,
     head: &'a mut Head,
@@ -340,7 +338,7 @@ impl RolloutRecord<'_> {
                 self.prompt(&all(blocks, typed), false, inline::files(&content));
             }
             "assistant" => self.answer(&all(blocks, shown), false, inline::files(&content)),
-            // `developer` and `system`: instructions.
+            // Messages of the roles `developer` and `system` are instructions, which are left out.
             _ => {}
         }
         Ok(())

@@ -27,7 +27,7 @@ const VALUES_LOOKED_AT: usize = 20;
 pub(super) type ConversationSink<'a, E> =
     &'a mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>;
 
-/// What was found in a file of an export.
+/// The content of a file of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileContents {
     /// A conversation, readable or not.
@@ -154,7 +154,7 @@ impl<'a> ExportFile<'a> {
                 Err(reason) => reason,
             };
             let name = name_of(&fields);
-            // If a bracket is missing, a damaged conversation may contain the next conversation.
+            // A conversation without its closing bracket seems to contain the next conversation.
             let is_damaged = format.is_some() && matches!(reason, Reason::Damaged(_));
             let reason =
                 if is_damaged && scanner.reconsider() { Reason::Unbalanced } else { reason };
@@ -179,7 +179,7 @@ impl<'a> ExportFile<'a> {
         Ok(())
     }
 
-    /// Reads a conversation, unless a failure is given.
+    /// Reads a conversation. If `failure` is given, returns it as the error.
     fn conversation(
         &mut self,
         fields: &ObjectFields<'_>,

@@ -10,7 +10,8 @@ use crate::model::{Instant, Message};
 /// The maximum length of a title that is made from a prompt, in characters.
 const LONGEST_TITLE: usize = 100;
 
-/// The maximum number of unknown kinds that are counted separately, and the maximum characters of a kind.
+/// The maximum number of unknown kinds that are counted separately, and the maximum number of
+/// characters of a kind.
 const MOST_UNKNOWN: usize = 20;
 const LONGEST_KIND: usize = 60;
 
@@ -100,7 +101,6 @@ impl Head {
         }
     }
 
-    /// Counts content of an unknown kind.
     pub(super) fn unknown(&mut self, kind: &str) {
         let kind: String = kind.chars().take(LONGEST_KIND).collect();
         let is_counted = self.unknown.contains_key(&kind) || self.unknown.len() < MOST_UNKNOWN;

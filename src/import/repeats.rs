@@ -25,7 +25,7 @@ use memchr::memmem;
 use super::{compressed, fields::derived_hash, transcript::TranscriptReader};
 use crate::model::{Instant, Message};
 
-/// The bytes at the beginning of a transcript that are searched for its first time.
+/// The number of bytes at the beginning of a transcript that are searched for its first time.
 const START: u64 = 64 << 10;
 
 /// A history of the messages of this transcript and of all transcripts read before.

@@ -69,7 +69,7 @@ pub(super) struct Scanner<R> {
     failure: Option<io::Error>,
 }
 
-/// The place in the outermost structure.
+/// The place of the scanner in the outermost array or object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     /// The scanner is before, between or after outermost values.

@@ -10,7 +10,7 @@ const HEADING: &str = "[sources]";
 /// The endings that ChatGPT adds to addresses.
 const ADDED: [&str; 2] = ["?utm_source=chatgpt.com", "&utm_source=chatgpt.com"];
 
-/// The fields of lists that hold no sources of their own.
+/// The fields that are skipped, because the items in them are not sources.
 const OTHERS: [&str; 2] = ["citation_format", "refs"];
 
 /// The fields with the name of a source: the first that is not empty counts. The last one is the text that

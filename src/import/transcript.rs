@@ -344,7 +344,7 @@ impl TranscriptReader {
     }
 }
 
-/// The bytes at the beginning of a file that usually tell whether it is a transcript.
+/// The number of bytes that usually tell whether a file is a transcript.
 pub(super) const ENOUGH: u64 = 256 << 10;
 
 /// Reads the beginning of a file into `start`, at least `least` bytes. If the file has the name of a

@@ -103,7 +103,6 @@ pub(super) struct WrittenFile {
     checksum: u32,
 }
 
-/// Writes a whole file of an artifact.
 pub(super) fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<WrittenFile> {
     let mut file = ArtifactFile::begin(folder, name)?;
     file.write_all(bytes)?;
@@ -383,7 +382,7 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-/// Writes a file under a temporary name; `private::replace` then puts it in place in one step.
+/// Writes a temporary file. The caller then renames it with `private::replace`.
 pub(super) fn write_beside(folder: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
     file.write_all(bytes)?;

@@ -36,7 +36,8 @@ pub struct BuildPlan<'a> {
     pub text_bytes: u64,
 }
 
-/// The maximum bytes of the sample that are read: enough to find the grams in a fiftieth of the texts.
+/// The maximum number of bytes of the sample that are read: enough to find the grams in a fiftieth
+/// of the texts.
 const MAX_SAMPLED: usize = 8 << 20;
 
 /// A segment under construction.

@@ -13,8 +13,8 @@ use crate::{
     text::lossy,
 };
 
-/// The bytes that verification may read before a pattern's gaps are expanded ([`super::wildcards`]). Reading
-/// this much takes about as long as the expansion.
+/// The number of bytes that verification may read before a pattern's gaps are expanded
+/// ([`super::wildcards`]). Reading this much takes about as long as the expansion.
 const BYTES_BEFORE_EXPANSION: u64 = 1 << 20;
 
 /// The number of candidates after which a pattern's gaps are expanded.

@@ -299,10 +299,10 @@ impl Drop for Inverter {
     }
 }
 
-/// The bytes of text per bucket, if there is enough memory.
+/// The number of bytes of text per bucket, if there is enough memory.
 const BUCKET: usize = 3_000_000;
 
-/// The minimum bytes of text per bucket.
+/// The minimum number of bytes of text per bucket.
 const SMALLEST_BUCKET: usize = 200_000;
 
 /// The memory per thread, as a number of buckets. A merge takes a bit less.
@@ -414,7 +414,7 @@ struct RunReader<'a> {
 }
 
 impl RunReader<'_> {
-    /// The maximum bytes of an encoded gram or number.
+    /// The maximum number of bytes of an encoded gram or number.
     const LONGEST_ITEM: usize = 32;
 
     /// Reads more of the file if the next item may not be whole in the buffer.

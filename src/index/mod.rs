@@ -98,7 +98,7 @@ pub enum Error {
         /// The reason why others may have written it.
         reason: &'static str,
     },
-    /// A posting list could not be read.
+    /// Files of the index could not be read.
     #[error("reading the index: {0}")]
     Read(#[from] io::Error),
     /// The file of a segment's vectors could not be written.

@@ -37,8 +37,8 @@ const MAX_LATER_LISTS: usize = 4;
 /// lookup.
 const SHORT_LIST: u32 = 16;
 
-/// A list with more than one in this many messages is not used: reading the next message takes less time than
-/// a lookup in the list.
+/// If a list has more than one in this many messages, it is not used: reading the next message
+/// takes less time than a lookup in the list.
 const MOST_SHARE: u32 = 2;
 
 /// The maximum number of lists for one run of a boolean query.

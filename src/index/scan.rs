@@ -29,7 +29,6 @@ const PIECE: usize = 128;
 
 const MAX_THREADS: usize = 16;
 
-/// A scan of one segment.
 pub(super) struct Scan<'a> {
     segment: &'a Segment,
     query: &'a GramQuery<'a>,

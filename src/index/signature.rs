@@ -196,7 +196,6 @@ fn parsed(entry: &[u8]) -> (u32, u32, u64) {
     (number(0), number(4), start)
 }
 
-/// The signature of one text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signature<'a> {
     table: &'a [u8],

@@ -32,8 +32,7 @@ pub(super) struct Verifier<'a> {
     /// A cache per matcher of whether titles match.
     titles: Vec<Titles>,
     buffer: Vec<u8>,
-    /// The message whose text, in the form of a hit, is at the beginning of `buffer`, and the length of the
-    /// text.
+    /// The message whose shown text is at the beginning of `buffer`, and the length of this text.
     known: Option<(u32, usize)>,
     pub(super) bytes_read: u64,
 }
@@ -174,7 +173,7 @@ impl<'a> Verifier<'a> {
         pattern.matches(second.read(&mut self.buffer))
     }
 
-    /// Returns the text of a hit, if it is still known from verifying the message.
+    /// Returns the shown text of a message, if verification has just read it.
     pub(super) fn known_text(&self, doc: u32) -> Option<&[u8]> {
         let (known, length) = self.known?;
         if known == doc { self.buffer.get(..length) } else { None }

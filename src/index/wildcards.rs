@@ -17,7 +17,8 @@ use crate::text::grams::{CommonGrams, WildcardGap};
 /// The maximum number of terms read to find non-ASCII characters. A script has fewer. Takes about 2 ms.
 const MAX_TERMS: u32 = 40_000;
 
-/// The maximum postings of an expansion: one per this many messages. More would hardly narrow the candidates.
+/// The maximum number of postings of an expansion, as a share: one per this many messages. More
+/// would hardly narrow the candidates.
 const MAX_SHARE: u64 = 4;
 
 impl Segment {

@@ -5,8 +5,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 /// The characters that are percent-encoded: all but letters, digits and `-._~`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The ids that browsers take for steps within a path, even if they are percent-encoded, and what stands
-/// for them in the path of a page.
+/// The ids that browsers would read as steps within a path, even if they are percent-encoded, and
+/// the names that replace them in the path of a page.
 const STEPS: [(&str, &str); 2] = [(".", "%2E"), ("..", "%2E%2E")];
 
 pub(crate) fn encoded(text: &str) -> String {

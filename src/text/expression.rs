@@ -77,7 +77,6 @@ pub fn check_size(pattern: &str) -> Result<(), ExpressionError> {
     }
 }
 
-/// Returns an explanation of the error in a pattern.
 fn explained(pattern: &str, error: &str) -> String {
     let own = ParserBuilder::new().utf8(false).build().parse(pattern);
     let text = own.map_or_else(|own| own.to_string(), |_| error.to_owned());

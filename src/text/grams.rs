@@ -246,7 +246,8 @@ impl CommonGrams {
     }
 }
 
-/// The bits of the bitmap for longer grams: 32 KiB. A large corpus has about twenty thousand such grams.
+/// The number of bits of the bitmap for longer grams (32 KiB). A large corpus has about twenty
+/// thousand such grams.
 const SLOTS: usize = 1 << 18;
 
 /// Returns the slot of a longer gram: upper bits of its hash, because the set uses the lower bits.
@@ -484,7 +485,8 @@ impl CommonRun {
         third.filter(move |_| is_ascii).map(move |third| Gram::pack(&[first, second, third]))
     }
 
-    /// Returns the range of all other packed trigrams that begin with the run. The end is exclusive.
+    /// Returns the range of the packed trigrams that begin with the run and are not ASCII. The end
+    /// is exclusive.
     pub fn wide(self) -> (Gram, Gram) {
         let [first, second] = self.0.map(|c| u64::from(u32::from(c)));
         let start = WIDE | first << 42 | second << 21;

@@ -25,7 +25,7 @@ pub struct LikePattern {
     /// The pattern's segments between `%`. Each segment has a fixed number of characters. So taking the
     /// leftmost match of each segment in turn finds every matching text.
     segments: Vec<LikeSegment>,
-    /// The pattern's characters, to match texts that are not [`is_regular`].
+    /// The pattern's characters, to match texts that are not regular ([`is_regular`]).
     characters: Vec<u32>,
     case_sensitive: bool,
 }
@@ -90,7 +90,7 @@ impl LikePattern {
         Some(end)
     }
 
-    /// Returns whether the pattern matches somewhere in a text that [`is_regular`].
+    /// Returns whether the pattern matches somewhere in a regular text ([`is_regular`]).
     pub fn matches(&self, text: &[u8]) -> bool {
         let mut from = 0;
         for segment in &self.segments {

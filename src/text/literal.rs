@@ -257,7 +257,8 @@ mod tests {
         assert!(sensitive.matches("xÉ_".as_bytes()) && !sensitive.matches("xé_ Éa".as_bytes()));
     }
 
-    /// Tests single letters, so that both probes are in the bytes of one letter.
+    /// The texts to find are single letters, so both bytes that a search probes are bytes of one
+    /// letter.
     #[test]
     fn every_letter_in_every_case() {
         for letter in ('\0'..=char::MAX).filter(|letter| fold(*letter) != *letter).map(fold) {

@@ -142,9 +142,9 @@ pub fn loose(text: &str, ignore_case: bool) -> String {
 /// Calls `each` with the parts of the folded loose form that differ from the text. Each part includes the
 /// surrounding characters that may be in the same grams.
 pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
-    /// The number of surrounding characters on each side.
+    /// The number of characters on each side of a changed part that belong to its window.
     const AROUND: usize = LONGEST - 1;
-    /// The maximum bytes of a window. Consecutive windows overlap, so that each gram is whole in one.
+    /// The maximum size of a window in bytes. Windows overlap, so that each gram is whole in one.
     const MOST: usize = 1 << 16;
 
     if text.is_ascii() {

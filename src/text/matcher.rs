@@ -91,7 +91,7 @@ impl Matcher {
         matches!(self, Matcher::Like(_))
     }
 
-    /// Returns whether a text matches. The text must be [`is_regular`].
+    /// Returns whether a text matches. The text must be regular ([`is_regular`]).
     #[inline]
     pub fn matches(&self, text: &[u8]) -> bool {
         match self {
@@ -111,7 +111,7 @@ impl Matcher {
         }
     }
 
-    /// Does the same as [`Matcher::matches_irregular`], but faster for a text that [`is_regular`].
+    /// Works like [`Matcher::matches_irregular`], but faster for a regular text ([`is_regular`]).
     pub fn matches_bytes(&self, text: &[u8]) -> bool {
         if is_regular(text) { self.matches(text) } else { self.matches_irregular(text) }
     }

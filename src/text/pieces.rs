@@ -11,7 +11,7 @@ pub struct PieceMatcher<'m> {
     matcher: &'m Matcher,
     /// The end of the text so far. An incomplete match can only begin in it.
     rest: String,
-    /// The maximum bytes of a match, or of a part of the match between two `%`.
+    /// The maximum length in bytes of a match, or of a part of the match between two `%`.
     longest: usize,
     /// The number of the pattern's parts that were found, in their order.
     found: usize,

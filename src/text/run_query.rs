@@ -39,7 +39,7 @@ const MAX_TIDIED: usize = 32;
 /// The maximum number of pairs of runs that are compared to find redundant runs.
 const MAX_COMPARED: usize = 10_000;
 
-/// The runs of characters that a text must have.
+/// A condition on the runs of characters in a text. Every matching text meets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunQuery {
     /// Any text may match, because no run is required.
@@ -55,7 +55,7 @@ pub enum RunQuery {
 }
 
 impl RunQuery {
-    /// Returns the runs of an expression that matches UTF-8.
+    /// Returns the query for a regular expression, whose matches must be valid UTF-8.
     pub fn of_expression(hir: &Hir) -> RunQuery {
         let query = Analysis::of(hir).into_query();
         if query.size() > MAX_RUNS { RunQuery::Anything } else { query }
@@ -160,8 +160,8 @@ impl fmt::Display for RunQuery {
     }
 }
 
-/// Returns the runs before and after each gap of an expression. A gap is one character of a class with many,
-/// such as `.` or `\w`, between two parts that match one text each.
+/// Returns the runs before and after each gap of an expression. A gap is one character of a large
+/// class, such as `.` or `\w`, between two parts that each match only one text.
 ///
 /// Invariant: if the expression matches a text, the folded text has, for each gap, its first run, any
 /// character, and its second run.

@@ -250,7 +250,6 @@ fn prose(text: &str) -> Vec<String> {
     blocks
 }
 
-/// Returns whether a line may be prose.
 fn is_prose(line: &str, trimmed: &str) -> bool {
     const CODE: [&str; 24] = [
         "at ",

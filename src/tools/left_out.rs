@@ -17,7 +17,7 @@ const LONGEST_TITLE: usize = 60;
 pub(crate) struct Remedies {
     /// How to import the branches that the service does not show.
     pub(crate) branches: &'static str,
-    /// How to see what was forgotten.
+    /// How to list the forgotten conversations.
     pub(crate) forgotten: &'static str,
     /// How to open the files of messages that the import stored.
     pub(crate) files: &'static str,

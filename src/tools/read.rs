@@ -16,7 +16,7 @@ use crate::{
     text::snippet,
 };
 
-/// The maximum tokens of a page if the call has no endLine.
+/// The maximum number of tokens of a page if the call has no endLine.
 const PAGE: usize = 10_000;
 
 const ARGUMENTS: [&str; 4] = ["path", "startLine", "endLine", "offset"];
@@ -350,7 +350,7 @@ impl Whereabouts {
     }
 }
 
-/// The tokens of a message's heading.
+/// The number of tokens of a message's heading.
 const HEADING_TOKENS: usize = 12;
 
 /// Returns the lines above the first exchange.

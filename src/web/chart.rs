@@ -209,7 +209,6 @@ pub(super) const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "S
 
 pub(super) const HOURS: usize = 24;
 
-/// Returns the count of an hour of a week.
 pub(super) fn count_at(hours: &BTreeMap<i64, u64>, day: usize, hour: usize) -> u64 {
     hours.get(&((day * HOURS + hour) as i64)).copied().unwrap_or(0)
 }

@@ -18,7 +18,7 @@ const AFTER: usize = 200;
 const SHORT_BEFORE: usize = 20;
 const SHORT_AFTER: usize = 60;
 
-/// The number of bytes of a word at the end of an excerpt that is left out rather than cut.
+/// A cut word at the end of an excerpt is left out, unless it has more bytes than this.
 const WORD: usize = 24;
 
 /// The maximum number of matches to find in a text that is shown only around its first matches.

@@ -67,8 +67,8 @@ pub(super) fn fragment(
     })
 }
 
-/// Counts the matching messages for a limited time; what is not counted until then is missing. Returns
-/// `None` for a search by meaning, which ranks all messages.
+/// Counts the matching messages. At the time limit, counting stops, and the counts are incomplete.
+/// Returns `None` for a search by meaning, which ranks all messages.
 pub(super) fn count(
     site: &Site,
     ask: &Ask,

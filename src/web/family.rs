@@ -155,7 +155,7 @@ fn may_start(role: &str, content: &str) -> bool {
     role == "assistant" && content.contains(CALL)
 }
 
-/// Returns whether a message contains a call with the prompt in its arguments.
+/// Returns whether a message has a tool call and contains the prompt.
 fn starts(role: &str, content: &str, prompt: &str) -> bool {
     !prompt.is_empty()
         && may_start(role, content)

@@ -45,7 +45,6 @@ const BLOCK: usize = 256 << 10;
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'";
 
-/// The files of a conversation's messages.
 pub(super) struct MessageFiles {
     store: AttachmentFiles,
     address: String,

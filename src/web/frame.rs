@@ -33,7 +33,7 @@ pub(super) struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Returns the page with a body.
+    /// Returns the whole page with this content.
     pub(super) fn around(&self, body: Markup) -> Markup {
         html! {
             (DOCTYPE)

@@ -66,7 +66,6 @@ pub(super) struct MessageSettings<'a> {
     pub(super) highlighter: Highlighter,
     /// Whether thinking and answer may follow each other without a separator. Then thinking is shown too.
     pub(super) joins_thinking: bool,
-    /// The parts that are shown.
     pub(super) view: ShownParts,
 }
 
@@ -292,7 +291,6 @@ fn part_of(text: &str, spans: &[Range<usize>]) -> Range<usize> {
 }
 
 impl Part<'_> {
-    /// Returns whether a view shows the part.
     fn is_in(&self, view: ShownParts) -> bool {
         match view {
             ShownParts::All => true,

@@ -202,7 +202,6 @@ mod tests {
 
     const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
 
-    /// A hostile message with scripts.
     const HOSTILE: &str = "<script>alert(1)</script><img src=x onerror=alert(1)> needle";
 
     async fn get_of(router: &Router, address: &str) -> (StatusCode, String) {

@@ -71,7 +71,6 @@ pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     }))
 }
 
-/// Returns the tables of the sources and of their indexes.
 fn tables(sources: &[SourceStatus]) -> Markup {
     html! {
         section aria-labelledby="sources" {

@@ -51,7 +51,7 @@ const MAX_LINE_BYTES: usize = 1 << 20;
 const MATCH_TIME: Duration = Duration::from_secs(1);
 const LEAST_SPEED: u64 = 100_000;
 
-/// The bytes of the first read of a file; the next reads double while matching is fast.
+/// The size in bytes of the first read of a file; the next reads double while matching is fast.
 const FIRST_READ: usize = 4 << 10;
 
 /// The longest time of a fast match. Only the time above this counts as slow, and after a fast match the next
@@ -268,7 +268,7 @@ impl Sink for LineSink<'_, '_> {
 struct StoppableFile<'a> {
     file: File,
     search: &'a Search<'a>,
-    /// The bytes of the last read, and the time at which the read ended.
+    /// The number of bytes of the last read, and the time at which the read ended.
     last: Option<(usize, Instant)>,
     /// The maximum number of bytes of the next read.
     size: usize,
@@ -305,7 +305,6 @@ struct Speed {
 }
 
 impl Speed {
-    /// Adds the bytes and the time of a match.
     fn add(&self, bytes: usize, took: Duration) {
         let slow = took.saturating_sub(FAST).as_micros();
         self.micros.fetch_add(u64::try_from(slow).unwrap_or(u64::MAX), Ordering::Relaxed);

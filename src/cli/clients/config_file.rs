@@ -198,7 +198,7 @@ impl ConfigFile {
     }
 }
 
-/// Returns the text of a file. The error says in which encoding the file is not.
+/// Returns the text of a file. If it is not in UTF-8, the error says whether it is in UTF-16.
 fn decoded(bytes: Vec<u8>) -> io::Result<String> {
     // JSON and TOML begin with an ASCII character, which has a zero byte in UTF-16.
     let is_utf_16 = bytes.starts_with(b"\xff\xfe")

@@ -22,7 +22,8 @@ const MAX_END: Duration = Duration::from_secs(2);
 /// The maximum number of bytes kept of a server's standard error.
 const MAX_LOG: u64 = 64 << 10;
 
-/// Variables that a client passes on; all others that this program reads may be set in a shell only.
+/// The variables that a client passes on to a server. The other variables that this program reads
+/// are not passed on, because they may be set only in this shell.
 const OF_CLIENTS: [&str; 3] = ["PATH", "CLAUDE_CONFIG_DIR", "CODEX_HOME"];
 
 /// Starts a server, sends `initialize` and one search, and stops the server. Returns the number of
@@ -49,7 +50,6 @@ pub(crate) fn probe(server: &Server<'_>, folder: &Path) -> Result<usize, String>
     ServerConnection::begin(child).run()
 }
 
-/// A connection to a started server.
 struct ServerConnection {
     child: Child,
     input: Option<ChildStdin>,

@@ -85,7 +85,6 @@ impl Server<'_> {
         self.entry.get("headers")?.get("Authorization")?.as_str()?.strip_prefix(BEARER)
     }
 
-    /// Returns whether the entry holds the token itself.
     pub(crate) fn holds_token(&self) -> bool {
         self.bearer().is_some_and(|token| !token.starts_with(VARIABLE_MARKS))
     }

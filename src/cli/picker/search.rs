@@ -122,7 +122,6 @@ impl Results {
         self.conversations.iter().map(|conversation| conversation.messages.len()).sum()
     }
 
-    /// Returns the target for a conversation, or for a message of the conversation.
     pub(super) fn target(&self, conversation: usize, message: Option<usize>) -> PickerTarget {
         let of = &self.conversations[conversation];
         let message = message.map(|number| of.messages[number].hit.clone());

@@ -30,7 +30,7 @@ pub(super) struct Picker {
     pub(super) scroll: Option<usize>,
     /// The message about the last key.
     pub(super) notice: Option<String>,
-    /// The sizes that the last drawing measured.
+    /// The sizes of the last drawing.
     pub(super) measured: Measured,
     /// The text of the last search.
     searched: String,
@@ -39,7 +39,7 @@ pub(super) struct Picker {
     waiting: Option<Action>,
 }
 
-/// The sizes that a drawing measures.
+/// Sizes that are known only after the screen was drawn. Keys that scroll need them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measured {
     /// The number of visible lines of the list and of the preview.
@@ -59,7 +59,6 @@ pub(super) enum Focus {
     Preview,
 }
 
-/// A line of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListRow {
     pub(super) conversation: usize,
@@ -225,7 +224,6 @@ impl Picker {
         self.waiting.take().and_then(|action| self.at_target(action))
     }
 
-    /// Shows the preview of the chosen message.
     pub(super) fn show_preview(&mut self, preview: Preview) {
         self.preview = Some(preview);
         self.previews += 1;

@@ -10,10 +10,10 @@ use rusqlite::{Connection, params_from_iter};
 
 use crate::db::{schema, temporary::TemporaryDatabase};
 
-/// The bytes of [`Details`] rows that are sorted at once: about 150,000 rows.
+/// The number of bytes of [`Details`] rows that are sorted at once: about 150,000 rows.
 const DETAIL_BYTES: usize = 16 << 20;
 
-/// The number of these rows that one statement writes.
+/// The number of [`Details`] rows that one statement writes.
 const ROWS_AT_ONCE: usize = 16;
 
 /// The maximum number of message ids whose hashes are kept: 38 MB of hashes.

@@ -25,13 +25,12 @@ const NAMED: usize = 10;
 pub(crate) struct AttachmentCounts {
     /// Files that are in the store, also from earlier imports. Files with equal contents count once.
     pub(crate) kept: u64,
-    /// The bytes of the kept files.
+    /// The total size of the kept files in bytes.
     pub(crate) bytes: u64,
     /// Files that a message names but the export does not contain.
     pub(crate) absent: u64,
     /// Files of more than [`MAX_FILE`](super::MAX_FILE) bytes.
     pub(crate) too_large: FilesLeftOut,
-    /// Files for which the store has no room.
     pub(crate) no_room: FilesLeftOut,
     /// The first failures to read or write files, one sentence each.
     pub(crate) failures: Vec<String>,
@@ -208,7 +207,8 @@ impl<'a> AttachmentImport<'a> {
         &self.counts
     }
 
-    /// Writes the lists of files after their conversations were committed, and returns the counts.
+    /// Writes the lists of files and unlocks the store, after the conversations were committed.
+    /// Returns the counts.
     pub(crate) fn publish(mut self) -> AttachmentCounts {
         failpoint::pass("files of messages kept");
         if let Err(error) = self.keeper.write(std::mem::take(&mut self.lists)) {

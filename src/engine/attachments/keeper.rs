@@ -34,7 +34,7 @@ pub(crate) const MAX_ALL: u64 = 8_000_000_000;
 /// Wait between two attempts to lock the store.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Bytes that are copied at once. The first block tells the type of a file.
+/// Number of bytes that are copied at once. The first block tells the type of a file.
 const BLOCK: usize = 64 << 10;
 
 /// Base64 with or without `=` at its end.

@@ -321,7 +321,6 @@ mod tests {
         AttachmentStore::of(&config)
     }
 
-    /// Puts a conversation with a file into a store.
     fn put(store: &AttachmentStore, conversation: &str, ids: &[&str]) {
         let _lock = store.lock(&mut |_| false).unwrap();
         let list = ids.iter().map(|id| {

@@ -1,7 +1,8 @@
 //! Recall: the passages of earlier conversations that are relevant to a text, the best first.
 //!
-//! Ranking says which passages answer best, not whether they answer at all. So the terms and meaning
-//! that a passage shares with the text must exceed what chance explains in so many messages.
+//! Ranking says which passages answer best, not whether they answer at all. So the terms and
+//! meaning that a passage shares with the text must exceed what chance would give in that number of
+//! messages.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -30,8 +31,9 @@ const KNOWN: f64 = 0.5;
 /// a question and its answer (0.74 on LoCoMo) and that of any two turns (0.6).
 const LIKENESS: f64 = 0.65;
 
-/// Minimum relevance of a passage. Relevance is the share of the text's terms in the passage, plus the
-/// cosine of both vectors. With more messages, chance finds more, so each e-fold raises the minimum.
+/// Minimum relevance of a passage. Relevance is the share of the text's terms in the passage, plus
+/// the cosine of both vectors. Among more messages, more passages are similar by chance. So the
+/// minimum rises with each e-fold of the number of messages.
 ///
 /// Of LoCoMo's questions about people whom no message mentions, recall answers one in ten with up to
 /// 1,000 messages, and one in four with 5,000.

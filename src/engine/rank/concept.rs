@@ -16,8 +16,9 @@ use crate::{
     },
 };
 
-/// Below the first share of known letters in a query, its vector is not used. Above the second share, the
-/// vector has its full weight. Nearly all English queries are above, half of German ones are between.
+/// If the model knows a smaller share of a query's letters than the first, the query's vector is
+/// not used. From the second share on, the vector has its full weight. Nearly all English queries
+/// are above the second share; half of the German ones are between the two.
 const LEAST_KNOWN: f64 = 0.7;
 const WELL_KNOWN: f64 = 0.95;
 

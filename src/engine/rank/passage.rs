@@ -13,7 +13,7 @@ pub(crate) const LENGTH: usize = 300;
 /// Number of bytes of a text that are searched for terms in one step.
 const PIECE: usize = 1 << 20;
 
-/// Number of bytes after the best place so far in which a better place is looked for.
+/// Number of bytes that are searched after the best range so far, for a better range.
 const MOST_BEYOND: usize = 16 << 20;
 
 /// Returns the passage with the largest total weight of terms, or the beginning if the text has no term.

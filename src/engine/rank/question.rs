@@ -39,7 +39,7 @@ pub enum Fields {
 pub struct Question {
     /// The concepts to find. A conversation must contain all of them.
     pub concepts: Vec<String>,
-    /// The mode of ranking.
+    /// How messages are found: by their text, by terms, by vectors, or by terms and vectors.
     pub mode: Mode,
     /// How the concepts match in [`Mode::Exact`]; `None` for [`Matching::Literal`].
     pub matching: Option<Matching>,

@@ -418,7 +418,8 @@ fn words_of(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns the upper and lower case forms of a text to search for. ASCII letters match in any case.
+/// Returns a text as it is, in lower case, in upper case and with a capital first letter. Returns
+/// an ASCII text only as it is, because the search ignores the case of ASCII letters.
 fn cases_of(text: &str) -> Vec<String> {
     let mut cases = vec![text.to_owned(), text.to_lowercase(), text.to_uppercase()];
     let mut rest = text.chars();

@@ -29,7 +29,8 @@ use crate::{
 /// Number of messages that are read for each of several concepts that a conversation must contain.
 const MAX_OF_SEVERAL: usize = 20_000;
 
-/// Number of messages that are read to rank conversations, if they are of more conversations than wanted.
+/// Number of messages that are read to rank conversations. If these messages are from too few
+/// conversations, more are read.
 const MAX_OF_CONVERSATIONS: usize = 2_000;
 
 /// Total size in bytes of the texts that are kept of a concept's messages. Of each further message, only
@@ -42,12 +43,12 @@ const HALF: f64 = 20.0;
 
 type SourceHit = (SourceKind, Hit<'static>);
 
-/// Where a search by substring ends.
+/// The limit at which a search by substring ends.
 #[derive(Clone, Copy)]
 enum Most {
-    /// After so many messages.
+    /// This many messages were found.
     Messages(usize),
-    /// After the first message of one conversation more than these.
+    /// Messages of more than this many conversations were found.
     Conversations(usize),
 }
 
@@ -145,9 +146,9 @@ impl Ranker<'_> {
         Ok(messages.filter(|it| it.turns() > 0).map(|messages| messages.message(0).into_owned()))
     }
 
-    /// Returns messages that contain the concepts, newest first, and whether these are all. Returns at
-    /// least `count` if there are so many. If these are of no more than `conversations` conversations, returns
-    /// messages of further conversations too.
+    /// Returns messages that contain the concepts, newest first, and whether these are all. Returns
+    /// at least `count` messages, if that many match. If these are from only `conversations`
+    /// conversations or fewer, also returns messages of further conversations.
     pub(super) fn containing(
         &mut self,
         sources: &[Source],
@@ -270,8 +271,9 @@ impl Ranker<'_> {
             room.set(room.get().saturating_sub(length));
             hit.kept(place, most)
         };
-        // For each conversation, how many messages were found by their texts. More than are shown, and more
-        // than one by the title, are left out.
+        // For each conversation, the number of messages that were found by their texts. More
+        // messages than an answer shows are left out, and so are all but the first of those found
+        // only by the title.
         let by_text: RefCell<HashMap<String, usize>> = RefCell::default();
         let render = |hit: Hit<'_>| {
             let is_enough = |known: usize| {

@@ -81,7 +81,6 @@ impl<'a> Counter<'a> {
         day
     }
 
-    /// Adds to the number of messages of a conversation.
     pub(super) fn add_to_conversation(&mut self, id: &str, messages: u64) {
         match self.counts.conversations.get_mut(id) {
             Some(count) => *count += messages,

@@ -21,8 +21,9 @@ use crate::{
 };
 
 impl Source {
-    /// Returns the conversations that answers take from another source; `None` if there are none. If a
-    /// database cannot be read, no conversation is left out.
+    /// Returns the conversations of this source that answers leave out, because another source or
+    /// another configuration of the home has them. `None` if there are none, or if a database
+    /// cannot be read.
     fn hidden(&self, stop: &Stop) -> Option<Ids> {
         let config = self.config();
         let is_whole = self.kind == SourceKind::Export && self.is_alone;

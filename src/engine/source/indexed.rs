@@ -33,7 +33,6 @@ pub(super) struct IndexedReader {
     catalogue: OnceLock<Arc<Catalogue>>,
 }
 
-/// The outcome of a search of the index.
 enum IndexOutcome {
     Found(SearchPlan),
     /// The index failed after this many hits had been shown.
@@ -326,10 +325,10 @@ impl Messages for IndexedMessages {
     }
 }
 
-/// Number of hits that are held back until the stamps of the index files are checked again.
+/// Number of hits that are held back before the stamps of the index files are checked.
 const BATCH_HITS: usize = 256;
 
-/// Bytes of text that are held back until the stamps of the index files are checked again.
+/// Number of bytes of text that are held back before the stamps of the index files are checked.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Sink that confirms hits only while the index files stay unchanged.

@@ -26,9 +26,9 @@ pub(crate) fn untrimmed(text: &str) -> Cow<'_, str> {
 /// Maximum number of texts that one request searches for.
 const MOST_TEXTS: usize = 64;
 
-/// Returns the request with its texts checked; a blank text is not a filter. White space at the ends of
-/// words and of patterns of `LIKE` is removed, as the contract of `conversation_search` asks. Literal texts
-/// and regular expressions keep it.
+/// Returns the request with its texts checked; a blank text is not a filter. White space at the
+/// ends of words and of patterns of `LIKE` is removed, as the contract of `conversation_search`
+/// requires. Literal texts and regular expressions keep it.
 pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>> {
     let others = [&request.or, &request.and, &request.not];
     let count = 1 + others.iter().map(|texts| texts.len()).sum::<usize>();

@@ -15,7 +15,6 @@ use crate::{
 /// The ids of conversations of each kind of source. Two sources may share an id.
 pub(crate) type ConversationIds = HashMap<SourceKind, HashSet<String>>;
 
-/// Conversations by their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChosenIds {
     /// The conversations; `None` for all.

@@ -46,8 +46,8 @@ pub struct Source {
     pub kind: SourceKind,
     /// The place where the source is stored.
     store: Store,
-    /// Whether the question is to this source, and not to another one that may have the same conversations.
-    /// Then only transcripts that another configuration of the home follows are left out.
+    /// Whether the question is to only one of the sources that may have the same conversations.
+    /// Then answers leave out only transcripts that another configuration of the home follows.
     pub(super) is_alone: bool,
     state: Arc<SharedState>,
 }
@@ -396,7 +396,6 @@ impl Source {
         self.database().ok_or_else(missing)
     }
 
-    /// Returns the address of the source's store.
     pub(crate) fn address(&self) -> StoreAddress {
         self.store.address()
     }

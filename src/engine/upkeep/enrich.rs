@@ -30,13 +30,14 @@ const LOCK: &str = "words.lock";
 /// Maximum wait of a question for another thread or process that builds the same files.
 const QUESTION_WAIT: Duration = Duration::from_secs(2);
 
-/// Maximum messages in a segment for which a question builds terms and vectors: about a second of work.
+/// Maximum number of messages in a segment for which a question builds terms and vectors: about a
+/// second of work.
 pub(crate) const MAX_IN_A_QUESTION: u32 = 20_000;
 
 /// Steps of progress per message: its terms, its vector, the grouping of vectors, and the summaries.
 const STEPS: u64 = 4;
 
-/// The bytes of texts that are read before their memory is given back.
+/// Number of bytes of text that are read before their memory is given back.
 const RELEASED: u64 = 64 << 20;
 
 /// Number of bytes of a message that are embedded. Models read even less.

@@ -10,21 +10,21 @@ use crate::engine::source::Source;
 pub enum UpkeepEvent {
     /// This process refreshed an index.
     Refreshed {
-        /// The source.
+        /// The source of the index.
         source: Source,
         /// The result of the refresh.
         done: Reindexed,
     },
     /// This process merged the segments of an index into one.
     Merged {
-        /// The source.
+        /// The source of the index.
         source: Source,
         /// The duration of the merge.
         took: Duration,
     },
     /// This process made terms and vectors that an index lacked.
     Enriched {
-        /// The source.
+        /// The source of the index.
         source: Source,
         /// The numbers of messages that got terms and vectors.
         done: Enriched,
@@ -33,33 +33,33 @@ pub enum UpkeepEvent {
     },
     /// Terms or vectors could not be made. The work is tried again later.
     NotEnriched {
-        /// The source.
+        /// The source of the index.
         source: Source,
-        /// The error.
+        /// The text of the error.
         reason: String,
     },
     /// Another process is building an index.
     Elsewhere {
-        /// The source.
+        /// The source of the index.
         source: Source,
     },
     /// An index could not be refreshed. This is reported only once for the same reason.
     Failed {
-        /// The source.
+        /// The source of the index.
         source: Source,
-        /// The reason.
+        /// The text of the error.
         reason: String,
     },
     /// The transcript store was brought up to date.
     Synced(Box<ArchiveReport>),
     /// Some or all transcripts could not be read. This is reported only once for the same reason.
     NotSynced {
-        /// The reason.
+        /// The text of the error.
         reason: String,
     },
     /// An export in `db/` was not imported.
     NotImported {
-        /// The export.
+        /// The path of the export.
         path: PathBuf,
     },
 }

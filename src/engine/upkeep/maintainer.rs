@@ -177,7 +177,6 @@ impl Drop for Maintainer {
     }
 }
 
-/// A poll of one source.
 struct SourcePoll<'a> {
     source: &'a Source,
     stop: &'a Stop,

@@ -16,10 +16,11 @@ use crate::{
     model::Stop,
 };
 
-/// Share of messages in later segments or deleted, above which a merge is due.
+/// Share of messages that are deleted or in later segments, above which a merge is due.
 const DUE: f64 = 0.1;
 
-/// Share of unmerged or deleted messages above which a merge does not stop for writes to the database.
+/// Share of messages that are deleted or in later segments, above which a merge does not stop for
+/// writes to the database.
 const OVERDUE: f64 = 0.3;
 
 /// Merges the index of a source if a merge is due. Returns whether it was merged. If the database changes

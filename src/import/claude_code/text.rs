@@ -164,7 +164,8 @@ fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     Some(inside.split_once(&format!("</{name}>"))?.1)
 }
 
-/// The beginning of the note that the user interrupted a request, without the closing bracket.
+/// The beginning of the note that Claude Code writes when the user interrupts a request. More words
+/// may follow before the closing bracket.
 const INTERRUPTED: &str = "[Request interrupted by user";
 
 /// Returns the words after the note of an interruption, if a text begins with one.

@@ -25,7 +25,7 @@ pub(super) fn shown(block: &Value) -> String {
 
 pub(super) fn typed(block: &Value) -> String {
     let text = shown(block);
-    // The tags around an image.
+    // The tags around an image are not words of the user.
     let tag = text.trim();
     if tag == "</image>"
         || tag == "<image>"
@@ -60,7 +60,8 @@ const INJECTED: [(&str, &str); 20] = [
     ("<personality_spec>", "</personality_spec>"),
 ];
 
-/// The number of first `INJECTED` entries that may precede a prompt. Others count as typed if words follow.
+/// The number of entries at the beginning of `INJECTED` that may stand before a prompt. If words
+/// follow another entry, the user typed the entry too.
 const BEFORE_PROMPTS: usize = 3;
 
 /// Whole messages that Codex adds in the user's name: their beginnings, and words in them.

@@ -19,17 +19,18 @@ use crate::index::varint::{push_varint, take_varint};
 
 const MOST_TABLES: usize = 7;
 
-/// The sample bytes per table. A table trained on fewer bytes does not save its own size.
+/// The number of sampled bytes per table. With fewer, a table does not save its own size.
 const BYTES_PER_TABLE: usize = 16 << 10;
 
-/// The maximum number of texts to train tables on, and the maximum bytes of each text.
+/// The maximum number of texts to train tables on, and the maximum number of bytes of each text.
 const MOST_TEXTS: usize = 8_000;
 const MOST_OF_TEXT: usize = 4 << 10;
 
-/// The rounds of training. Each round trains the tables, then moves every text to its best table.
+/// The number of rounds of training. Each round trains the tables, then moves every text to its
+/// best table.
 const ROUNDS: usize = 6;
 
-/// The bytes at the beginning of a text that are packed on trial to find its best table.
+/// The number of bytes at the beginning of a text that are packed to find its best table.
 const TRIED: usize = 96;
 
 /// The number of possible pairs of bytes.
@@ -47,10 +48,10 @@ const PART: usize = 1 << 10;
 /// The maximum length of a packed text. Longer texts are not packed, so that reading needs no copy.
 const LONGEST: usize = 1 << 20;
 
-/// The longest symbol.
+/// The maximum length of a symbol in bytes.
 const SYMBOL: usize = 8;
 
-/// The maximum bytes of two characters and of a cut character before them.
+/// The maximum number of bytes of two characters and of a cut character before them.
 const TAIL: usize = 2 * 4 + 3;
 
 /// The code before a literal byte.
@@ -59,7 +60,7 @@ const ESCAPE: u8 = 255;
 /// The number of codes of a table: all bytes except the escape code.
 const CODES: usize = ESCAPE as usize;
 
-/// The bytes of a table in a file: the symbols, then their lengths.
+/// The size of a table in a file, in bytes: the symbols, then their lengths.
 const TABLE_BYTES: usize = (SYMBOL + 1) * CODES;
 
 /// Packs the texts of a segment.
@@ -191,7 +192,7 @@ fn parts(length: usize) -> usize {
     length.div_ceil(PART)
 }
 
-/// The tables of a segment.
+/// The symbol tables of a segment.
 #[derive(Debug, Default)]
 pub(super) struct Symbols(Vec<PackTable>);
 

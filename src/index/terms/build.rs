@@ -42,7 +42,7 @@ const WORD_BYTES: usize = 90;
 /// The maximum number of term occurrences of a document that are counted at once.
 const MOST_SEEN: usize = 1 << 18;
 
-/// The maximum bytes of a text that are read at once.
+/// The maximum number of bytes of a text that are read at once.
 const PIECE: usize = 1 << 20;
 
 /// The maximum and minimum size in bytes of the buffer for reading a run.

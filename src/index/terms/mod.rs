@@ -43,7 +43,7 @@ const FOLDER: &str = "words";
 const TERMS: &str = "terms";
 const LENGTHS: &str = "lengths";
 
-/// The minimum length of a term with corrected typing errors. Shorter words resemble too many others.
+/// The minimum length of a term whose typing errors are corrected. Shorter words are too similar.
 const SHORTEST_SLIP: usize = 4;
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -22,7 +22,7 @@ pub struct VectorOptions {
     pub threads: usize,
     /// The number of vectors above which a build makes clusters. Tests use other values than the default.
     pub exact_most: u32,
-    /// The bits of a component: 8, 4 or 2.
+    /// The number of bits of a component: 8, 4 or 2.
     pub bits: u32,
 }
 

@@ -53,7 +53,7 @@ pub(super) struct Shape {
     pub(super) count: u32,
     /// 0 if every vector is compared.
     pub(super) clusters: u32,
-    /// The bits of a component.
+    /// The number of bits of a component.
     pub(super) bits: u32,
 }
 

@@ -29,7 +29,6 @@ use crate::{
     model::{Hit, Stop},
 };
 
-/// Scorer of the messages of an index.
 #[derive(Debug)]
 pub(in crate::engine::source) struct IndexedScorer {
     searcher: Arc<Searcher>,

@@ -123,7 +123,7 @@ pub trait Scorer: Send + Sync {
     /// Returns the description of a conversation.
     fn about(&self, conversation: u32) -> About;
 
-    /// Returns a message.
+    /// Returns the message with a doc id.
     fn hit(&self, doc_id: u32) -> Hit<'_>;
 
     /// Returns the text of a message.

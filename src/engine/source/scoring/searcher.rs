@@ -11,7 +11,6 @@ use crate::{
 /// Roles that are not names of people.
 const PLAIN_ROLES: [&str; 6] = ["", "user", "assistant", "tool", "system", "unknown"];
 
-/// Returns whether a role is the name of a person.
 pub(super) fn is_person(role: &str) -> bool {
     !PLAIN_ROLES.contains(&role)
 }

@@ -1,5 +1,5 @@
-//! Files that were cut or rewritten. What was read from such a file is kept under another name if the file
-//! lacks some of it.
+//! Files that were cut or rewritten. If such a file lacks some of the text that was read from it,
+//! the stored messages are kept under another name.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -31,7 +31,7 @@ pub(super) fn is_earlier(earlier: &str, name: &str) -> bool {
     earlier.strip_prefix(name).is_some_and(|rest| rest.starts_with(BEFORE_NUMBER))
 }
 
-/// Returns whether a file lacks a text of which the hash is stored.
+/// Returns whether a file lacks a text whose hash is stored.
 pub(super) fn lacks_text(
     stored: impl IntoIterator<Item = u64>,
     found: &TranscriptPath,

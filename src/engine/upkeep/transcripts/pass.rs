@@ -220,7 +220,6 @@ impl<'a> Pass<'a> {
         self.forget_files(&removed.conversations)
     }
 
-    /// Removes the attached files of conversations.
     fn forget_files(&mut self, conversations: &[String]) -> Result<(), SyncError> {
         Ok(self.files.forget(conversations)?)
     }
@@ -304,7 +303,7 @@ impl<'a> Pass<'a> {
         if file.stamp == found.stamp {
             return Ok(());
         }
-        // An agent or a system that crashes may leave a file without text, so what was read of it is kept.
+        // A crash of an agent or of the system may empty a file. The stored messages are then kept.
         if !self.forgets_deleted && file.taken > 0 && is_blank(&mut input) {
             return self.keep_or_forget(vec![file]);
         }
@@ -317,8 +316,8 @@ impl<'a> Pass<'a> {
         self.read(found, input, file, reader)
     }
 
-    /// Prepares a file that was cut or rewritten to be read again. If the file lacks a text that was read from
-    /// it, what was read is kept, as that of a deleted file.
+    /// Prepares a file that was cut or rewritten to be read again. If the file lacks a text that
+    /// was read from it, the stored messages are kept like those of a deleted file.
     fn set_aside_or_forget(
         &mut self,
         file: TranscriptFile,
@@ -338,7 +337,8 @@ impl<'a> Pass<'a> {
         self.keep_or_forget(vec![file])
     }
 
-    /// Returns whether a file lacks a text that the store has of it. A file that cannot be read lacks all.
+    /// Returns whether the store has a text of this file that the file no longer has; true if the
+    /// file cannot be read.
     fn lacks_text(&mut self, id: i64, found: &TranscriptPath) -> Result<bool, SyncError> {
         let file = self.store.file(id)?;
         let Some(conversation) = file.and_then(|file| file.conversation) else { return Ok(false) };
