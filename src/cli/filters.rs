@@ -34,7 +34,7 @@ pub(super) struct Filters {
     /// Only coding agents' conversations in a folder with this in its path
     #[arg(long, hide_short_help = true, value_name = "PATH")]
     folder: Option<String>,
-    /// Only conversations with an answer of a model with this in its name, in any letter case
+    /// Only conversations in which a model with this in its name answered, in any letter case
     #[arg(long, hide_short_help = true, value_name = "NAME")]
     model: Option<String>,
     /// Only coding agents' conversations that call a tool with this in its name, in any letter case

@@ -43,7 +43,7 @@ const MOST_CHANGING: Duration = Duration::from_secs(20);
 /// What indexing may use.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Limits {
-    /// Use at most this much memory, plus 128M, such as 512M or 2G
+    /// Memory for indexing, such as 512M or 2G; up to 128M more is used
     /// [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory: Option<usize>,

@@ -22,7 +22,7 @@ fn line(note: &Note) -> String {
         Note::TranscriptsNotRead => "`verbatim reindex` reads them",
         Note::SetAside { .. } => "name it with --db to search it, or delete it",
         Note::Building { .. } | Note::ReadingTranscripts => "try again in a moment",
-        Note::Ambiguous { .. } => "give more of it",
+        Note::Ambiguous { .. } => "give more characters of it",
         _ => return note.to_string(),
     };
     format!("{note}; {advice}")

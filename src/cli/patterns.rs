@@ -17,7 +17,7 @@ pub(super) struct Patterns {
     words: Vec<String>,
     /// Find what this regular expression matches
     ///
-    /// ^ and $ match at lines. Repeat it to find any of several.
+    /// ^ and $ match at the beginning and the end of a line. Repeat it to find any of several.
     #[arg(short = 'e', long, value_name = "REGEX", allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["words", "word", "like", "fold"])]
     regexp: Vec<String>,

@@ -333,7 +333,7 @@ fn one(engine: &Engine, word: &str) -> Result<Thread> {
     match (found.pop(), found.pop()) {
         (Some(one), None) => Ok(one),
         (Some(a), Some(b)) => Err(Error::Threads(format!(
-            "{word:?} may be {}, {} or another; give more of it",
+            "{word:?} may be {}, {} or another; give more characters of it",
             b.id, a.id
         ))),
         (None, _) => Err(Error::Threads(format!("Thread {word} not found"))),

@@ -185,7 +185,7 @@ impl Snapshot {
             segments.push(reader);
         }
         let Some(base) = segments.first() else {
-            return Err(damaged(folder, "it has no segments"));
+            return Err(damaged(folder, "the index has no segments"));
         };
         Ok(Snapshot {
             common: Arc::new(CommonGrams::from_packed(&base.data.common)),

@@ -56,8 +56,7 @@ pub(super) fn list(
 /// Returns the error for a cursor that no list of this server has.
 pub(super) fn unknown_cursor(cursor: &str) -> ErrorData {
     let cursor = snippet::echo(cursor);
-    let message =
-        format!("cursor {cursor:?} was not given out by this server; list again without a cursor");
+    let message = format!("cursor {cursor:?} is not from this server; list again without a cursor");
     ErrorData::invalid_params(message, None)
 }
 

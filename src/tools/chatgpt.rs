@@ -102,7 +102,8 @@ fn search(call: &ToolCall<'_>) -> Result<Answer, Error> {
 fn fetch(call: &ToolCall<'_>) -> Result<Answer, Error> {
     call.arguments.only(&["id"])?;
     let given = call.arguments.string("id", "an id that search returned")?;
-    let given = given.ok_or_else(|| Error::refused("id is required: as search returned it"))?;
+    let given =
+        given.ok_or_else(|| Error::refused("id is required: use an id that search returned"))?;
     let found = read::target(call, "id", given)?;
     let (about, place) = found.ok_or_else(|| unknown(call, given))?;
     let text = read::part(call, &about, place)?.ok_or_else(|| unknown(call, given))?;
@@ -119,7 +120,7 @@ fn fetch(call: &ToolCall<'_>) -> Result<Answer, Error> {
 
 fn unknown(call: &ToolCall<'_>, id: &str) -> Error {
     let id = snippet::echo(id);
-    let text = format!("there is no conversation {id:?}; give an id as search returned it");
+    let text = format!("there is no conversation {id:?}; use an id that search returned");
     tool::not_found(call, text)
 }
 

@@ -106,7 +106,7 @@ fn thread_id(call: &ToolCall<'_>, name: &str, word: &str) -> Result<String, Erro
         (Some(thread), true) => return Ok(thread.id),
         (Some(_), false) => {
             let text = format!(
-                "{name} {:?} may be any of several conversations; give more of it",
+                "{name} {:?} may be any of several conversations; give more characters of it",
                 snippet::echo(word)
             );
             return Err(Error::Refused(text));

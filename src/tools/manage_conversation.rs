@@ -149,7 +149,7 @@ fn schema() -> Map<String, Value> {
             "query": {"type": "string", "description": "The turn's text (continue), or what to find (search)"},
             "message": {"type": "string", "description": "For continue, instead of query"},
             "role": {"type": "string", "enum": ["user", "assistant"], "default": "user", "description": "Who speaks, for continue"},
-            "user_id": {"type": "string", "default": DEFAULT_USER, "description": "For start: whose thread"},
+            "user_id": {"type": "string", "default": DEFAULT_USER, "description": "For start: its owner"},
             "platform": {"type": "string", "description": "For start"},
             "limit": {"type": "integer", "default": DEFAULT_LIMIT, "minimum": 1, "maximum": MAX_LIMIT, "description": "For history, search"},
         },

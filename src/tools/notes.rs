@@ -31,7 +31,7 @@ fn line(note: &Note) -> String {
         Note::NotIndexed { can_be: true, .. } => "`verbatim reindex` makes one".to_owned(),
         Note::OlderIndex { .. } => "`verbatim reindex` brings it up to date".to_owned(),
         Note::NotEmbedded { .. } => "`verbatim reindex` makes them".to_owned(),
-        Note::Ambiguous { .. } => "give more of it".to_owned(),
+        Note::Ambiguous { .. } => "give more characters of it".to_owned(),
         Note::NotIndexed { can_be: false, .. }
         | Note::Unreadable { .. }
         | Note::NoModels { .. }

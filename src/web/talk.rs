@@ -198,7 +198,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     let mut shown = |turns: &[usize]| -> Result<Vec<Markup>, Problem> {
         let one = |turn: &usize| {
             if stop.requested() {
-                let why = "The conversation is too long to be made a file in time.";
+                let why = "The conversation is too long: the file could not be made within the time limit.";
                 return Err(Problem::Wrong(why.to_owned()));
             }
             let (hit, number) = (session.message(*turn), session.line(*turn));

@@ -373,7 +373,7 @@ fn a_connected_client_has_the_token_that_the_server_takes() {
     let says = with(&server.token);
     assert!(says.ends_with("connected, and the server answers"), "{says}");
     let says = with("an-older-token-of-this-server");
-    assert!(says.contains("connected, but the server does not take the token"), "{says}");
+    assert!(says.contains("connected, but the server refuses the token"), "{says}");
 }
 
 #[test]

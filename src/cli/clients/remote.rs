@@ -15,7 +15,7 @@ pub(crate) const MCP_PATH: &str = "/mcp";
 const HEALTH: &str = "/healthz";
 
 /// The beginning of the message about a server that expects another token.
-pub(crate) const NOT_TAKEN: &str = "does not take the token";
+pub(crate) const NOT_TAKEN: &str = "refuses the token";
 
 /// The prefix of a token in a header, and the forms in which clients write the name of a variable instead.
 const BEARER: &str = "Bearer ";

@@ -94,7 +94,7 @@ impl TermIndex {
         let opened = lists::open(&folder.join(TERMS))
             .map_err(|error| damaged(&folder, &error.to_string()))?;
         let (Some(lengths), Some((reader, maps))) = (lengths, opened) else {
-            return Err(damaged(&folder, "it is of another number of messages"));
+            return Err(damaged(&folder, "it was built for another number of messages"));
         };
         let list = reader.inverted_index(field());
         let list = list.map_err(|error| damaged(&folder, &error.to_string()))?;
