@@ -41,6 +41,9 @@ const SHORT_LIST: u32 = 16;
 /// takes less time than a lookup in the list.
 const MOST_SHARE: u32 = 2;
 
+/// The maximum number of gaps that are expanded. Each may take milliseconds.
+const MAX_GAPS: usize = 16;
+
 /// The maximum number of lists for one run of a boolean query.
 const MAX_LISTS_OF_RUN: usize = 3;
 
@@ -103,6 +106,8 @@ impl<'a> GramQuery<'a> {
             let of_expression = expression.gaps();
             gaps.extend(of_expression.map(|(left, right)| WildcardGap::between(left, right)));
         }
+        gaps.retain(|gap| gap.can_narrow(common));
+        gaps.truncate(MAX_GAPS);
         let texts_only = false;
         let query = GramQuery {
             request,

@@ -1,9 +1,10 @@
-//! Expands the `_` of a pattern, to narrow the candidates. The literal runs alone may propose too many.
+//! Expands the gaps of a pattern, such as `_`, to narrow the candidates. The literal runs alone may propose
+//! too many: runs of two common characters have no posting list.
 //!
-//! A character that fills the `_` makes a run with its known neighbours. An expansion takes only the
+//! A character that fills the gap makes a run with its known neighbours. An expansion takes only the
 //! characters whose runs occur in some text. For each of these characters, the posting list of the run's
 //! rarest gram covers all matches; the union of these lists covers the matches of the pattern. An expansion
-//! takes half a millisecond, so a search expands only after many candidates did not match.
+//! takes 0.5 to 2 milliseconds, so a search expands only after many candidates did not match.
 
 use tantivy::postings::TermInfo;
 
@@ -19,7 +20,7 @@ const MAX_TERMS: u32 = 40_000;
 
 /// The maximum number of postings of an expansion, as a share: one per this many messages. More
 /// would hardly narrow the candidates.
-const MAX_SHARE: u64 = 4;
+const MAX_SHARE: u64 = 2;
 
 impl Segment {
     /// Returns the documents whose texts may match a gap; `None` if there are too many.

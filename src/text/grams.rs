@@ -494,8 +494,8 @@ impl CommonRun {
     }
 }
 
-/// A single `_` of a pattern, or a character of an expression that may be one of many, with its neighbouring
-/// characters, folded.
+/// A character of a pattern or an expression that may be one of many, such as `_` or `.`, with the known
+/// characters before it and after it, folded.
 ///
 /// Each character that may fill the gap makes a run with the neighbouring characters, and the grams of this
 /// run can be looked up. Only few characters occur there in any text. So the posting lists tell which
@@ -506,7 +506,7 @@ pub struct WildcardGap {
     right: Vec<char>,
 }
 
-/// Returns the gaps of a pattern that have characters on both sides.
+/// Returns the gaps of a pattern, see [`Pattern::gaps`].
 pub fn wildcard_gaps(pattern: &Pattern<'_>) -> Vec<WildcardGap> {
     pattern.gaps().map(|(left, right)| WildcardGap::between(left, right)).collect()
 }
@@ -516,12 +516,18 @@ fn folded(run: &str) -> Vec<char> {
 }
 
 impl WildcardGap {
-    /// Returns the gap between two runs that are not empty.
+    /// Returns the gap between two runs, which have at least two characters together. The first is not empty.
     pub fn between(left: &str, right: &str) -> WildcardGap {
         let (mut left, mut right) = (folded(left), folded(right));
         left.drain(..left.len().saturating_sub(2));
         right.truncate(LONGEST);
         WildcardGap { left, right }
+    }
+
+    /// Returns whether the gap can narrow the candidates: two characters with a posting list of their own
+    /// narrow them already.
+    pub fn can_narrow(&self, common: &CommonGrams) -> bool {
+        !self.right.is_empty() || short_gram(&self.left, common).is_none()
     }
 
     /// Returns the indexed grams that a text must hold if this character fills the gap.

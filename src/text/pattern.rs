@@ -44,13 +44,20 @@ impl Pattern<'_> {
             .filter(|run| !run.is_empty())
     }
 
-    /// Returns the two runs around each gap. A gap is a single `_` between two runs.
+    /// Returns the runs before and after each gap. A gap is a single `_` between two runs. Every other
+    /// wildcard after a run of two characters is a gap too, with an empty second run, if the pattern
+    /// requires a further character: then each match has any character after the run.
     pub fn gaps(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.segments
-            .iter()
-            .flat_map(|segment| segment.runs.windows(2))
-            .map(|pair| (pair[0], pair[1]))
-            .filter(|(left, right)| !left.is_empty() && !right.is_empty())
+        self.segments.iter().enumerate().flat_map(move |(place, segment)| {
+            let goes_on = place + 1 < self.segments.len();
+            let next = segment.runs.iter().skip(1).map(Some).chain([None]);
+            let pairs = segment.runs.iter().zip(next);
+            pairs.filter_map(move |(run, next)| match next {
+                Some(next) if !run.is_empty() && !next.is_empty() => Some((*run, *next)),
+                _ if run.chars().count() == 2 && (next.is_some() || goes_on) => Some((*run, "")),
+                _ => None,
+            })
+        })
     }
 }
 
@@ -70,6 +77,13 @@ mod tests {
                 vec!["a", "b", "c", "d"],
                 vec![("a", "b")],
             ),
+            (
+                "ab__c%de%fg",
+                vec![vec!["ab", "", "c"], vec!["de"], vec!["fg"]],
+                vec!["ab", "c", "de", "fg"],
+                vec![("ab", ""), ("de", "")],
+            ),
+            ("_ab_", vec![vec!["", "ab", ""]], vec!["ab"], vec![("ab", "")]),
             ("a_b_c", vec![vec!["a", "b", "c"]], vec!["a", "b", "c"], vec![("a", "b"), ("b", "c")]),
         ] {
             let pattern = Pattern::parse(text);

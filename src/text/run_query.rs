@@ -161,15 +161,23 @@ impl fmt::Display for RunQuery {
 }
 
 /// Returns the runs before and after each gap of an expression. A gap is one character of a large
-/// class, such as `.` or `\w`, between two parts that each match only one text.
+/// class, such as `.` or `\w`, between two parts that each match only one text. Any other text that is not
+/// empty is a gap after a run of two characters; its second run is empty.
 ///
 /// Invariant: if the expression matches a text, the folded text has, for each gap, its first run, any
 /// character, and its second run.
 pub fn gaps_of_expression(hir: &Hir) -> Vec<(String, String)> {
     let mut gaps = Vec::new();
-    // The run before the last gap, and the run since.
+    // The run before the last part that has several texts, whether this part is a gap, and the run since.
     let (mut before, mut run) = (None, String::new());
-    for part in parts_of(hir) {
+    let between = |(left, is_gap): (String, bool), right: String| match is_gap {
+        true => (left, right),
+        false => (left, String::new()),
+    };
+    let parts = parts_of(hir);
+    let is_filled = |part: &&Hir| part.properties().minimum_len().is_some_and(|least| least > 0);
+    let last_filled = parts.iter().rposition(is_filled);
+    for (place, part) in parts.into_iter().enumerate() {
         let analysis = Analysis::of(part);
         let only = analysis.exact.as_ref().filter(|texts| texts.len() == 1);
         if let Some(text) = only.and_then(|texts| texts.first()) {
@@ -178,13 +186,16 @@ pub fn gaps_of_expression(hir: &Hir) -> Vec<(String, String)> {
         }
         let is_gap = matches!(part.kind(), HirKind::Class(Class::Unicode(_)));
         let ended = std::mem::take(&mut run);
-        let left = if is_gap { Some(ended.clone()) } else { None };
-        gaps.extend(std::mem::replace(&mut before, left).map(|before| (before, ended)));
+        let is_followed = last_filled.is_some_and(|last| place <= last);
+        let next = is_followed.then(|| (ended.clone(), is_gap));
+        gaps.extend(std::mem::replace(&mut before, next).map(|before| between(before, ended)));
     }
-    gaps.extend(before.map(|before| (before, run)));
+    gaps.extend(before.map(|before| between(before, run)));
+    let is_short = |run: &str| run.chars().count() == 2;
     // No gram has a NUL.
     gaps.retain(|(left, right)| {
-        [left, right].iter().all(|run| !run.is_empty() && !run.contains('\0'))
+        (!right.is_empty() && !left.is_empty() || is_short(left))
+            && ![left, right].iter().any(|run| run.contains('\0'))
     });
     gaps
 }
@@ -408,6 +419,13 @@ mod tests {
             ("a.{1}b|c", &[]),
             ("a.\0", &[]),
             ("a.b*c", &[]),
+            ("ab..cd", &[("ab", "")]),
+            ("ab.cd", &[("ab", "cd")]),
+            ("ab[cd]?e.", &[("ab", "")]),
+            ("ab.", &[("ab", "")]),
+            (r"ab(x|yz)?cd$", &[("ab", "")]),
+            ("ab.*", &[]),
+            (r"xab\b.*(c+)", &[]),
         ] {
             let hir = regex_syntax::parse(pattern).expect("it parses");
             let gaps = gaps_of_expression(&hir);

@@ -396,6 +396,9 @@ fn patterns_of_common_runs_are_narrowed_by_their_gaps() {
         "in_a_ti",
         "the_%_q",
         "平_t",
+        "qu__x",
+        "ow%_q%x",
+        "fo__%",
     ] {
         let request = Request { text: text.to_owned(), limit: Some(50), ..Request::default() };
         if let SearchPlan::ByIndex { trace, .. } = pair.compare(&request) {
@@ -418,6 +421,9 @@ fn patterns_of_common_runs_are_narrowed_by_their_gaps() {
         "(e.q|z)",
         "e.q$",
         "平.t",
+        "qu..k",
+        "ow.*x",
+        "fo$.",
     ] {
         let request = Request {
             text: text.to_owned(),
