@@ -1,6 +1,11 @@
 //! `verbatim export`: conversations as Markdown files.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use crate::corpus::{files, folder};
 
@@ -27,6 +32,24 @@ fn the_front_matter_names_the_service_and_the_page() {
     let url = format!("https://chatgpt.com/c/{}", crate::scene::CHAT);
     let lines = format!("\nsource: export\nservice: \"chatgpt\"\nurl: \"{url}\"\n");
     assert!(text.contains(&lines), "{text}");
+}
+
+#[test]
+fn an_export_says_that_it_waits_for_another() {
+    let scene = crate::scene::Scene::imported();
+    let notes = scene.path("work/notes");
+    fs::create_dir_all(&notes).unwrap();
+    let other = fs::File::create(notes.join(".verbatim-export.lock")).unwrap();
+    other.lock().unwrap();
+    let mut export = scene.command(&["export", "notes"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut errors = BufReader::new(export.stderr.take().unwrap());
+    errors.read_line(&mut line).unwrap();
+    assert!(line.contains("waiting for another export into notes"), "{line}");
+    assert_eq!(names(&notes), [""; 0]);
+    drop(other);
+    assert!(export.wait().unwrap().success());
+    assert!(!names(&notes).is_empty());
 }
 
 #[test]
