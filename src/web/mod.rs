@@ -6,6 +6,7 @@
 //! The router has no authorisation: the server that uses the router checks the credentials of requests.
 
 mod ansi;
+mod artifact;
 mod ask;
 mod assets;
 mod branches;
@@ -260,6 +261,20 @@ mod tests {
             let (_, recent) = get_of(&router, "/").await;
             assert!(words_of(&recent).contains("3 conversations, the latest first"), "{recent}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_beginning_of_several_ids_leads_to_each_of_them() {
+        let export = TestExport::of(&["red", "blue"]);
+        export
+            .connection
+            .execute("UPDATE messages SET conversation_id = 'ab' || conversation_id", [])
+            .unwrap();
+        export.connection.execute("UPDATE conversations SET id = 'ab' || id", []).unwrap();
+        let (status, page) = get_of(&router_of(&export), "/c/ab").await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        assert!(page.contains("<h1>“ab” may be any of 2 conversations</h1>"), "{page}");
+        assert!(page.contains("href=\"/c/ab0\"") && page.contains("href=\"/c/ab1\""), "{page}");
     }
 
     #[tokio::test]
