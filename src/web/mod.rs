@@ -421,6 +421,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_view_of_nothing_says_so_and_a_long_conversation_leads_to_its_ends() {
+        let export = TestExport::of(&["red"]);
+        let insert = "INSERT INTO messages VALUES ('t' || ?1, 0, 'user', 'hay', 1700000000 + ?1)";
+        for number in 1..400 {
+            export.connection.execute(insert, [number]).unwrap();
+        }
+        let router = router_of(&export);
+        for address in ["/c/0?view=tools", "/c/0/5?view=tools"] {
+            let (_, page) = get_of(&router, address).await;
+            assert!(words_of(&page).contains("This conversation has no tools."), "{page}");
+        }
+        let (_, page) = get_of(&router, "/c/0/200").await;
+        assert!(!page.contains("This conversation has no"), "{page}");
+        assert!(page.contains("href=\"/c/0/1#m1\">The first</a>"), "{page}");
+        assert!(page.contains("href=\"/c/0/400#m400\">The last</a>"), "{page}");
+    }
+
+    #[tokio::test]
     async fn every_match_of_a_message_is_marked() {
         let export = TestExport::of(&[&"e ".repeat(3_000)]);
         let router = router_of(&export);

@@ -86,7 +86,7 @@ fn fill(connection: &Connection) {
     let repeated = [("user", "Check it"), ("tool", output), ("tool", output), ("tool", output)];
     add("terminal", "Terminal", &repeated);
     add("..", "Steps", &[("user", "two steps up")]);
-    let arabic = "مرحبا `Vec<T>`\n\n```rust\nlet a = 1;\n```\n\nAn English paragraph.";
+    let arabic = "مرحبا `Vec<T>`\n\n```rust\nlet a = 1;\n```\n\n- أولا\n- in English\n\nAn English paragraph.";
     add("arabic", "خطة", &[("assistant", arabic)]);
     // Messages 6 to 11 are in the branching conversation; the last three of them are on other branches.
     let branches = "CREATE TABLE verbatim_branches (message_id TEXT PRIMARY KEY, follows TEXT);
@@ -295,6 +295,7 @@ fn views_fit_a_phone_and_ask_for_little() {
     browser.chromium("Emulation.setEmulatedMedia", &json!({"media": "print"}));
     assert_eq!([style(".bar", "display"), style(".hop", "display")], ["none", "none"]);
     assert_eq!(style(".code pre", "whiteSpace"), "pre-wrap");
+    assert_eq!(style(".within", "display"), "none");
 }
 
 #[test]
@@ -303,11 +304,15 @@ fn code_and_english_in_an_arabic_answer_begin_at_the_left() {
     browser.open(&format!("{}/c/arabic", site.address));
     browser.wait("document.querySelector('.code pre')");
     let script = "const way = part => getComputedStyle(document.querySelector(part)).direction;
-        const last = [...document.querySelectorAll('.md > p')].at(-1), words = document.createRange();
-        words.selectNodeContents(last);
-        const gap = words.getBoundingClientRect().left - last.getBoundingClientRect().left;
-        return [way('.md'), way('.md p code'), way('.code pre'), gap < 1]";
-    assert_eq!(browser.run(script), json!(["rtl", "ltr", "ltr", true]));
+        const words = document.createRange();
+        const isAtLeft = part => {
+            const last = [...document.querySelectorAll(part)].at(-1);
+            words.selectNodeContents(last);
+            return words.getBoundingClientRect().left - last.getBoundingClientRect().left < 1;
+        };
+        return [way('.md'), way('.md p code'), way('.code pre'), isAtLeft('.md > p'), isAtLeft('.md li')]";
+    // The bullets of the list are at the right, and so are its texts.
+    assert_eq!(browser.run(script), json!(["rtl", "ltr", "ltr", true, false]));
     browser.assert_sound(&site);
 }
 
