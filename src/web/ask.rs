@@ -52,6 +52,15 @@ impl ShownParts {
             ShownParts::Tools => "tools",
         }
     }
+
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            ShownParts::All => "Everything",
+            ShownParts::Text => "Prompts and answers",
+            ShownParts::Thinking => "Thinking",
+            ShownParts::Tools => "Tools",
+        }
+    }
 }
 
 /// The request of a page.

@@ -164,7 +164,7 @@ fn keys() -> Markup {
 
 /// Returns the page that explains an error. It keeps the filters of the request, and offers its dates for
 /// correction.
-pub(super) fn problem(heading: &str, what: &str, ask: &Ask) -> Markup {
+pub(super) fn problem(heading: &str, what: &Markup, ask: &Ask) -> Markup {
     let (title, tab, stamp) = (heading, Tab::Elsewhere, "");
     let frame = Frame { title, tab, ask, messages: None, zone: None, stamp };
     let (q, way, from, to) = Default::default();
@@ -173,7 +173,7 @@ pub(super) fn problem(heading: &str, what: &str, ask: &Ask) -> Markup {
         div.page.plain {
             main #main {
                 h1 { (heading) }
-                p.broken { (what) }
+                (what)
                 @if ask.has_filters() {
                     (when(ask))
                     p.note { "Filters: " bdi { (chosen(ask)) } }

@@ -160,7 +160,7 @@ fn length_of_text(text: &str, first: usize) -> usize {
 }
 
 /// Returns the length of the tag at the beginning of a text. Attributes are in quotation marks.
-fn tag_length(text: &str) -> usize {
+pub(super) fn tag_length(text: &str) -> usize {
     let mut is_quoted = false;
     for (at, byte) in text.bytes().enumerate() {
         match byte {

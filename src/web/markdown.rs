@@ -3,6 +3,8 @@
 //! Messages are hostile input. Raw HTML in a message is shown as text. Links lead only to the web
 //! or to mail. Pictures become links, so that the page loads nothing from other sites.
 
+use std::borrow::Cow;
+
 use pulldown_cmark::{
     CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html,
 };
@@ -22,10 +24,56 @@ pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) 
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer =
         SafeEvents { is_typed, highlighter, code: None, picture: None, links: Vec::new() };
-    let events = Parser::new_ext(text, options).filter_map(|event| writer.event(event));
+    let text = with_formulas(text);
+    let events = Parser::new_ext(&text, options).filter_map(|event| writer.event(event));
     let mut html = String::with_capacity(text.len() * 3 / 2);
     html::push_html(&mut html, events);
     if html.contains("<table>") { tables(&html) } else { html }
+}
+
+/// The signs around formulas.
+const FORMULAS: [(&str, &str); 3] = [("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$")];
+
+/// The longest formula, in characters.
+const LONGEST_FORMULA: usize = 1_000;
+
+/// Returns a text with its formulas as code, because Markdown would take their signs for its own.
+fn with_formulas(text: &str) -> Cow<'_, str> {
+    if !FORMULAS.iter().any(|(open, _)| text.contains(open)) {
+        return Cow::Borrowed(text);
+    }
+    let is_code =
+        |event: &Event<'_>| matches!(event, Event::Code(_) | Event::Start(Tag::CodeBlock(_)));
+    let codes = Parser::new(text).into_offset_iter().filter(|(event, _)| is_code(event));
+    let codes: Vec<_> = codes.map(|(_, range)| range).collect();
+    let (mut shown, mut done, mut at) = (String::with_capacity(text.len()), 0, 0);
+    while let Some(found) = text[at..].find(['\\', '$']) {
+        let start = at + found;
+        at = start + 1;
+        let next_code = codes.partition_point(|code| code.end <= start);
+        if let Some(code) = codes.get(next_code).filter(|code| code.start <= start) {
+            at = code.end;
+            continue;
+        }
+        let signs = FORMULAS.iter().find(|(open, _)| text[start..].starts_with(open));
+        let Some((open, close)) = signs else {
+            // An escaped backslash begins no formula.
+            at += usize::from(text[start..].starts_with("\\\\"));
+            continue;
+        };
+        let content = &text[start + open.len()..];
+        let end = content.char_indices().nth(LONGEST_FORMULA).map_or(content.len(), |(at, _)| at);
+        let content = &content[..end];
+        let Some(content) = content.find(close).map(|end| &content[..end]) else { continue };
+        if content.trim().is_empty() || content.contains("\n\n") || content.contains('`') {
+            continue;
+        }
+        shown.extend([&text[done..start], "`", open, &content.replace('\n', " "), close, "`"]);
+        done = start + open.len() + content.len() + close.len();
+        at = done;
+    }
+    shown.push_str(&text[done..]);
+    Cow::Owned(shown)
 }
 
 /// Replacements for the tags of tables: a wide table must scroll, and the page's policy forbids
@@ -44,8 +92,17 @@ const TABLE_TAGS: [(&str, &str); 8] = [
     ("<td style=\"text-align: right\">", "<td class=\"right\">"),
 ];
 
+/// The length in bytes of a cell with much text. On a narrow screen, such cells would become too narrow.
+const WIDE_CELL: usize = 60;
+
 fn tables(html: &str) -> String {
-    TABLE_TAGS.iter().fold(html.to_owned(), |html, (from, to)| html.replace(from, to))
+    let html = TABLE_TAGS.iter().fold(html.to_owned(), |html, (from, to)| html.replace(from, to));
+    let mut parts = html.split("<td>");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |html, part| {
+        let is_wide = part.find("</td>").is_some_and(|length| length >= WIDE_CELL);
+        html + if is_wide { "<td class=\"wide\">" } else { "<td>" } + part
+    })
 }
 
 /// Replaces the events of pulldown-cmark that must be shown in another way.
@@ -132,10 +189,7 @@ impl SafeEvents<'_> {
         let language = escaped(&language);
         let label =
             if language.is_empty() { "Code".to_owned() } else { format!("Code, {language}") };
-        ours(format!(
-            "<figure class=\"code\"><figcaption>{language}</figcaption>\
-             <pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{html}</code></pre></figure>\n"
-        ))
+        ours(framed(&language, &label, &html))
     }
 
     fn picture<'e>(&mut self) -> Option<Event<'e>> {
@@ -151,6 +205,14 @@ impl SafeEvents<'_> {
             false => format!("<span class=\"picture\">Picture: {text}</span>"),
         }))
     }
+}
+
+/// Returns code in a frame with a caption. All are HTML.
+pub(super) fn framed(caption: &str, label: &str, code: &str) -> String {
+    format!(
+        "<figure class=\"code\"><figcaption>{caption}</figcaption>\
+         <pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{code}</code></pre></figure>\n"
+    )
 }
 
 fn ours<'e>(html: String) -> Event<'e> {
@@ -223,7 +285,24 @@ mod tests {
         let html = shown(table);
         assert!(html.contains("<figure class=\"scroll\"") && html.contains("</table></figure>"));
         assert!(html.contains("<td class=\"right\">1</td><td class=\"center\">style="), "{html}");
+        let long = shown(&format!("| a | b |\n|-|-|\n| {} | 1 |\n", "word ".repeat(20)));
+        assert!(long.contains("<td class=\"wide\">word") && long.contains("<td>1</td>"), "{long}");
         assert!(html.contains("&lt;table&gt;") && !html.contains(" style=\"text-align: center"));
+    }
+
+    #[test]
+    fn formulas_are_shown_as_they_were_written() {
+        for (text, expected) in [
+            ("so \\(a_1, b_2\\) is", "<p>so <code>\\(a_1, b_2\\)</code> is</p>\n"),
+            ("\\[\na\\,b\n= *c*\n\\]", "<p><code>\\[ a\\,b = *c* \\]</code></p>\n"),
+            ("$$ x_i $$", "<p><code>$$ x_i $$</code></p>\n"),
+            ("`\\(a\\)` \\\\(b\\)", "<p><code>\\(a\\)</code> \\(b)</p>\n"),
+            ("$5 and $$ 6\n\nor $$", "<p>$5 and $$ 6</p>\n<p>or $$</p>\n"),
+            ("\\(never closed", "<p>(never closed</p>\n"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+        assert!(shown("```\n\\(a\\)\n```").contains("<code>\\(a\\)\n</code>"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::{
     ansi,
+    artifact::{self, AnswerPiece, Artifact},
     ask::ShownParts,
     card::{counted, hour, role_name},
     code::Highlighter,
@@ -72,6 +73,7 @@ pub(super) struct MessageSettings<'a> {
 #[derive(Debug, PartialEq, Eq)]
 enum Part<'a> {
     Text(&'a str),
+    Artifact(Artifact<'a>),
     Thinking(&'a str),
     /// Thinking that may be followed by the answer, without a separator.
     Answer(&'a str),
@@ -176,6 +178,10 @@ impl MessageSettings<'_> {
                     },
                     count,
                 );
+            }
+            Part::Artifact(artifact) => {
+                let (html, count) = mark(&artifact.html(&mut self.highlighter));
+                return (PreEscaped(html), count);
             }
             Part::Thinking(text) => {
                 let html = match is_markdown {
@@ -294,7 +300,7 @@ impl Part<'_> {
     fn is_in(&self, view: ShownParts) -> bool {
         match view {
             ShownParts::All => true,
-            ShownParts::Text => matches!(self, Part::Text(_) | Part::Answer(_)),
+            ShownParts::Text => matches!(self, Part::Text(_) | Part::Artifact(_) | Part::Answer(_)),
             ShownParts::Thinking => matches!(self, Part::Thinking(_) | Part::Answer(_)),
             ShownParts::Tools => matches!(self, Part::Call(..) | Part::Output(_)),
         }
@@ -357,8 +363,12 @@ fn parts<'a>(role: &str, content: &'a str, joins_thinking: bool) -> Vec<Part<'a>
             parts.push(Part::Call(&line[CALL.len()..line.len() - 1], text));
         } else if is_marker {
             parts.push(Part::Thinking(text));
-        } else if !text.trim().is_empty() {
-            parts.push(Part::Text(text));
+        } else {
+            parts.extend(artifact::pieces(text).into_iter().map(|piece| match piece {
+                AnswerPiece::Prose(text) => Part::Text(text),
+                AnswerPiece::Thinking(text) => Part::Thinking(text),
+                AnswerPiece::Artifact(artifact) => Part::Artifact(artifact),
+            }));
         }
         rest = &body[end..];
     }

@@ -6,6 +6,7 @@
 //! The router has no authorisation: the server that uses the router checks the credentials of requests.
 
 mod ansi;
+mod artifact;
 mod ask;
 mod assets;
 mod branches;
@@ -262,6 +263,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_beginning_of_several_ids_leads_to_each_of_them() {
+        let export = TestExport::of(&["red", "blue"]);
+        export
+            .connection
+            .execute("UPDATE messages SET conversation_id = 'ab' || conversation_id", [])
+            .unwrap();
+        export.connection.execute("UPDATE conversations SET id = 'ab' || id", []).unwrap();
+        let (status, page) = get_of(&router_of(&export), "/c/ab").await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        assert!(page.contains("<h1>“ab” may be any of 2 conversations</h1>"), "{page}");
+        assert!(page.contains("href=\"/c/ab0\"") && page.contains("href=\"/c/ab1\""), "{page}");
+    }
+
+    #[tokio::test]
     async fn counts_say_what_another_filter_would_find() {
         let export = TestExport::of(&["red", "red", "blue"]);
         let insert = "INSERT INTO messages VALUES ('t' || ?1, 0, 'tool', 'Red ' || ?1, 1600000000)";
@@ -402,6 +417,24 @@ mod tests {
             let matches = format!("1 of {messages} “needle”, exact");
             assert!(words_of(&page).contains(&matches), "{view}: {page}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_view_of_nothing_says_so_and_a_long_conversation_leads_to_its_ends() {
+        let export = TestExport::of(&["red"]);
+        let insert = "INSERT INTO messages VALUES ('t' || ?1, 0, 'user', 'hay', 1700000000 + ?1)";
+        for number in 1..400 {
+            export.connection.execute(insert, [number]).unwrap();
+        }
+        let router = router_of(&export);
+        for address in ["/c/0?view=tools", "/c/0/5?view=tools"] {
+            let (_, page) = get_of(&router, address).await;
+            assert!(words_of(&page).contains("This conversation has no tools."), "{page}");
+        }
+        let (_, page) = get_of(&router, "/c/0/200").await;
+        assert!(!page.contains("This conversation has no"), "{page}");
+        assert!(page.contains("href=\"/c/0/1#m1\">The first</a>"), "{page}");
+        assert!(page.contains("href=\"/c/0/400#m400\">The last</a>"), "{page}");
     }
 
     #[tokio::test]

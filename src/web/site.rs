@@ -10,14 +10,21 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use maud::Markup;
+use maud::{Markup, html};
 
-use super::{ask::Ask, frame, imports::Imports};
+use super::{
+    ask::Ask,
+    card::{counted, moment},
+    frame,
+    imports::Imports,
+};
 use crate::{
+    db::Heading,
     engine::{self, Engine, Facets, Flags, Places, Resources, Scope},
     lock::lock,
     map_faults,
     model::{self, Stop, StopOnDrop},
+    text::{address::page_path, amount::grouped},
     tools::{clock::Clock, hint::Explained},
 };
 
@@ -163,6 +170,8 @@ impl Site {
 pub(super) enum Problem {
     /// Nothing has this address.
     Missing(String),
+    /// Several conversations may have this address: a sentence, and the list of them.
+    Several(String, Markup),
     /// The request cannot be understood.
     Wrong(String),
     Refused(String),
@@ -174,9 +183,13 @@ pub(super) enum Problem {
 impl From<engine::Error> for Problem {
     fn from(error: engine::Error) -> Problem {
         match error {
-            engine::Error::NoConversation { .. }
-            | engine::Error::Ambiguous { .. }
-            | engine::Error::SameId { .. } => Problem::Missing(error.to_string()),
+            engine::Error::NoConversation { .. } | engine::Error::SameId { .. } => {
+                Problem::Missing(error.to_string())
+            }
+            engine::Error::Ambiguous { word, candidates, total } => {
+                let heading = format!("“{word}” may be any of {}", counted(total, "conversation"));
+                Problem::Several(heading, candidates_of(&candidates, total))
+            }
             error if error.is_of_request() => Problem::Wrong(error.to_string()),
             other => Problem::Engine(other),
         }
@@ -186,7 +199,7 @@ impl From<engine::Error> for Problem {
 impl Problem {
     fn status(&self) -> StatusCode {
         match self {
-            Problem::Missing(_) => StatusCode::NOT_FOUND,
+            Problem::Missing(_) | Problem::Several(..) => StatusCode::NOT_FOUND,
             Problem::Wrong(_) => StatusCode::BAD_REQUEST,
             Problem::Refused(_) => StatusCode::CONFLICT,
             Problem::Engine(error) if error.is_not_found() => StatusCode::OK,
@@ -196,8 +209,9 @@ impl Problem {
     }
 
     /// Returns a heading in the form of a sentence, and the details.
-    fn words(&self) -> (String, String) {
-        match self {
+    fn words(&self) -> (String, Markup) {
+        let (heading, what) = match self {
+            Problem::Several(heading, list) => return (heading.clone(), list.clone()),
             Problem::Missing(what) => ("Nothing is here".to_owned(), sentence(what)),
             Problem::Wrong(what) => ("This cannot be searched for".to_owned(), sentence(what)),
             Problem::Refused(what) => ("This was not done".to_owned(), what.clone()),
@@ -213,7 +227,25 @@ impl Problem {
                 ("The chats cannot be read".to_owned(), Explained(error).to_string())
             }
             Problem::Panicked(what) => ("This page has a defect".to_owned(), what.clone()),
+        };
+        (heading, html! { p.broken { (what) } })
+    }
+}
+
+/// Returns the list of the conversations that an address may mean.
+fn candidates_of(candidates: &[Heading], total: usize) -> Markup {
+    let more = total - candidates.len();
+    html! {
+        ul.list {
+            @for it in candidates {
+                li {
+                    a href=(page_path(&it.id)) { bdi { (if it.title.is_empty() { "Untitled" } else { &it.title }) } }
+                    " " span.note { code { (it.id) } " " (moment(Clock::new(false), it.last)) }
+                    " " span.n { (counted(it.messages as usize, "message")) }
+                }
+            }
         }
+        @if more > 0 { p.note { (grouped(more)) " more: give more letters of the id." } }
     }
 }
 

@@ -420,13 +420,23 @@ impl Talk {
         let turns = self.path.turns();
         let all = turns.len();
         let step = |place: usize| self.link(turns[place]);
+        // The chosen message is on the page in every view.
+        let is_shown = |turn: usize| {
+            let content = self.session.message(turn).content;
+            is_in_view(self.ask.view, self.session.role(turn), &content, reading.joins_thinking)
+        };
+        let is_bare = self.ask.view != ShownParts::All && !turns.iter().any(|turn| is_shown(*turn));
         html! {
             (files.problem())
+            @if is_bare {
+                p.note { "This conversation has no " (self.ask.view.label().to_lowercase()) "." }
+            }
             @if shown.start > 0 {
                 p.pages.note {
                     a href=(step(shown.start.saturating_sub(MOST_MESSAGES - BEFORE))) rel="prev" {
                         "↑ " (counted(shown.start, "message")) " before this"
                     }
+                    " · " a href=(step(0)) { "The first" }
                 }
             }
             @for turn in &turns[shown.clone()] {
@@ -451,6 +461,7 @@ impl Talk {
             @if shown.end < all {
                 p.pages.note {
                     a href=(step(shown.end)) { "↓ " (counted(all - shown.end, "message")) " after this" }
+                    " · " a href=(step(all - 1)) { "The last" }
                 }
             }
         }
@@ -489,12 +500,6 @@ impl Talk {
                 None => format!("{}{}", self.card.address(), ask.marks()),
             }
         };
-        let label = |view: ShownParts| match view {
-            ShownParts::All => "Everything",
-            ShownParts::Text => "Prompts and answers",
-            ShownParts::Thinking => "Thinking",
-            ShownParts::Tools => "Tools",
-        };
         html! {
             form.within.row role="search" aria-label="This conversation" action=(self.card.address()) method="get" {
                 @for (name, value) in fields(&query) { input type="hidden" name=(name) value=(value); }
@@ -503,7 +508,7 @@ impl Talk {
                     placeholder="Find in this conversation" autocomplete="off" spellcheck="false" aria-keyshortcuts="f";
                 nav.views aria-label="What is shown" {
                     @for view in ShownParts::EACH {
-                        a href=(with(view)) aria-current=[(view == self.ask.view).then_some("true")] { (label(view)) }
+                        a href=(with(view)) aria-current=[(view == self.ask.view).then_some("true")] { (view.label()) }
                         " "
                     }
                 }

@@ -12,7 +12,7 @@ const HOSTILE: &str = "<script>window.hacked=1</script><img src=x onerror=\"wind
     <svg onload=\"window.hacked=3\"></svg> sentinel";
 
 /// Every view.
-const VIEWS: [&str; 14] = [
+const VIEWS: [&str; 15] = [
     "/",
     "/?q=bread",
     "/?q=nothing+at+all",
@@ -21,6 +21,7 @@ const VIEWS: [&str; 14] = [
     "/?q=running",
     "/c/terminal?q=running",
     "/c/branching",
+    "/c/arabic",
     "/c/branching/forget",
     "/c/c1?find=bread&view=text",
     "/stats",
@@ -85,6 +86,8 @@ fn fill(connection: &Connection) {
     let repeated = [("user", "Check it"), ("tool", output), ("tool", output), ("tool", output)];
     add("terminal", "Terminal", &repeated);
     add("..", "Steps", &[("user", "two steps up")]);
+    let arabic = "مرحبا `Vec<T>`\n\n```rust\nlet a = 1;\n```\n\n- أولا\n- in English\n\nAn English paragraph.";
+    add("arabic", "خطة", &[("assistant", arabic)]);
     // Messages 6 to 11 are in the branching conversation; the last three of them are on other branches.
     let branches = "CREATE TABLE verbatim_branches (message_id TEXT PRIMARY KEY, follows TEXT);
         CREATE TABLE verbatim_messages (message_id TEXT PRIMARY KEY, export_id TEXT, model TEXT);
@@ -278,16 +281,59 @@ fn views_fit_a_phone_and_ask_for_little() {
         assert!(requests.as_u64().is_some_and(|requests| requests <= 6), "{path}: {requests}");
         browser.assert_sound(&site);
     }
-    // Nothing is over the text in so low a window, and nothing is cut on paper.
+    // Nothing is over the text in so low a window, and nothing is cut on paper. On a phone on its side, only
+    // the links to the next match are.
     browser.open(&format!("{}/c/c1/2?q=bread", site.address));
     let style = |selector: &str, name: &str| {
         browser
             .run(&format!("return getComputedStyle(document.querySelector('{selector}')).{name}"))
     };
     assert_eq!([style(".bar", "position"), style(".hop", "position")], ["static", "static"]);
+    let sideways = json!({"width": 740, "height": 360, "deviceScaleFactor": 1, "mobile": true});
+    browser.chromium("Emulation.setDeviceMetricsOverride", &sideways);
+    assert_eq!([style(".bar", "position"), style(".hop", "position")], ["static", "fixed"]);
     browser.chromium("Emulation.setEmulatedMedia", &json!({"media": "print"}));
     assert_eq!([style(".bar", "display"), style(".hop", "display")], ["none", "none"]);
     assert_eq!(style(".code pre", "whiteSpace"), "pre-wrap");
+    assert_eq!(style(".within", "display"), "none");
+}
+
+#[test]
+fn code_and_english_in_an_arabic_answer_begin_at_the_left() {
+    let Some((browser, site)) = start() else { return };
+    browser.open(&format!("{}/c/arabic", site.address));
+    browser.wait("document.querySelector('.code pre')");
+    let script = "const way = part => getComputedStyle(document.querySelector(part)).direction;
+        const words = document.createRange();
+        const isAtLeft = part => {
+            const last = [...document.querySelectorAll(part)].at(-1);
+            words.selectNodeContents(last);
+            return words.getBoundingClientRect().left - last.getBoundingClientRect().left < 1;
+        };
+        return [way('.md'), way('.md p code'), way('.code pre'), isAtLeft('.md > p'), isAtLeft('.md li')]";
+    // The bullets of the list are at the right, and so are its texts.
+    assert_eq!(browser.run(script), json!(["rtl", "ltr", "ltr", true, false]));
+    browser.assert_sound(&site);
+}
+
+#[test]
+fn the_outline_of_what_has_the_focus_is_cut_nowhere() {
+    let Some((browser, site)) = start() else { return };
+    for path in VIEWS {
+        browser.open(&format!("{}{path}", site.address));
+        browser.wait("document.readyState === 'complete'");
+        browser.wait("!document.querySelector('#list .hits') || document.querySelector('#peek a')");
+        let script = "const clips = (box) => getComputedStyle(box).overflowY !== 'visible';
+            return [...document.querySelectorAll('.page :is(a, button, input, summary):not([tabindex])')]
+                .filter(link => link.checkVisibility() && !link.closest('svg'))
+                .filter(link => {
+                    let box = link.parentElement;
+                    while (box !== document.body && !clips(box)) box = box.parentElement;
+                    const [inner, outer] = [link, box].map(it => it.getBoundingClientRect());
+                    return Math.min(inner.left - outer.left, outer.right - inner.right) < 3;
+                }).map(link => link.outerHTML)";
+        assert_eq!(browser.run(script), json!([]), "{path}");
+    }
 }
 
 #[test]
