@@ -311,13 +311,13 @@ pub fn run(
     match parsed {
         Ok(cli) if environment.terminal => {
             let environment = &environment.with_settings()?;
-            // The picker can end in `show`, whose output is paged too.
-            let is_paged = cli.command.as_ref().is_none_or(Command::is_paged);
+            let is_paged = cli.command.as_ref().is_some_and(Command::is_paged);
             let mut out = Paged::new(out, environment, is_paged);
             let mut out_on_terminal = TerminalWriter::new(&mut out);
             let indent = cli.command.as_ref().and_then(Command::fold_indent);
             let columns = environment.columns.filter(|_| indent.is_some());
-            let mut folded = Folded::new(&mut out_on_terminal, columns, indent.unwrap_or(0));
+            let user = places::user_prefix(environment);
+            let mut folded = Folded::new(&mut out_on_terminal, columns, indent.unwrap_or(0), user);
             let code = execute(cli, environment, &mut EndsWaiting(&mut folded));
             folded.flush()?;
             out.finish()?;
@@ -585,30 +585,46 @@ fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> R
     engine::prepare(&config, false);
     let engine = Arc::new(Engine::new(config));
     archives::sync(&engine, environment, &Stop::never());
-    match picker::run(&engine, environment.colours)? {
-        Picked::NoChats => {
-            output::complain(NO_CHATS);
-            Ok(NOTHING)
-        }
-        Picked::Nothing => Ok(FOUND),
-        Picked::Resume(command) => {
-            writeln!(out, "{command}")?;
-            Ok(FOUND)
-        }
-        Picked::Show { word, text } => {
-            let mark = format!("--match={text}");
-            let words = ["verbatim", "show", &mark, "--", &word];
-            let parsed = Cli::try_parse_from(words).map_err(Error::Usage)?;
-            let Some(Command::Show(args)) = parsed.command else { return Ok(NOTHING) };
-            let code = show::run(&args, &engine, Terminal { environment, out })?;
-            let folder = engine.config().index_folder();
-            if map_faults::count() > 0 {
-                Err(engine::Error::Torn { folder }.into())
-            } else {
-                Ok(code)
+    let no_chats = || {
+        output::complain(NO_CHATS);
+        Ok(NOTHING)
+    };
+    let Some(mut picker) = picker::start(&engine, environment.colours)? else { return no_chats() };
+    loop {
+        let (word, text) = match picker.run()? {
+            Picked::NoChats => return no_chats(),
+            Picked::Nothing => return Ok(FOUND),
+            Picked::Resume(command) => {
+                writeln!(out, "{command}")?;
+                return Ok(FOUND);
             }
+            Picked::Show { word, text } => (word, text),
+        };
+        let Some(mut paged) = Paged::that_waits(out, environment) else {
+            // The picker would hide the answer, and its end lets Ctrl-C end the program.
+            drop(picker);
+            return show_picked([&word, &text], &engine, Terminal { environment, out });
+        };
+        let terminal = Terminal { environment, out: &mut TerminalWriter::new(&mut paged) };
+        let code = show_picked([&word, &text], &engine, terminal);
+        let has_waited = paged.finish()?;
+        let code = code?;
+        if !has_waited {
+            return Ok(code);
         }
     }
+}
+
+/// Shows a conversation that was chosen in the picker; `text` is marked there.
+fn show_picked([word, text]: [&str; 2], engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let mark = format!("--match={text}");
+    let parsed = Cli::try_parse_from(["verbatim", "show", &mark, "--", word]);
+    let Some(Command::Show(args)) = parsed.map_err(Error::Usage)?.command else {
+        return Ok(NOTHING);
+    };
+    let code = show::run(&args, engine, terminal)?;
+    let folder = engine.config().index_folder();
+    if map_faults::count() > 0 { Err(engine::Error::Torn { folder }.into()) } else { Ok(code) }
 }
 
 /// Parses the arguments with which a client starts the program; `None` if the command is not `serve`.

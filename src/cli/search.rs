@@ -72,8 +72,8 @@ pub(super) struct Args {
     #[arg(long, hide_short_help = true, conflicts_with = "context")]
     flat: bool,
     /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
-    /// position, source, number, url, title_only
-    #[arg(long, hide_short_help = true, conflicts_with_all = ["context", "flat"])]
+    /// position, source, number, url, title_only; with -C also context
+    #[arg(long, hide_short_help = true, conflicts_with = "flat")]
     json: bool,
     /// Print only how many messages match, of all sources and without a limit; titles are counted apart
     #[arg(short = 'c', long, hide_short_help = true, conflicts_with_all = ["context", "flat", "explain"])]

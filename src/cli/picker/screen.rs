@@ -48,20 +48,23 @@ impl Screen {
         });
         #[cfg(unix)]
         let signals = signals::Signals::watch()?;
-        enable_raw_mode()?;
-        IS_TAKEN.store(true, Ordering::SeqCst);
-        let taken = || {
-            execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
-            let out = BufWriter::with_capacity(BUFFER, io::stdout());
-            Terminal::new(CrosstermBackend::new(out))
-        };
-        let terminal = taken().inspect_err(|_| give_back())?;
+        let out = BufWriter::with_capacity(BUFFER, io::stdout());
         Ok(Screen {
-            terminal,
+            terminal: Terminal::new(CrosstermBackend::new(out))?,
             has_clusters: false,
             #[cfg(unix)]
             signals,
         })
+    }
+
+    /// Takes the terminal, for the first time or after a pager.
+    pub(super) fn take(&mut self) -> io::Result<()> {
+        #[cfg(unix)]
+        self.signals.forget_interrupt();
+        enable_raw_mode()?;
+        IS_TAKEN.store(true, Ordering::SeqCst);
+        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
+        self.terminal.clear()
     }
 
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
@@ -130,8 +133,8 @@ impl Drop for Screen {
     }
 }
 
-/// Restores the screen once. Errors are ignored, because the terminal may be closed.
-fn give_back() {
+/// Restores the normal screen if it was taken. Errors are ignored, because the terminal may be closed.
+pub(super) fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
         let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
@@ -169,6 +172,12 @@ mod signals {
                 flag::register_conditional_default(signal, Arc::clone(&is_over))?;
             }
             Ok(Signals { came, is_over })
+        }
+
+        /// Forgets a Ctrl-C that was typed in a pager.
+        pub(super) fn forget_interrupt(&self) {
+            let order = Ordering::SeqCst;
+            let _ = self.came.compare_exchange(SIGINT as usize, 0, order, order);
         }
 
         /// Restores the screen and ends the program if a signal arrived.
