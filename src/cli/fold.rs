@@ -66,11 +66,11 @@ impl<'a> Folded<'a> {
     /// Returns a line with `~/` for the folder of the user, where a shell reads that too.
     fn shortened(&self, line: &str) -> String {
         match &self.user {
-            Some(user) if !line.trim_start().starts_with(ADVICE) => [" ", "("]
-                .iter()
-                .fold(line.to_owned(), |line, before| {
+            Some(user) if !line.trim_start().starts_with(ADVICE) => {
+                [" ", "("].iter().fold(line.to_owned(), |line, before| {
                     line.replace(&format!("{before}{user}"), &format!("{before}~/"))
-                }),
+                })
+            }
             _ => line.to_owned(),
         }
     }
@@ -116,7 +116,9 @@ mod tests {
         assert_eq!(folded("one two", None, 4), "one two");
         let mut out = Vec::new();
         let mut writer = Folded::new(&mut out, Some(10), 0, Some("/home/me/".to_owned()));
-        for bytes in b"  one two three\n (/home/me/a)\n '/home/me/'\n-> /home/me/\nfour five six".chunks(3) {
+        for bytes in
+            b"  one two three\n (/home/me/a)\n '/home/me/'\n-> /home/me/\nfour five six".chunks(3)
+        {
             writer.write_all(bytes).unwrap();
         }
         writer.flush().unwrap();

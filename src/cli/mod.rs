@@ -130,10 +130,6 @@ const HABITS: [(&[&str], &str); 2] = [
     (&["--web"], "to read a conversation on its site: verbatim open CONVERSATION"),
 ];
 
-/// The message of the picker if there are no chats.
-const NO_CHATS: &str = "no chats are imported yet; `verbatim import` brings in the exports of ChatGPT \
-                        and Claude in your downloads; `verbatim demo` shows a sample";
-
 /// Find what was said in your AI chats, exactly
 ///
 /// Searches exported conversations (ChatGPT, Claude.ai) and the transcripts of coding
@@ -346,18 +342,23 @@ fn with_short_help(command: clap::Command) -> clap::Command {
     let flags: Vec<Arg> = flags.cloned().map(|flag| flag.hide(true)).collect();
     let command = command.before_help(FIRST_STEPS).help_template(HELP);
     command.mut_subcommands(|command| {
-        let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
-        let is_example = |line: &&str| line.starts_with("    ");
-        let (examples, text): (Vec<&str>, Vec<&str>) = long.lines().partition(is_example);
-        let mut command = command.help_template(HELP).args(flags.clone()).after_help(PLACES);
-        if !text.is_empty() {
-            command = command.long_about(paragraphs(&text));
-        }
-        match examples.is_empty() {
-            true => command,
-            false => command.before_help(examples.join("\n")),
-        }
+        with_examples(command.args(flags.clone()).after_help(PLACES)).mut_subcommands(with_examples)
     })
+}
+
+/// Shows the examples of a command before its usage.
+fn with_examples(command: clap::Command) -> clap::Command {
+    let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+    let is_example = |line: &&str| line.starts_with("    ");
+    let (examples, text): (Vec<&str>, Vec<&str>) = long.lines().partition(is_example);
+    let mut command = command.help_template(HELP);
+    if !text.is_empty() {
+        command = command.long_about(paragraphs(&text));
+    }
+    match examples.is_empty() {
+        true => command,
+        false => command.before_help(examples.join("\n")),
+    }
 }
 
 /// Returns the lines of a text, joined to one line for each paragraph, so that clap can wrap them.
@@ -401,6 +402,12 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
             }),
             _ => None,
         },
+        (ErrorKind::InvalidValue, _) if names(&error, "<DATE>") => {
+            Some("for example 7d, yesterday, 2025-01 or 2025-01-31".to_owned())
+        }
+        (ErrorKind::ArgumentConflict, _) if names(&error, "[WORDS]") => {
+            Some("the expression takes the place of the words; --and adds a text".to_owned())
+        }
         (ErrorKind::UnknownArgument, _) if negative.is_some() => negative,
         (ErrorKind::UnknownArgument, _) if words().nth(1).is_some_and(|it| it == "list") => {
             match error.get(ContextKind::InvalidArg) {
@@ -446,6 +453,11 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
+}
+
+/// Returns whether an error is about an argument with a value of this name.
+fn names(error: &clap::Error, value: &str) -> bool {
+    matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(it)) if it.contains(value))
 }
 
 /// Returns whether the command `search` has a flag.
@@ -586,7 +598,7 @@ fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> R
     let engine = Arc::new(Engine::new(config));
     archives::sync(&engine, environment, &Stop::never());
     let no_chats = || {
-        output::complain(NO_CHATS);
+        output::complain(notes::NO_CHATS);
         Ok(NOTHING)
     };
     let Some(mut picker) = picker::start(&engine, environment.colours)? else { return no_chats() };

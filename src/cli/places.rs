@@ -150,7 +150,7 @@ pub(super) fn short(path: &Path, environment: &Environment) -> String {
 /// Returns the user's folder with a slash at its end, for which a shell reads `~/`; `None` on Windows.
 pub(super) fn user_prefix(environment: &Environment) -> Option<String> {
     let user = environment.user_folder.as_deref().filter(|user| user.parent().is_some())?;
-    (!cfg!(windows)).then(|| format!("{}/", user.display()))
+    (!cfg!(windows)).then(|| format!("{}/", user.display().to_string().trim_end_matches('/')))
 }
 
 /// Returns the default home folder.

@@ -46,11 +46,18 @@ pub(super) fn run(
     indexing::complete(page.engine, &question.scope.sources, environment);
     let ranking = page.engine.rank(question, &stop)?;
     let mut words = Words::of(text);
-    for note in &ranking.notes {
+    let is_empty = ranking.items.is_empty();
+    if is_empty && notes::has_no_chats(page.engine, &stop)? {
+        complain(notes::NO_CHATS);
+        return Ok(NOTHING);
+    }
+    // This note says which messages are shown.
+    let is_untrue = |note: &&Note| is_empty && matches!(note, Note::NoWords { .. });
+    for note in ranking.notes.iter().filter(|note| !is_untrue(note)) {
         notes::print(&[as_written(note, text, page.engine, &words)?]);
         words.heed(note);
     }
-    if ranking.items.is_empty() {
+    if is_empty {
         complain(&format!("no message answers {}; try other words", quoted(text)));
         return Ok(NOTHING);
     }

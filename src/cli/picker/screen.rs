@@ -30,8 +30,9 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 /// The full screen of the terminal. Dropping this value restores the normal screen.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
-    /// Whether the screen shows a sign that consists of several characters, such as a flag.
-    has_clusters: bool,
+    /// Whether the next drawing begins with an empty screen: at the beginning, after a pager, and if the
+    /// screen shows a sign that consists of several characters, such as a flag.
+    must_clear: bool,
     #[cfg(unix)]
     signals: signals::Signals,
 }
@@ -51,7 +52,7 @@ impl Screen {
         let out = BufWriter::with_capacity(BUFFER, io::stdout());
         Ok(Screen {
             terminal: Terminal::new(CrosstermBackend::new(out))?,
-            has_clusters: false,
+            must_clear: true,
             #[cfg(unix)]
             signals,
         })
@@ -63,21 +64,21 @@ impl Screen {
         self.signals.forget_interrupt();
         enable_raw_mode()?;
         IS_TAKEN.store(true, Ordering::SeqCst);
-        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
-        self.terminal.clear()
+        self.must_clear = true;
+        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)
     }
 
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         // Some terminals show such signs wider than this program expects, so a part of the old sign could
         // stay on the screen.
-        if self.has_clusters {
+        if self.must_clear {
             queue!(self.terminal.backend_mut(), Clear(ClearType::All))?;
             // Now the last screen counts as empty.
             self.terminal.swap_buffers();
         }
         let drawn = self.terminal.draw(draw)?;
         let is_cluster = |sign: &str| sign.chars().nth(1).is_some() && sign.width() > 1;
-        self.has_clusters = drawn.buffer.content().iter().any(|cell| is_cluster(cell.symbol()));
+        self.must_clear = drawn.buffer.content().iter().any(|cell| is_cluster(cell.symbol()));
         Ok(())
     }
 
