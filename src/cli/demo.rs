@@ -29,6 +29,8 @@ use crate::{
 /// Imports two sample exports (ChatGPT and Claude.ai, in seven languages), searches them, and prints
 /// the lines to paste into an AI client's configuration. Everything it writes is in the folder demo/
 /// of the home folder, apart from your own chats; you can delete that folder at any time.
+///
+///     verbatim demo
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {

@@ -28,6 +28,8 @@ const USUAL_DAYS: u64 = 30;
 ///
 /// Reports the state of each, and tells you how to fix what is wrong. Changes nothing. The exit
 /// code is 1 if something is wrong.
+///
+///     verbatim doctor
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {

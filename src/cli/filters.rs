@@ -52,7 +52,9 @@ pub(super) struct Filters {
     )]
     within: Option<String>,
     /// Only messages with this role: user, assistant, tool, system (repeatable)
-    #[arg(long, hide_short_help = true, value_name = "ROLE")]
+    #[arg(long, hide_short_help = true, value_name = "ROLE", add = ArgValueCandidates::new(|| {
+        ["user", "assistant", "tool", "system"].map(CompletionCandidate::new).into()
+    }))]
     role: Vec<String>,
     /// Only from this day or moment on: 7d, yesterday, 2025-01, 2025-01-31
     ///

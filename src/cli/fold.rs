@@ -38,19 +38,41 @@ pub(super) fn folded(line: &str, columns: Option<usize>, indent: usize) -> Strin
     folded
 }
 
-/// A writer that folds lines. The further lines of a folded line begin with `indent` spaces, or with two
-/// more spaces than the line itself if that is more.
+/// The beginning of a line of advice. A path in it may be for a file, in which `~` means nothing.
+const ADVICE: &str = "->";
+
+/// A writer that folds lines, and writes `~/` for the folder of the user. The further lines of a folded
+/// line begin with `indent` spaces, or with two more spaces than the line itself if that is more.
 pub(super) struct Folded<'a> {
     out: &'a mut dyn Write,
     columns: Option<usize>,
     indent: usize,
+    /// The folder of the user, with a slash at its end.
+    user: Option<String>,
     line: Vec<u8>,
 }
 
 impl<'a> Folded<'a> {
-    /// Returns a writer that folds to columns; `None` folds nothing.
-    pub(super) fn new(out: &'a mut dyn Write, columns: Option<usize>, indent: usize) -> Folded<'a> {
-        Folded { out, columns, indent, line: Vec::new() }
+    /// Returns a writer that folds to columns; `None` changes nothing.
+    pub(super) fn new(
+        out: &'a mut dyn Write,
+        columns: Option<usize>,
+        indent: usize,
+        user: Option<String>,
+    ) -> Folded<'a> {
+        Folded { out, columns, indent, user, line: Vec::new() }
+    }
+
+    /// Returns a line with `~/` for the folder of the user, where a shell reads that too.
+    fn shortened(&self, line: &str) -> String {
+        match &self.user {
+            Some(user) if !line.trim_start().starts_with(ADVICE) => {
+                [" ", "("].iter().fold(line.to_owned(), |line, before| {
+                    line.replace(&format!("{before}{user}"), &format!("{before}~/"))
+                })
+            }
+            _ => line.to_owned(),
+        }
     }
 }
 
@@ -64,7 +86,8 @@ impl Write for Folded<'_> {
             if part.ends_with(b"\n") {
                 let line = String::from_utf8_lossy(&self.line).into_owned();
                 let own = line.len() - line.trim_start_matches(' ').len();
-                let line = folded(line.trim_end(), self.columns, self.indent.max(own + 2));
+                let line = self.shortened(line.trim_end());
+                let line = folded(&line, self.columns, self.indent.max(own + 2));
                 writeln!(self.out, "{line}")?;
                 self.line.clear();
             }
@@ -92,11 +115,14 @@ mod tests {
         assert_eq!(fold("one two  three", 8), "one two\n  three");
         assert_eq!(folded("one two", None, 4), "one two");
         let mut out = Vec::new();
-        let mut writer = Folded::new(&mut out, Some(10), 0);
-        for bytes in b"  one two three\nfour five six".chunks(3) {
+        let mut writer = Folded::new(&mut out, Some(10), 0, Some("/home/me/".to_owned()));
+        for bytes in
+            b"  one two three\n (/home/me/a)\n '/home/me/'\n-> /home/me/\nfour five six".chunks(3)
+        {
             writer.write_all(bytes).unwrap();
         }
         writer.flush().unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "  one two\n   three\nfour five six");
+        let expected = "  one two\n   three\n (~/a)\n '/home/me/'\n-> /home/me/\nfour five six";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 }

@@ -11,16 +11,23 @@ use super::{
     completions::conversations,
     environment::{Environment, Terminal},
     error::{Error, Result},
+    found::conversation,
     indexing::Limits,
     interrupt,
-    output::{FOUND, NOTHING, agreed, complain, counted, harmless, json_line},
+    output::{FOUND, NOTHING, agreed, complain, counted, grouped, harmless, json_line},
     progress::Step,
 };
 use crate::{
-    engine::{Config, Engine, Error as EngineError, ForgetProgress, Forgettable, Forgetter},
+    engine::{
+        Config, Engine, Error as EngineError, ForgetProgress, Forgettable, Forgetter, Scope,
+        SourceKind,
+    },
     model::{Instant, Stop},
     text::shell::quoted,
 };
+
+/// The number of messages of which an index takes noticeable time.
+const MANY_MESSAGES: u64 = 5_000;
 
 /// The exit code if the user does not agree.
 const DECLINED: u8 = NOTHING;
@@ -77,7 +84,16 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     }
     if !args.yes {
         for one in &found {
-            complain(&described(one));
+            complain(&described(one, engine, &stop));
+        }
+        let sources = found.iter().flat_map(|one| one.sources.clone()).collect();
+        let scope = Scope { sources, ..Scope::default() };
+        let messages = engine.tally(&scope, &Instant::day, &stop)?.messages;
+        if messages >= MANY_MESSAGES && !scope.sources.is_empty() {
+            complain(&format!(
+                "the index is built again afterwards, for {} messages; this takes a while",
+                grouped(messages)
+            ));
         }
         let these = if found.len() == 1 { "this conversation" } else { "these conversations" };
         if !agreed(&format!("Forget {these} for good?"))? {
@@ -194,12 +210,12 @@ fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettab
 }
 
 /// Returns the title, the sources and the number of messages of a conversation.
-fn described(one: &Forgettable) -> String {
-    let sources: Vec<&str> = one.sources.iter().map(|kind| kind.name()).collect();
-    let sources = match &one.service {
-        Some(service) => format!("{}, {service}", sources.join(" and ")),
-        None => sources.join(" and "),
+fn described(one: &Forgettable, engine: &Engine, stop: &Stop) -> String {
+    let source = |kind: &SourceKind| match conversation(engine, (*kind, one.id.clone()), stop) {
+        Ok(found) => found.source().to_owned(),
+        Err(_) => kind.name().to_owned(),
     };
+    let sources = one.sources.iter().map(source).collect::<Vec<_>>().join(" and ");
     let title = if one.title.is_empty() { "(no title)" } else { &one.title };
     match one.sources.is_empty() {
         true => format!("{}, which is forgotten already", one.id),

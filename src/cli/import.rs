@@ -5,8 +5,9 @@ mod found;
 use std::{
     cell::RefCell,
     io::{self, Write},
+    ops::ControlFlow,
     path::{Path, PathBuf},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use clap::{Args, ValueEnum};
@@ -26,11 +27,11 @@ use super::{
 };
 use crate::{
     engine::{
-        self, About, Branches, Config, Engine, Forgetter, ListOptions, Scope, SourceKind,
+        self, About, Branches, Config, Engine, Forgetter, ListOptions, Make, Scope, SourceKind,
         StoreAddress, Withheld,
         import::{self, ImportProgress, Report, SourceProgress},
     },
-    model::Stop,
+    model::{Hit, Matching, Request, Stop},
     text::shell::quoted,
     tools::left_out::{Remedies, left_out},
 };
@@ -40,6 +41,10 @@ const PARTIAL: u8 = 1;
 
 /// The number of recent titles that are searched for a word for an example query.
 const TITLES: usize = 20;
+
+/// The maximum number of words that are tried for an example query, and the maximum time for all.
+const WORDS: usize = 20;
+const MOST_SEARCHING: Duration = Duration::from_millis(300);
 
 /// The allowed number of letters of the word in an example query.
 const LETTERS: std::ops::RangeInclusive<usize> = 5..=16;
@@ -221,7 +226,7 @@ pub(super) fn run(
         return write_json(&report, (&target, &followed.sources), indexed, out).map(|()| code);
     }
     followed.write(out)?;
-    let ending = Ending { args, engine, target: path, environment };
+    let ending = Ending { args, engine, reading: &reading, target: path, environment };
     ending.write(begun, indexed.is_some(), out)?;
     Ok(code)
 }
@@ -498,6 +503,8 @@ impl Followed<'_> {
 struct Ending<'a> {
     args: &'a ImportArgs,
     engine: &'a Engine,
+    /// The engine that reads the imported chats.
+    reading: &'a Engine,
     target: &'a Path,
     environment: &'a Environment,
 }
@@ -552,18 +559,48 @@ impl Ending<'_> {
         }
     }
 
-    /// Returns a long word from a recent title of the user's own chats, for an example query.
+    /// Returns a long word of the user's own chats, for an example query: a word that is in a recent title
+    /// and in a message, or else a word of a recent conversation.
     fn suggestion(&self) -> Option<String> {
-        let recent = import::newest_titles(self.target, TITLES);
-        let words = recent.iter().flat_map(|title| title.split_whitespace());
-        let words = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
-        let good = words.filter(|word| {
-            let letters = word.chars().count();
-            word.chars().all(char::is_alphabetic) && LETTERS.contains(&letters)
-        });
-        // The longest word is chosen. Among equally long words, the word of the newest title is chosen.
-        good.rev().max_by_key(|word| word.chars().count()).map(str::to_owned)
+        let titles = import::newest_titles(self.target, TITLES);
+        let stop = Stop::never().within(MOST_SEARCHING);
+        let is_good = |word: &String| self.is_in_a_message(word, &stop);
+        titles.iter().flat_map(|title| long_words(title)).take(WORDS).find(is_good).or_else(|| {
+            let sources = self.reading.all_sources();
+            let scope = Scope { sources: vec![SourceKind::Export], ..Scope::default() };
+            let page = sources.list(&scope, 0..TITLES, ListOptions::default(), &stop);
+            let abouts = page.map(|page| page.abouts).unwrap_or_default();
+            let mut words = abouts.iter().flat_map(|about| long_words(&about.summary)).take(WORDS);
+            words.find(is_good)
+        })
     }
+
+    /// Returns whether a search in the shell finds a word in the text of a message.
+    fn is_in_a_message(&self, word: &str, stop: &Stop) -> bool {
+        let case_sensitive = word.chars().any(char::is_uppercase);
+        let text = word.to_owned();
+        let request =
+            Request { text, case_sensitive, matching: Matching::Literal, ..Request::default() };
+        let render =
+            |_, hit: Hit<'_>| Some(hit.content.to_lowercase().contains(&word.to_lowercase()));
+        let mut is_found = false;
+        let mut show = |found: bool| {
+            is_found |= found;
+            if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let scope = Scope::default();
+        let render: Make<'_, bool> = &render;
+        let sources = self.reading.all_sources();
+        sources.search(&request, &scope, stop, render.into(), &mut show).is_ok() && is_found
+    }
+}
+
+/// Returns the words of a text that are good for an example query, the longest first.
+fn long_words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphabetic());
+    let mut words: Vec<&str> = words.filter(|it| LETTERS.contains(&it.chars().count())).collect();
+    words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
+    words.into_iter().map(str::to_owned).collect()
 }
 
 /// Returns a sentence without line breaks. A file name in the sentence may contain line breaks.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     archives,
-    arguments::parse_size,
+    arguments::{parse_size, threads},
     environment::Environment,
     output::{complain, grouped},
     progress::{Step, bytes, duration},
@@ -49,7 +49,7 @@ pub(super) struct Limits {
     memory: Option<usize>,
 
     /// Threads to use [default: one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = threads)]
     threads: Option<u16>,
 }
 
@@ -267,17 +267,18 @@ pub(super) fn write_result(
     verbose: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let Indexed { messages, result, enriched, took, .. } = indexed;
-    let (count, took) = (grouped(*messages), duration(*took));
+    let Indexed { kind, messages, result, enriched, took, .. } = indexed;
+    let count = format!("{} {}", grouped(*messages), kind_of_messages(*kind));
+    let took = duration(*took);
     if verbose {
         return write_details(indexed, out);
     }
     match result {
         Reindexed::Current { .. } if *enriched == Enriched::default() => {
-            writeln!(out, "the index is up to date: {count} messages")
+            writeln!(out, "the index is up to date: {count}")
         }
         Reindexed::Current { .. } => {
-            writeln!(out, "{count} messages indexed for questions in {took}")
+            writeln!(out, "{count} indexed for questions in {took}")
         }
         Reindexed::Refreshed { added, removed, .. } => {
             let gone = match removed {
@@ -289,11 +290,11 @@ pub(super) fn write_result(
         }
         // For a cluster, the size of the index is not known here and is 0.
         Reindexed::Built { .. } if indexed.bytes == 0 => {
-            writeln!(out, "{count} messages indexed in {took}")
+            writeln!(out, "{count} indexed in {took}")
         }
         Reindexed::Built { .. } => writeln!(
             out,
-            "{count} messages indexed in {took}; searches are instant now ({})",
+            "{count} indexed in {took}; searches are instant now ({})",
             bytes(indexed.bytes)
         ),
     }

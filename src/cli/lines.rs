@@ -18,7 +18,7 @@ use super::{
     output::{JsonHit, harmless},
 };
 use crate::{
-    engine::{Note, SourceKind},
+    engine::{Note, Session, SourceKind},
     model::{Hit, Stop},
 };
 
@@ -185,6 +185,57 @@ struct JsonPlace<'a> {
     number: Option<u32>,
     url: Option<&'a str>,
     title_only: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<Vec<JsonNeighbour>>,
+}
+
+/// A message of a conversation, before or after a match.
+#[derive(Serialize)]
+pub(super) struct JsonNeighbour {
+    number: u32,
+    role: String,
+    time: Option<String>,
+    content: String,
+}
+
+/// Reads the messages around matches; keeps the last conversation.
+pub(super) struct Neighbours<'a> {
+    page: Page<'a>,
+    last: Option<(Key, Option<Session>)>,
+}
+
+impl Neighbours<'_> {
+    pub(super) fn new(page: Page<'_>) -> Neighbours<'_> {
+        Neighbours { page, last: None }
+    }
+
+    /// Returns the messages before and after a match; `None` if none are requested.
+    pub(super) fn of(&mut self, key: &Key, hit: &Hit<'_>) -> Result<Option<Vec<JsonNeighbour>>> {
+        let page = self.page;
+        if page.context == 0 {
+            return Ok(None);
+        }
+        if self.last.as_ref().is_none_or(|(last, _)| last != key) {
+            let find = page.engine.find(&Stop::never()).session(key.0, &key.1, page.raw_content);
+            self.last = Some((key.clone(), find?));
+        }
+        let session = self.last.as_ref().and_then(|(_, session)| session.as_ref());
+        let Some((session, turn)) = session.and_then(|it| Some((it, it.turn_of(hit)?))) else {
+            return Ok(Some(Vec::new()));
+        };
+        let end = session.turns().min(turn.saturating_add(page.context).saturating_add(1));
+        let turns = (turn.saturating_sub(page.context)..end).filter(|other| *other != turn);
+        let neighbours = turns.map(|turn| {
+            let message = session.message(turn);
+            JsonNeighbour {
+                number: session.line(turn),
+                role: message.role.into_owned(),
+                time: message.time.and_then(|time| page.clock.iso(time)),
+                content: message.content.into_owned(),
+            }
+        });
+        Ok(Some(neighbours.collect()))
+    }
 }
 
 impl JsonLines<'_> {
@@ -242,13 +293,16 @@ fn write_json(
     let keys: Vec<Key> = batch.iter().map(|end| end.key.clone()).collect();
     let conversations = conversations(page.engine, &keys, &Stop::never())?;
     spool.rewind()?;
+    let mut neighbours = Neighbours::new(*page);
     for JsonEnd { key, message, title_only, length } in batch {
         let conversation = &conversations[key];
+        let hit = message.hit(&key.1);
         let place = JsonPlace {
             source: key.0.name(),
-            number: conversation.number(&message.hit(&key.1)),
+            number: conversation.number(&hit),
             url: conversation.link(),
             title_only: *title_only,
+            context: neighbours.of(key, &hit)?,
         };
         // The fields of both objects become one object, so the closing brace of the first object is left out.
         io::copy(&mut (&mut *spool).take(length - 1), out)?;

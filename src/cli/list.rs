@@ -6,6 +6,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
+    arguments,
     clock::Clock,
     environment::Terminal,
     error::Result,
@@ -43,10 +44,10 @@ pub(super) struct Args {
     #[arg(long, hide_short_help = true, value_name = "ID")]
     session: Option<String>,
     /// Print at most this many, 0 for all
-    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50, value_parser = arguments::count)]
     limit: usize,
     /// Skip this many
-    #[arg(long, hide_short_help = true, value_name = "COUNT", default_value_t = 0)]
+    #[arg(long, hide_short_help = true, value_name = "COUNT", default_value_t = 0, value_parser = arguments::count)]
     offset: usize,
     /// Print one JSON object per conversation
     #[arg(long)]
@@ -93,10 +94,10 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     }
     if short.is_empty() && page.notes.is_empty() {
         complain(match page.total {
+            0 if notes::has_no_chats(engine, &stop)? => notes::NO_CHATS,
             0 if scope != Scope::default() => {
                 "no conversation found; without filters, `verbatim list` shows all"
             }
-            0 if engine.config().exclude.is_empty() => "no conversation found",
             0 => "no conversation found; those that the setting `exclude` names are left out",
             _ => "--offset is larger than the number of conversations",
         });

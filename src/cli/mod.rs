@@ -130,10 +130,6 @@ const HABITS: [(&[&str], &str); 2] = [
     (&["--web"], "to read a conversation on its site: verbatim open CONVERSATION"),
 ];
 
-/// The message of the picker if there are no chats.
-const NO_CHATS: &str = "no chats are imported yet; `verbatim import` brings in the exports of ChatGPT \
-                        and Claude in your downloads; `verbatim demo` shows a sample";
-
 /// Find what was said in your AI chats, exactly
 ///
 /// Searches exported conversations (ChatGPT, Claude.ai) and the transcripts of coding
@@ -311,13 +307,13 @@ pub fn run(
     match parsed {
         Ok(cli) if environment.terminal => {
             let environment = &environment.with_settings()?;
-            // The picker can end in `show`, whose output is paged too.
-            let is_paged = cli.command.as_ref().is_none_or(Command::is_paged);
+            let is_paged = cli.command.as_ref().is_some_and(Command::is_paged);
             let mut out = Paged::new(out, environment, is_paged);
             let mut out_on_terminal = TerminalWriter::new(&mut out);
             let indent = cli.command.as_ref().and_then(Command::fold_indent);
             let columns = environment.columns.filter(|_| indent.is_some());
-            let mut folded = Folded::new(&mut out_on_terminal, columns, indent.unwrap_or(0));
+            let user = places::user_prefix(environment);
+            let mut folded = Folded::new(&mut out_on_terminal, columns, indent.unwrap_or(0), user);
             let code = execute(cli, environment, &mut EndsWaiting(&mut folded));
             folded.flush()?;
             out.finish()?;
@@ -346,18 +342,23 @@ fn with_short_help(command: clap::Command) -> clap::Command {
     let flags: Vec<Arg> = flags.cloned().map(|flag| flag.hide(true)).collect();
     let command = command.before_help(FIRST_STEPS).help_template(HELP);
     command.mut_subcommands(|command| {
-        let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
-        let is_example = |line: &&str| line.starts_with("    ");
-        let (examples, text): (Vec<&str>, Vec<&str>) = long.lines().partition(is_example);
-        let mut command = command.help_template(HELP).args(flags.clone()).after_help(PLACES);
-        if !text.is_empty() {
-            command = command.long_about(paragraphs(&text));
-        }
-        match examples.is_empty() {
-            true => command,
-            false => command.before_help(examples.join("\n")),
-        }
+        with_examples(command.args(flags.clone()).after_help(PLACES)).mut_subcommands(with_examples)
     })
+}
+
+/// Shows the examples of a command before its usage.
+fn with_examples(command: clap::Command) -> clap::Command {
+    let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+    let is_example = |line: &&str| line.starts_with("    ");
+    let (examples, text): (Vec<&str>, Vec<&str>) = long.lines().partition(is_example);
+    let mut command = command.help_template(HELP);
+    if !text.is_empty() {
+        command = command.long_about(paragraphs(&text));
+    }
+    match examples.is_empty() {
+        true => command,
+        false => command.before_help(examples.join("\n")),
+    }
 }
 
 /// Returns the lines of a text, joined to one line for each paragraph, so that clap can wrap them.
@@ -402,6 +403,12 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
             }),
             _ => None,
         },
+        (ErrorKind::InvalidValue, _) if names(&error, "<DATE>") => {
+            Some("for example 7d, yesterday, 2025-01 or 2025-01-31".to_owned())
+        }
+        (ErrorKind::ArgumentConflict, _) if names(&error, "[WORDS]") => {
+            Some("the expression takes the place of the words; --and adds a text".to_owned())
+        }
         (ErrorKind::UnknownArgument, _) if negative.is_some() => negative,
         (ErrorKind::UnknownArgument, _) if words().nth(1).is_some_and(|it| it == "list") => {
             match error.get(ContextKind::InvalidArg) {
@@ -447,6 +454,11 @@ fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
+}
+
+/// Returns whether an error is about an argument with a value of this name.
+fn names(error: &clap::Error, value: &str) -> bool {
+    matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(it)) if it.contains(value))
 }
 
 /// Returns whether the command `search` has a flag.
@@ -586,30 +598,46 @@ fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> R
     engine::prepare(&config, false);
     let engine = Arc::new(Engine::new(config));
     archives::sync(&engine, environment, &Stop::never());
-    match picker::run(&engine, environment.colours)? {
-        Picked::NoChats => {
-            output::complain(NO_CHATS);
-            Ok(NOTHING)
-        }
-        Picked::Nothing => Ok(FOUND),
-        Picked::Resume(command) => {
-            writeln!(out, "{command}")?;
-            Ok(FOUND)
-        }
-        Picked::Show { word, text } => {
-            let mark = format!("--match={text}");
-            let words = ["verbatim", "show", &mark, "--", &word];
-            let parsed = Cli::try_parse_from(words).map_err(Error::Usage)?;
-            let Some(Command::Show(args)) = parsed.command else { return Ok(NOTHING) };
-            let code = show::run(&args, &engine, Terminal { environment, out })?;
-            let folder = engine.config().index_folder();
-            if map_faults::count() > 0 {
-                Err(engine::Error::Torn { folder }.into())
-            } else {
-                Ok(code)
+    let no_chats = || {
+        output::complain(notes::NO_CHATS);
+        Ok(NOTHING)
+    };
+    let Some(mut picker) = picker::start(&engine, environment.colours)? else { return no_chats() };
+    loop {
+        let (word, text) = match picker.run()? {
+            Picked::NoChats => return no_chats(),
+            Picked::Nothing => return Ok(FOUND),
+            Picked::Resume(command) => {
+                writeln!(out, "{command}")?;
+                return Ok(FOUND);
             }
+            Picked::Show { word, text } => (word, text),
+        };
+        let Some(mut paged) = Paged::that_waits(out, environment) else {
+            // The picker would hide the answer, and its end lets Ctrl-C end the program.
+            drop(picker);
+            return show_picked([&word, &text], &engine, Terminal { environment, out });
+        };
+        let terminal = Terminal { environment, out: &mut TerminalWriter::new(&mut paged) };
+        let code = show_picked([&word, &text], &engine, terminal);
+        let has_waited = paged.finish()?;
+        let code = code?;
+        if !has_waited {
+            return Ok(code);
         }
     }
+}
+
+/// Shows a conversation that was chosen in the picker; `text` is marked there.
+fn show_picked([word, text]: [&str; 2], engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let mark = format!("--match={text}");
+    let parsed = Cli::try_parse_from(["verbatim", "show", &mark, "--", word]);
+    let Some(Command::Show(args)) = parsed.map_err(Error::Usage)?.command else {
+        return Ok(NOTHING);
+    };
+    let code = show::run(&args, engine, terminal)?;
+    let folder = engine.config().index_folder();
+    if map_faults::count() > 0 { Err(engine::Error::Torn { folder }.into()) } else { Ok(code) }
 }
 
 /// Parses the arguments with which a client starts the program; `None` if the command is not `serve`.

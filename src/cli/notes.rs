@@ -1,7 +1,20 @@
 //! The text of the engine's notes for people, with the command that helps.
 
-use super::output::complain;
-use crate::engine::Note;
+use super::{error::Result, output::complain};
+use crate::{
+    engine::{Engine, Note, Scope},
+    model::{Instant, Stop},
+};
+
+/// The message of commands that read chats if there are none.
+pub(super) const NO_CHATS: &str = "there are no chats; `verbatim import` brings in the exports of \
+     ChatGPT and Claude in your downloads; `verbatim demo` shows a sample";
+
+/// Returns whether no source has a message, excluded messages included.
+pub(super) fn has_no_chats(engine: &Engine, stop: &Stop) -> Result<bool> {
+    let tally = engine.tally(&Scope::default(), &Instant::day, stop)?;
+    Ok(tally.messages == 0 && engine.config().exclude.is_empty())
+}
 
 /// Writes notes to standard error, one line each.
 pub(super) fn print(notes: &[Note]) {

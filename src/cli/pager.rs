@@ -2,9 +2,11 @@
 
 use std::{
     env,
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     io::{self, BufWriter, Write},
+    path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 #[cfg(unix)]
@@ -17,11 +19,17 @@ use super::{environment::Environment, output::complain};
 const PAGER: &str = "less";
 const LESS: &str = "FRX";
 
+/// The option with which `less` waits for the user even if the answer fits on the screen.
+const LESS_WAITS: &str = " -+F";
+
+/// A pager that ends within this time did not wait for the user.
+const BLINK: Duration = Duration::from_millis(300);
+
 /// A writer to a pager, which starts at the first byte. Without a pager, it writes to `out`.
 pub(super) struct Paged<'a> {
     out: &'a mut dyn Write,
     command: Option<Command>,
-    running: Option<(Child, BufWriter<ChildStdin>)>,
+    running: Option<(Child, BufWriter<ChildStdin>, Instant)>,
 }
 
 impl<'a> Paged<'a> {
@@ -31,8 +39,18 @@ impl<'a> Paged<'a> {
         environment: &Environment,
         is_wanted: bool,
     ) -> Paged<'a> {
-        let command = if is_wanted { command(environment) } else { None };
+        let command = if is_wanted { command(environment, false) } else { None };
         Paged { out, command, running: None }
+    }
+
+    /// Returns a writer to a pager that waits for the user, even if the answer is short; `None` if there
+    /// is no pager.
+    pub(super) fn that_waits(
+        out: &'a mut dyn Write,
+        environment: &Environment,
+    ) -> Option<Paged<'a>> {
+        let command = Some(command(environment, true)?);
+        Some(Paged { out, command, running: None })
     }
 
     fn target(&mut self) -> &mut dyn Write {
@@ -44,23 +62,26 @@ impl<'a> Paged<'a> {
             super::echo::take_ctrl_c();
             #[cfg(unix)]
             let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::default());
-            self.running = Some((child, BufWriter::new(input)));
+            self.running = Some((child, BufWriter::new(input), Instant::now()));
         }
         match &mut self.running {
-            Some((_, input)) => input,
+            Some((_, input, _)) => input,
             None => &mut *self.out,
         }
     }
 
-    /// Waits until the user leaves the pager. It is not an error if the user leaves early.
-    pub(super) fn finish(mut self) -> io::Result<()> {
-        let Some((mut child, mut input)) = self.running.take() else { return self.out.flush() };
+    /// Waits until the user leaves the pager; returns whether the pager waited for the user. It is not an
+    /// error if the user leaves early.
+    pub(super) fn finish(mut self) -> io::Result<bool> {
+        let Some((mut child, mut input, begun)) = self.running.take() else {
+            return self.out.flush().map(|()| false);
+        };
         let flushed = input.flush();
         drop(input);
         child.wait()?;
         match flushed {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-            _ => Ok(()),
+            _ => Ok(begun.elapsed() > BLINK),
         }
     }
 }
@@ -72,13 +93,14 @@ impl Write for Paged<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.running {
-            Some((_, input)) => input.flush(),
+            Some((_, input, _)) => input.flush(),
             None => self.out.flush(),
         }
     }
 }
 
-fn command(environment: &Environment) -> Option<Command> {
+/// Returns the command of the pager; `waits` says whether it must wait for the user.
+fn command(environment: &Environment, waits: bool) -> Option<Command> {
     let named = environment.variable("VERBATIM_PAGER").or(environment.variable("PAGER"));
     let is_there = |name: &str| {
         let path = environment.variable("PATH").unwrap_or_default();
@@ -103,7 +125,12 @@ fn command(environment: &Environment) -> Option<Command> {
         None if is_there(PAGER) && !environment.dumb => OsStr::new(PAGER),
         None => return None,
     };
-    let mut command = shell(pager);
+    let mut pager = OsString::from(pager);
+    let program = pager.to_string_lossy().split_whitespace().next().map(PathBuf::from);
+    if waits && program.is_some_and(|program| program.file_stem() == Some(OsStr::new(PAGER))) {
+        pager.push(LESS_WAITS);
+    }
+    let mut command = shell(&pager);
     command.stdin(Stdio::piped());
     if environment.variable("LESS").is_none() {
         command.env("LESS", LESS);

@@ -140,11 +140,17 @@ pub(super) fn passed_over_note(config: &Config) -> Option<String> {
 
 /// Returns a path in a form for people, with `~` for the user's folder.
 pub(super) fn short(path: &Path, environment: &Environment) -> String {
-    let user = environment.user_folder.as_deref().filter(|user| user.parent().is_some());
-    match user.and_then(|user| path.strip_prefix(user).ok()) {
-        Some(rest) if !cfg!(windows) => harmless(&format!("~/{}", rest.display())),
-        _ => harmless(&path.display().to_string()),
+    let path = path.display().to_string();
+    match user_prefix(environment).and_then(|user| path.strip_prefix(user.as_str())) {
+        Some(rest) => harmless(&format!("~/{rest}")),
+        None => harmless(&path),
     }
+}
+
+/// Returns the user's folder with a slash at its end, for which a shell reads `~/`; `None` on Windows.
+pub(super) fn user_prefix(environment: &Environment) -> Option<String> {
+    let user = environment.user_folder.as_deref().filter(|user| user.parent().is_some())?;
+    (!cfg!(windows)).then(|| format!("{}/", user.display().to_string().trim_end_matches('/')))
 }
 
 pub(super) fn default_home(environment: &Environment) -> PathBuf {

@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::{
     environment::Terminal,
     error::Result,
-    found::{DescribedConversation, FoundHit, Key, Page, conversations},
+    found::{FoundHit, Key, Page, conversations},
     groups::Groups,
     indexing,
-    lines::{FlatLines, JsonAnswer},
+    lines::{FlatLines, JsonAnswer, JsonNeighbour, Neighbours},
     notes,
     output::{FOUND, JsonHit, NOTHING, complain, counted, json_line},
 };
@@ -46,11 +46,18 @@ pub(super) fn run(
     indexing::complete(page.engine, &question.scope.sources, environment);
     let ranking = page.engine.rank(question, &stop)?;
     let mut words = Words::of(text);
-    for note in &ranking.notes {
+    let is_empty = ranking.items.is_empty();
+    if is_empty && notes::has_no_chats(page.engine, &stop)? {
+        complain(notes::NO_CHATS);
+        return Ok(NOTHING);
+    }
+    // This note says which messages are shown.
+    let is_untrue = |note: &&Note| is_empty && matches!(note, Note::NoWords { .. });
+    for note in ranking.notes.iter().filter(|note| !is_untrue(note)) {
         notes::print(&[as_written(note, text, page.engine, &words)?]);
         words.heed(note);
     }
-    if ranking.items.is_empty() {
+    if is_empty {
         complain(&format!("no message answers {}; try other words", quoted(text)));
         return Ok(NOTHING);
     }
@@ -129,8 +136,11 @@ fn write_json(found: &[Match], page: Page<'_>, stop: &Stop, out: &mut dyn Write)
     let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
     let keys: Vec<Key> = found.iter().map(key).collect();
     let conversations = conversations(page.engine, &keys, stop)?;
+    let mut neighbours = Neighbours::new(page);
     for (one, key) in found.iter().zip(&keys) {
-        json_line(out, &JsonMatch::of(one, page, &conversations[key]))?;
+        let context = neighbours.of(key, &one.hit)?;
+        let url = conversations[key].link();
+        json_line(out, &JsonMatch { context, ..JsonMatch::of(one, page, url) })?;
     }
     Ok(())
 }
@@ -161,14 +171,12 @@ struct JsonMatch<'a> {
     copies: u32,
     number: u32,
     url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<Vec<JsonNeighbour>>,
 }
 
 impl JsonMatch<'_> {
-    fn of<'a>(
-        one: &'a Match,
-        page: Page<'_>,
-        conversation: &'a DescribedConversation,
-    ) -> JsonMatch<'a> {
+    fn of<'a>(one: &'a Match, page: Page<'_>, url: Option<&'a str>) -> JsonMatch<'a> {
         JsonMatch {
             hit: JsonHit::of(&one.hit, page.clock),
             source: one.source.name(),
@@ -177,7 +185,8 @@ impl JsonMatch<'_> {
             passage: &one.passage,
             copies: one.copies,
             number: one.line,
-            url: conversation.link(),
+            url,
+            context: None,
         }
     }
 }

@@ -79,8 +79,9 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
         };
         failed = failed.or(failure);
         if !args.json {
-            let name = (sources.len() > 1).then(|| format!("{}: ", source.kind.name()));
-            write!(out, "{}", name.unwrap_or_default())?;
+            if args.verbose && sources.len() > 1 {
+                write!(out, "{}: ", source.kind.name())?;
+            }
             indexing::write_result(&one, args.verbose, out)?;
         }
         indexed.push(one);

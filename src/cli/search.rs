@@ -10,6 +10,7 @@ use clap::{Args as _, FromArgMatches, ValueEnum, error::ErrorKind};
 use serde::Serialize;
 
 use super::{
+    arguments,
     clock::Clock,
     count::Count,
     environment::{Environment, Terminal},
@@ -63,17 +64,17 @@ pub(super) struct Args {
     #[command(flatten)]
     filters: Filters,
     /// Print at most this many messages, 0 for all; a title that matches does not count
-    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50, value_parser = arguments::count)]
     limit: usize,
     /// Print this many messages of the conversation before and after each match
-    #[arg(short = 'C', long, hide_short_help = true, value_name = "COUNT", default_value_t = 0)]
+    #[arg(short = 'C', long, hide_short_help = true, value_name = "COUNT", default_value_t = 0, value_parser = arguments::count)]
     context: usize,
     /// Print one line per message: ID:NUMBER, time, role and text
     #[arg(long, hide_short_help = true, conflicts_with = "context")]
     flat: bool,
     /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
-    /// position, source, number, url, title_only
-    #[arg(long, hide_short_help = true, conflicts_with_all = ["context", "flat"])]
+    /// position, source, number, url, title_only; with -C also context
+    #[arg(long, hide_short_help = true, conflicts_with = "flat")]
     json: bool,
     /// Print only how many messages match, of all sources and without a limit; titles are counted apart
     #[arg(short = 'c', long, hide_short_help = true, conflicts_with_all = ["context", "flat", "explain"])]
@@ -530,6 +531,9 @@ impl<'a> Exact<'a> {
 
     /// Returns the sentence that nothing was found, with the number of searched messages and a hint.
     fn nothing(&self) -> Result<String> {
+        if notes::has_no_chats(self.page.engine, &self.stop)? {
+            return Ok(notes::NO_CHATS.to_owned());
+        }
         let none = patterns::none_has(&self.request);
         let advice = match self.request.text.contains(char::is_whitespace) {
             _ if self.has_folded()? => "`--fold` finds it with other accents or width",

@@ -34,6 +34,9 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// standard error. Clients start this command themselves; `verbatim connect` writes
 /// their configuration. With --http or --socket, speaks MCP over HTTP at /mcp until Ctrl-C;
 /// clients send the token that `verbatim token` prints.
+///
+///     verbatim serve --tools agent
+///     verbatim serve --http 8377 --page
 #[derive(Debug, Default, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(group(clap::ArgGroup::new("listens").args(["http", "socket"]).multiple(true)))]

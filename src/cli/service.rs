@@ -1,16 +1,18 @@
 //! `verbatim service`: lets the system start the HTTP server, and restart the server after it ends.
 
 use std::{
-    io,
+    io::{self, Write},
     path::{Path, PathBuf},
     process::Command,
 };
+
+use serde::Serialize;
 
 use super::{
     connect::{self, agreed, server_places},
     environment::{Environment, Terminal},
     listen::{self, ADDRESS},
-    output::{FOUND, NOTHING, complain, harmless},
+    output::{FOUND, NOTHING, complain, harmless, json_line},
 };
 use crate::{engine::Config, private};
 
@@ -30,6 +32,9 @@ const LABEL: &str = "io.github.verbatim-search";
 pub(super) struct ServiceArgs {
     #[command(subcommand)]
     action: ServiceAction,
+    /// Print one JSON object: file, text, change, done
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 impl ServiceArgs {
@@ -42,6 +47,10 @@ impl ServiceArgs {
 #[derive(Debug, clap::Subcommand)]
 enum ServiceAction {
     /// Make the service and start it
+    ///
+    ///     verbatim service install
+    ///     verbatim service install 9000 --page
+    #[command(verbatim_doc_comment)]
     Install {
         /// Listen here: a port, a host, or both
         #[arg(value_name = "ADDRESS", default_value = ADDRESS)]
@@ -57,6 +66,9 @@ enum ServiceAction {
         print: bool,
     },
     /// Stop the service and remove it
+    ///
+    ///     verbatim service remove
+    #[command(verbatim_doc_comment)]
     Remove {
         /// Do not ask
         #[arg(long, short)]
@@ -85,15 +97,28 @@ struct Manager {
     stop: Vec<Vec<String>>,
 }
 
+/// The outcome of a command, as `--json` prints it.
+#[derive(Serialize)]
+struct ServiceOutcome {
+    file: PathBuf,
+    /// The text of the file that `install` makes.
+    text: Option<String>,
+    /// `made`, `removed`, `shown`, `refused` or `none`.
+    change: &'static str,
+    /// Whether the service was started or stopped; `None` if this was not tried.
+    done: Option<bool>,
+}
+
 pub(super) fn run(
     args: &ServiceArgs,
     config: &Config,
     terminal: Terminal<'_>,
 ) -> Result<u8, connect::Error> {
     let Terminal { environment, out } = terminal;
+    let mut nowhere = io::sink();
+    let to_person: &mut dyn Write = if args.json { &mut nowhere } else { &mut *out };
     let manager = manager(environment)?;
-    let failed = |source| connect::Error::File { path: manager.path.clone(), source };
-    match &args.action {
+    let (text, (change, done)) = match &args.action {
         ServiceAction::Install { address, page, yes, print } => {
             listen::checked(address)
                 .map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
@@ -104,51 +129,75 @@ pub(super) fn run(
                 true => launchd(&environment.program, &words),
                 false => systemd(&environment.program, &words),
             };
-            if *print {
-                // Only the text of the file is printed, so that the user can save the output as that file.
-                write!(out, "{}", harmless(&text))?;
-                return Ok(FOUND);
-            }
-            writeln!(out, "{}", harmless(&manager.path.display().to_string()))?;
-            for line in text.lines() {
-                writeln!(out, "  + {}", harmless(line))?;
-            }
-            if !agreed(*yes, "Make this file and start the service?", environment, out)? {
-                return Ok(NOTHING);
-            }
-            if let Some(folder) = manager.path.parent() {
-                private::create_dir_all(folder).map_err(failed)?;
-            }
-            private::write(&manager.path, text.as_bytes()).map_err(failed)?;
-            let is_started = all_run(&manager.start);
-            writeln!(
-                out,
-                "The file is made{}.",
-                if is_started { ", and the service runs" } else { "" }
-            )?;
-            Ok(if is_started { FOUND } else { NOTHING })
+            let terminal = Terminal { environment, out: to_person };
+            let changed = install(&manager, &text, [*yes, *print], terminal)?;
+            (Some(text), changed)
         }
         ServiceAction::Remove { yes } => {
-            if !manager.path.exists() {
-                writeln!(out, "No service of Verbatim is installed.")?;
-                return Ok(FOUND);
-            }
-            writeln!(out, "  - {}", harmless(&manager.path.display().to_string()))?;
-            if !agreed(*yes, "Stop the service and remove this file?", environment, out)? {
-                return Ok(NOTHING);
-            }
-            let is_stopped = all_run(&manager.stop);
-            std::fs::remove_file(&manager.path).map_err(failed)?;
-            let what = match is_stopped {
-                true => "The service is removed.",
-                false => {
-                    "The file is removed, but the service could not be stopped and may still run."
-                }
-            };
-            writeln!(out, "{what}")?;
-            Ok(if is_stopped { FOUND } else { NOTHING })
+            (None, remove(&manager, *yes, Terminal { environment, out: to_person })?)
         }
+    };
+    if args.json {
+        json_line(out, &ServiceOutcome { file: manager.path, text, change, done })?;
     }
+    Ok(if change == "refused" || done == Some(false) { NOTHING } else { FOUND })
+}
+
+/// Makes the file of the service and starts the service. Returns the change, and whether the service runs.
+fn install(
+    manager: &Manager,
+    text: &str,
+    [yes, print]: [bool; 2],
+    terminal: Terminal<'_>,
+) -> Result<(&'static str, Option<bool>), connect::Error> {
+    let Terminal { environment, out } = terminal;
+    let failed = |source| connect::Error::File { path: manager.path.clone(), source };
+    if print {
+        // Only the text of the file is printed, so that the user can save the output as that file.
+        write!(out, "{}", harmless(text))?;
+        return Ok(("shown", None));
+    }
+    writeln!(out, "{}", harmless(&manager.path.display().to_string()))?;
+    for line in text.lines() {
+        writeln!(out, "  + {}", harmless(line))?;
+    }
+    if !agreed(yes, "Make this file and start the service?", environment, out)? {
+        return Ok(("refused", None));
+    }
+    if let Some(folder) = manager.path.parent() {
+        private::create_dir_all(folder).map_err(failed)?;
+    }
+    private::write(&manager.path, text.as_bytes()).map_err(failed)?;
+    let is_started = all_run(&manager.start);
+    let runs = if is_started { ", and the service runs" } else { "" };
+    writeln!(out, "The file is made{runs}.")?;
+    Ok(("made", Some(is_started)))
+}
+
+/// Stops the service and removes its file. Returns the change, and whether the service was stopped.
+fn remove(
+    manager: &Manager,
+    yes: bool,
+    terminal: Terminal<'_>,
+) -> Result<(&'static str, Option<bool>), connect::Error> {
+    let Terminal { environment, out } = terminal;
+    if !manager.path.exists() {
+        writeln!(out, "No service of Verbatim is installed.")?;
+        return Ok(("none", None));
+    }
+    writeln!(out, "  - {}", harmless(&manager.path.display().to_string()))?;
+    if !agreed(yes, "Stop the service and remove this file?", environment, out)? {
+        return Ok(("refused", None));
+    }
+    let is_stopped = all_run(&manager.stop);
+    let failed = |source| connect::Error::File { path: manager.path.clone(), source };
+    std::fs::remove_file(&manager.path).map_err(failed)?;
+    let what = match is_stopped {
+        true => "The service is removed.",
+        false => "The file is removed, but the service could not be stopped and may still run.",
+    };
+    writeln!(out, "{what}")?;
+    Ok(("removed", Some(is_stopped)))
 }
 
 fn manager(environment: &Environment) -> Result<Manager, connect::Error> {

@@ -315,6 +315,16 @@ impl ConversationPage<'_> {
     /// Writes a message; a rendered message before the requested one is cut.
     fn message(&mut self, session: &Session, turn: usize, is_before: bool) -> io::Result<()> {
         let mut message = session.message(turn);
+        let attachments: Vec<&Attachment> = of_message(&self.attachments, &message).collect();
+        if self.rendered.is_some() && !attachments.is_empty() {
+            message.content = without_names(&message.content, &attachments).into();
+        }
+        let names: String = attachments
+            .iter()
+            .map(|it| {
+                format!("\n[{}, {}, {}]\n", it.name, it.media_type, progress::bytes(it.bytes))
+            })
+            .collect();
         if is_before && self.rendered.is_some() {
             let whole = snippet::trim(&message.content);
             let lines = whole.match_indices('\n').nth(LINES_BEFORE - 1);
@@ -325,12 +335,8 @@ impl ConversationPage<'_> {
             }
         }
         self.content(session, turn, &message)?;
-        let names: Vec<String> = of_message(&self.attachments, &message)
-            .map(|it| {
-                format!("\n[{}, {}, {}]\n", it.name, it.media_type, progress::bytes(it.bytes))
-            })
-            .collect();
-        names.iter().try_for_each(|name| self.text(name))
+        let is_empty = snippet::trim(&message.content).is_empty();
+        self.text(if is_empty { names.trim_start_matches('\n') } else { &names })
     }
 
     fn content(&mut self, session: &Session, turn: usize, message: &Hit<'_>) -> io::Result<()> {
@@ -362,6 +368,17 @@ impl ConversationPage<'_> {
             _ => markdown::write(self.out, content, look, &self.highlighter, &mark),
         }
     }
+}
+
+/// Returns a text without the lines that imports write in place of attachments, which have lines of their own.
+fn without_names(text: &str, attachments: &[&Attachment]) -> String {
+    let files = |line: &str| attachments.iter().any(|it| line == format!("[file: {}]", it.name));
+    let pictures = attachments.iter().filter(|it| it.media_type.starts_with("image/")).count();
+    let is_picture = |line: &str| line == "[image]";
+    let are_shown = text.lines().filter(|line| is_picture(line.trim())).count() <= pictures;
+    let is_named = |line: &str| files(line) || are_shown && is_picture(line);
+    let lines: Vec<&str> = text.lines().filter(|line| !is_named(line.trim())).collect();
+    lines.join("\n")
 }
 
 /// Returns a text in pieces, so that a very long text is not copied.

@@ -67,6 +67,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     if tally.messages == 0 {
         notes::print(engine.all_sources().unknown_role(&scope, &stop)?.as_slice());
         complain(match scope == Scope::default() {
+            _ if notes::has_no_chats(engine, &stop)? => notes::NO_CHATS,
             true => "no message found",
             false => "no message found; without filters, `verbatim stats` counts all",
         });

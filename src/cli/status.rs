@@ -21,7 +21,10 @@ use crate::{
 ///
 /// Shows for each source its database and why it was chosen, its contents, its index, and the process
 /// that is refreshing the index, if any.
+///
+///     verbatim status
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Args {
     /// Print JSON
     #[arg(long)]

@@ -40,38 +40,56 @@ pub(super) struct Args {
 #[derive(Debug, Subcommand)]
 enum ThreadCommand {
     /// List the threads, latest activity first
+    ///
+    ///     verbatim threads list --limit 0
+    #[command(verbatim_doc_comment)]
     List {
         /// Only threads of this user
         #[arg(long, value_name = "USER")]
         user: Option<String>,
         /// Print at most this many, 0 for all
-        #[arg(long, value_name = "COUNT", default_value_t = 20)]
+        #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = arguments::count)]
         limit: usize,
     },
     /// Print a thread's details, and the id that continues it
+    ///
+    ///     verbatim threads show e42fe2ec
+    #[command(verbatim_doc_comment)]
     Show {
         /// The thread's id, or the beginning of it
         thread: String,
     },
     /// Print the latest messages of a thread
+    ///
+    ///     verbatim threads history e42fe2ec --limit 0
+    #[command(verbatim_doc_comment)]
     History {
         /// The thread's id, or the beginning of it
         thread: String,
         /// Print at most this many, 0 for all
-        #[arg(long, value_name = "COUNT", default_value_t = 10)]
+        #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = arguments::count)]
         limit: usize,
     },
     /// Print how the threads are used
+    ///
+    ///     verbatim threads analytics
+    #[command(verbatim_doc_comment)]
     Analytics,
     /// Find threads by their messages
+    ///
+    ///     verbatim threads search "database migration"
+    #[command(verbatim_doc_comment)]
     Search {
         /// The text to find
         query: String,
         /// Print at most this many
-        #[arg(long, value_name = "COUNT", default_value_t = 10)]
+        #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = arguments::count)]
         limit: usize,
     },
     /// Begin a thread; prints its id and the id that continues it
+    ///
+    ///     verbatim threads start "database migration"
+    #[command(verbatim_doc_comment)]
     Start {
         /// The topic
         #[arg(default_value = "general", value_parser = NonEmptyStringValueParser::new())]
@@ -84,6 +102,9 @@ enum ThreadCommand {
         platform: Option<String>,
     },
     /// Record a turn; prints the id for the next turn, and related passages from memory
+    ///
+    ///     verbatim threads continue CONTINUATION "Which index do we drop?"
+    #[command(verbatim_doc_comment)]
     Continue {
         /// The id that `start` or the last turn printed
         continuation: String,
@@ -94,6 +115,9 @@ enum ThreadCommand {
         role: String,
     },
     /// Save a conversation under a key: a summary, and turns as lines of JSON {role, content}
+    ///
+    ///     verbatim threads save "We keep the index" --key decisions
+    #[command(verbatim_doc_comment)]
     Save {
         /// The summary of the conversation
         summary: String,
@@ -108,6 +132,9 @@ enum ThreadCommand {
         turns: Option<PathBuf>,
     },
     /// Remove a thread and all its messages, for good
+    ///
+    ///     verbatim threads delete e42fe2ec --yes
+    #[command(verbatim_doc_comment)]
     Delete {
         /// The thread's id, the beginning of it, or the key under which it was saved
         thread: String,

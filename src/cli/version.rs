@@ -10,7 +10,10 @@ use super::{
 };
 
 /// Print the version, and the commit and the date that it was built from
+///
+///     verbatim version
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Args {
     /// Print one JSON object: version, commit, date
     #[arg(long)]

@@ -25,6 +25,8 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// Follows the databases and refreshes their indexes; prints a line for each refresh. A server does
 /// this by itself; use this command for searches in the terminal. Ctrl-C ends it.
+///
+///     verbatim watch
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {}

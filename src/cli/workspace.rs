@@ -44,7 +44,7 @@ pub(super) struct Args {
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
     /// Print at most this many lines, 0 for all
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = arguments::count)]
     limit: usize,
     /// Print one JSON object per line: conversation, date, path, line, text
     #[arg(long, hide_short_help = true)]

@@ -107,6 +107,11 @@ fn files_are_kept_shown_and_written_out() {
     assert!(shown.contains("3 attachments: `verbatim export`"), "{shown}");
     assert!(shown.contains("[../../no te:s.md, text/plain, 10 bytes]"), "{shown}");
     assert!(shown.contains("[photo.dat, image/png, "), "{shown}");
+    // The lines that stand for files in a text are left out where the files are named.
+    let shown = run(home, &["show", "aa", "--color", "always"]).1;
+    assert!(shown.contains("[photo.dat, image/png, ") && shown.contains("Look"), "{shown}");
+    assert!(shown.contains("[file: gone.pdf]"), "{shown}");
+    assert!(!shown.contains("[image]") && !shown.contains("[file: ../"), "{shown}");
     let shown = run(home, &["show", "aa", "--json"]).1;
     let first: Value = serde_json::from_str(shown.lines().next().unwrap()).unwrap();
     assert_eq!(first["attachments"][0]["type"], "text/plain");

@@ -241,6 +241,9 @@ fn the_doctor_finds_every_faulty_configuration() {
             server(json!({"command": "/bin/echo", "args": ["hello"]})),
             "something other than MCP messages: hello",
         ),
+        (" \n".to_owned(), "the file is empty"),
+        ("[]".to_owned(), "it is not a JSON object"),
+        (server(Value::Null), "names no program to start"),
     ];
     for (config, expected) in &faulty {
         user.write(CLAUDE_DESKTOP, config);

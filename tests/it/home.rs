@@ -257,6 +257,49 @@ fn exports_among_the_downloads_are_found() {
 }
 
 #[test]
+fn an_import_suggests_a_word_of_the_messages() {
+    let user = User::new();
+    let export = |title: &str, text: &str| {
+        let chat =
+            chat("c", 1.0, &[text]).replace("\"title\":\"c\"", &format!("\"title\":{title:?}"));
+        user.write("work/c.json", chat.replace(r#""update_time":1.0"#, r#""update_time":9.0"#))
+    };
+    for (title, text, word) in [
+        ("Restaurants_2", "Nice Restaurants and hotels", "Restaurants"),
+        ("Reservation", "book a dinner for two", "dinner"),
+    ] {
+        let db = user.path(word).with_extension("db");
+        let export = export(title, text);
+        let words = ["import", export.to_str().unwrap(), "--db", db.to_str().unwrap()];
+        let import = user.run(&words);
+        let hint = import.out.lines().last().unwrap();
+        assert!(hint.ends_with(&format!(" \"{word}\"")), "{}{}", import.out, import.errors);
+        let search = user.run(&["search", word, "-c", "--db", db.to_str().unwrap()]);
+        assert_eq!(search.code, Some(0), "{}", search.errors);
+    }
+}
+
+#[test]
+fn without_a_chat_nothing_is_said_about_words_and_filters() {
+    let user = User::new();
+    let export = user.write("work/c.json", chat("c", 1.0, &["a cat"]));
+    user.run(&["import", export.to_str().unwrap()]);
+    assert_eq!(user.run(&["forget", "--yes", "c"]).code, Some(0));
+    for words in [
+        &["search", "cat"][..],
+        &["search", "cat", "--since", "7d"],
+        &["search", "cat", "--mode", "words"],
+        &["list"],
+        &["stats"],
+    ] {
+        let answer = user.run(words);
+        assert_eq!(answer.code, Some(1), "{words:?}");
+        assert!(answer.errors.starts_with("verbatim: there are no chats; "), "{}", answer.errors);
+        assert_eq!(answer.errors.lines().count(), 1, "{}", answer.errors);
+    }
+}
+
+#[test]
 fn the_homes_of_windows_are_looked_at_in_wsl() {
     let user = User::new();
     user.write("windows/ann/Downloads/chatgpt.zip", chatgpt());

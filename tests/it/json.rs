@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Commands without `--json`: they print no data, or what other programs read as it is.
-const WITHOUT: [&str; 6] = ["serve", "web", "service", "watch", "completions", "man"];
+const WITHOUT: [&str; 5] = ["serve", "web", "watch", "completions", "man"];
 
 /// Keys that no test sees: they are there only while another process refreshes an index.
 const UNSEEN: [&str; 2] = ["sources[].at_work.process", "sources[].at_work.since"];
@@ -243,6 +243,9 @@ fn clients(compare: Compare<'_>) {
     assert_eq!(of_cursor()["answers"], true);
     assert_eq!(change(&["disconnect", "cursor", "--yes"]), "made");
     assert_eq!(change(&["disconnect", "cursor"]), "none");
+    let service = compare("service", &["service", "install", "9000", "--print"], 0);
+    assert!(service[0]["text"].as_str().unwrap().contains("9000"), "{service:?}");
+    assert_eq!(compare("service", &["service", "remove"], 0)[0]["change"], "none");
 }
 
 fn settings(scene: &Scene, shapes: &Shapes, compare: Compare<'_>) {
@@ -276,6 +279,21 @@ fn measured(scene: &Scene, compare: Compare<'_>) {
     );
     let arguments = ["eval", queries.to_str().unwrap(), "--corpus", corpus.to_str().unwrap()];
     compare("eval", &arguments, 0);
+}
+
+#[test]
+fn a_match_has_the_messages_around_it() {
+    let scene = Scene::imported();
+    for mode in ["exact", "words"] {
+        let arguments = ["search", "bread", "--mode", mode, "--json", "-C", "1"];
+        let text = printed(&mut scene.command(&arguments), 0);
+        let found: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let context = found["context"].as_array().unwrap();
+        let numbers: Vec<_> = context.iter().map(|message| &message["number"]).collect();
+        assert_eq!(numbers, [2], "{mode}: {found}");
+        assert_eq!(context[0]["role"], "assistant");
+        assert!(context[0]["content"].as_str().unwrap().starts_with("Four hours"), "{found}");
+    }
 }
 
 #[test]

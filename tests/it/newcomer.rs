@@ -35,6 +35,7 @@ fn the_short_help_has_examples_and_few_options() {
             lines.filter(|line| line.starts_with("    ")).map(str::to_owned).collect()
         };
         assert_eq!(examples(&short), examples(&long), "{name}");
+        assert!(!examples(&short).is_empty(), "{name} has no example");
         let options = short.split("\nOptions:\n").nth(1).unwrap().lines();
         let options = options.take_while(|line| !line.is_empty());
         let is_option =
@@ -42,6 +43,9 @@ fn the_short_help_has_examples_and_few_options() {
         assert!(options.filter(is_option).count() <= 5, "{short}");
     }
     assert!(run(&["search", "-h"]).contains("    verbatim search borrow checker --since 30d\n"));
+    assert!(
+        run(&["threads", "delete", "-h"]).contains("    verbatim threads delete e42fe2ec --yes\n")
+    );
 }
 
 #[test]
@@ -83,6 +87,15 @@ fn mistakes_are_answered_with_what_helps() {
     assert!(errors.contains("leave this flag out") && !errors.contains("-- -F"), "{errors}");
     let (_, _, errors) = run(&["show", CHAT, "--web"]);
     assert!(errors.contains("verbatim open CONVERSATION"), "{errors}");
+    for (arguments, tip) in [
+        (["search", "x", "-n", "x"], "write a whole number, such as 20"),
+        (["reindex", "--full", "--threads", "0"], "write a number from 1 to 256"),
+        (["search", "x", "-e", "y"], "the expression takes the place of the words"),
+        (["search", "x", "-w", "--since"], "for example 7d, yesterday, 2025-01"),
+    ] {
+        let (code, _, errors) = run(&arguments);
+        assert!(code == Some(2) && errors.contains(tip), "{errors}");
+    }
     let (_, _, errors) = run(&["man"]);
     assert!(errors.contains("for example: verbatim man ~/"), "{errors}");
     let (_, _, errors) = run(&["../Downloads/claude.zip"]);
@@ -297,6 +310,27 @@ fn on_terminal(scene: &Scene, line: &str, (word, text): (&str, &str)) -> String 
     }
     assert!(child.wait().unwrap().success(), "{written}");
     written
+}
+
+#[test]
+fn a_terminal_shows_the_folder_of_the_user_as_a_tilde() {
+    let scene = Scene::imported();
+    let written = on_terminal(&scene, "verbatim status; verbatim doctor", ("\0", ""));
+    for line in ["export: ~/.local/share/verbatim/db/verbatim.db", "home: ~/.local/share/verbatim"]
+    {
+        assert!(written.contains(line), "{written}");
+    }
+    assert!(!written.contains(scene.path(".local").to_str().unwrap()), "{written}");
+    let (_, out, _) = told(&mut scene.command(&["status"]));
+    assert!(out.contains(scene.path(".local").to_str().unwrap()), "{out}");
+}
+
+#[test]
+fn messages_of_agents_have_one_name() {
+    let scene = Scene::imported();
+    let (_, out, errors) = told(&mut scene.command(&["reindex"]));
+    assert!(out.contains("messages of coding agents"), "{out}{errors}");
+    assert!(!out.contains("archive"), "{out}");
 }
 
 #[test]

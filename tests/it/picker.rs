@@ -94,6 +94,24 @@ impl Session {
         }
     }
 
+    /// Waits until the chosen line, which is marked by its colours, has a text.
+    #[track_caller]
+    fn chosen(&mut self, text: &str) {
+        let end = Instant::now() + PATIENCE;
+        let is_chosen = |screen: &vt100::Screen| {
+            let (lines, columns) = (screen.size().0.get(), screen.size().1.get());
+            (0..lines).zip(screen.rows(0, columns)).any(|(line, shown)| {
+                shown.contains(text) && screen.cell(line, 4).is_some_and(vt100::Cell::inverse)
+            })
+        };
+        while !is_chosen(self.screen.screen()) {
+            assert!(Instant::now() < end, "{}", self.screen.screen().contents());
+            if let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(50)) {
+                self.screen.process(&bytes);
+            }
+        }
+    }
+
     /// Waits for the end of the program; returns its exit code and the screen.
     fn end(mut self) -> (u32, String, Vec<u8>) {
         let code = self.child.wait().unwrap().exit_code();
@@ -158,6 +176,38 @@ fn letters_find_and_enter_shows() {
         assert!(is_shown && written.contains(" is gone."), "{shown}");
         std::fs::remove_file(&place.db).unwrap();
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn after_a_pager_the_search_goes_on() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let place = place(folder.path(), true);
+    let pager = folder.path().join("pager");
+    std::fs::write(&pager, "#!/bin/sh\n/bin/cat\nread key </dev/tty\n").unwrap();
+    std::fs::set_permissions(&pager, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = CommandBuilder::new("/bin/sh");
+    let script = format!("PATH=/bin:/usr/bin PAGER={} exec \"$0\" \"$@\"", pager.display());
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_verbatim")]);
+    let mut session = Session::start_as(command, &place, 24, 80);
+    session.wait(|shown| shown.contains("4 chats"));
+    session.press("e");
+    session.wait(|shown| shown.contains("> e") && shown.contains("5 messages"));
+    session.press("\u{1b}[B\u{1b}[B");
+    session.chosen("user ");
+    // The user leaves the pager with a key, and then with Ctrl-C.
+    for key in ["\r", "\u{3}"] {
+        session.press("\r");
+        session.wait(|shown| !shown.contains("> e") && shown.contains("· "));
+        std::thread::sleep(Duration::from_millis(500));
+        session.press(key);
+        let shown = session.wait(|shown| shown.contains("5 messages"));
+        assert!(shown.starts_with("> e "), "{shown}");
+        session.chosen("user ");
+    }
+    session.press("\u{1b}");
+    assert_eq!(session.end().0, 0);
 }
 
 #[test]

@@ -523,10 +523,18 @@ fn a_terminal_is_asked_and_an_empty_line_is_a_no() {
         }
         (child.wait().unwrap().exit_code(), text)
     };
-    for answer in ["\n", "n\n"] {
+    for (answer, takes_long) in [("\n", false), ("n\n", true)] {
+        if takes_long {
+            let texts = vec!["plum"; 5_000];
+            user.done(&["import", &user.export("b.json", &json!([chat("c2", "Plums", &texts)]))]);
+        }
         let (code, text) = asked(answer);
         assert_eq!(code, 1, "{text}");
-        assert!(text.contains("Fruit (export, claude), 2 messages, c1"), "{text}");
+        assert!(text.contains("Fruit (claude), 2 messages, c1"), "{text}");
+        assert_eq!(
+            text.contains("index is built again afterwards, for 5,002 messages"),
+            takes_long
+        );
         assert!(text.contains("Forget this conversation for good? [y/N]"), "{text}");
         assert_eq!(user.found("apple"), 1);
     }

@@ -85,9 +85,13 @@ impl ConfigFile {
         self.text.as_deref().unwrap_or_default()
     }
 
-    /// Returns whether the file exists and is not empty.
+    /// Returns whether the file has text.
     pub fn is_present(&self) -> bool {
         !self.body().trim().is_empty()
+    }
+
+    pub(super) fn exists(&self) -> bool {
+        self.text.is_some()
     }
 
     fn body(&self) -> &str {

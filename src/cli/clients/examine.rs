@@ -14,8 +14,8 @@ use super::super::{
     settings_file::{DB, HOME, Setting},
 };
 use super::{
-    AiClient, ConfigFile, Server, Syntax, can_start, can_start_from_desktop, is_named_verbatim,
-    known, of_project, probe, servers,
+    AiClient, ConfigFile, SERVER, Server, Syntax, can_start, can_start_from_desktop,
+    is_named_verbatim, known, of_project, probe, servers,
 };
 use crate::{
     engine::{Config, Engine, Finding, Scope, SourceKind, StoreAddress},
@@ -57,7 +57,7 @@ pub(crate) fn configured(environment: &Environment) -> Vec<Configured> {
         let content = file.as_ref().ok().map(ConfigFile::parse);
         Configured { client, file, content }
     });
-    read.filter(|found| found.file.as_ref().map_or(true, ConfigFile::is_present)).collect()
+    read.filter(|found| found.file.as_ref().map_or(true, ConfigFile::exists)).collect()
 }
 
 /// Examines configuration files, and starts each server as its client does.
@@ -71,7 +71,14 @@ pub(crate) fn examine(
     for Configured { client, file, content } in found {
         let about = format!("{} ({})", client.name, client.path.display());
         let config = match (file, content) {
-            (Ok(_), Some(Ok(config))) => config,
+            (Ok(file), Some(Ok(config))) => {
+                if let Some(what) = unread(client, file, config) {
+                    count += 1;
+                    report(Finding::wrong(about, what, remedy_of(client, file, what)));
+                    continue;
+                }
+                config
+            }
             (Ok(file), Some(Err(error))) => {
                 count += 1;
                 let what = format!("the client cannot read its configuration: {error}");
@@ -90,6 +97,16 @@ pub(crate) fn examine(
             }
             (Ok(_), None) => continue,
         };
+        let list = config.get(client.key).and_then(Value::as_object);
+        let is_ours = |(name, _): &(&String, &Value)| name.eq_ignore_ascii_case(SERVER);
+        for (name, entry) in list.into_iter().flatten().filter(is_ours) {
+            if !entry.is_object() {
+                count += 1;
+                let about = format!("{about}, server {name:?}");
+                let remedy = format!("remove it, then: verbatim connect {}", client.id);
+                report(Finding::wrong(about, "names no program to start", &remedy));
+            }
+        }
         for server in servers(config) {
             count += 1;
             let about = format!("{about}, server {:?}", server.name);
@@ -99,6 +116,19 @@ pub(crate) fn examine(
     if count == 0 {
         let what = "no AI client that Verbatim knows starts it";
         report(Finding::note("clients", what, "verbatim connect lists them and connects one"));
+    }
+}
+
+/// Returns why the client does not read a file, although nothing in its text is wrong.
+fn unread(client: &AiClient, file: &ConfigFile, config: &Value) -> Option<&'static str> {
+    match client.syntax {
+        Syntax::StrictJson if !file.is_present() => {
+            Some("the client cannot read its configuration: the file is empty")
+        }
+        _ if !config.is_object() => {
+            Some("the client cannot read its configuration: it is not a JSON object")
+        }
+        _ => None,
     }
 }
 

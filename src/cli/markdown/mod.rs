@@ -16,7 +16,7 @@ use self::{
     text::{Mark, StyledText, plain_width},
 };
 use super::{
-    look::{DIM, Look, MATCH},
+    look::{DIM, Look},
     output::harmless,
 };
 
@@ -65,21 +65,19 @@ pub(super) fn write(
     write_plain(out, rest, look, mark)
 }
 
-/// Writes a text as it is, with matches marked.
+/// Writes a text that is not Markdown, wrapped at words, with matches marked.
 pub(super) fn write_plain(
     out: &mut dyn Write,
     text: &str,
     look: Look,
     mark: Mark<'_>,
 ) -> io::Result<()> {
-    let mut at = 0;
-    for span in mark(text).into_iter().filter(|span| !span.is_empty()) {
-        let matched = harmless(&text[span.clone()]);
-        write!(out, "{}{}", harmless(&text[at..span.start]), look.styled(MATCH, &matched))?;
-        at = span.end;
-    }
-    out.write_all(harmless(&text[at..]).as_bytes())?;
-    if text.is_empty() || text.ends_with('\n') { Ok(()) } else { writeln!(out) }
+    let mut styled = StyledText::default();
+    styled.push(text, Style::new());
+    let marks = mark(styled.plain());
+    let lines = styled.wrapped_at_words(look.fold_columns().unwrap_or(usize::MAX));
+    let mut lines = lines.into_iter().filter(|_| !text.is_empty());
+    lines.try_for_each(|line| writeln!(out, "{}", styled.shown(line, &marks, look)))
 }
 
 /// The text before each line inside a list item or a quote.

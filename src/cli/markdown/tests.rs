@@ -157,6 +157,13 @@ fn calls_of_tools_stay_as_they_are() {
         plain(call),
         "Let me **look**.\n\n[tool: Bash]\ncommand: ls *.rs && # all\n* not a list\n"
     );
+    // Long lines are wrapped at words, and words stay whole.
+    let (words, path) =
+        (format!("  {}\n", "words ".repeat(8)), format!("{}\n", "/path".repeat(20)));
+    assert_eq!(
+        rendered(&format!("[tool: x]\n{words}{path}"), PLAIN, "words"),
+        format!("[tool: x]\n  {}words\nwords words\n{path}", "words ".repeat(5))
+    );
 }
 
 #[test]

@@ -68,10 +68,19 @@ impl StyledText {
     /// Returns the ranges of the lines. Each line is at most `columns` wide, and longer words are broken.
     /// A line can also be broken before and after characters that are two columns wide, as in Chinese.
     pub(super) fn wrapped(&self, columns: usize) -> Vec<Range<usize>> {
+        self.lines(|line, start, lines| wrap(line, start, columns, true, lines))
+    }
+
+    /// Does the same, but longer words, such as paths, stay whole, so that they can be copied.
+    pub(super) fn wrapped_at_words(&self, columns: usize) -> Vec<Range<usize>> {
+        self.lines(|line, start, lines| wrap(line, start, columns, false, lines))
+    }
+
+    fn lines(&self, wrap: impl Fn(&str, usize, &mut Vec<Range<usize>>)) -> Vec<Range<usize>> {
         let mut lines = Vec::new();
         let mut start = 0;
         for line in self.plain.trim_end().split('\n') {
-            wrap(line, start, columns, &mut lines);
+            wrap(line, start, &mut lines);
             start += line.len() + 1;
         }
         lines
@@ -117,8 +126,15 @@ pub(super) fn plain_width(text: &str) -> usize {
     text.width()
 }
 
-/// Adds the ranges of one line, which begins at `offset`, wrapped to columns.
-fn wrap(line: &str, offset: usize, columns: usize, lines: &mut Vec<Range<usize>>) {
+/// Adds the ranges of one line, which begins at `offset`, wrapped to columns. `breaks_words` says whether
+/// longer words are broken.
+fn wrap(
+    line: &str,
+    offset: usize,
+    columns: usize,
+    breaks_words: bool,
+    lines: &mut Vec<Range<usize>>,
+) {
     let (mut start, mut width) = (0, 0);
     // The last possible line break: the end of the line and the start of the next line.
     let mut gap: Option<(usize, usize)> = None;
@@ -127,7 +143,7 @@ fn wrap(line: &str, offset: usize, columns: usize, lines: &mut Vec<Range<usize>>
         if of_char == 2 && at > start {
             gap = Some((at, at));
         }
-        if width + of_char > columns && c != ' ' {
+        if width + of_char > columns && c != ' ' && (breaks_words || gap.is_some()) {
             let (end, next) = gap.take().unwrap_or((at, at));
             lines.push(offset + start..offset + end);
             start = next;

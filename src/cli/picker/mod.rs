@@ -18,7 +18,7 @@ use std::{
 use crossterm::{clipboard::CopyToClipboard, event, execute};
 
 use self::{
-    screen::Screen,
+    screen::{Screen, give_back},
     search::{PickerTarget, Preview, Results, Worker},
     state::{Action, Picker},
     view::PickerView,
@@ -45,7 +45,7 @@ const IDLE: Duration = Duration::from_millis(250);
 /// The maximum number of bytes to copy. Terminals ignore commands that are much longer.
 const MOST_COPIED: usize = 72 << 10;
 
-/// The result of the picker.
+/// The reason why the picker gave the terminal back.
 #[derive(Debug)]
 pub(super) enum Picked {
     Nothing,
@@ -66,19 +66,19 @@ enum PickerAnswer {
     Read(u64, Option<Preview>),
 }
 
-/// Runs the picker until the user chooses a conversation or leaves.
-pub(super) fn run(engine: &Arc<Engine>, colours: bool) -> Result<Picked> {
+/// Starts the picker; returns `None` if there are no chats.
+pub(super) fn start(engine: &Arc<Engine>, colours: bool) -> Result<Option<Loop<'_>>> {
     if engine.sources().is_empty() {
         return match engine.config().export_store() {
-            Ok(_) | Err(engine::Error::NoDatabase { .. }) => Ok(Picked::NoChats),
+            Ok(_) | Err(engine::Error::NoDatabase { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         };
     }
-    Loop::start(engine, colours).and_then(Loop::run).map_err(Error::Terminal)
+    Loop::start(engine, colours).map(Some).map_err(Error::Terminal)
 }
 
 /// The picker with its threads and its screen.
-struct Loop<'a> {
+pub(super) struct Loop<'a> {
     engine: &'a Arc<Engine>,
     picker: Picker,
     view: PickerView,
@@ -94,7 +94,7 @@ struct Loop<'a> {
 impl Loop<'_> {
     fn start(engine: &Arc<Engine>, colours: bool) -> io::Result<Loop<'_>> {
         let (sender, answers) = mpsc::channel();
-        let searches = Worker::start(engine, sender.clone(), |engine, number, text, stop| {
+        let mut searches = Worker::start(engine, sender.clone(), |engine, number, text, stop| {
             let text: &String = text;
             Some(PickerAnswer::Found(number, search::search(engine, text, stop)?))
         })?;
@@ -105,6 +105,7 @@ impl Loop<'_> {
         picker.is_searching = true;
         let (view, screen) = (PickerView::new(colours), Screen::open()?);
         let (is_reading, is_changed) = (false, true);
+        searches.ask(String::new());
         Ok(Loop {
             engine,
             picker,
@@ -118,8 +119,16 @@ impl Loop<'_> {
         })
     }
 
-    fn run(mut self) -> io::Result<Picked> {
-        self.searches.ask(String::new());
+    /// Runs the picker until the user chooses a conversation or leaves. If this function is called again,
+    /// the picker goes on where it was.
+    pub(super) fn run(&mut self) -> Result<Picked> {
+        let picked = self.screen.take().and_then(|()| self.pick());
+        give_back();
+        picked.map_err(Error::Terminal)
+    }
+
+    fn pick(&mut self) -> io::Result<Picked> {
+        self.is_changed = true;
         loop {
             if let Some(picked) = self.take_answers()? {
                 return Ok(picked);

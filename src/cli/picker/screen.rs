@@ -30,8 +30,9 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 /// The full screen of the terminal. Dropping this value restores the normal screen.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
-    /// Whether the screen shows a sign that consists of several characters, such as a flag.
-    has_clusters: bool,
+    /// Whether the next drawing begins with an empty screen: at the beginning, after a pager, and if the
+    /// screen shows a sign that consists of several characters, such as a flag.
+    must_clear: bool,
     #[cfg(unix)]
     signals: signals::Signals,
 }
@@ -48,33 +49,36 @@ impl Screen {
         });
         #[cfg(unix)]
         let signals = signals::Signals::watch()?;
-        enable_raw_mode()?;
-        IS_TAKEN.store(true, Ordering::SeqCst);
-        let taken = || {
-            execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
-            let out = BufWriter::with_capacity(BUFFER, io::stdout());
-            Terminal::new(CrosstermBackend::new(out))
-        };
-        let terminal = taken().inspect_err(|_| give_back())?;
+        let out = BufWriter::with_capacity(BUFFER, io::stdout());
         Ok(Screen {
-            terminal,
-            has_clusters: false,
+            terminal: Terminal::new(CrosstermBackend::new(out))?,
+            must_clear: true,
             #[cfg(unix)]
             signals,
         })
     }
 
+    /// Takes the terminal, for the first time or after a pager.
+    pub(super) fn take(&mut self) -> io::Result<()> {
+        #[cfg(unix)]
+        self.signals.forget_interrupt();
+        enable_raw_mode()?;
+        IS_TAKEN.store(true, Ordering::SeqCst);
+        self.must_clear = true;
+        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)
+    }
+
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         // Some terminals show such signs wider than this program expects, so a part of the old sign could
         // stay on the screen.
-        if self.has_clusters {
+        if self.must_clear {
             queue!(self.terminal.backend_mut(), Clear(ClearType::All))?;
             // Now the last screen counts as empty.
             self.terminal.swap_buffers();
         }
         let drawn = self.terminal.draw(draw)?;
         let is_cluster = |sign: &str| sign.chars().nth(1).is_some() && sign.width() > 1;
-        self.has_clusters = drawn.buffer.content().iter().any(|cell| is_cluster(cell.symbol()));
+        self.must_clear = drawn.buffer.content().iter().any(|cell| is_cluster(cell.symbol()));
         Ok(())
     }
 
@@ -130,8 +134,8 @@ impl Drop for Screen {
     }
 }
 
-/// Restores the screen once. Errors are ignored, because the terminal may be closed.
-fn give_back() {
+/// Restores the normal screen if it was taken. Errors are ignored, because the terminal may be closed.
+pub(super) fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
         let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
@@ -169,6 +173,12 @@ mod signals {
                 flag::register_conditional_default(signal, Arc::clone(&is_over))?;
             }
             Ok(Signals { came, is_over })
+        }
+
+        /// Forgets a Ctrl-C that was typed in a pager.
+        pub(super) fn forget_interrupt(&self) {
+            let order = Ordering::SeqCst;
+            let _ = self.came.compare_exchange(SIGINT as usize, 0, order, order);
         }
 
         /// Restores the screen and ends the program if a signal arrived.
