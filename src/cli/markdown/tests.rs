@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use super::*;
+use super::{super::look::MATCH, *};
 
 const PLAIN: Look = Look { columns: 40, is_cut: true, colours: false, links: false };
 
