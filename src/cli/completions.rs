@@ -1,6 +1,7 @@
 //! `verbatim completions` and `verbatim man`: shell completion and manual pages.
 
 use std::{
+    collections::HashSet,
     ffi::{OsStr, OsString},
     fs,
     io::Write,
@@ -118,5 +119,8 @@ pub(super) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
             false => CompletionCandidate::new(word(heading.title)).help(Some(heading.id.into())),
         }
     });
-    candidates.take(MAX_CANDIDATES).collect()
+    // Several conversations may have the same title.
+    let mut known = HashSet::new();
+    let is_new = |it: &CompletionCandidate| known.insert(it.get_value().to_owned());
+    candidates.filter(is_new).take(MAX_CANDIDATES).collect()
 }

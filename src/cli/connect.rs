@@ -128,6 +128,9 @@ enum ChangeOutcome {
     Made(Option<PathBuf>),
 }
 
+/// The result of a call that fails with the error of this room.
+pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// An error of changing a client's configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -168,11 +171,7 @@ pub enum Error {
 }
 
 /// Connects a client, or lists the clients. `config` holds the paths that the server uses.
-pub(super) fn connect(
-    args: &ConnectArgs,
-    config: &Config,
-    terminal: Terminal<'_>,
-) -> Result<u8, Error> {
+pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let Some(id) = &args.client else {
         return if args.how.json { list_json(environment, out) } else { list(environment, out) };
@@ -264,7 +263,7 @@ pub(super) fn connect(
     Ok(FOUND)
 }
 
-pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Result<u8, Error> {
+pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let client = client(&args.client, environment)?;
     let file = read(&client)?;
@@ -302,7 +301,7 @@ pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Resul
 }
 
 /// Lists the clients, and starts the server of each connected client to test it.
-fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
+fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     let (here, missing): (Vec<AiClient>, Vec<AiClient>) =
         known(environment).into_iter().partition(AiClient::is_installed);
     for client in &here {
@@ -328,7 +327,7 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
 }
 
 /// Lists every known client as JSON, and starts the server of each connected client to test it.
-fn list_json(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
+fn list_json(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     for client in known(environment) {
         let is_installed = client.is_installed();
         let reached = if is_installed { reached(&client, environment) } else { None };
@@ -359,7 +358,7 @@ fn write_json(
     text: &str,
     outcome: &ChangeOutcome,
     out: &mut dyn Write,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let (change, backup) = match outcome {
         ChangeOutcome::Same => ("none", None),
         ChangeOutcome::Shown => ("shown", None),
@@ -378,12 +377,12 @@ fn write_json(
     Ok(outcome.code())
 }
 
-fn client(id: &str, environment: &Environment) -> Result<AiClient, Error> {
+fn client(id: &str, environment: &Environment) -> Result<AiClient> {
     let client = known(environment).into_iter().find(|client| client.id == id);
     client.ok_or_else(|| Error::NoFolder(id.to_owned()))
 }
 
-fn read(client: &AiClient) -> Result<ConfigFile, Error> {
+fn read(client: &AiClient) -> Result<ConfigFile> {
     ConfigFile::read(&client.path, client.syntax).map_err(|source| {
         let path = client.path.clone();
         match source.kind() {
@@ -402,7 +401,7 @@ fn remote_entry(
     args: &ConnectArgs,
     config: &Config,
     environment: &Environment,
-) -> Result<RemoteEntry, Error> {
+) -> Result<RemoteEntry> {
     use crate::http::token::AccessToken;
 
     let is_web = ["http://", "https://"].iter().any(|start| url.starts_with(start));
@@ -481,7 +480,7 @@ fn change(
     text: &str,
     how: &How,
     terminal: Terminal<'_>,
-) -> Result<ChangeOutcome, Error> {
+) -> Result<ChangeOutcome> {
     let Terminal { environment, out } = terminal;
     let mut log = io::stderr();
     let is_quiet = how.json && (how.print || how.yes);
@@ -527,7 +526,7 @@ pub(super) fn agreed(
     question: &str,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     if yes {
         return Ok(true);
     }
@@ -566,10 +565,7 @@ fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()
 }
 
 /// Returns the flags for the paths of a server that differ from the default paths.
-pub(super) fn server_places(
-    config: &Config,
-    environment: &Environment,
-) -> Result<Vec<String>, Error> {
+pub(super) fn server_places(config: &Config, environment: &Environment) -> Result<Vec<String>> {
     let mut places = Vec::new();
     let path = |path: &PathBuf| StoreAddress::Database(path.clone());
     if environment.data_folder.is_none() || config.home != default_home(environment) {

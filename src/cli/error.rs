@@ -53,11 +53,7 @@ pub enum Error {
     #[error("{0}")]
     Threads(String),
     #[error("{by}: {source}")]
-    Tools {
-        /// The flag or variable that names the tools.
-        by: String,
-        source: tools::OfferError,
-    },
+    Tools { by: String, source: tools::OfferError },
     #[error(transparent)]
     Settings(#[from] settings_file::Error),
     /// Nothing was forgotten; the text is a hint.
@@ -86,11 +82,7 @@ pub enum Error {
     #[error("cannot use the terminal for the search: {0}")]
     Terminal(#[source] io::Error),
     #[error("cannot start {what}: {source}")]
-    Start {
-        /// The program and its purpose.
-        what: String,
-        source: io::Error,
-    },
+    Start { what: String, source: io::Error },
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
 }

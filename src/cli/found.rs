@@ -10,7 +10,7 @@ use super::{
     output::{harmless, role},
 };
 use crate::{
-    engine::{About, Described, Engine, Error, Sketch, SourceKind},
+    engine::{About, Described, Engine, Error, Result, Sketch, SourceKind},
     map_faults,
     model::{Hit, Instant, Origin, Provenance, Stop},
     text::snippet,
@@ -164,11 +164,7 @@ impl DescribedConversation {
 }
 
 /// Returns the conversation, and maybe the number of the message, that a word such as `ID:NUMBER` names.
-pub(super) fn target(
-    engine: &Engine,
-    word: &str,
-    stop: &Stop,
-) -> Result<(About, Option<u32>), Error> {
+pub(super) fn target(engine: &Engine, word: &str, stop: &Stop) -> Result<(About, Option<u32>)> {
     let numbered = word.rsplit_once(':').and_then(|(id, number)| Some((id, number.parse().ok()?)));
     match (engine.find(stop).by_word(word), numbered) {
         (Err(Error::NoConversation { .. }), Some((id, number))) => {
@@ -183,7 +179,7 @@ pub(super) fn conversation(
     engine: &Engine,
     key: Key,
     stop: &Stop,
-) -> Result<DescribedConversation, Error> {
+) -> Result<DescribedConversation> {
     let mut found = conversations(engine, std::slice::from_ref(&key), stop)?;
     Ok(found.remove(&key).expect("every conversation that is asked for is described"))
 }
@@ -193,7 +189,7 @@ pub(super) fn conversations(
     engine: &Engine,
     keys: &[Key],
     stop: &Stop,
-) -> Result<HashMap<Key, DescribedConversation>, Error> {
+) -> Result<HashMap<Key, DescribedConversation>> {
     let faults = map_faults::count();
     let found = engine.find(stop).described(keys)?.into_iter().map(|(key, one)| {
         let Described { short_id, sketch, origin, provenance } = one;
@@ -212,7 +208,7 @@ pub(super) fn provenance(
     engine: &Engine,
     abouts: &[About],
     stop: &Stop,
-) -> Result<HashMap<Key, Provenance>, Error> {
+) -> Result<HashMap<Key, Provenance>> {
     let mut provenance = HashMap::new();
     for kind in SourceKind::ALL {
         let of_kind = abouts.iter().filter(|about| about.source == kind);
@@ -231,7 +227,7 @@ pub(super) fn listed(
     abouts: &[About],
     short: &[String],
     stop: &Stop,
-) -> Result<Vec<DescribedConversation>, Error> {
+) -> Result<Vec<DescribedConversation>> {
     let mut provenance = provenance(engine, abouts, stop)?;
     let described = abouts.iter().zip(short).map(|(about, short_id)| DescribedConversation {
         sketch: None,

@@ -12,6 +12,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use unicode_width::UnicodeWidthStr;
 
 use found::FoundChoice;
 
@@ -107,6 +108,9 @@ pub(super) enum BranchesArg {
     All,
 }
 
+/// The result of a call that fails with the error of this room.
+pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -120,11 +124,7 @@ pub enum Error {
         path.display(),
         quoted(&path.to_string_lossy())
     )]
-    Foreign {
-        path: PathBuf,
-        /// The flag or variable that names the database.
-        named: &'static str,
-    },
+    Foreign { path: PathBuf, named: &'static str },
     #[error(transparent)]
     Database(#[from] engine::Error),
     #[error("{}: cannot write the sample: {source}; name another folder with --home", path.display())]
@@ -144,7 +144,7 @@ pub(super) fn run(
     engine: &Engine,
     named: Option<&'static str>,
     terminal: Terminal<'_>,
-) -> Result<u8, Error> {
+) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     if args.sources.iter().any(|source| source.as_os_str() == "-") {
         return Err(Error::Stdin);
@@ -237,7 +237,7 @@ fn sources(
     into: (&Config, &StoreAddress),
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<FoundChoice, Error> {
+) -> Result<FoundChoice> {
     if !args.sources.is_empty() {
         return Ok(FoundChoice::Import(found::expanded(&args.sources, environment)));
     }
@@ -252,7 +252,7 @@ fn ended_in_cluster(
     report: &Report,
     target: &StoreAddress,
     out: &mut dyn Write,
-) -> Result<(), Error> {
+) -> Result<()> {
     if args.json {
         return write_json(report, (target, &[]), None, out);
     }
@@ -263,11 +263,7 @@ fn ended_in_cluster(
 }
 
 /// Returns the database to import into. Returns an error if another program made the named database.
-fn target(
-    args: &ImportArgs,
-    config: &Config,
-    named: Option<&'static str>,
-) -> Result<StoreAddress, Error> {
+fn target(args: &ImportArgs, config: &Config, named: Option<&'static str>) -> Result<StoreAddress> {
     if let Some(out) = &args.out {
         return Ok(out.into());
     }
@@ -403,7 +399,7 @@ fn write_json(
     (target, followed): (&StoreAddress, &[PathBuf]),
     indexed: Option<serde_json::Value>,
     out: &mut dyn Write,
-) -> Result<(), Error> {
+) -> Result<()> {
     let (tally, changes) = (&report.tally, &report.changes);
     let json = json!({
         "database": target,
@@ -448,12 +444,7 @@ struct Followed<'a> {
 impl Followed<'_> {
     /// Updates the transcript store and the indexes if there is nothing to import. An earlier
     /// import may have been stopped before its end.
-    fn index(
-        &self,
-        args: &ImportArgs,
-        target: &StoreAddress,
-        out: &mut dyn Write,
-    ) -> Result<u8, Error> {
+    fn index(&self, args: &ImportArgs, target: &StoreAddress, out: &mut dyn Write) -> Result<u8> {
         let mut code = FOUND;
         match args.no_index {
             true => drop(archives::sync(self.engine, self.environment, &Stop::never())),
@@ -477,7 +468,7 @@ impl Followed<'_> {
     }
 
     /// Writes that the transcripts are not copied, and why they need not be copied.
-    fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
+    fn write(&self, out: &mut dyn Write) -> Result<()> {
         let scope = Scope { sources: vec![SourceKind::Archive], ..Scope::default() };
         let (sources, stop) = (self.engine.all_sources(), Stop::never());
         let page = sources.list(&scope, 0..usize::MAX, ListOptions::BRIEF, &stop);
@@ -598,7 +589,12 @@ impl Ending<'_> {
 /// Returns the words of a text that are good for an example query, the longest first.
 fn long_words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphabetic());
-    let mut words: Vec<&str> = words.filter(|it| LETTERS.contains(&it.chars().count())).collect();
+    let is_good = |word: &&str| match (word.width(), word.chars().count()) {
+        // In Chinese and Japanese, a longer run of letters is a part of a sentence.
+        (width, letters) if width > letters => (2..=4).contains(&letters),
+        (_, letters) => LETTERS.contains(&letters),
+    };
+    let mut words: Vec<&str> = words.filter(is_good).collect();
     words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
     words.into_iter().map(str::to_owned).collect()
 }

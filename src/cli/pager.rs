@@ -34,11 +34,7 @@ pub(super) struct Paged<'a> {
 
 impl<'a> Paged<'a> {
     /// Returns a writer to the pager of the environment, or without a pager if `is_wanted` is false.
-    pub(super) fn new(
-        out: &'a mut dyn Write,
-        environment: &Environment,
-        is_wanted: bool,
-    ) -> Paged<'a> {
+    pub(super) fn new(out: &'a mut dyn Write, environment: &Environment, is_wanted: bool) -> Self {
         let command = if is_wanted { command(environment, false) } else { None };
         Paged { out, command, running: None }
     }

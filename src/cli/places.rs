@@ -208,12 +208,7 @@ pub(super) fn embeddings(environment: &Environment) -> Result<Provider, WrongPro
 #[derive(Debug, thiserror::Error)]
 pub enum WrongLogin {
     #[error("{by}: cannot read the password of the cluster from {}: {source}", path.display())]
-    Unreadable {
-        /// The variable or key that names the file.
-        by: String,
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Unreadable { by: String, path: PathBuf, source: std::io::Error },
     #[error("{0}: the login of the cluster must be one line, user:password or ApiKey KEY")]
     Form(String),
 }

@@ -9,7 +9,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    connect::{self, agreed, server_places},
+    connect::{self, Result, agreed, server_places},
     environment::{Environment, Terminal},
     listen::{self, ADDRESS},
     output::{FOUND, NOTHING, complain, harmless, json_line},
@@ -109,11 +109,7 @@ struct ServiceOutcome {
     done: Option<bool>,
 }
 
-pub(super) fn run(
-    args: &ServiceArgs,
-    config: &Config,
-    terminal: Terminal<'_>,
-) -> Result<u8, connect::Error> {
+pub(super) fn run(args: &ServiceArgs, config: &Config, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let mut nowhere = io::sink();
     let to_person: &mut dyn Write = if args.json { &mut nowhere } else { &mut *out };
@@ -149,7 +145,7 @@ fn install(
     text: &str,
     [yes, print]: [bool; 2],
     terminal: Terminal<'_>,
-) -> Result<(&'static str, Option<bool>), connect::Error> {
+) -> Result<(&'static str, Option<bool>)> {
     let Terminal { environment, out } = terminal;
     let failed = |source| connect::Error::File { path: manager.path.clone(), source };
     if print {
@@ -179,7 +175,7 @@ fn remove(
     manager: &Manager,
     yes: bool,
     terminal: Terminal<'_>,
-) -> Result<(&'static str, Option<bool>), connect::Error> {
+) -> Result<(&'static str, Option<bool>)> {
     let Terminal { environment, out } = terminal;
     if !manager.path.exists() {
         writeln!(out, "No service of Verbatim is installed.")?;
@@ -200,7 +196,7 @@ fn remove(
     Ok(("removed", Some(is_stopped)))
 }
 
-fn manager(environment: &Environment) -> Result<Manager, connect::Error> {
+fn manager(environment: &Environment) -> Result<Manager> {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let folder = |folder: &Option<PathBuf>| {
         folder.clone().ok_or_else(|| connect::Error::NoFolder("service".to_owned()))

@@ -26,7 +26,11 @@ use super::{
 use crate::{
     engine::{self, Attachment, AttachmentFiles, Engine, Session, SourceKind},
     model::{Hit, Stop},
-    text::{literal::LiteralPattern, snippet, up_to},
+    text::{
+        literal::LiteralPattern,
+        parts::{Part, parts},
+        snippet, up_to,
+    },
 };
 
 /// Print one conversation
@@ -365,7 +369,13 @@ impl ConversationPage<'_> {
         match role {
             // The output of a tool is not Markdown.
             "tool" => markdown::write_plain(self.out, content, look, &mark),
-            _ => markdown::write(self.out, content, look, &self.highlighter, &mark),
+            _ => {
+                let parts = match role {
+                    "user" => vec![Part::Text(content)],
+                    _ => parts(content, false),
+                };
+                markdown::write(self.out, parts, look, &self.highlighter, &mark)
+            }
         }
     }
 }

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     engine::{Engine, Scope, Tally},
     model::Stop,
+    text::months,
 };
 
 /// The length of the longest bar in characters. If there is room for fewer than `LEAST_BAR`
@@ -72,7 +73,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
             false => "no message found; without filters, `verbatim stats` counts all",
         });
     }
-    let drawing = args.svg.as_ref().map(|path| (path, svg(&months(&tally))));
+    let drawing = args.svg.as_ref().map(|path| (path, svg(&months::filled(&tally.months))));
     if let Some((_, svg)) = drawing.as_ref().filter(|(path, _)| path.as_os_str() == "-") {
         write!(out, "{svg}")?;
         return Ok(if tally.messages > 0 { FOUND } else { NOTHING });
@@ -119,40 +120,13 @@ fn charts(
         line.push_str(&format!(", {first} to {last}"));
     }
     writeln!(out, "{}", folded(&line, look.fold_columns(), 2))?;
-    chart(out, "Months", &months(tally), look)?;
+    chart(out, "Months", &months::filled(&tally.months), look)?;
     for (heading, counts) in
         [("Roles", &tally.roles), ("Sources", services), ("Models", &tally.models)]
     {
         chart(out, heading, &largest(counts), look)?;
     }
     Ok(())
-}
-
-/// Returns the months in order, including months without messages if they are not too many.
-fn months(tally: &Tally) -> Vec<(String, u64)> {
-    let mut months: Vec<(String, u64)> = Vec::new();
-    let mut last = None;
-    for (name, count) in &tally.months {
-        let number = number_of(name);
-        if let (Some(last), Some(number)) = (last, number)
-            && number - last <= LONGEST_GAP
-        {
-            let name = |number| format!("{:04}-{:02}", number / 12, number % 12 + 1);
-            months.extend((last + 1..number).map(|number| (name(number), 0)));
-        }
-        last = number;
-        months.push((name.clone(), *count));
-    }
-    months
-}
-
-/// The maximum number of empty months in a row. One message with a wrong date must not add many lines.
-const LONGEST_GAP: u32 = 36;
-
-/// Returns the number of months since the year 0; `None` if the month has no year of four digits.
-fn number_of(month: &str) -> Option<u32> {
-    let (year, month) = month.split_once('-').filter(|(year, _)| year.len() == 4)?;
-    Some(year.parse::<u32>().ok()? * 12 + month.parse::<u32>().ok()?.checked_sub(1)?)
 }
 
 /// Returns the counts, largest first. Counts beyond [`MOST_BARS`] are added up to one count.
@@ -244,7 +218,7 @@ fn svg(months: &[(String, u64)]) -> String {
     line(format!("<line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{}\" y2=\"{floor}\"/>", width - RIGHT));
     let mut year = String::new();
     for (at, (month, count)) in months.iter().enumerate() {
-        let gap = if at > 0 && number_of(month).is_none() { GAP } else { 0 };
+        let gap = if at > 0 && months::number_of(month).is_none() { GAP } else { 0 };
         let x = LEFT + COLUMN * (at + gap);
         let tall = (u128::from(*count) * u128::from(HEIGHT) / u128::from(most)) as u64;
         let tall = if *count > 0 { tall.max(1) } else { 0 };
@@ -296,7 +270,8 @@ mod tests {
         {
             tally.months.insert(month.to_owned(), count);
         }
-        let names: Vec<String> = months(&tally).into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> =
+            months::filled(&tally.months).into_iter().map(|(name, _)| name).collect();
         assert_eq!(
             names,
             ["+33658-09", "2023-11", "2023-12", "2024-01", "2024-02", "2124-01", NO_TIME]

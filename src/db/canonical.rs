@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rusqlite::{Connection, Params, Statement, params};
+use rusqlite::{Connection, Params, Result, Statement, params};
 
 use crate::model::Instant;
 
@@ -26,14 +26,14 @@ pub(super) struct MessageRow<'a> {
 }
 
 impl ConversationRow<'_> {
-    pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<()> {
+    pub(super) fn insert(&self, connection: &Connection) -> Result<()> {
         let sql = "INSERT INTO conversations (id, create_time, update_time, title)
                    VALUES (?1, ?2, ?3, ?4)";
         self.execute(connection, sql)
     }
 
     /// Updates the conversation. A field that is `None` keeps its stored value.
-    pub(super) fn update(&self, connection: &Connection) -> rusqlite::Result<()> {
+    pub(super) fn update(&self, connection: &Connection) -> Result<()> {
         let sql = "UPDATE conversations SET create_time = coalesce(?2, create_time),
                        update_time = coalesce(?3, update_time), title = coalesce(?4, title)
                    WHERE id = ?1";
@@ -41,7 +41,7 @@ impl ConversationRow<'_> {
     }
 
     /// Adds the conversation. If the conversation is already stored, updates it but keeps its start time.
-    pub(super) fn insert_or_continue(&self, connection: &Connection) -> rusqlite::Result<()> {
+    pub(super) fn insert_or_continue(&self, connection: &Connection) -> Result<()> {
         let sql = "INSERT INTO conversations (id, create_time, update_time, title)
                    VALUES (?1, ?2, ?3, ?4)
                    ON CONFLICT (id) DO UPDATE SET title = coalesce(excluded.title, title),
@@ -50,7 +50,7 @@ impl ConversationRow<'_> {
         self.execute(connection, sql)
     }
 
-    fn execute(&self, connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    fn execute(&self, connection: &Connection, sql: &str) -> Result<()> {
         let (created, updated) = (decimal(self.create_time), decimal(self.update_time));
         execute(connection, sql, params![self.id, created, updated, self.title]).map(drop)
     }
@@ -63,7 +63,7 @@ pub(super) const NEW_MESSAGE: &str = "INSERT INTO messages (id, conversation_id,
 
 impl MessageRow<'_> {
     /// Adds the message with the statement [`NEW_MESSAGE`].
-    pub(super) fn insert_new(&self, statement: &mut Statement<'_>) -> rusqlite::Result<()> {
+    pub(super) fn insert_new(&self, statement: &mut Statement<'_>) -> Result<()> {
         let (created, updated) = (decimal(self.create_time), decimal(self.update_time));
         let MessageRow { id, conversation, role, content, position, .. } = self;
         let values = params![id, conversation, role, content, created, updated, position];
@@ -73,7 +73,7 @@ impl MessageRow<'_> {
     /// Adds the message; returns the id of its row.
     ///
     /// If the id is already used, puts the conversation's id before it, and if necessary a number after it.
-    pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<String> {
+    pub(super) fn insert(&self, connection: &Connection) -> Result<String> {
         let mut id = self.id.to_owned();
         let mut attempt = 1;
         let sql = format!("{NEW_MESSAGE} ON CONFLICT (id) DO NOTHING");
@@ -100,7 +100,7 @@ impl MessageRow<'_> {
     }
 
     /// Updates the message with this id. A time that is `None` keeps its stored value.
-    pub(super) fn update(&self, connection: &Connection) -> rusqlite::Result<()> {
+    pub(super) fn update(&self, connection: &Connection) -> Result<()> {
         let sql = "UPDATE messages SET role = ?2, content = ?3,
                        create_time = coalesce(?4, create_time),
                        update_time = coalesce(?5, update_time), position = ?6 WHERE id = ?1";
@@ -112,17 +112,13 @@ impl MessageRow<'_> {
 }
 
 /// Removes a conversation and its messages; returns whether the conversation existed.
-pub(super) fn delete_conversation(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
+pub(super) fn delete_conversation(connection: &Connection, id: &str) -> Result<bool> {
     execute(connection, "DELETE FROM messages WHERE conversation_id = ?1", [id])?;
     Ok(execute(connection, "DELETE FROM conversations WHERE id = ?1", [id])? > 0)
 }
 
 /// Moves a message to another position in its conversation.
-pub(super) fn move_message(
-    connection: &Connection,
-    id: &str,
-    position: i64,
-) -> rusqlite::Result<()> {
+pub(super) fn move_message(connection: &Connection, id: &str, position: i64) -> Result<()> {
     let sql = "UPDATE messages SET position = ?2 WHERE id = ?1";
     execute(connection, sql, params![id, position]).map(drop)
 }
@@ -134,7 +130,7 @@ pub(super) fn replace_content(
     position: i64,
     role: &str,
     content: &str,
-) -> rusqlite::Result<()> {
+) -> Result<()> {
     let sql = "UPDATE messages SET content = ?4
                WHERE conversation_id = ?1 AND position = ?2 AND role = ?3";
     execute(connection, sql, params![conversation, position, role, content]).map(drop)
@@ -146,7 +142,7 @@ pub(super) fn append_to_message(
     conversation: &str,
     id: &str,
     text: &str,
-) -> rusqlite::Result<()> {
+) -> Result<()> {
     let sql = "UPDATE messages SET content = content || ?4 WHERE rowid =
                    (SELECT max(rowid) FROM messages WHERE id IN (?2, ?3) AND conversation_id = ?1)";
     let values = params![conversation, id, renamed(conversation, id), text];
@@ -154,11 +150,7 @@ pub(super) fn append_to_message(
 }
 
 /// Runs a cached statement; returns how many rows it changed.
-pub(super) fn execute(
-    connection: &Connection,
-    sql: &str,
-    values: impl Params,
-) -> rusqlite::Result<usize> {
+pub(super) fn execute(connection: &Connection, sql: &str, values: impl Params) -> Result<usize> {
     connection.prepare_cached(sql)?.execute(values)
 }
 

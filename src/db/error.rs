@@ -13,39 +13,23 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of a database.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// The file does not exist.
     #[error("Database not found: {}", path.display())]
-    NotFound {
-        /// The path of the file.
-        path: PathBuf,
-    },
+    NotFound { path: PathBuf },
     /// The file is not a database.
     #[error("{}: not an SQLite database", path.display())]
-    NotADatabase {
-        /// The path of the file.
-        path: PathBuf,
-    },
+    NotADatabase { path: PathBuf },
     /// The database does not hold conversations.
     #[error("{}: no {missing} (looked for {})", path.display(), layout::LOOKED_FOR)]
-    NotCanonical {
-        /// The path of the file.
-        path: PathBuf,
-        /// The missing table or column.
-        missing: String,
-    },
+    NotCanonical { path: PathBuf, missing: String },
     /// Another program kept the database locked.
     #[error("{}: locked by another program for {} seconds; try again when it is done", path.display(), LOCK_WAIT.as_secs())]
-    Busy {
-        /// The path of the file.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// Another program changed the database at each attempt.
     #[error("{}: changed at every attempt to read it; try again later", path.display())]
-    Unsteady {
-        /// The path of the file.
-        path: PathBuf,
-    },
+    Unsteady { path: PathBuf },
     /// A regular expression of the request is wrong or too large.
     #[error(transparent)]
     Expression(#[from] ExpressionError),
@@ -54,21 +38,11 @@ pub enum Error {
     Stopped,
     /// A file could not be read.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// The path of the database.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// Hits or long texts could not be written to a temporary file.
     #[error("cannot write a temporary file: {0}")]
     Spill(#[source] io::Error),
     /// SQLite failed.
     #[error("{}: {source}", path.display())]
-    Sqlite {
-        /// The path of the file.
-        path: PathBuf,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
+    Sqlite { path: PathBuf, source: rusqlite::Error },
 }

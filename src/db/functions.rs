@@ -9,7 +9,7 @@ use std::{
 };
 
 use rusqlite::{
-    Connection,
+    Connection, Result,
     functions::FunctionFlags,
     types::{Value, ValueRef},
 };
@@ -23,7 +23,7 @@ use crate::{
 ///
 /// `verbatim_instant` returns a BLOB that sorts like the time. `verbatim_text` returns the text of JSON
 /// parts. Both return NULL if the argument is not a time, or not JSON parts.
-pub(super) fn add(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn add(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_instant", 1, flags, |context| {
         Ok(instant(context.get_raw(0)).map(|instant| key(instant).to_vec()))
@@ -39,10 +39,7 @@ pub(super) fn add(connection: &Connection) -> rusqlite::Result<()> {
     })
 }
 
-pub(super) fn count_instants(
-    connection: &Connection,
-    calls: &Arc<AtomicU64>,
-) -> rusqlite::Result<()> {
+pub(super) fn count_instants(connection: &Connection, calls: &Arc<AtomicU64>) -> Result<()> {
     let calls = Arc::clone(calls);
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_instant", 1, flags, move |context| {
@@ -53,7 +50,7 @@ pub(super) fn count_instants(
 
 /// Adds `verbatim_matches(number, text)` to a connection. The function returns whether the matcher with this
 /// number matches a text. NULL counts as an empty text.
-pub(super) fn add_matches(connection: &Connection, matchers: Vec<Matcher>) -> rusqlite::Result<()> {
+pub(super) fn add_matches(connection: &Connection, matchers: Vec<Matcher>) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_matches", 2, flags, move |context| {
         let matcher = usize::try_from(context.get::<i64>(0)?).ok();
@@ -68,10 +65,7 @@ pub(super) fn add_matches(connection: &Connection, matchers: Vec<Matcher>) -> ru
 
 /// Adds `verbatim_long(key, number)` to a connection. The function returns whether the long content of the
 /// message with this key matches the text with this number. `known` has all messages with long content.
-pub(super) fn add_long(
-    connection: &Connection,
-    known: HashMap<i64, Vec<bool>>,
-) -> rusqlite::Result<()> {
+pub(super) fn add_long(connection: &Connection, known: HashMap<i64, Vec<bool>>) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_long", 2, flags, move |context| {
         let matches = known.get(&context.get::<i64>(0)?);
@@ -82,7 +76,7 @@ pub(super) fn add_long(
 
 /// Adds the SQL function `verbatim_left_out(conversation)` to a connection. The function returns 1 for the
 /// conversations in `ids`, and 0 for others.
-pub(super) fn add_left_out(connection: &Connection, ids: HashSet<String>) -> rusqlite::Result<()> {
+pub(super) fn add_left_out(connection: &Connection, ids: HashSet<String>) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_left_out", 1, flags, move |context| {
         Ok(match context.get_raw(0) {

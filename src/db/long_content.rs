@@ -72,11 +72,7 @@ impl<'d> LongContent<'d> {
     }
 
     /// Returns the content of a row if it is too long to be read in one piece.
-    pub(super) fn of(
-        database: &'d Database,
-        key: i64,
-        length: Option<i64>,
-    ) -> Option<LongContent<'d>> {
+    pub(super) fn of(database: &'d Database, key: i64, length: Option<i64>) -> Option<Self> {
         let length = u64::try_from(length?).ok()?;
         (length > LONGEST_WHOLE as u64).then_some(LongContent { database, key, length })
     }

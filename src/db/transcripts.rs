@@ -79,31 +79,22 @@ CREATE TABLE verbatim_repeats ( -- a file leaves out messages that another file 
 CREATE INDEX verbatim_repeats_by_repeated ON verbatim_repeats(repeated);
 ";
 
+/// The result of a call that fails with the error of this room.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// An error of the transcript store.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// The database or its folder cannot be created or read.
     #[error("{}: cannot write the transcript store: {source}; name another folder with --index", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// SQLite failed.
     #[error("{}: cannot write the transcript store: {source}{}", path.display(), hint(source))]
-    Sqlite {
-        /// The path of the transcript store.
-        path: PathBuf,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
+    Sqlite { path: PathBuf, source: rusqlite::Error },
     /// A later version of the program made the store.
     #[error("{}: a later version of verbatim made this transcript store", path.display())]
-    Later {
-        /// The path of the transcript store.
-        path: PathBuf,
-    },
+    Later { path: PathBuf },
 }
 
 fn hint(error: &rusqlite::Error) -> &'static str {
@@ -184,7 +175,7 @@ pub struct ConversationData<'a> {
 impl TranscriptStore {
     /// Opens the store at `path`; creates a store if there is none. Renames a damaged store, and calls
     /// `aside` with its new path.
-    pub fn open(path: &Path, aside: &mut dyn FnMut(PathBuf)) -> Result<TranscriptStore, Error> {
+    pub fn open(path: &Path, aside: &mut dyn FnMut(PathBuf)) -> Result<TranscriptStore> {
         match TranscriptStore::connect(path) {
             Ok(Some(store)) => return Ok(store),
             Ok(None) => {}
@@ -200,7 +191,7 @@ impl TranscriptStore {
     }
 
     /// Creates an empty store. Renames the file last, so that no process sees a store without tables.
-    fn make(path: &Path) -> Result<(), Error> {
+    fn make(path: &Path) -> Result<()> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let failed = |source| Error::Io { path: folder.to_owned(), source };
         private::create_dir_all(folder).map_err(failed)?;
@@ -220,7 +211,7 @@ impl TranscriptStore {
 
     /// Renames a store and its companion files, because they may still contain conversations of files that
     /// are gone. Returns the new path; `None` if there is no store.
-    pub fn set_aside(path: &Path) -> Result<Option<PathBuf>, Error> {
+    pub fn set_aside(path: &Path) -> Result<Option<PathBuf>> {
         let free = (1..).map(|number| aside(path, number)).find(|name| !name.exists());
         let aside = free.expect("there are fewer files than numbers");
         let is_there = path.exists();
@@ -241,7 +232,7 @@ impl TranscriptStore {
     }
 
     /// Removes a store and its companion files.
-    pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    pub(crate) fn remove(path: &Path) -> Result<()> {
         for end in DATABASE_FILES {
             let path = beside(path, end);
             match private::until_free(|| fs::remove_file(&path)) {
@@ -255,7 +246,7 @@ impl TranscriptStore {
     }
 
     /// Connects to a store and migrates it; returns `None` if there is none, or it is too old.
-    pub(crate) fn connect(path: &Path) -> Result<Option<TranscriptStore>, Error> {
+    pub(crate) fn connect(path: &Path) -> Result<Option<TranscriptStore>> {
         if !path.is_file() {
             return Ok(None);
         }
@@ -293,7 +284,7 @@ impl TranscriptStore {
     }
 
     /// Begins a transaction, unless one is open.
-    pub fn begin(&self) -> Result<(), Error> {
+    pub fn begin(&self) -> Result<()> {
         if self.connection.is_autocommit() {
             self.done(self.connection.execute_batch("BEGIN IMMEDIATE"))?;
         }
@@ -301,7 +292,7 @@ impl TranscriptStore {
     }
 
     /// Commits the transaction, if one is open.
-    pub fn commit(&self) -> Result<(), Error> {
+    pub fn commit(&self) -> Result<()> {
         if !self.connection.is_autocommit() {
             self.done(self.connection.execute_batch("COMMIT"))?;
         }
@@ -309,7 +300,7 @@ impl TranscriptStore {
     }
 
     /// Returns the numbers, stamps, sizes and ends of the files, by path.
-    pub fn files(&self) -> Result<HashMap<String, TranscriptFile>, Error> {
+    pub fn files(&self) -> Result<HashMap<String, TranscriptFile>> {
         self.done((|| {
             let sql = "SELECT id, path, stamp, taken, ends, gone FROM verbatim_files ORDER BY id";
             let mut statement = self.connection.prepare(sql)?;
@@ -330,7 +321,7 @@ impl TranscriptStore {
         })())
     }
 
-    pub fn file(&self, id: i64) -> Result<Option<TranscriptFile>, Error> {
+    pub fn file(&self, id: i64) -> Result<Option<TranscriptFile>> {
         let sql =
             "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed, gone
                    FROM verbatim_files WHERE id = ?1";
@@ -352,7 +343,7 @@ impl TranscriptStore {
     }
 
     /// Saves the reading state of a file. Sets the number of a new file.
-    pub fn save(&self, file: &mut TranscriptFile) -> Result<(), Error> {
+    pub fn save(&self, file: &mut TranscriptFile) -> Result<()> {
         let sql = "INSERT INTO verbatim_files
                        (id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed,
                         gone)
@@ -381,20 +372,20 @@ impl TranscriptStore {
     }
 
     /// Records the time since when a file is gone; `None` if the file exists.
-    pub fn set_gone(&self, id: i64, gone: Option<Instant>) -> Result<(), Error> {
+    pub fn set_gone(&self, id: i64, gone: Option<Instant>) -> Result<()> {
         let sql = "UPDATE verbatim_files SET gone = ?2 WHERE id = ?1";
         let values = params![id, gone.map(Instant::to_decimal)];
         self.done(canonical::execute(&self.connection, sql, values).map(drop))
     }
 
     /// Gives a file another path.
-    pub fn rename(&self, id: i64, path: &str) -> Result<(), Error> {
+    pub fn rename(&self, id: i64, path: &str) -> Result<()> {
         let sql = "UPDATE verbatim_files SET path = ?2 WHERE id = ?1";
         self.done(canonical::execute(&self.connection, sql, params![id, path]).map(drop))
     }
 
     /// Returns the hashes of a conversation's texts.
-    pub fn text_hashes(&self, conversation: &str) -> Result<Vec<u64>, Error> {
+    pub fn text_hashes(&self, conversation: &str) -> Result<Vec<u64>> {
         let sql = "SELECT CAST(content AS BLOB) FROM messages WHERE conversation_id = ?1";
         self.done((|| {
             let mut statement = self.connection.prepare_cached(sql)?;
@@ -404,7 +395,7 @@ impl TranscriptStore {
     }
 
     /// Removes a file and its conversation, and also every file that left out messages of a removed file.
-    pub fn forget(&self, id: i64) -> Result<RemovedFiles, Error> {
+    pub fn forget(&self, id: i64) -> Result<RemovedFiles> {
         self.done((|| {
             let mut select = self.connection.prepare_cached(
                 "SELECT file FROM verbatim_repeats JOIN verbatim_files ON id = file
@@ -435,12 +426,12 @@ impl TranscriptStore {
     }
 
     /// Removes a conversation and its messages, but keeps the entry of its file.
-    pub(crate) fn remove_conversation(&self, id: &str) -> Result<(), Error> {
+    pub(crate) fn remove_conversation(&self, id: &str) -> Result<()> {
         self.done(canonical::delete_conversation(&self.connection, id).map(drop))
     }
 
     /// Returns the stored conversations: the number of the file, the id, the service and the origin.
-    pub(crate) fn stored(&self) -> Result<Vec<(i64, String, String, Origin)>, Error> {
+    pub(crate) fn stored(&self) -> Result<Vec<(i64, String, String, Origin)>> {
         let sql = "SELECT f.id, c.id, v.source, t.session, t.project, t.folder, f.path, f.gone
                    FROM verbatim_files AS f JOIN conversations AS c ON c.id = f.conversation_id
                    LEFT JOIN verbatim_conversations AS v ON v.conversation_id = c.id
@@ -465,7 +456,7 @@ impl TranscriptStore {
     }
 
     /// Returns the files whose conversations were removed.
-    pub(crate) fn without_conversation(&self) -> Result<Vec<TranscriptFile>, Error> {
+    pub(crate) fn without_conversation(&self) -> Result<Vec<TranscriptFile>> {
         let sql =
             "SELECT id FROM verbatim_files AS f WHERE conversation_id IS NOT NULL AND NOT EXISTS
                        (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)";
@@ -476,18 +467,18 @@ impl TranscriptStore {
     }
 
     /// Returns whether a file belongs to the conversation with this id, even if the conversation was removed.
-    pub(crate) fn has_file_of(&self, id: &str) -> Result<bool, Error> {
+    pub(crate) fn has_file_of(&self, id: &str) -> Result<bool> {
         let sql = "SELECT 1 FROM verbatim_files WHERE conversation_id = ?1";
         Ok(self.done(self.first(sql, [id], |_| Ok(())))?.is_some())
     }
 
-    pub fn has_conversation(&self, id: &str) -> Result<bool, Error> {
+    pub fn has_conversation(&self, id: &str) -> Result<bool> {
         let sql = "SELECT 1 FROM conversations WHERE id = ?1";
         Ok(self.done(self.first(sql, [id], |_| Ok(())))?.is_some())
     }
 
     /// Adds a conversation without messages, or updates its data.
-    pub fn conversation(&self, id: &str, data: ConversationData<'_>) -> Result<(), Error> {
+    pub fn conversation(&self, id: &str, data: ConversationData<'_>) -> Result<()> {
         let ConversationData { source, title, model, time, origin } = data;
         let row = ConversationRow { id, title, create_time: time, update_time: time };
         let sql = "INSERT INTO verbatim_conversations
@@ -502,7 +493,7 @@ impl TranscriptStore {
     }
 
     /// Adds a message to a conversation. The message's line in the file becomes its position.
-    pub fn message(&self, conversation: &str, message: &Message) -> Result<(), Error> {
+    pub fn message(&self, conversation: &str, message: &Message) -> Result<()> {
         let row = MessageRow {
             id: &whole_id(conversation, &message.id),
             conversation,
@@ -523,21 +514,21 @@ impl TranscriptStore {
     }
 
     /// Removes a message of a conversation, if it is there.
-    pub(crate) fn remove_message(&self, conversation: &str, id: &str) -> Result<(), Error> {
+    pub(crate) fn remove_message(&self, conversation: &str, id: &str) -> Result<()> {
         let id = whole_id(conversation, id);
         let sql = "DELETE FROM messages WHERE conversation_id = ?1 AND id = ?2";
         self.done(canonical::execute(&self.connection, sql, [conversation, &id]).map(drop))
     }
 
     /// Appends text to a message of a conversation.
-    pub fn append(&self, conversation: &str, id: &str, text: &str) -> Result<(), Error> {
+    pub fn append(&self, conversation: &str, id: &str, text: &str) -> Result<()> {
         let id = whole_id(conversation, id);
         self.done(canonical::append_to_message(&self.connection, conversation, &id, text))
     }
 
     /// Records the fingerprint of a message that a file has. Returns whether the message is new.
     /// If another file already has the message, records that `file` leaves it out.
-    pub fn record(&self, file: i64, fingerprint: u64) -> Result<bool, Error> {
+    pub fn record(&self, file: i64, fingerprint: u64) -> Result<bool> {
         let fingerprint = fingerprint as i64;
         let insert = "INSERT OR IGNORE INTO verbatim_fingerprints VALUES (?1, ?2)";
         let select = "SELECT file FROM verbatim_fingerprints WHERE fingerprint = ?1";
@@ -553,14 +544,14 @@ impl TranscriptStore {
     }
 
     /// Records the fingerprint of a message without an id, at its place in a file.
-    pub fn record_at(&self, file: i64, place: u64, fingerprint: u64) -> Result<(), Error> {
+    pub fn record_at(&self, file: i64, place: u64, fingerprint: u64) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO verbatim_sequences VALUES (?1, ?2, ?3, NULL)";
         let values = params![file, place as i64, fingerprint as i64];
         self.done(canonical::execute(&self.connection, sql, values).map(drop))
     }
 
     /// Returns the first other file whose transcript has the same id.
-    pub fn file_of(&self, transcript: &str, file: i64) -> Result<Option<i64>, Error> {
+    pub fn file_of(&self, transcript: &str, file: i64) -> Result<Option<i64>> {
         let sql = "SELECT id FROM verbatim_files WHERE transcript = ?1 AND id <> ?2
                    ORDER BY id LIMIT 1";
         self.done(self.first(sql, params![transcript, file], |row| row.get(0)))
@@ -571,13 +562,7 @@ impl TranscriptStore {
     ///
     /// The earlier file may be gone, and may have left out the message because a third file had it. If the
     /// third file no longer has the message, `file` becomes the holder of the messages from this place on.
-    pub fn is_at(
-        &self,
-        file: i64,
-        earlier: i64,
-        place: u64,
-        fingerprint: u64,
-    ) -> Result<bool, Error> {
+    pub fn is_at(&self, file: i64, earlier: i64, place: u64, fingerprint: u64) -> Result<bool> {
         let select = "SELECT coalesce(s.holder, s.file), s.holder IS NULL OR EXISTS
                           (SELECT 1 FROM verbatim_sequences AS h WHERE h.file = s.holder
                            AND h.place = s.place AND h.fingerprint = s.fingerprint
@@ -626,18 +611,18 @@ impl TranscriptStore {
     }
 
     /// Makes SQLite overwrite all texts that are deleted from now on.
-    pub(crate) fn delete_securely(&self) -> Result<(), Error> {
+    pub(crate) fn delete_securely(&self) -> Result<()> {
         self.done(scrub::begin(&self.connection))
     }
 
     /// Removes every deleted byte from the files. Returns whether the log is clean too.
-    pub(crate) fn scrub(&self) -> Result<bool, Error> {
+    pub(crate) fn scrub(&self) -> Result<bool> {
         self.commit()?;
         self.done(scrub::finish(&self.connection))
     }
 
     /// Closes the store. Leaves only one file, unless another process reads the store.
-    pub fn close(self) -> Result<(), Error> {
+    pub fn close(self) -> Result<()> {
         self.commit()?;
         let TranscriptStore { path, connection } = self;
         connection.close().map_err(|(_, source)| Error::Sqlite { path, source })

@@ -55,41 +55,25 @@ const LOCK_WAIT: Duration = Duration::from_secs(60);
 /// The wait for another writer after which the user is told.
 const TOLD_AFTER: Duration = Duration::from_secs(2);
 
+/// The result of a call that fails with the error of this room.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// The reason why a database could not be written.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// The target exists and is not a canonical database.
     #[error("{}: not written to: {reason}; name another file with --out", path.display())]
-    Foreign {
-        /// The path of the database to write.
-        path: PathBuf,
-        /// The table or column that is missing.
-        reason: String,
-    },
+    Foreign { path: PathBuf, reason: String },
     /// A later version of this program made the target.
     #[error("{}: written by a later version of verbatim (schema {version}, this one knows {}); update verbatim", path.display(), schema::VERSION)]
-    Later {
-        /// The path of the database to write.
-        path: PathBuf,
-        /// The version of the target.
-        version: i64,
-    },
+    Later { path: PathBuf, version: i64 },
     /// The target or its folder cannot be made or read.
     #[error("{}: cannot write the database: {source}; name another place with --out", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// SQLite failed.
     #[error("{}: cannot write the database: {source}{}", path.display(), hint(source))]
-    Sqlite {
-        /// The path of the database to write.
-        path: PathBuf,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
+    Sqlite { path: PathBuf, source: rusqlite::Error },
 }
 
 fn hint(error: &rusqlite::Error) -> &'static str {
@@ -159,13 +143,13 @@ enum WriterState {
 
 impl Writer {
     /// Opens the database at `path` for merging. If there is none, the first conversation creates it.
-    pub fn open(path: &Path) -> Result<Writer, Error> {
+    pub fn open(path: &Path) -> Result<Writer> {
         Writer::open_telling(path, None)
     }
 
     /// Works like [`Writer::open`], and calls `on_wait` when the writer has waited a while for another
     /// program.
-    pub fn open_telling(path: &Path, on_wait: Option<fn()>) -> Result<Writer, Error> {
+    pub fn open_telling(path: &Path, on_wait: Option<fn()>) -> Result<Writer> {
         let mut writer = Writer { path: path.to_owned(), on_wait, ..Writer::default() };
         match fs::metadata(path) {
             // Opening a pipe would wait for another program.
@@ -182,7 +166,7 @@ impl Writer {
 
     /// Merges a conversation: adds new messages and updates changed ones. Returns the id of its row. The
     /// row's id differs from the conversation's id if another service uses the same id.
-    pub fn put(&mut self, source: &str, conversation: &Conversation) -> Result<String, Error> {
+    pub fn put(&mut self, source: &str, conversation: &Conversation) -> Result<String> {
         if self.connection.is_none() {
             self.create()?;
         }
@@ -197,7 +181,7 @@ impl Writer {
 
     /// Adds a row to the history of imports, if the export was read completely. Adds no row if nothing
     /// changed since the last row and the export is not newer than its own last row.
-    pub fn note(&mut self, path: &Path, is_whole: bool, counts: SourceCounts) -> Result<(), Error> {
+    pub fn note(&mut self, path: &Path, is_whole: bool, counts: SourceCounts) -> Result<()> {
         let SourceCounts { conversations, messages, skipped } = counts;
         let changes = self.changes.since(self.noted);
         self.noted = self.changes;
@@ -248,15 +232,12 @@ impl Writer {
     }
 
     /// Commits the open transaction. Leaves only the database file, unless another program uses the database.
-    pub fn finish(self) -> Result<Changes, Error> {
+    pub fn finish(self) -> Result<Changes> {
         self.finish_import(None)
     }
 
     /// Works like [`Writer::finish`], and records `import` for later runs.
-    pub(crate) fn finish_import(
-        mut self,
-        import: Option<FinishedImport>,
-    ) -> Result<Changes, Error> {
+    pub(crate) fn finish_import(mut self, import: Option<FinishedImport>) -> Result<Changes> {
         // If the export has two versions of a conversation, repeating the import may change something.
         let import = import.filter(|_| !self.has_met_again);
         if let Some(fresh) = self.fresh.take() {
@@ -288,7 +269,7 @@ impl Writer {
     }
 
     /// Opens the existing file.
-    fn connect(&mut self) -> Result<(), Error> {
+    fn connect(&mut self) -> Result<()> {
         let path = &self.path;
         let foreign =
             |reason: &str| Error::Foreign { path: path.clone(), reason: reason.to_owned() };

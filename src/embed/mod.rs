@@ -27,32 +27,18 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of embedding. Messages can still be ranked by their words.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// The work was stopped.
     #[error("embedding was stopped")]
     Stopped,
     /// A cache could not be written.
     #[error("writing vectors in {}: {error}", path.display())]
-    Write {
-        /// The folder or the file.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
+    Write { path: PathBuf, error: io::Error },
     /// A provider did not answer, or its answer is wrong.
     #[error("the embedding provider at {endpoint}: {why}")]
-    Provider {
-        /// The address of the provider.
-        endpoint: String,
-        /// The reason of the failure.
-        why: String,
-    },
+    Provider { endpoint: String, why: String },
     /// A provider's vectors have another dimension than those in its cache.
     #[error("the embedding model's vectors have {theirs} dimensions now, and had {ours} before")]
-    Lengths {
-        /// The dimension in the cache.
-        ours: usize,
-        /// The dimension of the answer.
-        theirs: usize,
-    },
+    Lengths { ours: usize, theirs: usize },
 }

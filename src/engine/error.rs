@@ -14,13 +14,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of the engine.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// Nothing was configured, and there is nothing in the home folder either.
     #[error("Database not found: no *.db file in {}", folder.display())]
-    NoDatabase {
-        /// The folder that was searched for a database.
-        folder: PathBuf,
-    },
+    NoDatabase { folder: PathBuf },
     /// The query contains a NUL character.
     #[error(
         "query contains a NUL character, where SQLite's LIKE stops reading; \
@@ -33,28 +31,17 @@ pub enum Error {
          search for a part of it",
         MOST_PATTERN_BYTES
     )]
-    QueryTooLong {
-        /// The length of the query as a LIKE pattern, in bytes.
-        bytes: usize,
-    },
+    QueryTooLong { bytes: usize },
     /// The text of a literal search is too long.
     #[error(
         "query is too long: {bytes} bytes, and at most {} can be searched for; \
          search for a part of it",
         MOST_PATTERN_BYTES
     )]
-    TextTooLong {
-        /// The length of the text.
-        bytes: usize,
-    },
+    TextTooLong { bytes: usize },
     /// A request has more texts to search for than is allowed.
     #[error("{count} texts are looked for at once, and at most {most} can be")]
-    TooManyTexts {
-        /// The number of texts.
-        count: usize,
-        /// The maximum number of texts in a request.
-        most: usize,
-    },
+    TooManyTexts { count: usize, most: usize },
     /// Accents can be ignored for texts and words only.
     #[error(
         "accents can be ignored for texts and words only, not for LIKE patterns and regular expressions"
@@ -62,101 +49,53 @@ pub enum Error {
     AccentsOfPattern,
     /// The text has only accents, and accents are ignored.
     #[error("{text:?} has nothing but accents, which are ignored")]
-    OnlyAccents {
-        /// The text to find.
-        text: String,
-    },
+    OnlyAccents { text: String },
     /// No conversation has that id or title.
     #[error("no conversation has the id, the beginning of an id or the title {word:?}")]
-    NoConversation {
-        /// The word that should name a conversation.
-        word: String,
-    },
+    NoConversation { word: String },
     /// Several conversations may be meant.
     #[error("{word:?} may be any of:{}\nuse one of these ids", list(candidates, *total))]
-    Ambiguous {
-        /// The word that should name a conversation.
-        word: String,
-        /// The first conversations that the word could mean.
-        candidates: Vec<Heading>,
-        /// The number of conversations that the word could mean.
-        total: usize,
-    },
+    Ambiguous { word: String, candidates: Vec<Heading>, total: usize },
     /// Several sources have a conversation with this id.
     #[error("the id {id:?} is in several sources: use {} in its place", either(keys))]
-    SameId {
-        /// The shared id.
-        id: String,
-        /// The name of each source with the key of its conversation.
-        keys: Vec<(&'static str, String)>,
-    },
+    SameId { id: String, keys: Vec<(&'static str, String)> },
     /// Another process is building the index.
     #[error("{}: another process is building this index; wait for it to finish", folder.display())]
-    Indexing {
-        /// The folder of the index.
-        folder: PathBuf,
-    },
+    Indexing { folder: PathBuf },
     /// The index was damaged while it was read.
     #[error("{}: files of this index were changed while they were read", folder.display())]
-    Torn {
-        /// The folder of the index.
-        folder: PathBuf,
-    },
+    Torn { folder: PathBuf },
     /// The database has no row ids, by which an index could fetch rows.
     #[error(
         "{}: cannot be indexed, because its tables are views or WITHOUT ROWID, or have columns named rowid, \
          oid and _rowid_; searching it works without an index",
         path.display()
     )]
-    NoKeys {
-        /// The path of the database.
-        path: PathBuf,
-    },
+    NoKeys { path: PathBuf },
     /// The database has more messages than an index can number.
     #[error("{}: more than four thousand million messages cannot be indexed", path.display())]
-    TooMany {
-        /// The path of the database.
-        path: PathBuf,
-    },
+    TooMany { path: PathBuf },
     /// A conversation cannot be changed, because its database is opened read-only.
     #[error(
         "{}: only read, because another program made it; conversation {id} stays in it",
         path.display()
     )]
-    ReadOnly {
-        /// The path of the database.
-        path: PathBuf,
-        /// The id of the conversation.
-        id: String,
-    },
+    ReadOnly { path: PathBuf, id: String },
     /// Files of an index could not be removed.
     #[error("{}: files of this index cannot be removed; end the programs that use them", folder.display())]
-    NotWiped {
-        /// The folder of the index.
-        folder: PathBuf,
-    },
+    NotWiped { folder: PathBuf },
     /// A database could not be written.
     #[error(transparent)]
     Writer(#[from] db::writer::Error),
     /// A file that only this program uses cannot be read or written.
     #[error("{}: {what} cannot be used: {source}", path.display())]
-    OwnFile {
-        /// The content of the file.
-        what: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    OwnFile { what: &'static str, path: PathBuf, source: std::io::Error },
     /// Reading the database failed.
     #[error(transparent)]
     Db(#[from] db::Error),
     /// A request to a cluster failed.
     #[error("{reason}")]
-    Cluster {
-        /// The failure and its cause, with the address of the index.
-        reason: String,
-    },
+    Cluster { reason: String },
     /// Writing the transcript store failed.
     #[error(transparent)]
     Transcripts(#[from] db::transcripts::Error),

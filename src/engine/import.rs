@@ -34,6 +34,7 @@ pub(crate) use crate::import::{FORMATS, FoundExport, OTHER_BRANCHES};
 
 /// An error of an import.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// An export cannot be read.
     #[error(transparent)]
@@ -46,18 +47,10 @@ pub enum Error {
     Source(#[from] db::Error),
     /// The database cannot be written, and some of the conversations are stored already.
     #[error("{source}; before that, {stored} new and changed conversations were stored")]
-    Partly {
-        /// The number of conversations that were added or updated.
-        stored: u64,
-        /// The reason why the import ended.
-        source: Box<writer::Error>,
-    },
+    Partly { stored: u64, source: Box<writer::Error> },
     /// The cluster cannot be written.
     #[error("{reason}")]
-    Cluster {
-        /// The failure and its cause, with the address of the index.
-        reason: String,
-    },
+    Cluster { reason: String },
 }
 
 impl Error {

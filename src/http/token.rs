@@ -34,10 +34,7 @@ pub enum Error {
         "{place}: a token has at least {SHORTEST} characters, all of them letters, digits or \
          punctuation of ASCII, without spaces"
     )]
-    Weak {
-        /// The file or the variable that holds the token.
-        place: String,
-    },
+    Weak { place: String },
     #[error("the system gives no random numbers for a token: {0}")]
     NoRandomness(String),
 }

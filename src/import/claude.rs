@@ -16,6 +16,7 @@ use crate::{
         tool::{arguments, joined, placeholder},
     },
     model::{AttachedContent, AttachedFile, Conversation, Message},
+    text::parts::{ANSWER, Artifact, CALL, RESULT, THINKING},
 };
 
 /// The format of Claude.ai's exports.
@@ -166,7 +167,7 @@ fn message(
     at: usize,
     tally: &mut ImportTally,
 ) -> Result<Option<(Message, Vec<AttachedFile>)>, Damage> {
-    let (mut texts, mut cited, mut has_text) = (Vec::new(), Vec::new(), false);
+    let (mut texts, mut cited, mut has_text) = (PartTexts::default(), Vec::new(), false);
     if let Some(content) = fields.get("content") {
         let content = content.value()?;
         // In a chat about a design, the content is an object with blocks or with a text.
@@ -174,17 +175,16 @@ fn message(
         let is_untyped = content.get("type").is_none();
         let blocks = blocks.or_else(|| content.get("content").filter(|_| is_untyped));
         for block in blocks.unwrap_or(&content).items() {
-            texts.push(text_of(block, tally));
+            texts.add(text_of(block, tally));
             has_text |= block.str("type") == "text" && !block.str("text").trim().is_empty();
             has_text |= block.as_str().is_some_and(|text| !text.trim().is_empty());
             cited.extend(block.get("citations").cloned());
         }
     }
-    texts.retain(|text| !text.trim().is_empty());
     if !has_text {
         let text = fields.text("text").unwrap_or_default().replace(UNSUPPORTED, "");
-        if !text.trim().is_empty() && !texts.iter().any(|it| it.contains(text.trim())) {
-            texts.push(text);
+        if !texts.texts.iter().any(|it| it.contains(text.trim())) {
+            texts.add(text);
         }
     }
     let mut attachments = Vec::new();
@@ -195,7 +195,7 @@ fn message(
         for file in list.value()?.items() {
             let extracted = file.str("extracted_content");
             if !extracted.trim().is_empty() {
-                texts.push(joined("\n", &[file.str("file_name"), extracted]));
+                texts.add(joined("\n", &[file.str("file_name"), extracted]));
                 let text = AttachedContent::Text(extracted.to_owned());
                 contents.push(attached(file.str("file_name"), text));
             }
@@ -214,7 +214,7 @@ fn message(
             attachments.extend(names.filter(|name| known.insert(name.clone())));
         }
     }
-    let content = sources::below(with_files(texts.join("\n\n"), &attachments), &cited);
+    let content = sources::below(with_files(texts.texts.join("\n\n"), &attachments), &cited);
     if content.trim().is_empty() {
         return Ok(None);
     }
@@ -236,6 +236,49 @@ fn message(
     Ok(Some((message, contents)))
 }
 
+/// The texts of the blocks of a message.
+#[derive(Default)]
+struct PartTexts {
+    texts: Vec<String>,
+    /// Whether the last text is not a part of the answer itself, such as thinking.
+    is_aside: bool,
+}
+
+impl PartTexts {
+    /// Adds a text, and marks where the answer goes on after another part.
+    fn add(&mut self, text: String) {
+        if text.trim().is_empty() {
+            return;
+        }
+        let is_aside = [THINKING, CALL, RESULT].iter().any(|mark| text.starts_with(mark));
+        let goes_on = self.is_aside && !is_aside;
+        self.texts.push(if goes_on { format!("{ANSWER}\n{text}") } else { text });
+        self.is_aside = is_aside;
+    }
+}
+
+/// Returns a text below its mark; nothing if the text is empty.
+fn below(mark: &str, text: &str) -> String {
+    if text.trim().is_empty() { String::new() } else { format!("{mark}\n{text}") }
+}
+
+/// Returns an artifact that a call makes or replaces, between tags as in older exports; `None` if the call does
+/// something else or has an argument that the tags cannot hold.
+fn artifact(block: &Value) -> Option<String> {
+    const ATTRIBUTES: [(&str, &str); 4] =
+        [("identifier", "id"), ("type", "type"), ("language", "language"), ("title", "title")];
+    const OTHERS: [&str; 3] = ["command", "content", "version_uuid"];
+
+    let input = block.get("input").filter(|_| block.str("name") == "artifacts")?;
+    let Value::Object(fields) = input else { return None };
+    let is_known = |name: &str| OTHERS.contains(&name) || ATTRIBUTES.iter().any(|it| it.1 == name);
+    let is_whole = matches!(input.str("command"), "create" | "rewrite")
+        && !["id", "content"].map(|name| input.str(name)).contains(&"")
+        && fields.iter().all(|(name, value)| matches!(value, Value::Null) || is_known(name));
+    let attributes = ATTRIBUTES.map(|(attribute, name)| (attribute, input.str(name)));
+    Artifact::written(&attributes, input.str("content")).filter(|_| is_whole)
+}
+
 fn attached(name: &str, content: AttachedContent) -> AttachedFile {
     AttachedFile { message: 0, name: name.to_owned(), content }
 }
@@ -251,11 +294,17 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
             let summaries = block.get("summaries").map(Value::items).unwrap_or_default();
             let mut lines: Vec<&str> = summaries.iter().map(|it| it.str("summary")).collect();
             lines.extend(["thinking", "text"].map(|name| block.str(name)));
-            joined("\n", &lines)
+            below(THINKING, &joined("\n", &lines))
         }
         "tool_use" | "server_tool_use" => {
-            let mut lines = ["name", "message"].map(|name| block.str(name).to_owned()).to_vec();
-            lines.extend(block.get("display_content").map(|shown| plain(shown, true)));
+            let shown = block.get("display_content").map(|shown| plain(shown, true));
+            let extra = [block.str("message"), shown.as_deref().unwrap_or_default()];
+            if let Some(artifact) = artifact(block) {
+                return joined("\n\n", &[extra[0], extra[1], &artifact]);
+            }
+            let name = Some(block.str("name")).filter(|name| !name.is_empty());
+            let mut lines = vec![format!("{CALL}{}]", name.unwrap_or("unnamed"))];
+            lines.extend(extra.map(str::to_owned));
             if let Some(input) = block.get("input") {
                 arguments(input, "", &mut lines);
             }
@@ -268,7 +317,8 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
             let shown = ["display_content", "structured_content", "message"];
             let shown = shown.iter().filter(|_| texts.iter().all(String::is_empty));
             let shown = shown.filter_map(|name| Some(plain(block.get(name)?, true)));
-            shown.into_iter().find(|it| !it.is_empty()).unwrap_or_else(|| joined("\n", &texts))
+            let shown = shown.into_iter().find(|it| !it.is_empty());
+            below(RESULT, &shown.unwrap_or_else(|| joined("\n", &texts)))
         }
         "image" => file("image", block),
         "document" | "file" | "local_resource" => file("file", block),
@@ -295,6 +345,44 @@ fn file(kind: &str, block: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_an_answer_are_marked() {
+        let text = |content: &str| {
+            let message = format!(r#"{{"uuid":"m","sender":"assistant","content":[{content}]}}"#);
+            let fields = Raw::new(message.as_bytes()).fields().unwrap();
+            super::message(&fields, 0, &mut ImportTally::default()).unwrap().unwrap().0.content
+        };
+        let says = |text: &str| format!(r#"{{"type":"text","text":"{text}"}}"#);
+        let calls = |input: &str| {
+            format!(r#"{{"type":"tool_use","name":"artifacts","input":{{{input}}}}}"#)
+        };
+        let thinks = r#"{"type":"thinking","thinking":"Hm."}"#;
+        let result = r#"{"type":"tool_result","content":[{"type":"text","text":"OK"}]}"#;
+        let made = calls(
+            r#""id":"a","type":"text/html","title":"Page","command":"create","content":"<p>\n","language":null,"version_uuid":"v""#,
+        );
+        let tags = "<antArtifact identifier=\"a\" type=\"text/html\" title=\"Page\">\n<p>\n\n</antArtifact>";
+        let all = [thinks, &says("A"), &says("B"), &made, result, &says(" "), &says("C")].join(",");
+        let expected =
+            format!("[thinking]\nHm.\n\n[answer]\nA\n\nB\n\n{tags}\n\n[result]\nOK\n\n[answer]\nC");
+        assert_eq!(text(&all), expected);
+        assert_eq!(text(&says("A")), "A");
+        for (input, expected) in [
+            (r#""command":"update","id":"a","old_str":"x""#, "command: update\nid: a\nold_str: x"),
+            (r#""command":"create","content":"x""#, "command: create\ncontent: x"),
+            (
+                r#""command":"create","id":"a","content":"x","more":"y""#,
+                "command: create\nid: a\ncontent: x\nmore: y",
+            ),
+            (
+                r#""command":"create","id":"\"'","content":"x""#,
+                "command: create\nid: \"'\ncontent: x",
+            ),
+        ] {
+            assert_eq!(text(&calls(input)), format!("[tool: artifacts]\n{expected}"));
+        }
+    }
 
     #[test]
     fn messages_of_other_branches_come_after_what_they_follow() {

@@ -53,11 +53,7 @@ pub(super) struct ExportFile<'a> {
 }
 
 impl<'a> ExportFile<'a> {
-    pub(super) fn new(
-        name: &'a str,
-        branches: Branches,
-        tally: &'a mut ImportTally,
-    ) -> ExportFile<'a> {
+    pub(super) fn new(name: &'a str, branches: Branches, tally: &'a mut ImportTally) -> Self {
         ExportFile {
             name,
             branches,

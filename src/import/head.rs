@@ -23,19 +23,10 @@ const TEXTS: [&str; 6] = ["message", "content", "text", "prompt", "output", "res
 pub enum TranscriptEvent {
     /// A message begins. If its id begins with `/`, the conversation's id must be put before the slash.
     Message(Message),
-    /// An earlier message continues.
-    More {
-        /// The id of the message.
-        id: String,
-        text: String,
-    },
-    File {
-        /// The id of the message.
-        message: String,
-        /// The name of the file in the transcript; may be empty.
-        name: String,
-        base64: String,
-    },
+    /// An earlier message, which has this id, continues.
+    More { id: String, text: String },
+    /// A file of the message with this id. Its name may be empty.
+    File { message: String, name: String, base64: String },
 }
 
 impl TranscriptEvent {

@@ -45,52 +45,26 @@ pub use self::{
 
 /// An error that ends the reading of an export.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// The path does not exist or cannot be opened.
     #[error("{path}: cannot read the export: {source}")]
-    Open {
-        /// The path of the export.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// The zip cannot be read.
     #[error(
         "{path}: cannot read the zip: {reason}; if its download was cut off, download it again"
     )]
-    Zip {
-        /// The path of the zip.
-        path: PathBuf,
-        /// The reason why the file cannot be read.
-        reason: String,
-    },
+    Zip { path: PathBuf, reason: String },
     /// The zip would unpack to a size far beyond that of any export.
     #[error(
         "{path}: refused: unpacks to {} MB, more than {ratio} times its size, which no export does",
         unpacked / 1_000_000
     )]
-    Bomb {
-        /// The path of the zip.
-        path: PathBuf,
-        /// The unpacked size that the zip's entries claim.
-        unpacked: u64,
-        /// The highest ratio of sizes that is accepted.
-        ratio: u64,
-    },
+    Bomb { path: PathBuf, unpacked: u64, ratio: u64 },
     /// The file holds no conversation.
     #[error("{path}: not an export we know: {found}")]
-    NotAnExport {
-        /// The path of the export.
-        path: PathBuf,
-        /// A description of the path's content.
-        found: String,
-    },
+    NotAnExport { path: PathBuf, found: String },
     /// The file is an export, but no conversation could be read.
     #[error("{path}: no conversation could be read: {reason}")]
-    NothingReadable {
-        /// The path of the export.
-        path: PathBuf,
-        /// The reason why a conversation could not be read.
-        reason: String,
-    },
+    NothingReadable { path: PathBuf, reason: String },
 }

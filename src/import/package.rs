@@ -12,7 +12,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use zip::{ZipArchive, read::read_zipfile_from_stream, result::ZipError};
+use zip::{
+    ZipArchive,
+    read::read_zipfile_from_stream,
+    result::{ZipError, ZipResult},
+};
 
 use crate::import::{
     Error, compressed,
@@ -189,11 +193,7 @@ impl Package {
 
     /// Adds the JSON files of the next zip. `inside` is the path of a zip that is inside another zip. Returns
     /// the zips inside this zip.
-    fn list(
-        &mut self,
-        zip: &mut ZipArchive<File>,
-        inside: &str,
-    ) -> Result<Vec<InnerZip>, ZipError> {
+    fn list(&mut self, zip: &mut ZipArchive<File>, inside: &str) -> ZipResult<Vec<InnerZip>> {
         let mut inner = Vec::new();
         for at in 0..zip.len() {
             let entry = zip.by_index_raw(at)?;

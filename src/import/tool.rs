@@ -1,9 +1,7 @@
 //! The texts of tool calls, tool results and files.
 
 use super::json::Value;
-
-/// The beginning of the line that names the tool of a call.
-pub(crate) const CALL: &str = "[tool: ";
+use crate::text::parts::{CALL, called_by};
 
 /// The beginnings of lines that name a file in a call: lines of arguments and of patches.
 const FILES: [&str; 7] = [
@@ -46,11 +44,6 @@ pub(crate) fn named_files(text: &str) -> impl Iterator<Item = &str> {
         };
         FILES.iter().filter(is_wanted).find_map(|start| line.strip_prefix(start))
     })
-}
-
-/// Returns the tool that a line names.
-fn called_by(line: &str) -> Option<&str> {
-    line.strip_prefix(CALL)?.strip_suffix(']')
 }
 
 /// Returns a call as text: the tool's name in brackets, and a line for each argument.

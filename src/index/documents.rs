@@ -172,8 +172,22 @@ impl Snapshot {
         store.document(doc, buffer)
     }
 
+    /// Returns the living documents of a segment, each with the segment's number of its conversation.
+    pub fn living_in(&self, segment: usize) -> impl Iterator<Item = (u32, u32)> {
+        let SegmentReader { data, deleted, first } = &self.segments[segment];
+        let is_alive = |doc: &u32| deleted.as_ref().is_none_or(|deleted| !deleted.contains(*doc));
+        let living = (0..data.store.messages()).filter(is_alive);
+        living.map(|doc| (*first + doc, data.store.conversation(doc)))
+    }
+
     pub fn conversations_in(&self, segment: usize) -> u32 {
         self.segments[segment].data.store.conversations()
+    }
+
+    /// Returns the doc id of a segment's first message without a time. All messages after it have none.
+    pub fn first_undated_in(&self, segment: usize) -> u32 {
+        let SegmentReader { data, first, .. } = &self.segments[segment];
+        first + data.store.dated()
     }
 
     /// Returns the id and the title of a segment's conversation.
@@ -186,17 +200,6 @@ impl Snapshot {
     pub fn conversation(&self, doc_id: u32) -> u32 {
         let (store, doc) = self.store(doc_id);
         store.conversation(doc)
-    }
-
-    pub fn conversation_id(&self, doc_id: u32) -> Cow<'_, str> {
-        let (store, doc) = self.store(doc_id);
-        lossy(store.conversation_id(store.conversation(doc)))
-    }
-
-    /// Returns the title of a message's conversation; empty for NULL.
-    pub fn title(&self, doc_id: u32) -> Cow<'_, str> {
-        let (store, doc) = self.store(doc_id);
-        lossy(store.title(store.conversation(doc)))
     }
 
     /// Returns the segment of a doc id, and the document's number in it.

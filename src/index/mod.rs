@@ -62,70 +62,38 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of an index. The database can still be searched without the index.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// A file could not be written.
     #[error("writing the index in {path}: {error}")]
-    Write {
-        /// The folder of the index.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
+    Write { path: PathBuf, error: io::Error },
     /// A file differs from the content that was written.
     #[error("{path}: the index is damaged: {reason}")]
-    Damaged {
-        /// The folder of the index.
-        path: PathBuf,
-        /// The reason why the index is damaged.
-        reason: String,
-    },
+    Damaged { path: PathBuf, reason: String },
     /// The index was written by an earlier or later version of the program.
     #[error("{path}: the index has format {found}, which this version does not read")]
-    Format {
-        /// The folder of the index.
-        path: PathBuf,
-        /// The number of the format that was found.
-        found: u32,
-    },
+    Format { path: PathBuf, found: u32 },
     /// Another user may have written the index.
     #[error(
         "{path}: this index is not used: {reason}; make its files writable by you only, or delete \
          them"
     )]
-    Untrusted {
-        /// The folder of the index.
-        path: PathBuf,
-        /// The reason why others may have written it.
-        reason: &'static str,
-    },
+    Untrusted { path: PathBuf, reason: &'static str },
     /// Files of the index could not be read.
     #[error("reading the index: {0}")]
     Read(#[from] io::Error),
     /// The file of a segment's vectors could not be written.
     #[error("writing vectors in {}: {error}", path.display())]
-    WriteVectors {
-        /// The folder of the index.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
+    WriteVectors { path: PathBuf, error: io::Error },
     /// The vectors cannot be opened although they were just written.
     #[error("{}: the vectors that were just written cannot be read back", path.display())]
-    Vanished {
-        /// The folder of the segment.
-        path: PathBuf,
-    },
+    Vanished { path: PathBuf },
     /// The vector of a query and the vectors of the messages have different dimensions.
     #[error(
         "the embedding model's vectors have {theirs} dimensions now, and those of the messages \
          have {ours}"
     )]
-    Lengths {
-        /// The dimension on disk.
-        ours: usize,
-        /// The dimension of the query.
-        theirs: usize,
-    },
+    Lengths { ours: usize, theirs: usize },
     /// A regular expression of the request is wrong or too large.
     #[error(transparent)]
     Expression(#[from] ExpressionError),

@@ -446,11 +446,7 @@ struct Lookups<'a, 't> {
 }
 
 impl<'a, 't> Lookups<'a, 't> {
-    fn new(
-        segment: &'a SegmentReader,
-        common: &'t CommonGrams,
-        trace: &'t mut Trace,
-    ) -> Lookups<'a, 't> {
+    fn new(segment: &'a SegmentReader, common: &'t CommonGrams, trace: &'t mut Trace) -> Self {
         Lookups { segment, common, trace: RefCell::new(trace) }
     }
 

@@ -108,11 +108,7 @@ enum Program {
 
 impl RegexPattern {
     /// Compiles an expression. The program takes at most `most` bytes.
-    pub fn new(
-        pattern: &str,
-        case_sensitive: bool,
-        most: usize,
-    ) -> Result<RegexPattern, ExpressionError> {
+    pub fn new(pattern: &str, case_sensitive: bool, most: usize) -> Result<Self, ExpressionError> {
         check_size(pattern)?;
         let _alone = lock(&COMPILING);
         let hir = ParserBuilder::new()

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::{
     engine,
     text::{like::MOST_PATTERN_BYTES, snippet},
@@ -19,7 +19,7 @@ pub(super) struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     /// Refuses arguments that are not in `known`.
-    pub(super) fn only(&self, known: &[&str]) -> Result<(), Error> {
+    pub(super) fn only(&self, known: &[&str]) -> Result<()> {
         let unknown = self.values.keys().filter(|name| !known.contains(&name.as_str()));
         let unknown = unknown.take(MOST_NAMED).map(|name| format!("{:?}", snippet::echo(name)));
         match unknown.collect::<Vec<_>>() {
@@ -38,7 +38,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns a string; `None` if the argument is absent.
-    pub(super) fn string(&self, name: &str, takes: &str) -> Result<Option<&'a str>, Error> {
+    pub(super) fn string(&self, name: &str, takes: &str) -> Result<Option<&'a str>> {
         match self.value(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -47,7 +47,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns an array of strings; an empty array if the argument is absent.
-    pub(super) fn strings(&self, name: &str, takes: &str) -> Result<Vec<&'a str>, Error> {
+    pub(super) fn strings(&self, name: &str, takes: &str) -> Result<Vec<&'a str>> {
         let Some(value) = self.value(name) else { return Ok(Vec::new()) };
         let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
         texts.ok_or_else(|| wrong(name, takes, value))
@@ -59,7 +59,7 @@ impl<'a> Arguments<'a> {
         name: &str,
         takes: &str,
         range: std::ops::RangeInclusive<usize>,
-    ) -> Result<Option<usize>, Error> {
+    ) -> Result<Option<usize>> {
         let Some((whole, _)) = self.number(name, takes)? else { return Ok(None) };
         // The range is small, so the clamped float converts to a `usize` without loss.
         Ok(Some(whole.clamp(*range.start() as f64, *range.end() as f64) as usize))
@@ -71,7 +71,7 @@ impl<'a> Arguments<'a> {
         name: &str,
         takes: &str,
         range: std::ops::RangeInclusive<usize>,
-    ) -> Result<Option<usize>, Error> {
+    ) -> Result<Option<usize>> {
         let Some((whole, value)) = self.number(name, takes)? else { return Ok(None) };
         if whole < *range.start() as f64 || whole > *range.end() as f64 {
             return Err(wrong(name, takes, value));
@@ -80,7 +80,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns an integer, with the value from which it was read.
-    fn number(&self, name: &str, takes: &str) -> Result<Option<(f64, &'a Value)>, Error> {
+    fn number(&self, name: &str, takes: &str) -> Result<Option<(f64, &'a Value)>> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let number = match value {
             Value::Number(number) => number.as_f64(),
@@ -97,7 +97,7 @@ impl<'a> Arguments<'a> {
         name: &str,
         takes: &str,
         choices: &[(&str, T)],
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Option<T>> {
         let Some(text) = self.string(name, takes)? else { return Ok(None) };
         let chosen = choices.iter().find(|(word, _)| *word == text);
         chosen
@@ -106,7 +106,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns a boolean; `false` if the argument is absent.
-    pub(super) fn flag(&self, name: &str) -> Result<bool, Error> {
+    pub(super) fn flag(&self, name: &str) -> Result<bool> {
         match self.value(name) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(*flag),
@@ -117,7 +117,7 @@ impl<'a> Arguments<'a> {
 
 /// Returns a search text without white space at its ends. A text that is too long for any search is
 /// refused here, before the search reads messages.
-pub(super) fn searchable(text: &str) -> Result<&str, Error> {
+pub(super) fn searchable(text: &str) -> Result<&str> {
     let text = snippet::trim(text);
     let bytes = text.len() + "%%".len();
     if bytes > MOST_PATTERN_BYTES {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::searchable,
     bound,
-    error::Error,
+    error::{Error, Result},
     notes, read,
     tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
 };
@@ -67,7 +67,7 @@ struct ChatGptResult {
     url: String,
 }
 
-fn search(call: &ToolCall<'_>) -> Result<Answer, Error> {
+fn search(call: &ToolCall<'_>) -> Result<Answer> {
     call.arguments.only(&["query"])?;
     let query = call.arguments.string("query", "a text")?;
     let query = query.ok_or_else(|| Error::refused("query is required: what to search for"))?;
@@ -99,7 +99,7 @@ fn search(call: &ToolCall<'_>) -> Result<Answer, Error> {
     Ok(answer.to_string().into())
 }
 
-fn fetch(call: &ToolCall<'_>) -> Result<Answer, Error> {
+fn fetch(call: &ToolCall<'_>) -> Result<Answer> {
     call.arguments.only(&["id"])?;
     let given = call.arguments.string("id", "an id that search returned")?;
     let given =
@@ -133,7 +133,7 @@ fn title(about: &About) -> String {
 
 /// Returns the address of a conversation: on its service's site if known, else on this server's
 /// page, else the address of its resource.
-fn url(call: &ToolCall<'_>, about: &About) -> Result<String, Error> {
+fn url(call: &ToolCall<'_>, about: &About) -> Result<String> {
     let ids = [about.id.as_str()];
     let known =
         call.engine.all_sources().provenance(about.source, &ids, call.stop)?.remove(&about.id);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::Arguments,
-    error::Error,
+    error::{Error, Result},
     tool::{Answer, Effect, Options, Tool, ToolCall, object},
 };
 use crate::{
@@ -90,7 +90,7 @@ fn refuse(_: &ToolCall<'_>, error: &Error) -> Answer {
     }
 }
 
-fn search(call: &ToolCall<'_>) -> Result<Answer, Error> {
+fn search(call: &ToolCall<'_>) -> Result<Answer> {
     let request = request(call.options, &call.arguments)?;
     let mut text = String::new();
     let render = |hit: Hit<'_>| {
@@ -122,7 +122,7 @@ fn search(call: &ToolCall<'_>) -> Result<Answer, Error> {
     Ok(Answer { log, ..text.into() })
 }
 
-fn request(options: &Options, given: &Arguments<'_>) -> Result<Request, Error> {
+fn request(options: &Options, given: &Arguments<'_>) -> Result<Request> {
     given.only(&ARGUMENTS)?;
     let text = given.string("query", "a string")?.unwrap_or_default();
     let roles = given.strings("roles", "an array of \"user\", \"assistant\" and \"tool\"")?;
@@ -150,7 +150,7 @@ fn request(options: &Options, given: &Arguments<'_>) -> Result<Request, Error> {
     })
 }
 
-fn instant(given: &Arguments<'_>, name: &str, edge: Edge) -> Result<Option<Instant>, Error> {
+fn instant(given: &Arguments<'_>, name: &str, edge: Edge) -> Result<Option<Instant>> {
     let takes = "an ISO 8601 date or date-time as a string";
     let Some(text) = given.string(name, takes)? else { return Ok(None) };
     match date::parse_iso(text, edge) {
@@ -238,7 +238,7 @@ mod tests {
         model::Stop,
     };
 
-    fn parsed(json: Value) -> Result<Request, Error> {
+    fn parsed(json: Value) -> Result<Request> {
         let given = Arguments { tool: TOOL.name, values: &object(json) };
         request(&Options::default(), &given)
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::shown,
-    error::Error,
+    error::{Error, Result},
     tool::{
         Answer, Effect, SHORTEST_ID, SWITCHED_OFF, Tool, ToolCall, conversation, json_error, object,
     },
@@ -43,7 +43,7 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn delete(call: &ToolCall<'_>) -> Result<Answer, Error> {
+fn delete(call: &ToolCall<'_>) -> Result<Answer> {
     let ToolCall { engine, options, arguments, .. } = call;
     if options.no_conversations {
         return Err(Error::refused(SWITCHED_OFF));
@@ -89,7 +89,7 @@ fn delete(call: &ToolCall<'_>) -> Result<Answer, Error> {
 
 /// Returns the id of the recorded or saved conversation that an argument names. A title is not
 /// enough for a deletion.
-fn thread_id(call: &ToolCall<'_>, name: &str, word: &str) -> Result<String, Error> {
+fn thread_id(call: &ToolCall<'_>, name: &str, word: &str) -> Result<String> {
     let (word, memory) = (snippet::trim(word), call.engine.memory());
     let (keyed, mut threads) = (memory.thread_keyed(word)?, memory.threads_named(word)?);
     let whole = threads.iter().find(|thread| thread.id == word).map(|thread| thread.id.clone());

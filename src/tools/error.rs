@@ -3,6 +3,9 @@
 use super::hint::Explained;
 use crate::engine;
 
+/// The result of a call that fails with the error of this room.
+pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// The caller has to change the call; the text says how.

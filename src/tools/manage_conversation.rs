@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::searchable,
     bound::{self, MOST_ANSWER_BYTES},
-    error::Error,
+    error::{Error, Result},
     tool::{self, Answer, Effect, Tool, object},
 };
 use crate::{
@@ -157,7 +157,7 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn run(call: &tool::ToolCall<'_>) -> Result<Answer, Error> {
+fn run(call: &tool::ToolCall<'_>) -> Result<Answer> {
     let name = call.arguments.string("action", "one of the actions as a string")?;
     let required = || Error::Refused(format!("action is required: one of {}", ACTIONS.join(", ")));
     let name = name.ok_or_else(required)?;
@@ -206,7 +206,7 @@ struct ThreadCall<'a> {
 }
 
 impl<'a> ThreadCall<'a> {
-    fn start(&self) -> Result<Data, Error> {
+    fn start(&self) -> Result<Data> {
         let name = |name, default| Ok::<_, Error>(self.short_text(name)?.unwrap_or(default));
         let start = Start {
             topic: name("topic", DEFAULT_TOPIC)?,
@@ -222,7 +222,7 @@ impl<'a> ThreadCall<'a> {
         })
     }
 
-    fn record(&self, told: &mut Told) -> Result<Data, Error> {
+    fn record(&self, told: &mut Told) -> Result<Data> {
         let continuation = self.required("continuation_id")?;
         let role = self.text("role")?.unwrap_or("user");
         if !["user", "assistant"].contains(&role) {
@@ -259,7 +259,7 @@ impl<'a> ThreadCall<'a> {
         })
     }
 
-    fn resume(&self) -> Result<Data, Error> {
+    fn resume(&self) -> Result<Data> {
         let thread = self.call.engine.memory().thread(self.required("thread_id")?)?;
         Ok(Data::Resume {
             thread_id: thread.id,
@@ -270,7 +270,7 @@ impl<'a> ThreadCall<'a> {
         })
     }
 
-    fn history(&self) -> Result<Data, Error> {
+    fn history(&self) -> Result<Data> {
         let id = self.required("thread_id")?;
         let memory = self.call.engine.memory();
         let (turns, total) = memory.thread_history(id, self.limit()?)?;
@@ -311,7 +311,7 @@ impl<'a> ThreadCall<'a> {
         Ok(Data::History { thread_id: id.to_owned(), summary, messages, note })
     }
 
-    fn search(&self, told: &mut Told) -> Result<Data, Error> {
+    fn search(&self, told: &mut Told) -> Result<Data> {
         let query = searchable(self.required("query")?)?;
         let limit = self.limit()?;
         let memory = self.call.engine.memory();
@@ -339,7 +339,7 @@ impl<'a> ThreadCall<'a> {
         Ok(Data::Search { query: snippet::echo(query).into_owned(), matches })
     }
 
-    fn analytics(&self) -> Result<Data, Error> {
+    fn analytics(&self) -> Result<Data> {
         let usage = self.call.engine.memory().thread_analytics()?;
         let average = usage.messages as f64 / usage.threads.max(1) as f64;
         Ok(Data::Analytics {
@@ -351,18 +351,18 @@ impl<'a> ThreadCall<'a> {
     }
 
     /// Returns a text; `None` if the argument is absent or empty.
-    fn text(&self, name: &'static str) -> Result<Option<&'a str>, Error> {
+    fn text(&self, name: &'static str) -> Result<Option<&'a str>> {
         let text = self.call.arguments.string(name, "a string")?;
         Ok(text.filter(|text| !snippet::trim(text).is_empty()))
     }
 
-    fn required(&self, name: &'static str) -> Result<&'a str, Error> {
+    fn required(&self, name: &'static str) -> Result<&'a str> {
         let missing = || Error::Refused(format!("{name} is required for {} action", self.name));
         self.text(name)?.ok_or_else(missing)
     }
 
     /// Returns a text of at most [`LONGEST_NAME`] characters.
-    fn short_text(&self, name: &'static str) -> Result<Option<&'a str>, Error> {
+    fn short_text(&self, name: &'static str) -> Result<Option<&'a str>> {
         let text = self.text(name)?;
         match text.and_then(|text| snippet::cut(text, LONGEST_NAME)) {
             Some(_) => Err(too_long(name, "500 characters")),
@@ -370,7 +370,7 @@ impl<'a> ThreadCall<'a> {
         }
     }
 
-    fn limit(&self) -> Result<usize, Error> {
+    fn limit(&self) -> Result<usize> {
         let takes = "an integer from 1 to 1000";
         let limit = self.call.arguments.integer_in("limit", takes, 1..=MAX_LIMIT)?;
         Ok(limit.unwrap_or(DEFAULT_LIMIT))

@@ -70,10 +70,7 @@ pub enum OfferError {
         "there is no tool {:?}; the tools are {}; agent, letta, chatgpt and all stand for several",
         snippet::echo(name), names().join(", ")
     )]
-    Unknown {
-        /// The unknown name.
-        name: String,
-    },
+    Unknown { name: String },
     /// ChatGPT's tools are named together with other tools.
     #[error("chatgpt cannot be combined with other tools, because its search differs")]
     NotAlone,

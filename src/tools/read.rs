@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     bound,
-    error::Error,
+    error::{Error, Result},
     tool::{
         self, Answer, Effect, Options, Tool, ToolCall, conversation, first_turn, not_found, object,
         plain_error,
@@ -54,7 +54,7 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn read(call: &ToolCall<'_>) -> Result<Answer, Error> {
+fn read(call: &ToolCall<'_>) -> Result<Answer> {
     let ToolCall { engine, options, arguments, stop } = call;
     arguments.only(&ARGUMENTS)?;
     let path = arguments.string("path", "a path as search prints it")?;
@@ -131,7 +131,7 @@ pub(super) fn target(
     call: &ToolCall<'_>,
     name: &str,
     given: &str,
-) -> Result<Option<(About, ReadFrom)>, Error> {
+) -> Result<Option<(About, ReadFrom)>> {
     let number = |text: &str| text.parse::<u32>().ok();
     let mut ways = vec![(given, ReadFrom::default())];
     if let Some((handle, line)) = given.rsplit_once(':')
@@ -156,11 +156,7 @@ pub(super) fn target(
 const LINES_BEFORE: u32 = 10;
 
 /// Returns as much of a conversation as fits into an answer, from a place on, and the id of the next part.
-pub(super) fn part(
-    call: &ToolCall<'_>,
-    about: &About,
-    place: ReadFrom,
-) -> Result<Option<String>, Error> {
+pub(super) fn part(call: &ToolCall<'_>, about: &About, place: ReadFrom) -> Result<Option<String>> {
     let ToolCall { engine, options, stop, .. } = call;
     let session = engine.find(stop).session(about.source, &about.id, options.raw_content)?;
     let Some(session) = session else { return Ok(None) };

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::wrong,
-    error::Error,
+    error::{Error, Result},
     tool::{Answer, Effect, SWITCHED_OFF, Tool, ToolCall, json_error, object},
 };
 use crate::{engine::Save, text::snippet};
@@ -69,13 +69,13 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn save(call: &ToolCall<'_>) -> Result<Answer, Error> {
+fn save(call: &ToolCall<'_>) -> Result<Answer> {
     let ToolCall { engine, options, arguments, stop } = call;
     if options.no_conversations {
         return Err(Error::refused(SWITCHED_OFF));
     }
     arguments.only(&ARGUMENTS)?;
-    let text = |name, takes, most| -> Result<Option<&str>, Error> {
+    let text = |name, takes, most| -> Result<Option<&str>> {
         let text = arguments.string(name, takes)?;
         match text {
             Some(text) if snippet::trim(text).is_empty() || snippet::cut(text, most).is_some() => {
@@ -112,7 +112,7 @@ fn save(call: &ToolCall<'_>) -> Result<Answer, Error> {
 }
 
 /// Returns the turns as pairs of role and content.
-fn turns(given: Option<&Value>) -> Result<Vec<(String, String)>, Error> {
+fn turns(given: Option<&Value>) -> Result<Vec<(String, String)>> {
     let takes = "an array of at most 50 turns {role, content}";
     let items = match given {
         None => return Ok(Vec::new()),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::{Arguments, searchable, shown},
     bound,
-    error::Error,
+    error::{Error, Result},
     notes,
     tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
 };
@@ -127,7 +127,7 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn search(call: &ToolCall<'_>) -> Result<Answer, Error> {
+fn search(call: &ToolCall<'_>) -> Result<Answer> {
     let Parsed { question, limit, is_json } = parse(&call.arguments)?;
     let ranking = call.engine.rank_conversations(&question, call.stop)?;
     let is_complete = ranking.is_complete();
@@ -166,7 +166,7 @@ fn search(call: &ToolCall<'_>) -> Result<Answer, Error> {
     Ok(text.into())
 }
 
-fn parse(given: &Arguments<'_>) -> Result<Parsed, Error> {
+fn parse(given: &Arguments<'_>) -> Result<Parsed> {
     given.only(&ARGUMENTS)?;
     let query = given.values.get("query");
     concepts(query, false)?;
@@ -198,7 +198,7 @@ fn parse(given: &Arguments<'_>) -> Result<Parsed, Error> {
     let formats = [("markdown", false), ("json", true)];
     let takes = "\"markdown\" or \"json\"";
     let is_json = given.choice("response_format", takes, &formats)?.unwrap_or(false);
-    let word = |name, takes| -> Result<Option<&str>, Error> {
+    let word = |name, takes| -> Result<Option<&str>> {
         Ok(given.string(name, takes)?.map(snippet::trim).filter(|word| !word.is_empty()))
     };
     let project = word("project", "the name of a project")?;
@@ -218,7 +218,7 @@ fn parse(given: &Arguments<'_>) -> Result<Parsed, Error> {
 }
 
 /// Returns the concepts of a query. In an exact search, white space at the ends of a text counts.
-fn concepts(query: Option<&Value>, is_exact: bool) -> Result<Vec<String>, Error> {
+fn concepts(query: Option<&Value>, is_exact: bool) -> Result<Vec<String>> {
     let not_a_query =
         |got: &str| Error::Refused(format!("Query must be string or array; got {got}"));
     let not_a_concept = |item: &Value| {
@@ -254,7 +254,7 @@ pub(super) fn day<'a>(
     given: &Arguments<'a>,
     name: &str,
     edge: Edge,
-) -> Result<Option<(Instant, &'a str)>, Error> {
+) -> Result<Option<(Instant, &'a str)>> {
     let Some(value) = given.value(name) else { return Ok(None) };
     let text = value.as_str().filter(|text| text.len() == "YYYY-MM-DD".len());
     let day = text.and_then(|text| {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::Arguments,
     bound::{self, MOST_ANSWER_BYTES},
-    error::Error,
+    error::{Error, Result},
     tool::{Answer, Effect, Tool, ToolCall, object},
 };
 use crate::{
@@ -80,7 +80,7 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn search(call: &ToolCall<'_>) -> Result<Answer, Error> {
+fn search(call: &ToolCall<'_>) -> Result<Answer> {
     let (question, limit) = question(&call.arguments)?;
     let folder = call.arguments.string("workspace_path", "a folder as a string")?;
     let config = call.engine.config();
@@ -150,7 +150,7 @@ fn listed(folders: &[PathBuf]) -> String {
 
 /// Returns the question and the limit. The question asks for one line more than the limit, so that
 /// the answer can say whether more lines match.
-fn question(given: &Arguments<'_>) -> Result<(WorkspaceQuestion, usize), Error> {
+fn question(given: &Arguments<'_>) -> Result<(WorkspaceQuestion, usize)> {
     given.only(&ARGUMENTS)?;
     let pattern = given.string("query", "a regular expression as a string")?;
     let pattern = pattern.filter(|text| !snippet::trim(text).is_empty());

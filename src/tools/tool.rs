@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{arguments::Arguments, error::Error};
+use super::{
+    arguments::Arguments,
+    error::{Error, Result},
+};
 use crate::{
     engine::{self, About, Engine, SAVED, Session, SourceKind},
     map_faults,
@@ -29,7 +32,7 @@ pub struct Tool {
     pub schema: fn() -> Map<String, Value>,
     /// Returns the JSON schema of [`Answer::structured`], if the answers have structured data.
     pub output_schema: Option<fn() -> Map<String, Value>>,
-    pub(super) run: fn(&ToolCall<'_>) -> Result<Answer, Error>,
+    pub(super) run: fn(&ToolCall<'_>) -> Result<Answer>,
     /// Returns the text of an error in the format of the tool's contract.
     pub(super) refuse: fn(&ToolCall<'_>, &Error) -> Answer,
 }
@@ -99,7 +102,7 @@ impl Tool {
     }
 
     /// Returns the answer for a run that succeeded, failed or panicked.
-    fn answer(&self, call: &ToolCall<'_>, done: Result<Result<Answer, Error>, String>) -> Answer {
+    fn answer(&self, call: &ToolCall<'_>, done: Result<Result<Answer>, String>) -> Answer {
         match done {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
@@ -196,11 +199,7 @@ pub(super) fn first_turn(session: &Session) -> usize {
 pub(super) const SHORTEST_ID: usize = 4;
 
 /// Returns the conversation that an argument names; `None` if there is no such conversation.
-pub(super) fn conversation(
-    call: &ToolCall<'_>,
-    name: &str,
-    handle: &str,
-) -> Result<Option<About>, Error> {
+pub(super) fn conversation(call: &ToolCall<'_>, name: &str, handle: &str) -> Result<Option<About>> {
     match call.engine.find(call.stop).by_handle(handle, SHORTEST_ID) {
         Err(engine::Error::Ambiguous { word, candidates, total }) => {
             let ids: Vec<String> = candidates.iter().take(5).map(|one| one.id.clone()).collect();
@@ -247,7 +246,7 @@ mod tests {
     use super::*;
     use crate::engine::Config;
 
-    fn tool(effect: Effect, run: fn(&ToolCall<'_>) -> Result<Answer, Error>) -> Tool {
+    fn tool(effect: Effect, run: fn(&ToolCall<'_>) -> Result<Answer>) -> Tool {
         Tool {
             name: "broken",
             title: "",

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use crate::text::amount::grouped;
-
-/// The maximum number of empty months in a row. One message with a wrong date must not add many months.
-const LONGEST_GAP: u32 = 36;
+use crate::text::{
+    amount::grouped,
+    months::{self, number_of},
+};
 
 /// The minimum number of months in a chart. With fewer months, the columns would be too wide.
 const FEWEST: usize = 24;
@@ -28,24 +28,7 @@ pub(super) struct Month<'a> {
 
 /// Returns the months in order, with the empty months between them. Messages without a time are left out.
 pub(super) fn months(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
-    let mut months: Vec<(String, u64)> = Vec::new();
-    let mut last: Option<u32> = None;
-    for (name, count) in counts {
-        let Some(number) = number_of(name) else { continue };
-        if let Some(last) = last.filter(|last| number > *last && number - last <= LONGEST_GAP) {
-            let name = |number: u32| format!("{:04}-{:02}", number / 12, number % 12 + 1);
-            months.extend((last + 1..number).map(|number| (name(number), 0)));
-        }
-        last = Some(number);
-        months.push((name.clone(), *count));
-    }
-    months
-}
-
-/// Returns the number of months from the beginning of the year 0 to a month.
-fn number_of(month: &str) -> Option<u32> {
-    let (year, month) = month.split_once('-').filter(|(year, _)| year.len() == 4)?;
-    Some(year.parse::<u32>().ok()? * 12 + month.parse::<u32>().ok()?.checked_sub(1)?)
+    months::filled(counts).into_iter().filter(|(name, _)| number_of(name).is_some()).collect()
 }
 
 /// Returns a month for people, such as `January 2025`.

@@ -9,7 +9,7 @@ use super::card::{counted, title_of};
 use crate::{
     engine::{About, Engine, Error, ListOptions, Scope, Session, SourceKind},
     model::{Hit, Instant, Stop},
-    text::{address::page_path, snippet},
+    text::{address::page_path, parts::CALL, snippet},
 };
 
 /// The maximum number of started agents that are shown.
@@ -17,9 +17,6 @@ const MOST_AGENTS: usize = 100;
 
 /// The number of characters of an agent's first prompt that are looked for in tool calls.
 const PROMPT: usize = 400;
-
-/// The beginning of a tool call in a message.
-const CALL: &str = "[tool: ";
 
 /// The maximum number of messages that are searched for the call that started an agent.
 const MOST_LOOKED_AT: usize = 500;

@@ -13,6 +13,7 @@ use std::{
 
 use axum::{
     body::{Body, Bytes, HttpBody},
+    extract::{Path, State},
     http::header,
     response::{IntoResponse, Response},
 };
@@ -142,8 +143,11 @@ fn is_picture(file: &Attachment) -> bool {
 }
 
 /// Answers with a file of a conversation. The hash of the content names the file.
-pub(super) async fn answer(site: &Arc<SiteState>, id: String, hash: String) -> Response {
-    match run(site, move |site, stop| find(site, &id, &hash, stop)).await {
+pub(super) async fn file(
+    State(site): State<Arc<SiteState>>,
+    Path((id, hash)): Path<(String, String)>,
+) -> Response {
+    match run(&site, move |site, stop| find(site, &id, &hash, stop)).await {
         Ok((content, file)) => {
             let is_picture = is_picture(&file);
             let media_type =

@@ -5,35 +5,11 @@
 
 use std::ops::Range;
 
+use crate::text::parts::tag_length;
+
 /// The block elements: no match crosses their borders.
-const BLOCKS: [&str; 26] = [
-    "p",
-    "li",
-    "ul",
-    "ol",
-    "pre",
-    "td",
-    "th",
-    "tr",
-    "table",
-    "thead",
-    "tbody",
-    "div",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "blockquote",
-    "br",
-    "hr",
-    "figure",
-    "figcaption",
-    "dl",
-    "dt",
-    "dd",
-];
+const BLOCKS: &str = "p li ul ol pre td th tr table thead tbody div h1 h2 h3 h4 h5 h6 blockquote br hr \
+    figure figcaption dl dt dd";
 
 /// The escaped forms of characters in the HTML that this program makes.
 const ENTITIES: [(&str, char); 6] = [
@@ -159,23 +135,10 @@ fn length_of_text(text: &str, first: usize) -> usize {
     text[first..].find(['<', '&']).map_or(text.len(), |at| first + at)
 }
 
-/// Returns the length of the tag at the beginning of a text. Attributes are in quotation marks.
-pub(super) fn tag_length(text: &str) -> usize {
-    let mut is_quoted = false;
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'"' => is_quoted = !is_quoted,
-            b'>' if !is_quoted => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
 fn is_block(tag: &str) -> bool {
     let name = tag.trim_start_matches(['<', '/']);
     let end = name.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(name.len());
-    BLOCKS.contains(&&name[..end])
+    BLOCKS.split(' ').any(|block| block == &name[..end])
 }
 
 #[cfg(test)]

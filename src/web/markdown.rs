@@ -10,6 +10,7 @@ use pulldown_cmark::{
 };
 
 use super::{code::Highlighter, mark::escaped};
+use crate::text::up_to;
 
 /// The highest level of a heading in a message. The page itself uses the levels above.
 const FIRST_HEADING: usize = 3;
@@ -34,7 +35,7 @@ pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) 
 /// The signs around formulas.
 const FORMULAS: [(&str, &str); 3] = [("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$")];
 
-/// The longest formula, in characters.
+/// The longest formula, in bytes.
 const LONGEST_FORMULA: usize = 1_000;
 
 /// Returns a text with its formulas as code, because Markdown would take their signs for its own.
@@ -61,9 +62,7 @@ fn with_formulas(text: &str) -> Cow<'_, str> {
             at += usize::from(text[start..].starts_with("\\\\"));
             continue;
         };
-        let content = &text[start + open.len()..];
-        let end = content.char_indices().nth(LONGEST_FORMULA).map_or(content.len(), |(at, _)| at);
-        let content = &content[..end];
+        let content = up_to(&text[start + open.len()..], LONGEST_FORMULA);
         let Some(content) = content.find(close).map(|end| &content[..end]) else { continue };
         if content.trim().is_empty() || content.contains("\n\n") || content.contains('`') {
             continue;

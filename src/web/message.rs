@@ -5,8 +5,7 @@ use std::{borrow::Cow, ops::Range};
 use maud::{Markup, PreEscaped, html};
 
 use super::{
-    ansi,
-    artifact::{self, AnswerPiece, Artifact},
+    ansi, artifact,
     ask::ShownParts,
     card::{counted, hour, role_name},
     code::Highlighter,
@@ -15,7 +14,15 @@ use super::{
     mark::mark_html,
     markdown::render,
 };
-use crate::{model::Instant, text::amount::grouped, text::snippet, tools::clock::Clock};
+use crate::{
+    model::Instant,
+    text::{
+        amount::grouped,
+        parts::{self, Part},
+        snippet,
+    },
+    tools::clock::Clock,
+};
 
 /// The number of bytes of a message that are shown at first.
 pub(super) const MOST_SHOWN: usize = 40_000;
@@ -70,18 +77,6 @@ pub(super) struct MessageSettings<'a> {
     pub(super) view: ShownParts,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Part<'a> {
-    Text(&'a str),
-    Artifact(Artifact<'a>),
-    Thinking(&'a str),
-    /// Thinking that may be followed by the answer, without a separator.
-    Answer(&'a str),
-    /// A tool call: the name and the arguments.
-    Call(&'a str, &'a str),
-    Output(&'a str),
-}
-
 impl MessageSettings<'_> {
     /// Returns a message with its heading.
     pub(super) fn message(&mut self, message: &ShownMessage<'_>) -> Markup {
@@ -118,7 +113,7 @@ impl MessageSettings<'_> {
         let mut shown_parts = Vec::new();
         let view = self.view;
         let parts = parts(message.role, text, self.joins_thinking);
-        for part in parts.into_iter().filter(|part| part.is_in(view)) {
+        for part in parts.into_iter().filter(|part| is_shown(part, view)) {
             let (html, count) = self.part(&part, message, !spans.is_empty(), is_first);
             marks += count;
             most_marks = most_marks.max(count);
@@ -163,14 +158,14 @@ impl MessageSettings<'_> {
         // The text of a part that is shown as a change of a file.
         let mut raw = None;
         let (summary, html) = match part {
-            Part::Text(text) | Part::Answer(text) => {
+            Part::Text(text) | Part::ThinkingAndAnswer(text) => {
                 let text = &without_placeholders(text, message.pictures);
                 let html = match is_markdown {
                     true => render(&ansi::plain(text), is_typed, &mut self.highlighter),
                     false => plain(text, "The message as it was written"),
                 };
                 let (html, count) = mark(&html);
-                let is_thinking = matches!(part, Part::Answer(_));
+                let is_thinking = matches!(part, Part::ThinkingAndAnswer(_));
                 return (
                     html! {
                         @if is_thinking { p.note { "Thinking, and the answer below it" } }
@@ -180,7 +175,7 @@ impl MessageSettings<'_> {
                 );
             }
             Part::Artifact(artifact) => {
-                let (html, count) = mark(&artifact.html(&mut self.highlighter));
+                let (html, count) = mark(&artifact::html(artifact, &mut self.highlighter));
                 return (PreEscaped(html), count);
             }
             Part::Thinking(text) => {
@@ -296,14 +291,12 @@ fn part_of(text: &str, spans: &[Range<usize>]) -> Range<usize> {
     start + line.map_or(0, |at| at + 1)..end
 }
 
-impl Part<'_> {
-    fn is_in(&self, view: ShownParts) -> bool {
-        match view {
-            ShownParts::All => true,
-            ShownParts::Text => matches!(self, Part::Text(_) | Part::Artifact(_) | Part::Answer(_)),
-            ShownParts::Thinking => matches!(self, Part::Thinking(_) | Part::Answer(_)),
-            ShownParts::Tools => matches!(self, Part::Call(..) | Part::Output(_)),
-        }
+fn is_shown(part: &Part<'_>, view: ShownParts) -> bool {
+    match part {
+        Part::Text(_) | Part::Artifact(_) => matches!(view, ShownParts::All | ShownParts::Text),
+        Part::Thinking(_) => matches!(view, ShownParts::All | ShownParts::Thinking),
+        Part::ThinkingAndAnswer(_) => view != ShownParts::Tools,
+        Part::Call(..) | Part::Output(_) => matches!(view, ShownParts::All | ShownParts::Tools),
     }
 }
 
@@ -314,7 +307,8 @@ pub(super) fn is_in_view(
     content: &str,
     joins_thinking: bool,
 ) -> bool {
-    parts(role, snippet::trim(content), joins_thinking).iter().any(|part| part.is_in(view))
+    let parts = parts(role, snippet::trim(content), joins_thinking);
+    parts.iter().any(|part| is_shown(part, view))
 }
 
 /// Returns a text without the lines that imports write in place of pictures, if all the pictures are shown.
@@ -338,62 +332,12 @@ fn first_line(text: &str) -> String {
     }
 }
 
-/// Returns the parts of a message. Imports write lines such as `[thinking]` and `[tool: …]` above
-/// the parts that are not plain text.
 fn parts<'a>(role: &str, content: &'a str, joins_thinking: bool) -> Vec<Part<'a>> {
-    const THINKING: &str = "[thinking]";
-    const CALL: &str = "[tool: ";
-
-    if matches!(role, "tool" | "system") {
-        return vec![Part::Output(content)];
+    match role {
+        "tool" | "system" => vec![Part::Output(content)],
+        "user" => vec![Part::Text(content)],
+        _ => parts::parts(content, joins_thinking),
     }
-    if role == "user" {
-        return vec![Part::Text(content)];
-    }
-    let mut parts = Vec::new();
-    let mut rest = content;
-    while !rest.is_empty() {
-        let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
-        let is_call = line.starts_with(CALL) && line.ends_with(']');
-        let is_marker = is_call || line == THINKING;
-        let body = if is_marker { after } else { rest };
-        let end = next_marker(body, !is_marker);
-        let text = body[..end].trim_matches('\n');
-        if is_call {
-            parts.push(Part::Call(&line[CALL.len()..line.len() - 1], text));
-        } else if is_marker {
-            parts.push(Part::Thinking(text));
-        } else {
-            parts.extend(artifact::pieces(text).into_iter().map(|piece| match piece {
-                AnswerPiece::Prose(text) => Part::Text(text),
-                AnswerPiece::Thinking(text) => Part::Thinking(text),
-                AnswerPiece::Artifact(artifact) => Part::Artifact(artifact),
-            }));
-        }
-        rest = &body[end..];
-    }
-    if let Some(last) = parts.last_mut()
-        && let Part::Thinking(text) = *last
-        && joins_thinking
-    {
-        *last = Part::Answer(text);
-    }
-    parts
-}
-
-/// Returns the start of the next line that begins a part; the length of the text if there is none.
-fn next_marker(text: &str, skips_first: bool) -> usize {
-    let mut at = 0;
-    for (number, line) in text.split_inclusive('\n').enumerate() {
-        let trimmed = line.trim_end_matches('\n');
-        let is_marker =
-            trimmed == "[thinking]" || trimmed.starts_with("[tool: ") && trimmed.ends_with(']');
-        if is_marker && !(skips_first && number == 0) {
-            return at;
-        }
-        at += line.len();
-    }
-    text.len()
 }
 
 #[cfg(test)]
@@ -402,15 +346,10 @@ mod tests {
 
     #[test]
     fn parts_of_messages() {
-        let content = "[thinking]\nhm\n\nso\n[tool: Bash]\ncommand: ls\n[tool: Read]";
-        let expected =
-            [Part::Thinking("hm\n\nso"), Part::Call("Bash", "command: ls"), Part::Call("Read", "")];
         let parts = |role, content| super::parts(role, content, false);
-        assert_eq!(parts("assistant", content), expected);
-        assert_eq!(parts("assistant", "a\n[tool: x] y\nb"), [Part::Text("a\n[tool: x] y\nb")]);
+        assert_eq!(parts("assistant", "[thinking]\na"), [Part::Thinking("a")]);
         assert_eq!(parts("user", "[thinking]\na"), [Part::Text("[thinking]\na")]);
         assert_eq!(parts("tool", "a\n"), [Part::Output("a\n")]);
-        assert_eq!(parts("assistant", ""), []);
         let views = [ShownParts::All, ShownParts::Text, ShownParts::Thinking, ShownParts::Tools];
         let shown = |content| views.map(|view| is_in_view(view, "assistant", content, true));
         assert_eq!(shown("[tool: Bash]\nls"), [true, false, false, true]);

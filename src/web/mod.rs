@@ -44,15 +44,22 @@ use axum::{
     Router,
     extract::{Path, RawQuery, State},
     response::Response,
-    routing::{get, post},
+    routing::{MethodRouter, get, post},
 };
+use maud::Markup;
 use tower_http::{CompressionLevel, compression::CompressionLayer};
 
-use crate::engine::{Engine, Resources};
+use crate::{
+    engine::{Engine, Resources},
+    model::Stop,
+};
 use ask::Ask;
-use site::{SiteState, change, file, html, html_for, text};
+use site::{Problem, Site, SiteState, change, file, html, html_for, text};
+use talk::TalkView;
 
 type Shared = State<Arc<SiteState>>;
+
+type Route = MethodRouter<Arc<SiteState>>;
 
 /// Returns the routes of the page. `local_time` shows times in the time zone of this computer;
 /// `resources` are the limits of indexing.
@@ -65,17 +72,17 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
         .route("/results", get(fragment))
         .route("/facets", get(counts))
         .route("/c/{id}", get(conversation))
-        .route("/c/{id}/{number}", get(message))
-        .route("/c/{id}/file/{hash}", get(attached))
-        .route("/c/{id}/flag", post(flagged))
+        .route("/c/{id}/{number}", a_message(talk::page))
+        .route("/c/{id}/file/{hash}", get(files::file))
+        .route("/c/{id}/flag", post(set_flag::set))
         .route("/c/{id}/forget", get(whether_to_forget).post(forget_for_good))
         .route("/pulse", get(pulse))
-        .route("/peek/{id}/{number}", get(peek))
+        .route("/peek/{id}/{number}", a_message(talk::peek))
         .route("/stats", get(statistics))
         .route("/trends", get(compared))
-        .route("/status", get(state))
-        .route("/import", get(exports).post(upload::receive))
-        .route("/import/progress", get(progress))
+        .route("/status", a_page(status::page))
+        .route("/import", a_page(import::page).post(upload::receive))
+        .route("/import/progress", a_page(|site, _| Ok(import::progress(site))))
         .route("/static/{hash}/{name}", get(assets::asset))
         .route("/favicon.ico", get(assets::favicon))
         .fallback(missing)
@@ -115,40 +122,19 @@ async fn conversation(
             _ => file(&site, move |site, stop| talk::as_file(site, &id, stop)).await,
         };
     }
-    let view = talk::TalkView::new(id, None, query.as_deref().unwrap_or_default());
+    let view = TalkView::new(id, None, query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::page(site, &view, stop)).await
 }
 
-async fn message(
-    State(site): Shared,
-    Path((id, number)): Path<(String, String)>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    let Ok(number) = number.parse() else { return missing(State(site)).await };
-    let view = talk::TalkView::new(id, Some(number), query.as_deref().unwrap_or_default());
-    html(&site, move |site, stop| talk::page(site, &view, stop)).await
-}
-
-async fn peek(
-    State(site): Shared,
-    Path((id, number)): Path<(String, String)>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    let Ok(number) = number.parse() else { return missing(State(site)).await };
-    let view = talk::TalkView::new(id, Some(number), query.as_deref().unwrap_or_default());
-    html(&site, move |site, stop| talk::peek(site, &view, stop)).await
-}
-
-async fn attached(State(site): Shared, Path((id, hash)): Path<(String, String)>) -> Response {
-    files::answer(&site, id, hash).await
-}
-
-async fn flagged(
-    State(site): Shared,
-    Path(id): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    set_flag::set(&site, id, query.unwrap_or_default()).await
+/// Returns the route of a part of a conversation, from the message with the number in the address.
+fn a_message(work: fn(&Site, &TalkView, &Stop) -> Result<Markup, Problem>) -> Route {
+    type Place = Path<(String, String)>;
+    let answer = move |State(site): Shared, Path((id, number)): Place, RawQuery(query)| async move {
+        let Ok(number) = number.parse() else { return missing(State(site)).await };
+        let view = TalkView::new(id, Some(number), query.as_deref().unwrap_or_default());
+        html(&site, move |site, stop| work(site, &view, stop)).await
+    };
+    get(answer)
 }
 
 async fn whether_to_forget(State(site): Shared, Path(id): Path<String>) -> Response {
@@ -174,20 +160,13 @@ async fn compared(State(site): Shared, RawQuery(query): RawQuery) -> Response {
     html(&site, move |site, stop| trends::page(site, &query, stop)).await
 }
 
-async fn state(State(site): Shared) -> Response {
-    html(&site, status::page).await
-}
-
-async fn exports(State(site): Shared) -> Response {
-    html(&site, import::page).await
-}
-
-async fn progress(State(site): Shared) -> Response {
-    html(&site, |site, _| Ok(import::progress(site))).await
+/// Returns the route of a page without arguments.
+fn a_page(work: fn(&Site, &Stop) -> Result<Markup, Problem>) -> Route {
+    get(move |State(site): Shared| async move { html(&site, work).await })
 }
 
 async fn missing(State(site): Shared) -> Response {
-    html(&site, |_, _| Err(site::Problem::Missing("There is no such page".to_owned()))).await
+    html(&site, |_, _| Err(Problem::Missing("There is no such page".to_owned()))).await
 }
 
 #[cfg(test)]
@@ -196,10 +175,11 @@ mod tests {
         body::{Body, to_bytes},
         http::{Request, StatusCode},
     };
+    use serde_json::json;
     use tower::ServiceExt;
 
     use super::*;
-    use crate::engine::{Save, TestExport};
+    use crate::engine::{Config, Save, TestExport};
 
     const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
 
@@ -324,22 +304,16 @@ mod tests {
         for export in [TestExport::of as fn(&[&str]) -> TestExport, TestExport::indexed] {
             let export = export(&["red one", "red two", "red three"]);
             let router = router_of(&export);
-            let post = |address: &str| {
-                let request = Request::post(address).body(Body::empty()).unwrap();
-                router.clone().oneshot(request)
-            };
+            let post = async |address: &str| post_to(&router, address, "").await;
             let words = async |address: &str| words_of(&get_of(&router, address).await.1);
-            let answer = post("/c/1/flag?star=1&q=red").await.unwrap();
+            let answer = post("/c/1/flag?star=1&q=red").await;
             assert_eq!(answer.status(), StatusCode::SEE_OTHER);
             assert_eq!(answer.headers()["location"], "/c/1?q=red");
             assert!(get_of(&router, "/c/2/1?q=red").await.1.contains("hide=1&amp;q=red&amp;at=1"));
-            let answer = post("/c/2/flag?hide=1&q=red&at=1").await.unwrap();
+            let answer = post("/c/2/flag?hide=1&q=red&at=1").await;
             assert_eq!(answer.headers()["location"], "/c/2/1?q=red#m1");
-            assert_eq!(
-                post("/c/nobody/flag?star=1").await.unwrap().status(),
-                StatusCode::NOT_FOUND
-            );
-            assert_eq!(post("/c/1/flag").await.unwrap().status(), StatusCode::BAD_REQUEST);
+            assert_eq!(post("/c/nobody/flag?star=1").await.status(), StatusCode::NOT_FOUND);
+            assert_eq!(post("/c/1/flag").await.status(), StatusCode::BAD_REQUEST);
             for (query, expected) in [
                 ("q=red", "2 messages in 2 conversations"),
                 ("q=red&starred=1", "1 message in 1 conversation"),
@@ -360,10 +334,26 @@ mod tests {
             assert!(words("/search?q=red+three").await.contains("No message holds"));
             let shown = words("/c/2").await;
             assert!(shown.contains("Show in results again") && shown.contains("☆ Star"), "{shown}");
-            post("/c/2/flag?hide=0").await.unwrap();
+            post("/c/2/flag?hide=0").await;
             assert!(words("/search?q=red").await.contains("3 messages in 3 conversations"));
             let counts = words("/facets").await;
             assert!(counts.contains("You 3") && counts.contains("★ Starred 1"), "{counts}");
+        }
+    }
+
+    async fn post_to(router: &Router, address: &str, body: &str) -> Response {
+        let request = Request::post(address).body(Body::from(body.to_owned())).unwrap();
+        router.clone().oneshot(request).await.unwrap()
+    }
+
+    /// Waits for the end of an import, and returns what the page then says about it.
+    async fn ended(router: &Router) -> String {
+        loop {
+            let (_, progress) = get_of(router, "/import/progress").await;
+            if !progress.contains("data-running") {
+                return progress;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     }
 
@@ -535,7 +525,7 @@ mod tests {
     fn router_of_transcripts(export: &TestExport, folder: &std::path::Path) -> Router {
         let config = export.engine.config().clone();
         let archives = vec![folder.to_owned()];
-        let engine = Arc::new(Engine::new(crate::engine::Config { archives, ..config }));
+        let engine = Arc::new(Engine::new(Config { archives, ..config }));
         engine.upkeep().sync_transcripts(&Default::default(), &|_| {}).unwrap();
         router(engine, false, RESOURCES)
     }
@@ -549,19 +539,18 @@ mod tests {
         for n in 0..3 {
             let record = |kind: &str, payload: serde_json::Value| {
                 let time = format!("2025-10-30T11:00:{n:02}Z");
-                let record =
-                    serde_json::json!({"timestamp": time, "type": kind, "payload": payload});
+                let record = json!({"timestamp": time, "type": kind, "payload": payload});
                 format!("{record}\n")
             };
-            let mut meta = serde_json::json!({"id": id(n), "cwd": "/shop", "source": "cli"});
+            let mut meta = json!({"id": id(n), "cwd": "/shop", "source": "cli"});
             if n > 0 {
-                let spawn = serde_json::json!({"parent_thread_id": id(n - 1), "depth": n});
-                meta["source"] = serde_json::json!({"subagent": {"thread_spawn": spawn}});
+                let spawn = json!({"parent_thread_id": id(n - 1), "depth": n});
+                meta["source"] = json!({"subagent": {"thread_spawn": spawn}});
             }
-            let asked = serde_json::json!({"type": "message", "role": "user",
+            let asked = json!({"type": "message", "role": "user",
                 "content": [{"type": "input_text", "text": prompt(n)}]});
-            let arguments = serde_json::json!({"message": prompt(n + 1)}).to_string();
-            let call = serde_json::json!({"type": "function_call", "name": "spawn_agent",
+            let arguments = json!({"message": prompt(n + 1)}).to_string();
+            let call = json!({"type": "function_call", "name": "spawn_agent",
                 "call_id": "c", "arguments": arguments});
             let lines = [("session_meta", meta), ("response_item", asked), ("response_item", call)];
             let lines: String = lines.into_iter().map(|(kind, it)| record(kind, it)).collect();
@@ -648,16 +637,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let prompt = "Find where prices are rounded.\nSay the line.";
         let record = |role: &str, id: &str, agent: Option<&str>, content: serde_json::Value| {
-            let record = serde_json::json!({
+            let record = json!({
                 "type": role, "uuid": id, "sessionId": SESSION, "cwd": "/shop", "agentId": agent,
                 "isSidechain": agent.is_some(), "timestamp": "2025-10-30T11:00:00Z",
                 "message": {"id": id, "role": role, "content": content},
             });
             format!("{record}\n")
         };
-        let input = serde_json::json!({"description": "Look", "prompt": prompt});
-        let call =
-            serde_json::json!([{"type": "tool_use", "id": "t", "name": "Task", "input": input}]);
+        let input = json!({"description": "Look", "prompt": prompt});
+        let call = json!([{"type": "tool_use", "id": "t", "name": "Task", "input": input}]);
         let own = record("user", "u1", None, "Fix the cart".into())
             + &record("assistant", "a1", None, call);
         let agent = record("user", "u2", Some("x1"), prompt.into())
@@ -709,31 +697,24 @@ mod tests {
     #[tokio::test]
     async fn a_forgotten_conversation_is_gone() {
         let home = tempfile::tempdir().unwrap();
-        let config = crate::engine::Config { home: home.path().to_owned(), ..Default::default() };
+        let config = Config { home: home.path().to_owned(), ..Default::default() };
         std::fs::create_dir(config.db_folder()).unwrap();
         let router = router(Arc::new(Engine::new(config)), false, RESOURCES);
-        let post = |address: &str, body: &str| {
-            let request = Request::post(address).body(Body::from(body.to_owned())).unwrap();
-            router.clone().oneshot(request)
-        };
         let export = r#"[{"uuid": "c1", "name": "Rye", "chat_messages": [
             {"uuid": "m1", "sender": "human", "text": "rye"}]}, {"uuid": "c2", "name": "Oats, not c1",
             "chat_messages": [{"uuid": "m2", "sender": "human", "text": "oats"}]}]"#;
-        post("/import?name=conversations.json", export).await.unwrap();
-        while get_of(&router, "/import/progress").await.1.contains("data-running") {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        post_to(&router, "/import?name=conversations.json", export).await;
+        ended(&router).await;
         let (_, before) = get_of(&router, "/pulse").await;
         let (_, asks) = get_of(&router, "/c/c1/forget").await;
         assert!(words_of(&asks).contains("1 message will be removed for good"), "{asks}");
         assert!(get_of(&router, "/?q=rye").await.1.contains("<mark>rye</mark>"));
-        let answer = post("/c/c1/forget", "").await.unwrap();
-        assert_eq!(answer.status(), StatusCode::OK);
+        assert_eq!(post_to(&router, "/c/c1/forget", "").await.status(), StatusCode::OK);
         assert!(get_of(&router, "/?q=rye").await.1.contains("No message holds"));
         assert!(get_of(&router, "/?q=oats").await.1.contains("<mark>oats</mark>"));
         assert_ne!(get_of(&router, "/pulse").await.1, before);
         // The id in the address now finds another conversation, which must not be forgotten.
-        assert_eq!(post("/c/c1/forget", "").await.unwrap().status(), StatusCode::NOT_FOUND);
+        assert_eq!(post_to(&router, "/c/c1/forget", "").await.status(), StatusCode::NOT_FOUND);
         assert!(get_of(&router, "/?q=oats").await.1.contains("<mark>oats</mark>"));
     }
 
@@ -827,23 +808,12 @@ mod tests {
         let lock = std::fs::File::create(used.join("lock")).unwrap();
         lock.lock().unwrap();
         let local_databases = Some(export.engine.config().db_folder());
-        let config = crate::engine::Config {
-            home: home.path().to_owned(),
-            local_databases,
-            ..Default::default()
-        };
+        let config = Config { home: home.path().to_owned(), local_databases, ..Default::default() };
         let router = super::router(Arc::new(Engine::new(config)), false, RESOURCES);
         assert!(!left.exists() && used.exists(), "another server uses the second");
-        let request = Request::post("/import?name=a.json").body(Body::from("[]")).unwrap();
-        let answer = router.clone().oneshot(request).await.unwrap();
+        let answer = post_to(&router, "/import?name=a.json", "[]").await;
         assert_eq!(answer.status(), StatusCode::ACCEPTED);
-        let progress = loop {
-            let (_, progress) = get_of(&router, "/import/progress").await;
-            if !progress.contains("data-running") {
-                break progress;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        };
+        let progress = ended(&router).await;
         assert!(progress.contains("was not imported"), "{progress}");
         assert!(progress.contains("This page searches"), "{progress}");
         drop(lock);
@@ -870,33 +840,20 @@ mod tests {
     #[tokio::test]
     async fn a_dropped_export_is_imported_and_found() {
         let home = tempfile::tempdir().unwrap();
-        let config = crate::engine::Config { home: home.path().to_owned(), ..Default::default() };
+        let config = Config { home: home.path().to_owned(), ..Default::default() };
         std::fs::create_dir(config.db_folder()).unwrap();
         let router = router(Arc::new(Engine::new(config)), false, RESOURCES);
-        let post = |name: &str, body: String| {
-            let request = Request::post(format!("/import?name={name}")).body(Body::from(body));
-            router.clone().oneshot(request.unwrap())
-        };
-        let ended = || async {
-            loop {
-                let (_, progress) = get_of(&router, "/import/progress").await;
-                if !progress.contains("data-running") {
-                    return progress;
-                }
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
-        };
-        let answer = post("..%2Fno.zip", "no zip at all".to_owned()).await.unwrap();
+        let answer = post_to(&router, "/import?name=..%2Fno.zip", "no zip at all").await;
         assert_eq!(answer.status(), StatusCode::ACCEPTED);
-        let failed = ended().await;
+        let failed = ended(&router).await;
         assert!(failed.contains("was not imported") && failed.contains("no.zip"), "{failed}");
         assert!(!failed.contains("/tmp"), "{failed}");
         let export = r#"[{"uuid": "c1", "name": "Baking", "chat_messages": [{"uuid": "m1", "sender": "human",
             "created_at": "2025-01-03T10:00:00Z", "text": "How long does sourdough proof?"},
             {"uuid": "m2", "sender": "human", "created_at": "2025-01-03T10:00:01Z", "text": ""}]}]"#;
-        let answer = post("conversations.json", export.to_owned()).await.unwrap();
+        let answer = post_to(&router, "/import?name=conversations.json", export).await;
         assert_eq!(answer.status(), StatusCode::ACCEPTED);
-        let done = ended().await;
+        let done = ended(&router).await;
         assert!(words_of(&done).contains("1 conversation and 1 message are new"), "{done}");
         assert!(words_of(&done).contains("1 empty message skipped"), "{done}");
         assert!(get_of(&router, "/?q=SOURDOUGH").await.1.contains("<mark>sourdough</mark>"));
@@ -905,7 +862,7 @@ mod tests {
     #[tokio::test]
     async fn a_home_without_chats_says_how_to_begin() {
         let home = tempfile::tempdir().unwrap();
-        let config = crate::engine::Config { home: home.path().to_owned(), ..Default::default() };
+        let config = Config { home: home.path().to_owned(), ..Default::default() };
         let router = router(Arc::new(Engine::new(config)), false, RESOURCES);
         for address in ["/", "/stats", "/status", "/import", "/search?q=x", "/c/x"] {
             let (status, page) = get_of(&router, address).await;

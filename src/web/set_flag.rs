@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::{
+    extract::{Path, RawQuery, State},
+    response::{IntoResponse, Redirect, Response},
+};
 
 use super::{
     ask::{Ask, fields},
@@ -17,7 +20,12 @@ use crate::{
 };
 
 /// Sets the flag of a conversation in the address, and redirects back to the shown message.
-pub(super) async fn set(site: &Arc<SiteState>, id: String, query: String) -> Response {
+pub(super) async fn set(
+    State(site): State<Arc<SiteState>>,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let query = query.unwrap_or_default();
     let work = move |site: &Site| {
         let wanted = fields(&query).find_map(|(name, value)| {
             let flag = match &*name {
@@ -41,7 +49,7 @@ pub(super) async fn set(site: &Arc<SiteState>, id: String, query: String) -> Res
         let ask = Ask::parse(&query);
         Ok(at.map_or(card.address() + &ask.marks(), |at| talk::address(&card, &ask, at)))
     };
-    match changed(site, work).await {
+    match changed(&site, work).await {
         Ok(address) => Redirect::to(&address).into_response(),
         Err(problem) => refused(&problem),
     }

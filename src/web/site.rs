@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     db::Heading,
-    engine::{self, Engine, Facets, Flags, Places, Resources, Scope},
+    engine::{self, Engine, Facets, Flags, Places, Resources, Result, Scope},
     lock::lock,
     map_faults,
     model::{self, Stop, StopOnDrop},
@@ -126,16 +126,12 @@ impl Site {
     }
 
     /// Returns the sets of starred and hidden conversations.
-    pub(super) fn flags(&self) -> Result<Flags, engine::Error> {
+    pub(super) fn flags(&self) -> Result<Flags> {
         Flags::of(self.engine.config())
     }
 
     /// Returns the origin of every conversation; models are included if they are requested.
-    pub(super) fn places(
-        &self,
-        with_models: bool,
-        stop: &Stop,
-    ) -> Result<Arc<Places>, engine::Error> {
+    pub(super) fn places(&self, with_models: bool, stop: &Stop) -> Result<Arc<Places>> {
         let stamp = self.stamp().to_owned();
         let known = lock(&self.places).clone();
         if let Some(known) = known.filter(|it| it.stamp == stamp && it.has_models >= with_models) {
@@ -151,8 +147,8 @@ impl Site {
     pub(super) fn totals(
         &self,
         scope: &Scope,
-        count: impl FnOnce() -> Result<Facets, engine::Error>,
-    ) -> Result<Arc<Facets>, engine::Error> {
+        count: impl FnOnce() -> Result<Facets>,
+    ) -> Result<Arc<Facets>> {
         let of = (self.stamp().to_owned(), scope.clone());
         let mut known = lock(&self.totals);
         if let Some(known) = known.as_ref().filter(|known| known.of == of) {

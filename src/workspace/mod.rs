@@ -25,6 +25,7 @@ use crate::text::expression::ExpressionError;
 
 /// An error of a search of the workspace.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// No workspace is configured.
     #[error(
@@ -33,48 +34,25 @@ pub enum Error {
     NoWorkspace,
     /// A configured workspace does not exist or cannot be read.
     #[error("workspace {}: {source}", path.display())]
-    Unreadable {
-        /// The path of the workspace.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// The named folder is not in a configured workspace.
     #[error(
         "{named:?} is not a folder inside a configured workspace ({}); name it from there",
         listed(workspaces)
     )]
-    Outside {
-        /// The name that was given.
-        named: String,
-        /// The configured workspaces.
-        workspaces: Vec<PathBuf>,
-    },
+    Outside { named: String, workspaces: Vec<PathBuf> },
     /// The regular expression does not parse.
     #[error("not a regular expression as ripgrep reads them: {0}")]
     Pattern(String),
     /// The regular expression is too long.
     #[error("too long: {bytes} bytes, and at most {most} are allowed; search for a part of it")]
-    Long {
-        /// The length of the expression.
-        bytes: usize,
-        /// The maximum length.
-        most: usize,
-    },
+    Long { bytes: usize, most: usize },
     /// The regular expression has too many character classes.
     #[error("has too many classes ([a-z], \\w): {classes}, and at most {most} are allowed")]
-    Classes {
-        /// The number of classes.
-        classes: usize,
-        /// The maximum number of classes.
-        most: usize,
-    },
+    Classes { classes: usize, most: usize },
     /// The regular expression takes too much memory.
     #[error("too large: it would take more than {most} bytes of memory; repeat less in it ({{…}})")]
-    Large {
-        /// The maximum number of bytes that a compiled expression may take.
-        most: usize,
-    },
+    Large { most: usize },
     /// Matching the regular expression takes too long.
     #[error("too slow to match; repeat less in it ({{…}}, + and *), or search for a part of it")]
     Slow,

@@ -619,8 +619,9 @@ fn steps_of_claude_have_their_headings() {
     assert_eq!(
         texts,
         [
-            "assistant: Weighing\nHm.",
-            "assistant: view\nReading the skill\nRead it\npath: a.md\n\nSaid beside",
+            "assistant: [thinking]\nWeighing\nHm.",
+            "assistant: [tool: view]\nReading the skill\nRead it\npath: a.md\n\n\
+             [answer]\nSaid beside",
         ]
     );
 }
@@ -659,8 +660,9 @@ fn nested_text_of_claude_stays() {
         texts,
         [
             "user: Look\n\n[file: roof.png]",
-            "assistant: Said\n\nfrom above\nA roof\nbelow\nA link\n\nShown\nhttps://shown.example\n\n\
-             a row\n\n[sources]\n- Cited https://cited.example",
+            "assistant: Said\n\n[result]\nfrom above\nA roof\nbelow\nA link\n\n\
+             [result]\nShown\nhttps://shown.example\n\n[answer]\na row\n\n\
+             [sources]\n- Cited https://cited.example",
         ]
     );
     assert_eq!(report.tally.unknown.len(), 3);

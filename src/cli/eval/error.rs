@@ -12,12 +12,7 @@ pub enum Error {
     #[error("{}: {error}", path.display())]
     Read { path: PathBuf, error: io::Error },
     #[error("{}:{line}: {reason}", path.display())]
-    Line {
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        reason: String,
-    },
+    Line { path: PathBuf, line: usize, reason: String },
     /// A file has no messages or questions.
     #[error("{}: {what}", path.display())]
     Empty { path: PathBuf, what: &'static str },

@@ -19,6 +19,7 @@ use super::{
     look::{DIM, Look},
     output::harmless,
 };
+use crate::text::parts::{self, Artifact, CALL, Part};
 
 pub(super) use self::code::CodeHighlighter;
 
@@ -34,35 +35,45 @@ const NARROWEST: usize = 20;
 /// The maximum depth at which lists and quotes are indented.
 const MOST_PREFIXES: usize = 8;
 
-/// The beginning of a tool call. The text after it is not Markdown.
-const TOOL: &str = "[tool: ";
-
 const QUOTE: &str = "│ ";
 const CODE: Style = AnsiColor::Cyan.on_default();
 
 pub(super) fn write(
     out: &mut dyn Write,
-    message: &str,
+    parts: Vec<Part<'_>>,
     look: Look,
     highlighter: &CodeHighlighter,
     mark: Mark<'_>,
 ) -> io::Result<()> {
-    let is_call = |at: &usize| *at == 0 || message.as_bytes()[at - 1] == b'\n';
-    let call = message.match_indices(TOOL).map(|(at, _)| at).find(is_call);
-    let (markdown, rest) = message.split_at(call.unwrap_or(message.len()));
-    if !markdown.trim().is_empty() {
-        let mut page = MarkdownWriter::new(out, look, highlighter, mark);
-        let options =
-            Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-        for event in Parser::new_ext(markdown, options) {
-            page.event(event)?;
-        }
-        page.flush()?;
-        if !rest.is_empty() {
+    let mut is_aside = None;
+    for part in parts {
+        if is_aside.is_some() {
             writeln!(out)?;
         }
+        let is_answer = matches!(part, Part::Text(_) | Part::Artifact(_));
+        if is_answer && is_aside == Some(true) {
+            writeln!(out, "{}\n", look.styled(DIM, parts::ANSWER))?;
+        }
+        is_aside = Some(!is_answer);
+        let mut page = MarkdownWriter::new(out, look, highlighter, mark);
+        match part {
+            Part::Text(text) => page.markdown(text)?,
+            Part::Thinking(text) | Part::ThinkingAndAnswer(text) => {
+                page.line(&look.styled(DIM, parts::THINKING))?;
+                page.markdown(text)?;
+            }
+            Part::Artifact(artifact) => page.artifact(&artifact)?,
+            // The arguments and the results of tools are not Markdown.
+            Part::Call(tool, text) => {
+                let gap = if text.is_empty() { "" } else { "\n" };
+                write_plain(out, &format!("{CALL}{tool}]{gap}{text}"), look, mark)?;
+            }
+            Part::Output(text) => {
+                write_plain(out, &format!("{}\n{text}", parts::RESULT), look, mark)?;
+            }
+        }
     }
-    write_plain(out, rest, look, mark)
+    Ok(())
 }
 
 /// Writes a text that is not Markdown, wrapped at words, with matches marked.
@@ -136,6 +147,29 @@ impl<'a> MarkdownWriter<'a> {
             styles,
             is_after_block: false,
         }
+    }
+
+    fn markdown(&mut self, text: &str) -> io::Result<()> {
+        let options =
+            Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+        for event in Parser::new_ext(text, options) {
+            self.event(event)?;
+        }
+        self.flush()
+    }
+
+    /// Writes an artifact below its title and language.
+    fn artifact(&mut self, artifact: &Artifact<'_>) -> io::Result<()> {
+        let (title, language) = (artifact.title(), artifact.language());
+        self.push(if title.is_empty() { "Artifact" } else { title }, Style::new().bold());
+        self.push(&format!(" {language}"), DIM);
+        if language == "markdown" {
+            self.flush()?;
+            return self.markdown(artifact.content);
+        }
+        self.begin_block()?;
+        self.block = OpenBlock::Code(language.to_owned(), artifact.content.to_owned());
+        self.write_code()
     }
 
     fn event(&mut self, event: Event<'_>) -> io::Result<()> {

@@ -10,7 +10,8 @@ fn rendered(markdown: &str, look: Look, word: &str) -> String {
         found.map(|(at, word)| at..at + word.len()).collect()
     };
     let mut out = Vec::new();
-    write(&mut out, markdown, look, &CodeHighlighter::default(), &mark).unwrap();
+    write(&mut out, parts::parts(markdown, false), look, &CodeHighlighter::default(), &mark)
+        .unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -164,6 +165,17 @@ fn calls_of_tools_stay_as_they_are() {
         rendered(&format!("[tool: x]\n{words}{path}"), PLAIN, "words"),
         format!("[tool: x]\n  {}words\nwords words\n{path}", "words ".repeat(5))
     );
+}
+
+#[test]
+fn an_answer_goes_on_after_other_parts() {
+    let answer = "[thinking]\nHm, *so*.\n\n[tool: web]\nq: *a*\n\n[result]\n*b*\n\n[answer]\n- one\n\n\
+        <antArtifact identifier=\"a\" type=\"text/html\" title=\"Page\">\n<p>\n  [answer]\n</antArtifact>\nDone.";
+    let expected = "[thinking]\n\nHm, *so*.\n\n[tool: web]\nq: *a*\n\n[result]\n*b*\n\n[answer]\n\n• one\n\n\
+        Page html\n\n    <p>\n      [answer]\n\nDone.\n";
+    assert_eq!(plain(answer), expected);
+    let document = "<antArtifact identifier=\"a\" type=\"text/markdown\">\n# One\n</antArtifact>";
+    assert_eq!(plain(document), "Artifact markdown\n\n# One\n");
 }
 
 #[test]

@@ -37,67 +37,40 @@ const STEPS: [&str; VERSION as usize] = ["
     ) WITHOUT ROWID;
     CREATE INDEX verbatim_threads_by_user ON verbatim_threads (user_id);"];
 
+/// The result of a call that fails with the error of this room.
+pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// An error of recorded threads.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// There is no thread with the given id.
     #[error("Thread {} not found", snippet::echo(id))]
-    NoThread {
-        /// The id that the caller gave.
-        id: String,
-    },
+    NoThread { id: String },
     /// No thread has this continuation id.
     #[error(
         "continuation_id {:?} not found; start a thread, or resume one with its thread_id",
         snippet::echo(id)
     )]
-    NoContinuation {
-        /// The id that the caller gave.
-        id: String,
-    },
+    NoContinuation { id: String },
     /// The caller's id is out of date, because a later turn was added to the thread.
     #[error(
         "continuation_id {id} is out of date: the thread has gone on since; read its latest turns \
          with history and resume thread {thread} to continue from there"
     )]
-    OutOfDate {
-        /// The id that the caller gave.
-        id: String,
-        /// The id of the thread, with which a caller can resume it.
-        thread: String,
-    },
+    OutOfDate { id: String, thread: String },
     /// The file is not a database of threads.
     #[error("{}: not a database of threads: {reason}; move it away to begin a new one", path.display())]
-    Foreign {
-        /// The path of the database of threads.
-        path: PathBuf,
-        /// The table or column that is missing.
-        reason: String,
-    },
+    Foreign { path: PathBuf, reason: String },
     /// A later version of this program made the file.
     #[error("{}: written by a later version of verbatim (threads {version}, this one knows {}); update verbatim", path.display(), VERSION)]
-    Later {
-        /// The path of the database of threads.
-        path: PathBuf,
-        /// The version of the file.
-        version: i64,
-    },
+    Later { path: PathBuf, version: i64 },
     /// The file or its folder cannot be created.
     #[error("{}: cannot record threads: {source}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    Io { path: PathBuf, source: std::io::Error },
     /// SQLite failed.
     #[error("{}: cannot read or record threads: {source}{}", path.display(), hint(source))]
-    Sqlite {
-        /// The path of the database of threads.
-        path: PathBuf,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
+    Sqlite { path: PathBuf, source: rusqlite::Error },
 }
 
 /// The database, open for reading and writing.
@@ -115,7 +88,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(60);
 
 impl Threads {
     /// Opens the database; `None` if there is none.
-    pub fn open(path: &Path) -> Result<Option<Threads>, Error> {
+    pub fn open(path: &Path) -> Result<Option<Threads>> {
         let failed = |source| Error::Io { path: path.to_owned(), source };
         let Some(stamp) = header::stamp_at(path).map_err(failed)? else { return Ok(None) };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -133,7 +106,7 @@ impl Threads {
     }
 
     /// Opens the database, and creates it if there is none.
-    pub fn open_or_make(path: &Path) -> Result<Threads, Error> {
+    pub fn open_or_make(path: &Path) -> Result<Threads> {
         // Another process may create the database first, or remove it again.
         for _ in 0..10 {
             if let Some(threads) = Threads::open(path)? {
@@ -175,7 +148,7 @@ impl Threads {
         read(&self.connection).map_err(|source| Error::Sqlite { path: self.path.clone(), source })
     }
 
-    fn migrate(&mut self) -> Result<(), Error> {
+    fn migrate(&mut self) -> Result<()> {
         let path = self.path.clone();
         let failed = |source| explain(&path, source);
         let is_ours = schema::find(&self.connection).map_err(failed)? == Ok(SchemaState::Ours);
@@ -227,7 +200,7 @@ fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
 /// database.
 ///
 /// Only its owner can read the database, because chats are private.
-fn make(path: &Path) -> Result<(), Error> {
+fn make(path: &Path) -> Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

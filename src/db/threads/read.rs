@@ -3,7 +3,7 @@
 use rusqlite::OptionalExtension;
 
 use super::{
-    database::{Error, Threads},
+    database::{Result, Threads},
     record::{IS_TURN, Thread, select, thread_of},
 };
 use crate::{db::functions, model::Instant};
@@ -42,14 +42,14 @@ pub struct Analytics {
 
 impl Threads {
     /// Returns the summary that was saved with a conversation.
-    pub fn summary(&self, id: &str) -> Result<Option<String>, Error> {
+    pub fn summary(&self, id: &str) -> Result<Option<String>> {
         let sql =
             format!("SELECT content FROM messages WHERE conversation_id = ?1 AND NOT ({IS_TURN})");
         self.query(|connection| connection.query_row(&sql, [id], |row| row.get(0)).optional())
     }
 
     /// Returns the latest messages of a thread in order, at most `limit`.
-    pub fn latest(&self, id: &str, limit: usize) -> Result<Vec<Turn>, Error> {
+    pub fn latest(&self, id: &str, limit: usize) -> Result<Vec<Turn>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut turns = self.query(|connection| {
             let mut statement = connection.prepare_cached(&format!(
@@ -70,7 +70,7 @@ impl Threads {
     }
 
     /// Returns the threads of a user, or of all users, latest activity first.
-    pub fn list(&self, user: Option<&str>, limit: usize) -> Result<Vec<Thread>, Error> {
+    pub fn list(&self, user: Option<&str>, limit: usize) -> Result<Vec<Thread>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let sql = select(
             "WHERE ?1 IS NULL OR t.user_id = ?1
@@ -81,7 +81,7 @@ impl Threads {
 
     /// Returns the thread whose id is `word`. If there is none, returns the threads whose ids begin with
     /// `word`, in either case of ASCII letters.
-    pub fn named(&self, word: &str) -> Result<Vec<Thread>, Error> {
+    pub fn named(&self, word: &str) -> Result<Vec<Thread>> {
         if let Some(one) = self.thread(word)? {
             return Ok(vec![one]);
         }
@@ -90,12 +90,12 @@ impl Threads {
     }
 
     /// Returns the thread that was saved under a key.
-    pub fn keyed(&self, key: &str) -> Result<Option<Thread>, Error> {
+    pub fn keyed(&self, key: &str) -> Result<Option<Thread>> {
         Ok(self.select(&select("WHERE t.session_key = ?1"), [key])?.pop())
     }
 
     /// Returns the latest threads whose topics contain one of the words, in either case of ASCII letters.
-    pub fn titled(&self, words: &[String]) -> Result<Vec<Thread>, Error> {
+    pub fn titled(&self, words: &[String]) -> Result<Vec<Thread>> {
         let mut found: Vec<Thread> = Vec::new();
         for word in words {
             let sql = format!(
@@ -111,7 +111,7 @@ impl Threads {
         Ok(found)
     }
 
-    pub fn analytics(&self) -> Result<Analytics, Error> {
+    pub fn analytics(&self) -> Result<Analytics> {
         self.query(|connection| {
             // All counts are read in one transaction, so that they describe the same state.
             let reading = connection.unchecked_transaction()?;
@@ -144,7 +144,7 @@ impl Threads {
         })
     }
 
-    fn select(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Thread>, Error> {
+    fn select(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Thread>> {
         self.query(|connection| {
             connection.prepare_cached(sql)?.query_map(values, thread_of)?.collect()
         })

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::database::{Error, Threads};
+use super::database::{Error, Result, Threads};
 use crate::{
     db::{
         canonical::{self, ConversationRow, MessageRow},
@@ -60,7 +60,7 @@ pub(super) fn select(rest: &str) -> String {
 }
 
 impl Threads {
-    pub fn start(&mut self, start: &Start<'_>, now: Instant) -> Result<Thread, Error> {
+    pub fn start(&mut self, start: &Start<'_>, now: Instant) -> Result<Thread> {
         self.write(|connection| {
             let id = insert(connection, start, None, now)?;
             thread(connection, &id)
@@ -68,12 +68,12 @@ impl Threads {
         .ok_or_else(|| Error::NoThread { id: String::new() })
     }
 
-    pub fn thread(&self, id: &str) -> Result<Option<Thread>, Error> {
+    pub fn thread(&self, id: &str) -> Result<Option<Thread>> {
         self.query(|connection| thread(connection, id))
     }
 
     /// Returns the thread that a continuation id continues.
-    pub fn continued(&self, continuation: &str) -> Result<Thread, Error> {
+    pub fn continued(&self, continuation: &str) -> Result<Thread> {
         self.query(|connection| continued(connection, continuation))?
     }
 
@@ -84,7 +84,7 @@ impl Threads {
         role: &str,
         text: &str,
         now: Instant,
-    ) -> Result<Thread, Error> {
+    ) -> Result<Thread> {
         self.write(|connection| {
             let known = match continued(connection, continuation)? {
                 Ok(known) => known,
@@ -99,7 +99,7 @@ impl Threads {
     }
 
     /// Removes a thread and all its messages; returns whether the thread existed.
-    pub fn delete(&mut self, id: &str) -> Result<bool, Error> {
+    pub fn delete(&mut self, id: &str) -> Result<bool> {
         let deleted = self.write(|connection| {
             connection.execute("DELETE FROM verbatim_threads WHERE conversation_id = ?1", [id])?;
             canonical::delete_conversation(connection, id)
@@ -115,7 +115,7 @@ impl Threads {
     /// threads, returns `None` and writes nothing, unless `always` is set.
     ///
     /// Otherwise returns whether the log is clean too. A reader of an older state prevents that.
-    pub(crate) fn purge(&mut self, ids: &[String], always: bool) -> Result<Option<bool>, Error> {
+    pub(crate) fn purge(&mut self, ids: &[String], always: bool) -> Result<Option<bool>> {
         self.query(scrub::begin)?;
         let mut is_there = always;
         for id in ids {
@@ -194,10 +194,7 @@ pub(super) fn thread_of(row: &Row<'_>) -> rusqlite::Result<Thread> {
 }
 
 /// Returns the thread that a continuation id continues, or the reason why the id is refused.
-fn continued(
-    connection: &Connection,
-    continuation: &str,
-) -> rusqlite::Result<Result<Thread, Error>> {
+fn continued(connection: &Connection, continuation: &str) -> rusqlite::Result<Result<Thread>> {
     let unknown = || Error::NoContinuation { id: continuation.to_owned() };
     let parsed = continuation.rsplit_once(NEXT).and_then(|(id, next)| {
         let number = next.parse::<i64>().ok().filter(|number| number.to_string() == next)?;

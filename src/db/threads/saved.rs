@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
-    database::{Error, Threads},
+    database::{Error, Result, Threads},
     record::{Start, Thread, add, insert, thread},
 };
 use crate::{
@@ -39,7 +39,7 @@ impl Threads {
     /// Saves a conversation, or updates the conversation with the same key.
     ///
     /// Does not add turns again that the stored conversation already ends with.
-    pub fn save(&mut self, save: &Save<'_>, now: Instant) -> Result<Saved, Error> {
+    pub fn save(&mut self, save: &Save<'_>, now: Instant) -> Result<Saved> {
         let saved = self.write(|connection| {
             let known = save.key.map(|key| id_of(connection, key)).transpose()?;
             let id = match known.flatten() {

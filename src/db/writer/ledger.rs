@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::db::header::shared_file;
@@ -58,7 +58,7 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// Reads the list of a database that has the tables of this program.
-    pub(super) fn read(connection: &Connection, path: &Path) -> rusqlite::Result<Ledger> {
+    pub(super) fn read(connection: &Connection, path: &Path) -> Result<Ledger> {
         let sql = "SELECT value FROM verbatim_meta WHERE name = ?1";
         let stored: Option<String> =
             connection.query_row(sql, [NAME], |row| row.get(0)).optional().unwrap_or_default();
@@ -83,7 +83,7 @@ impl Ledger {
     }
 
     /// Checks whether another connection wrote since the last call.
-    pub(super) fn look(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+    pub(super) fn look(&mut self, connection: &Connection) -> Result<()> {
         let now = data_version(connection)?;
         self.is_disturbed |= self.seen.is_some_and(|seen| seen != now);
         self.seen = Some(now);
@@ -92,11 +92,7 @@ impl Ledger {
 
     /// Updates the counters after this connection switched the database to WAL mode. The switch raises the
     /// change counter once and may change `data_version`.
-    pub(super) fn go_on_with_log(
-        &mut self,
-        connection: &Connection,
-        path: &Path,
-    ) -> rusqlite::Result<()> {
+    pub(super) fn go_on_with_log(&mut self, connection: &Connection, path: &Path) -> Result<()> {
         self.seen = Some(data_version(connection)?);
         let is_raised_once =
             self.counter.is_none_or(|before| counter(path, LOG) == Some(before.wrapping_add(1)));
@@ -105,7 +101,7 @@ impl Ledger {
     }
 
     /// Removes the list from a database.
-    pub(super) fn remove(connection: &Connection) -> rusqlite::Result<()> {
+    pub(super) fn remove(connection: &Connection) -> Result<()> {
         connection.execute("DELETE FROM verbatim_meta WHERE name = ?1", [NAME]).map(drop)
     }
 
@@ -119,7 +115,7 @@ impl Ledger {
         path: &Path,
         import: Option<FinishedImport>,
         keeps_earlier: bool,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<()> {
         if !keeps_earlier {
             self.imports.clear();
         }
@@ -147,7 +143,7 @@ impl Ledger {
     }
 }
 
-fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
+fn data_version(connection: &Connection) -> Result<i64> {
     connection.query_row("PRAGMA data_version", [], |row| row.get(0))
 }
 

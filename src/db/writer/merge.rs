@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use rusqlite::{Connection, OptionalExtension, Row, params, types::ValueRef};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params, types::ValueRef};
 
 use super::{changes::Changes, fresh::LateParts};
 use crate::{
@@ -66,7 +66,7 @@ impl Merge<'_> {
         source: &str,
         new: &Conversation,
         met: &HashMap<String, bool>,
-    ) -> rusqlite::Result<(Changes, String)> {
+    ) -> Result<(Changes, String)> {
         let mut id = new.id.clone();
         if self.late.is_some() {
             return Ok((self.insert(source, &id, new)?, id));
@@ -90,7 +90,7 @@ impl Merge<'_> {
     }
 
     /// Returns a stored conversation in the form of an export, with its source.
-    pub(super) fn read(&self, id: &str) -> rusqlite::Result<Option<(String, Conversation)>> {
+    pub(super) fn read(&self, id: &str) -> Result<Option<(String, Conversation)>> {
         let Some(stored) = self.stored(id)? else { return Ok(None) };
         let mut names = self.stored_attachments(id)?;
         let time = |text: Option<String>| text.as_deref().and_then(date::from_stored);
@@ -123,11 +123,7 @@ impl Merge<'_> {
 
     /// Returns a conversation with its stored title and texts wherever the new ones lost characters, because
     /// the export is not UTF-8.
-    fn without_loss<'c>(
-        &self,
-        id: &str,
-        new: &'c Conversation,
-    ) -> rusqlite::Result<Cow<'c, Conversation>> {
+    fn without_loss<'c>(&self, id: &str, new: &'c Conversation) -> Result<Cow<'c, Conversation>> {
         let stored = if new.is_lossy { self.read(id)? } else { None };
         let Some((_, stored)) = stored else { return Ok(Cow::Borrowed(new)) };
         let lost = |text: &str| text.matches(char::REPLACEMENT_CHARACTER).count();
@@ -149,7 +145,7 @@ impl Merge<'_> {
         Ok(Cow::Owned(whole))
     }
 
-    fn stored(&self, id: &str) -> rusqlite::Result<Option<KnownConversation>> {
+    fn stored(&self, id: &str) -> Result<Option<KnownConversation>> {
         // The caller has ensured that the tables of this program exist.
         let mut statement = self.prepare(
             "SELECT c.create_time, c.update_time, c.title, v.source, v.model, v.link, v.archived, v.starred,
@@ -185,7 +181,7 @@ impl Merge<'_> {
             .optional()
     }
 
-    fn insert(&self, source: &str, id: &str, new: &Conversation) -> rusqlite::Result<Changes> {
+    fn insert(&self, source: &str, id: &str, new: &Conversation) -> Result<Changes> {
         let changes = Changes {
             new_conversations: 1,
             new_messages: new.messages.len() as u64,
@@ -225,7 +221,7 @@ impl Merge<'_> {
         new: &Conversation,
         stored: &KnownConversation,
         is_again: bool,
-    ) -> rusqlite::Result<Changes> {
+    ) -> Result<Changes> {
         let stored_time = stored.update_time.as_deref().and_then(date::from_stored);
         let is_older = new.update_time < stored_time || is_again && new.update_time == stored_time;
         let (mut changes, has_moved) = self.merge_messages(id, &new.messages, is_older)?;
@@ -245,7 +241,7 @@ impl Merge<'_> {
         id: &str,
         messages: &[Message],
         is_older: bool,
-    ) -> rusqlite::Result<(Changes, bool)> {
+    ) -> Result<(Changes, bool)> {
         let rows = self.stored_messages(id)?;
         let attachments = self.stored_attachments(id)?;
         let by_key: HashMap<&str, usize> =
@@ -299,7 +295,7 @@ impl Merge<'_> {
         id: &str,
         new: &Conversation,
         stored: &KnownConversation,
-    ) -> rusqlite::Result<bool> {
+    ) -> Result<bool> {
         let canonical = new.title.is_some() && new.title != stored.title
             || differs(new.create_time, &stored.create_time)
             || differs(new.update_time, &stored.update_time);
@@ -318,7 +314,7 @@ impl Merge<'_> {
         Ok(canonical || own)
     }
 
-    fn own_row(&self, source: &str, id: &str, new: &Conversation) -> rusqlite::Result<()> {
+    fn own_row(&self, source: &str, id: &str, new: &Conversation) -> Result<()> {
         self.prepare(
             "INSERT INTO verbatim_conversations (conversation_id, source, model, link, archived, starred)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -333,7 +329,7 @@ impl Merge<'_> {
     }
 
     /// Returns the messages of a conversation in reading order.
-    fn stored_messages(&self, id: &str) -> rusqlite::Result<Vec<KnownMessage>> {
+    fn stored_messages(&self, id: &str) -> Result<Vec<KnownMessage>> {
         let mut statement = self.prepare(
             "SELECT m.id, m.role, m.content, m.create_time, m.update_time, m.position, v.export_id, v.model,
                  b.follows
@@ -358,7 +354,7 @@ impl Merge<'_> {
         rows.collect()
     }
 
-    fn stored_attachments(&self, id: &str) -> rusqlite::Result<HashMap<String, Vec<String>>> {
+    fn stored_attachments(&self, id: &str) -> Result<HashMap<String, Vec<String>>> {
         let mut statement = self.prepare(
             "SELECT a.message_id, a.name FROM verbatim_attachments a JOIN messages m ON m.id = a.message_id
              WHERE m.conversation_id = ?1 ORDER BY a.message_id, a.number",
@@ -382,7 +378,7 @@ impl Merge<'_> {
     }
 
     /// Moves a message to a position; returns whether the message had another position.
-    fn place(&self, row: &KnownMessage, position: i64) -> rusqlite::Result<bool> {
+    fn place(&self, row: &KnownMessage, position: i64) -> Result<bool> {
         if row.position == Some(position) {
             return Ok(false);
         }
@@ -392,12 +388,7 @@ impl Merge<'_> {
         Ok(true)
     }
 
-    fn update_message(
-        &self,
-        row: &KnownMessage,
-        new: &Message,
-        position: i64,
-    ) -> rusqlite::Result<()> {
+    fn update_message(&self, row: &KnownMessage, new: &Message, position: i64) -> Result<()> {
         if self.mode == MergeMode::Compare {
             return Ok(());
         }
@@ -414,13 +405,13 @@ impl Merge<'_> {
         key: &str,
         new: &Message,
         position: i64,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<()> {
         let id = self.row(key, conversation, new, position).insert(self.connection)?;
         self.details(&id, key, new)
     }
 
     /// Stores the data for which the canonical tables have no columns.
-    fn details(&self, id: &str, key: &str, new: &Message) -> rusqlite::Result<()> {
+    fn details(&self, id: &str, key: &str, new: &Message) -> Result<()> {
         let export_id = (id != key).then_some(key);
         if let Some(late) = self.late.filter(|_| export_id.is_some() || new.model.is_some()) {
             late.add_details(self.connection, id, export_id, new.model.as_deref())?;
@@ -470,7 +461,7 @@ impl Merge<'_> {
         if self.parts { serde_json::json!([content]).to_string().into() } else { content.into() }
     }
 
-    fn prepare(&self, sql: &str) -> rusqlite::Result<rusqlite::CachedStatement<'_>> {
+    fn prepare(&self, sql: &str) -> Result<rusqlite::CachedStatement<'_>> {
         self.connection.prepare_cached(sql)
     }
 }
@@ -505,7 +496,7 @@ fn differs(new: Option<Instant>, stored: &Option<String>) -> bool {
 }
 
 /// Returns a column of any type as text.
-fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+fn text(row: &Row<'_>, column: usize) -> Result<Option<String>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => None,
         ValueRef::Integer(number) => Some(number.to_string()),

@@ -11,7 +11,7 @@ use std::{
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::{
-    Changes, Error, FinishedImport, Writer, WriterState, configure,
+    Changes, Error, FinishedImport, Result, Writer, WriterState, configure,
     fresh::FreshDatabase,
     ledger::Ledger,
     merge::{Merge, MergeMode},
@@ -32,7 +32,7 @@ impl Writer {
     /// Begins a database under a temporary name.
     ///
     /// Only its owner can read the database, because chats are private.
-    pub(super) fn create(&mut self) -> Result<(), Error> {
+    pub(super) fn create(&mut self) -> Result<()> {
         let folder = self.folder();
         let failed = |source| Error::Io { path: folder.clone(), source };
         private::create_dir_all(&folder).map_err(failed)?;
@@ -58,7 +58,7 @@ impl Writer {
         &mut self,
         mut fresh: FreshDatabase,
         import: Option<FinishedImport>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let Some(connection) = self.connection.take() else { return Ok(()) };
         let ended = (|| {
             fresh.complete(&connection)?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Error, Writer, ledger::Ledger};
+use super::{Error, Result, Writer, ledger::Ledger};
 use crate::db::{canonical, scrub};
 
 /// The maximum wait for readers of an older state. They keep the removed texts in the log.
@@ -13,7 +13,7 @@ impl Writer {
     /// these conversations, returns `None` and writes nothing, unless `always` is set.
     ///
     /// Otherwise returns whether the log is clean too. A reader of an older state prevents that.
-    pub(crate) fn remove(mut self, ids: &[String], always: bool) -> Result<Option<bool>, Error> {
+    pub(crate) fn remove(mut self, ids: &[String], always: bool) -> Result<Option<bool>> {
         let path = self.path.clone();
         let removed = self.remove_rows(ids, always);
         let removed = removed.map_err(|source| Error::Sqlite { path, source })?;

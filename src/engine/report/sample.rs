@@ -79,11 +79,7 @@ pub(crate) fn compare(
 }
 
 /// Returns the number of sampled messages, and those that differ between the index and the database.
-fn messages(
-    source: &Source,
-    snapshot: &Snapshot,
-    stop: &Stop,
-) -> Result<(usize, Vec<String>), db::Error> {
+fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> db::Result<(usize, Vec<String>)> {
     db::read(source.path()?, stop, |database| {
         let Some(mut feed) = RowReader::of(database)? else { return Ok((0, Vec::new())) };
         let keys = db::sample_keys(database, MESSAGES)?;

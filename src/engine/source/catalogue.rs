@@ -20,6 +20,7 @@ use crate::{
     index::Snapshot,
     lock::lock,
     model::{Instant, Origin},
+    text::lossy,
 };
 
 /// The origins of coding agents' conversations, by id.
@@ -77,12 +78,12 @@ impl Listed {
         self.turns
     }
 
-    fn count(&mut self, time: Option<Instant>) {
-        self.turns += 1;
-        if let Some(time) = time {
-            self.last = self.last.max(Some(time));
-            self.begun = Some(self.begun.map_or(time, |begun| begun.min(time)));
-        }
+    fn add(&mut self, part: &ListedPart, snapshot: &Snapshot) {
+        self.turns += part.turns;
+        let newest = snapshot.time(part.newest);
+        self.last = self.last.max(newest);
+        let oldest = part.oldest.and_then(|doc_id| snapshot.time(doc_id)).or(newest);
+        self.begun = self.begun.into_iter().chain(oldest).min();
     }
 }
 
@@ -199,17 +200,16 @@ impl Catalogue {
     }
 
     fn has_role(&self, conversation: u32, roles: &[String]) -> bool {
-        let mut doc_ids = self.doc_ids(conversation).iter();
-        roles.is_empty()
-            || doc_ids.any(|doc_id| roles.iter().any(|role| role == self.snapshot.role(*doc_id)))
+        let is_wanted = |doc_id: &u32| roles.iter().any(|role| role == self.snapshot.role(*doc_id));
+        roles.is_empty() || self.doc_ids(conversation).iter().any(is_wanted)
     }
 
     /// Returns the origins of conversations. The result of `read` is cached, but not an error, so
     /// that the next question reads again.
     pub(super) fn origins(
         &self,
-        read: impl FnOnce() -> Result<Origins, db::Error>,
-    ) -> Result<Arc<Origins>, db::Error> {
+        read: impl FnOnce() -> db::Result<Origins>,
+    ) -> db::Result<Arc<Origins>> {
         let mut known = lock(&self.origins);
         match &*known {
             Some(origins) => Ok(Arc::clone(origins)),
@@ -238,37 +238,61 @@ impl Catalogue {
     }
 }
 
+/// The messages that a conversation has in one segment.
+#[derive(Clone)]
+struct ListedPart {
+    /// The place of the conversation in the catalogue; [`DELETED`] if the segment has no living message of it.
+    place: u32,
+    newest: u32,
+    /// The oldest message with a time.
+    oldest: Option<u32>,
+    turns: u32,
+}
+
+impl ListedPart {
+    const EMPTY: ListedPart = ListedPart { place: DELETED, newest: 0, oldest: None, turns: 0 };
+}
+
 /// Returns the conversations of a snapshot in the order of their first doc ids, and for each doc id
 /// the place of its conversation.
 fn collect(snapshot: &Snapshot) -> (Vec<Listed>, Vec<u32>) {
     let mut conversations: Vec<Listed> = Vec::new();
     let mut conversation_of = vec![DELETED; snapshot.max_doc() as usize];
     let mut by_name: HashMap<String, u32> = HashMap::new();
-    let segments = snapshot.segments();
-    for segment in &segments {
-        // Positions in the catalogue, by the segment's own numbers of conversations.
-        let mut places: Vec<u32> = Vec::new();
-        for doc_id in segment.doc_ids.clone().filter(|doc_id| snapshot.is_alive(*doc_id)) {
-            let number = snapshot.conversation(doc_id) as usize;
-            if number >= places.len() {
-                places.resize(number + 1, DELETED);
-            }
-            if places[number] == DELETED {
-                let id = snapshot.conversation_id(doc_id).into_owned();
-                let title = snapshot.title(doc_id).into_owned();
+    let segments = snapshot.segments().len();
+    for segment in 0..segments {
+        let mut parts = vec![ListedPart::EMPTY; snapshot.conversations_in(segment) as usize];
+        conversations.reserve(parts.len());
+        let first_undated = snapshot.first_undated_in(segment);
+        for (doc_id, number) in snapshot.living_in(segment) {
+            let part = &mut parts[number as usize];
+            if part.place == DELETED {
+                let (id, title) = snapshot.conversation_in(segment, number);
+                let (id, title) = (lossy(id).into_owned(), lossy(title.unwrap_or_default()));
                 let known = by_name.get(&id).copied();
-                places[number] = known.unwrap_or(conversations.len() as u32);
+                part.place = known.unwrap_or(conversations.len() as u32);
+                part.newest = doc_id;
                 match known {
                     // The title in the last segment is the current title.
-                    Some(place) => conversations[place as usize].title = title,
-                    None => conversations.push(Listed { id, title, ..Listed::default() }),
+                    Some(place) => conversations[place as usize].title = title.into_owned(),
+                    None => {
+                        let title = title.into_owned();
+                        conversations.push(Listed { id, title, ..Listed::default() });
+                    }
                 }
             }
-            conversation_of[doc_id as usize] = places[number];
-            conversations[places[number] as usize].count(snapshot.time(doc_id));
+            // The documents of a segment are in result order, those without a time last.
+            if doc_id < first_undated {
+                part.oldest = Some(doc_id);
+            }
+            part.turns += 1;
+            conversation_of[doc_id as usize] = part.place;
+        }
+        for part in parts.iter().filter(|part| part.place != DELETED) {
+            conversations[part.place as usize].add(part, snapshot);
         }
         // A segment has each conversation only once, so names are needed only for several segments.
-        if segments.len() > 1 {
+        if segment + 1 < segments {
             let new = conversations.iter().zip(0..).skip(by_name.len());
             by_name.extend(new.map(|(listed, place)| (listed.id.clone(), place)));
         }
@@ -277,7 +301,7 @@ fn collect(snapshot: &Snapshot) -> (Vec<Listed>, Vec<u32>) {
 }
 
 /// Sorts conversations by latest activity, newest first. Returns also the new position of each.
-fn sort_by_activity(conversations: Vec<Listed>) -> (Vec<Listed>, Vec<u32>) {
+fn sort_by_activity(mut conversations: Vec<Listed>) -> (Vec<Listed>, Vec<u32>) {
     let mut order: Vec<u32> = (0..conversations.len() as u32).collect();
     let listed = |place: &u32| &conversations[*place as usize];
     order.sort_unstable_by(|a, b| {
@@ -288,9 +312,16 @@ fn sort_by_activity(conversations: Vec<Listed>) -> (Vec<Listed>, Vec<u32>) {
     for (place, earlier) in order.iter().zip(0..) {
         place_of[*place as usize] = earlier;
     }
-    let mut sorted: Vec<(u32, Listed)> = place_of.iter().copied().zip(conversations).collect();
-    sorted.sort_unstable_by_key(|(place, _)| *place);
-    (sorted.into_iter().map(|(_, listed)| listed).collect(), place_of)
+    // Each swap brings a conversation to its place, so nothing is copied twice.
+    let mut left = place_of.clone();
+    for at in 0..left.len() {
+        while left[at] as usize != at {
+            let place = left[at] as usize;
+            conversations.swap(at, place);
+            left.swap(at, place);
+        }
+    }
+    (conversations, place_of)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ fn gone(
     snapshot: &Snapshot,
     doc_ids: &[u32],
     stop: &Stop,
-) -> Result<HashSet<u32>, db::Error> {
+) -> db::Result<HashSet<u32>> {
     let mut gone: HashSet<u32> = doc_ids.iter().copied().collect();
     let Some(reader) = RowReader::of(database)? else { return Ok(gone) };
     let keys: Vec<i64> = doc_ids.iter().map(|doc_id| snapshot.key(*doc_id)).collect();
@@ -48,11 +48,7 @@ fn gone(
 }
 
 /// Returns whether a message of a snapshot equals a row of the database.
-pub(crate) fn is_same(
-    snapshot: &Snapshot,
-    doc_id: u32,
-    row: &ScannedRow<'_>,
-) -> Result<bool, db::Error> {
+pub(crate) fn is_same(snapshot: &Snapshot, doc_id: u32, row: &ScannedRow<'_>) -> db::Result<bool> {
     let long = row.long.map(|long| (long, snapshot.stored(doc_id)));
     let stored = match &long {
         Some((long, stored)) if long.equals(stored)? => Some(&**stored),

@@ -49,7 +49,7 @@ pub(super) struct IndexHandle {
 }
 
 impl IndexHandle {
-    pub(super) fn open(index_folder: &Path, path: &Path) -> Result<IndexHandle, db::Error> {
+    pub(super) fn open(index_folder: &Path, path: &Path) -> db::Result<IndexHandle> {
         let probe = Probe::of(path)?;
         let index_dir = IndexDir::of(index_folder, probe.real());
         let stamp = index_dir.note();
@@ -110,7 +110,7 @@ impl IndexHandle {
 
     pub(super) fn opened_for(
         &mut self,
-        now: Result<Option<State>, db::Error>,
+        now: db::Result<Option<State>>,
         call: Option<u64>,
     ) -> Result<Arc<Snapshot>, FallbackReason> {
         match now {

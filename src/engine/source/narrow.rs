@@ -197,7 +197,7 @@ impl Sources {
         self.each(kinds, |source| {
             let of = |content: &str| tool::called(content).map(str::to_owned).collect::<Vec<_>>();
             source.calls(
-                tool::CALL,
+                crate::text::parts::CALL,
                 &|hit| Some(of(&hit.content)),
                 &mut |of| names.extend(of),
                 stop,

@@ -13,88 +13,41 @@ pub(crate) const MAX_KNOWN: usize = 10;
 /// Its text states the fact in one sentence. The CLI and the tools add what the user can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
-    /// A source has no index, so its messages were ranked by a scan for the words of the question.
-    NotIndexed {
-        source: SourceKind,
-        /// Whether the source can have an index: views and tables without row ids cannot.
-        can_be: bool,
-    },
+    /// A source has no index, so its messages were ranked by a scan for the words of the question. Views and
+    /// tables without row ids cannot have one.
+    NotIndexed { source: SourceKind, can_be: bool },
     /// The index of a source, or its terms and vectors, are being built.
-    Building {
-        source: SourceKind,
-        /// The finished percentage, if it is known.
-        percent: Option<u8>,
-        /// The estimated remaining seconds, if they are known.
-        seconds_left: Option<u64>,
-    },
+    Building { source: SourceKind, percent: Option<u8>, seconds_left: Option<u64> },
     /// The transcripts of coding agents are being read for the first time.
     ReadingTranscripts,
     /// The transcripts of coding agents were never read.
     TranscriptsNotRead,
     /// A damaged transcript store was set aside and still exists.
-    SetAside {
-        path: PathBuf,
-    },
+    SetAside { path: PathBuf },
     /// The index of a source is older than its database.
-    OlderIndex {
-        source: SourceKind,
-    },
+    OlderIndex { source: SourceKind },
     /// Some messages or conversations lack the terms, vectors or summaries for ranking.
-    NotEmbedded {
-        source: SourceKind,
-        /// The number of messages or conversations that lack something.
-        count: u64,
-        /// The kind of the missing data: terms, vectors or summaries.
-        what: Lacking,
-    },
-    Unreadable {
-        source: SourceKind,
-        reason: String,
-    },
+    NotEmbedded { source: SourceKind, count: u64, what: Lacking },
+    /// A source could not be read.
+    Unreadable { source: SourceKind, reason: String },
     /// A source does not say which models answered, so a filter by model accepts none of its messages.
-    NoModels {
-        source: SourceKind,
-    },
-    /// A filter names something that no conversation has.
-    Unknown {
-        /// The kind of the name: a project, a session, a role, a model.
-        what: &'static str,
-        /// The name that was given.
-        given: String,
-        /// Names that conversations have, the most similar first.
-        known: Vec<String>,
-    },
+    NoModels { source: SourceKind },
+    /// A filter names something that no conversation has: a project, a session, a role, a model. The most
+    /// similar known name is first.
+    Unknown { what: &'static str, given: String, known: Vec<String> },
     /// The beginning of an id fits several conversations.
-    Ambiguous {
-        given: String,
-        ids: Vec<String>,
-    },
+    Ambiguous { given: String, ids: Vec<String> },
     /// A word that occurs in no message was replaced by a similar word.
-    Slip {
-        word: String,
-        /// The similar word that replaced it.
-        meant: String,
-    },
+    Slip { word: String, meant: String },
     /// No message has a quoted phrase, so the words of the phrase were ranked instead.
-    NoPhrase {
-        /// The phrases, in quotation marks.
-        phrases: String,
-    },
+    NoPhrase { phrases: String },
     /// No message has a word of the question, but some have its text within other words. These were found.
-    WithinWords {
-        /// The text of the question.
-        text: String,
-    },
+    WithinWords { text: String },
     /// The question has only words that are too frequent to rank messages by, or no words at all. Messages with
     /// its text were found.
-    NoWords {
-        /// The text of the question.
-        text: String,
-    },
+    NoWords { text: String },
     /// The question could not be encoded as a vector, so messages were ranked by words only.
-    ProviderAway {
-        reason: String,
-    },
+    ProviderAway { reason: String },
 }
 
 /// The data that messages or conversations lack.

@@ -130,28 +130,13 @@ pub struct Counts {
 
 /// The way in which an answer was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants say what the fields hold")]
 pub enum SearchPlan {
-    /// The index answered.
-    ByIndex {
-        /// The name of the snapshot.
-        snapshot: String,
-        /// The steps and counts of the search.
-        trace: Trace,
-    },
-    /// SQLite answered and compared every message in the database.
-    ByLike {
-        /// The reason why the index did not answer.
-        why: FallbackReason,
-        /// The duration of the search, with reading the rows.
-        took: Duration,
-    },
-    /// A cluster proposed messages, and their texts were verified.
-    ByCluster {
-        /// The name of the index in the cluster.
-        index: String,
-        /// The number of messages that the cluster proposed.
-        candidates: u64,
-        /// The duration of the search, with reading the rows.
-        took: Duration,
-    },
+    /// The index answered: the snapshot of this name.
+    ByIndex { snapshot: String, trace: Trace },
+    /// SQLite answered and compared every message in the database. The duration includes reading the rows.
+    ByLike { why: FallbackReason, took: Duration },
+    /// A cluster proposed messages of the index of this name, and their texts were verified. The duration includes
+    /// reading the rows.
+    ByCluster { index: String, candidates: u64, took: Duration },
 }

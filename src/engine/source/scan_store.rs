@@ -29,7 +29,7 @@ pub(crate) struct DatabaseScan<'a> {
 }
 
 impl ScanStore<db::Error> for DatabaseScan<'_> {
-    fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> Result<(), db::Error> {
+    fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> db::Result<()> {
         db::scan(self.database, self.filter, each)
     }
 
@@ -37,11 +37,11 @@ impl ScanStore<db::Error> for DatabaseScan<'_> {
         &mut self,
         places: &[ScanPlace],
         find: &dyn Fn(&str) -> usize,
-    ) -> Result<Vec<Hit<'static>>, db::Error> {
+    ) -> db::Result<Vec<Hit<'static>>> {
         db::fetch(self.database, self.filter, places, find)
     }
 
-    fn titles(&mut self) -> Result<Vec<(String, String)>, db::Error> {
+    fn titles(&mut self) -> db::Result<Vec<(String, String)>> {
         db::titles(self.database)
     }
 }

@@ -391,7 +391,7 @@ impl Source {
     }
 
     /// Returns the path of the database. It is an error if there is none.
-    pub(crate) fn path(&self) -> Result<&Path, db::Error> {
+    pub(crate) fn path(&self) -> db::Result<&Path> {
         let missing = || db::Error::NotFound { path: self.address().to_string().into() };
         self.database().ok_or_else(missing)
     }
@@ -497,16 +497,13 @@ impl Source {
     }
 
     /// Returns the index directory of the source's database.
-    pub(crate) fn index_dir(&self) -> Result<IndexDir, db::Error> {
+    pub(crate) fn index_dir(&self) -> db::Result<IndexDir> {
         let probe = Probe::of(self.path()?)?;
         Ok(IndexDir::of(&self.state.config.index_folder(), probe.real()))
     }
 
     /// Runs `work` on the database. If an export is replaced meanwhile, finds the new one and repeats.
-    pub(crate) fn on_database<T>(
-        &self,
-        mut work: impl FnMut(&Path) -> Result<T, db::Error>,
-    ) -> Result<T> {
+    pub(crate) fn on_database<T>(&self, mut work: impl FnMut(&Path) -> db::Result<T>) -> Result<T> {
         /// Maximum number of replacements of the database that one question follows.
         const MAX_REPLACEMENTS: u32 = 4;
 
@@ -528,7 +525,7 @@ impl Source {
     pub(crate) fn read_database<T>(
         &self,
         stop: &Stop,
-        mut work: impl FnMut(&Database) -> Result<T, db::Error>,
+        mut work: impl FnMut(&Database) -> db::Result<T>,
     ) -> Result<T> {
         self.on_database(|path| db::read(path, stop, &mut work))
     }

@@ -11,14 +11,9 @@ pub(crate) enum Task {
     /// No work at the moment. If work is due, it begins soon.
     #[default]
     Idle,
-    /// The upkeep is building the index, or terms and vectors.
-    Building {
-        /// The time when this work began, and the share of all work that was finished at that time.
-        begun: Instant,
-        from: f64,
-        /// The share of all work that is done.
-        share: f64,
-    },
+    /// The upkeep is building the index, or terms and vectors. `from` is the share of all work that was finished
+    /// when this work began, `share` the share that is done.
+    Building { begun: Instant, from: f64, share: f64 },
     /// Another process is building the index.
     Elsewhere,
     /// The work failed. It may be tried again later.

@@ -7,61 +7,26 @@ use crate::engine::source::Source;
 
 /// An event of the background upkeep of indexes and the transcript store.
 #[derive(Debug)]
+#[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum UpkeepEvent {
     /// This process refreshed an index.
-    Refreshed {
-        /// The source of the index.
-        source: Source,
-        /// The result of the refresh.
-        done: Reindexed,
-    },
+    Refreshed { source: Source, done: Reindexed },
     /// This process merged the segments of an index into one.
-    Merged {
-        /// The source of the index.
-        source: Source,
-        /// The duration of the merge.
-        took: Duration,
-    },
+    Merged { source: Source, took: Duration },
     /// This process made terms and vectors that an index lacked.
-    Enriched {
-        /// The source of the index.
-        source: Source,
-        /// The numbers of messages that got terms and vectors.
-        done: Enriched,
-        /// The duration of the work.
-        took: Duration,
-    },
+    Enriched { source: Source, done: Enriched, took: Duration },
     /// Terms or vectors could not be made. The work is tried again later.
-    NotEnriched {
-        /// The source of the index.
-        source: Source,
-        /// The text of the error.
-        reason: String,
-    },
+    NotEnriched { source: Source, reason: String },
     /// Another process is building an index.
-    Elsewhere {
-        /// The source of the index.
-        source: Source,
-    },
+    Elsewhere { source: Source },
     /// An index could not be refreshed. This is reported only once for the same reason.
-    Failed {
-        /// The source of the index.
-        source: Source,
-        /// The text of the error.
-        reason: String,
-    },
+    Failed { source: Source, reason: String },
     /// The transcript store was brought up to date.
     Synced(Box<ArchiveReport>),
     /// Some or all transcripts could not be read. This is reported only once for the same reason.
-    NotSynced {
-        /// The text of the error.
-        reason: String,
-    },
+    NotSynced { reason: String },
     /// An export in `db/` was not imported.
-    NotImported {
-        /// The path of the export.
-        path: PathBuf,
-    },
+    NotImported { path: PathBuf },
 }
 
 impl fmt::Display for UpkeepEvent {

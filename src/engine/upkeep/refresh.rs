@@ -69,25 +69,14 @@ pub struct Reindex {
 
 /// The progress of a refresh.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the variants say what the fields hold")]
 pub enum Progress {
-    /// The messages are sorted into result order.
-    Ordering {
-        /// Number of messages read so far.
-        done: u64,
-        /// Number of all messages; 0 while it is unknown.
-        total: u64,
-    },
+    /// The messages are sorted into result order: `done` of `total`, which is 0 while it is unknown.
+    Ordering { done: u64, total: u64 },
     /// The messages are compared with the index.
     Comparing,
-    /// Messages are read, and their grams are sorted.
-    Reading {
-        /// Number of messages read so far.
-        done: u64,
-        /// Number of messages to read.
-        total: u64,
-        /// Number of bytes of text read so far.
-        bytes: u64,
-    },
+    /// Messages are read, and their grams are sorted: `done` of `total`, with `bytes` of text.
+    Reading { done: u64, total: u64, bytes: u64 },
     /// The posting lists are being merged and written. The number is the finished share, from 0 to 1.
     Writing(f64),
 }
@@ -107,32 +96,14 @@ impl Progress {
 
 /// The result of a refresh.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum Reindexed {
-    /// The index was current already.
-    Current {
-        /// The number of messages in the index.
-        messages: u32,
-    },
-    /// The changes were added to the index.
-    Refreshed {
-        /// Number of messages that are new or changed.
-        added: u32,
-        /// Number of messages that were deleted or changed.
-        removed: u32,
-        /// The duration of the refresh.
-        took: Duration,
-    },
-    /// The index was built again.
-    Built {
-        /// The sizes of the index.
-        size: Size,
-        /// The number of conversations in the index.
-        conversations: usize,
-        /// The duration of the build.
-        took: Duration,
-        /// The folder of the new index.
-        folder: PathBuf,
-    },
+    /// The index, with so many messages, was current already.
+    Current { messages: u32 },
+    /// The changes were added to the index. A changed message counts as added and as removed.
+    Refreshed { added: u32, removed: u32, took: Duration },
+    /// The index was built again, in a new folder.
+    Built { size: Size, conversations: usize, took: Duration, folder: PathBuf },
 }
 
 /// A refresh that holds the lock of the index.
@@ -594,7 +565,7 @@ impl Sample {
 }
 
 /// Returns bytes from several places of a long content.
-fn pieces_of(long: &LongContent<'_>) -> Result<String, db::Error> {
+fn pieces_of(long: &LongContent<'_>) -> db::Result<String> {
     let mut text = String::new();
     for piece in 0..LONG_SAMPLES {
         let bytes = long.bytes_at(long.length() / LONG_SAMPLES * piece, SAMPLE_BYTES)?;

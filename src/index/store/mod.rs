@@ -187,6 +187,11 @@ impl DocStore {
         })
     }
 
+    /// Returns the number of messages with a time. They come before all others.
+    pub(super) fn dated(&self) -> u32 {
+        self.layout.dated
+    }
+
     /// Returns the messages with times from `since` to `until`, as an interval of doc ids.
     pub(super) fn interval(&self, since: Option<Instant>, until: Option<Instant>) -> Range<u32> {
         if since.is_none() && until.is_none() {

@@ -8,7 +8,7 @@ use crate::{
     text::{date, snippet},
     tools::{
         bound,
-        error::Error,
+        error::Result,
         tool::{Answer, Options, ToolCall},
     },
 };
@@ -44,7 +44,7 @@ pub(super) fn json(value: &impl Serialize, options: &Options) -> String {
 
 /// Returns a conversation's summary: the saved summary in full, else a sentence of the conversation
 /// on one line.
-pub(super) fn summary(call: &ToolCall<'_>, about: &About) -> Result<Option<String>, Error> {
+pub(super) fn summary(call: &ToolCall<'_>, about: &About) -> Result<Option<String>> {
     let saved = match about.source {
         SourceKind::Threads => call.engine.memory().saved_summary(&about.id)?,
         SourceKind::Export | SourceKind::Archive => None,
@@ -63,7 +63,7 @@ pub(super) fn shown(text: &str, most: usize) -> Option<String> {
 }
 
 /// Returns the number of a conversation's turns; the summary of a saved conversation is not a turn.
-pub(super) fn turn_count(engine: &Engine, about: &About) -> Result<u32, Error> {
+pub(super) fn turn_count(engine: &Engine, about: &About) -> Result<u32> {
     let is_saved =
         about.source == SourceKind::Threads && engine.memory().saved_summary(&about.id)?.is_some();
     Ok(about.turns.saturating_sub(u32::from(is_saved)))

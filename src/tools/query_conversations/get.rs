@@ -12,7 +12,7 @@ use crate::{
     text::snippet,
     tools::{
         bound,
-        error::Error,
+        error::{Error, Result},
         tool::{Answer, ToolCall, conversation, first_turn},
     },
 };
@@ -64,7 +64,7 @@ pub(super) fn get(
     key: Option<&str>,
     most_turns: usize,
     ignored: Option<String>,
-) -> Result<Answer, Error> {
+) -> Result<Answer> {
     let ToolCall { engine, options, stop, .. } = call;
     let (about, word) = match (id, key) {
         (Some(id), _) => {
@@ -135,7 +135,7 @@ fn other_key(
     about: &About,
     id: Option<&str>,
     key: Option<&str>,
-) -> Result<Option<String>, Error> {
+) -> Result<Option<String>> {
     let (Some(_), Some(key)) = (id, key) else { return Ok(None) };
     let named = match call.engine.find(call.stop).by_key(snippet::trim(key)) {
         Err(engine::Error::Ambiguous { .. }) => return Ok(None),

@@ -6,7 +6,7 @@ use super::answer::{answer, iso, shown, turn_count};
 use crate::{
     engine::{ListOptions, Note, Scope},
     tools::{
-        error::Error,
+        error::Result,
         notes,
         tool::{Answer, ToolCall},
     },
@@ -77,7 +77,7 @@ pub(super) fn list(
     offset: usize,
     limit: usize,
     ignored: Option<String>,
-) -> Result<Answer, Error> {
+) -> Result<Answer> {
     let options = ListOptions { briefly: true, with_empty: true };
     let page = offset..offset.saturating_add(limit);
     let listed = call.engine.all_sources().list(scope, page, options, call.stop)?;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::{Arguments, wrong},
-    error::Error,
+    error::{Error, Result},
     search::day,
     tool::{Answer, Effect, Tool, ToolCall, object},
 };
@@ -129,7 +129,7 @@ fn refuse(call: &ToolCall<'_>, error: &Error) -> Answer {
     Answer { is_error: true, ..text.into() }
 }
 
-fn run(call: &ToolCall<'_>) -> Result<Answer, Error> {
+fn run(call: &ToolCall<'_>) -> Result<Answer> {
     if call.options.no_conversations {
         let text = "Conversations not enabled: set ENABLE_CONVERSATIONS=true";
         return Err(Error::refused(text));
@@ -193,7 +193,7 @@ fn ignored(given: &Arguments<'_>, mode: CallMode) -> Option<String> {
     (!given.is_empty()).then(|| format!("ignored, not for mode=\"{name}\": {}", given.join(", ")))
 }
 
-fn question(query: Option<&str>, fields: Fields, limit: usize) -> Result<Question, Error> {
+fn question(query: Option<&str>, fields: Fields, limit: usize) -> Result<Question> {
     let query = query.filter(|query| !query.is_empty());
     let missing = "Missing query: query is required for mode=\"search\"";
     let query = query.ok_or_else(|| Error::refused(missing))?;

@@ -10,7 +10,7 @@ use crate::{
     engine::{About, ConversationMatch, Fields, Match, Question},
     tools::{
         bound,
-        error::Error,
+        error::Result,
         notes,
         tool::{Answer, ToolCall, first_turn},
     },
@@ -102,7 +102,7 @@ pub(super) fn search(
     question: &Question,
     transcript: Option<usize>,
     ignored: Option<String>,
-) -> Result<Answer, Error> {
+) -> Result<Answer> {
     let mut ranking = call.engine.rank_conversations(question, call.stop)?;
     let found = ranking.items.len();
     if question.fields != Fields::Summaries {
@@ -204,7 +204,7 @@ fn last_turns(
     about: &About,
     most: usize,
     budget: &mut Budget,
-) -> Result<Vec<TurnText>, Error> {
+) -> Result<Vec<TurnText>> {
     let raw_content = call.options.raw_content;
     let session = call.engine.find(call.stop).session(about.source, &about.id, raw_content)?;
     let Some(session) = session else { return Ok(Vec::new()) };

@@ -30,11 +30,7 @@ pub(super) struct ScopeFilter {
 }
 
 impl ScopeFilter {
-    pub(super) fn new(
-        searcher: &Searcher,
-        scope: &Scope,
-        origins: Option<&Origins>,
-    ) -> ScopeFilter {
+    pub(super) fn new(searcher: &Searcher, scope: &Scope, origins: Option<&Origins>) -> Self {
         let segments = searcher.segments.iter();
         let intervals =
             segments.map(|segment| interval(searcher, &segment.doc_ids, scope)).collect();
@@ -243,11 +239,7 @@ impl<'a> ConceptFilter<'a> {
     }
 
     /// Returns the cosine of `vector` and each message's vector; 0 for messages without a vector.
-    pub(super) fn cosines(
-        &self,
-        vector: &[f32],
-        doc_ids: &[u32],
-    ) -> Result<Vec<f32>, index::Error> {
+    pub(super) fn cosines(&self, vector: &[f32], doc_ids: &[u32]) -> index::Result<Vec<f32>> {
         let mut cosines = vec![0.0; doc_ids.len()];
         for segment in &self.searcher.segments {
             let Some(vectors) = &segment.vectors else { continue };

@@ -272,10 +272,7 @@ struct TermNumbers {
 }
 
 impl TermNumbers {
-    fn of(
-        summaries: &[(usize, Fingerprints, &Summary)],
-        features: &SummaryFeatures,
-    ) -> TermNumbers {
+    fn of(summaries: &[(usize, Fingerprints, &Summary)], features: &SummaryFeatures) -> Self {
         let mut of: HashMap<u32, u32> = HashMap::new();
         for (at, _, _) in summaries {
             for term in features.terms(*at).into_iter().flatten() {
