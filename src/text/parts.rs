@@ -70,8 +70,9 @@ pub(crate) fn called_by(line: &str) -> Option<&str> {
     line.strip_prefix(CALL)?.strip_suffix(']')
 }
 
-/// Returns the parts of an answer. With `joins_thinking`, the answer may follow the thinking without a mark. The tag of an artifact counts only in the answer itself, at the beginning
-/// of a line, and not in a code block.
+/// Returns the parts of an answer. With `joins_thinking`, the answer may follow the thinking without a
+/// mark. The tag of an artifact counts only in the answer itself, at the beginning of a line, and not in a
+/// code block.
 pub(crate) fn parts(content: &str, joins_thinking: bool) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let (mut mark, mut start, mut at, mut is_code) = (PartMark::Answer, 0, 0, false);

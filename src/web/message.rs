@@ -200,6 +200,10 @@ impl MessageSettings<'_> {
                     (summary, plain(arguments, "Arguments of the tool"))
                 }
             },
+            Part::Output(text) if is_brief(text) => {
+                let (html, count) = mark(&ansi::html(snippet::trim(text)));
+                return (html! { p.fold.brief dir="auto" { (PreEscaped(html)) } }, count);
+            }
             Part::Output(text) => {
                 let html = change(&ansi::plain(text)).map(|change| change.html());
                 raw = html.is_some().then_some(*text);
@@ -322,6 +326,12 @@ fn without_placeholders(text: &str, pictures: usize) -> Cow<'_, str> {
     }
 }
 
+/// Returns whether the summary of an output would be all of it, so that there is nothing to expand.
+fn is_brief(text: &str) -> bool {
+    let text = snippet::trim(text);
+    !text.is_empty() && !text.contains('\n') && snippet::cut(text, SUMMARY).is_none()
+}
+
 fn first_line(text: &str) -> String {
     let text = ansi::plain(text);
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
@@ -381,6 +391,12 @@ mod tests {
         };
         assert!(!shown(true).contains("<details") && shown(true).contains("The answer."));
         assert!(shown(false).contains("<details"));
+    }
+
+    #[test]
+    fn only_an_output_of_one_short_line_needs_no_fold() {
+        assert!(is_brief("OK") && is_brief("\nOK\n") && is_brief(&"x".repeat(SUMMARY)));
+        assert!(!is_brief("") && !is_brief("a\nb") && !is_brief(&"x".repeat(SUMMARY + 1)));
     }
 
     #[test]
