@@ -123,7 +123,7 @@ async fn conversation(
         };
     }
     let view = TalkView::new(id, None, query.as_deref().unwrap_or_default());
-    html(&site, move |site, stop| talk::page(site, &view, stop)).await
+    html_for(&site, view.ask().clone(), move |site, _, stop| talk::page(site, &view, stop)).await
 }
 
 /// Returns the route of a part of a conversation, from the message with the number in the address.
@@ -132,7 +132,7 @@ fn a_message(work: fn(&Site, &TalkView, &Stop) -> Result<Markup, Problem>) -> Ro
     let answer = move |State(site): Shared, Path((id, number)): Place, RawQuery(query)| async move {
         let Ok(number) = number.parse() else { return missing(State(site)).await };
         let view = TalkView::new(id, Some(number), query.as_deref().unwrap_or_default());
-        html(&site, move |site, stop| work(site, &view, stop)).await
+        html_for(&site, view.ask().clone(), move |site, _, stop| work(site, &view, stop)).await
     };
     get(answer)
 }
@@ -254,6 +254,8 @@ mod tests {
         assert_eq!(status, StatusCode::NOT_FOUND);
         assert!(page.contains("<h1>“ab” may be any of 2 conversations</h1>"), "{page}");
         assert!(page.contains("href=\"/c/ab0\"") && page.contains("href=\"/c/ab1\""), "{page}");
+        let (_, page) = get_of(&router_of(&export), "/c/ab?q=red").await;
+        assert!(page.contains("href=\"/c/ab0?q=red\""), "{page}");
     }
 
     #[tokio::test]

@@ -166,8 +166,9 @@ impl Site {
 pub(super) enum Problem {
     /// Nothing has this address.
     Missing(String),
-    /// Several conversations may have this address: a sentence, and the list of them.
-    Several(String, Markup),
+    /// Several conversations may have this address: what the address calls them, the first of them, and
+    /// the number of all.
+    Several(String, Vec<Heading>, usize),
     /// The request cannot be understood.
     Wrong(String),
     Refused(String),
@@ -183,8 +184,7 @@ impl From<engine::Error> for Problem {
                 Problem::Missing(error.to_string())
             }
             engine::Error::Ambiguous { word, candidates, total } => {
-                let heading = format!("“{word}” may be any of {}", counted(total, "conversation"));
-                Problem::Several(heading, candidates_of(&candidates, total))
+                Problem::Several(word, candidates, total)
             }
             error if error.is_of_request() => Problem::Wrong(error.to_string()),
             other => Problem::Engine(other),
@@ -204,10 +204,13 @@ impl Problem {
         }
     }
 
-    /// Returns a heading in the form of a sentence, and the details.
-    fn words(&self) -> (String, Markup) {
+    /// Returns a heading in the form of a sentence, and the details. Links keep the text of the request.
+    fn words(&self, ask: &Ask) -> (String, Markup) {
         let (heading, what) = match self {
-            Problem::Several(heading, list) => return (heading.clone(), list.clone()),
+            Problem::Several(word, candidates, total) => {
+                let heading = format!("“{word}” may be any of {}", counted(*total, "conversation"));
+                return (heading, candidates_of(candidates, *total, ask));
+            }
             Problem::Missing(what) => ("Nothing is here".to_owned(), sentence(what)),
             Problem::Wrong(what) => ("This cannot be searched for".to_owned(), sentence(what)),
             Problem::Refused(what) => ("This was not done".to_owned(), what.clone()),
@@ -229,13 +232,13 @@ impl Problem {
 }
 
 /// Returns the list of the conversations that an address may mean.
-fn candidates_of(candidates: &[Heading], total: usize) -> Markup {
+fn candidates_of(candidates: &[Heading], total: usize, ask: &Ask) -> Markup {
     let more = total - candidates.len();
     html! {
         ul.list {
             @for it in candidates {
                 li {
-                    a href=(page_path(&it.id)) { bdi { (if it.title.is_empty() { "Untitled" } else { &it.title }) } }
+                    a href=(page_path(&it.id) + &ask.marks()) { bdi { (if it.title.is_empty() { "Untitled" } else { &it.title }) } }
                     " " span.note { code { (it.id) } " " (moment(Clock::new(false), it.last)) }
                     " " span.n { (counted(it.messages as usize, "message")) }
                 }
@@ -375,7 +378,7 @@ pub(super) fn refused(problem: &Problem) -> Response {
 }
 
 fn refused_for(problem: &Problem, ask: &Ask) -> Response {
-    let (heading, what) = problem.words();
+    let (heading, what) = problem.words(ask);
     let page = frame::problem(&heading, &what, ask);
     answer(problem.status(), "text/html; charset=utf-8", page.into_string())
 }

@@ -62,6 +62,10 @@ impl TalkView {
         let is_whole = fields(query).any(|(name, value)| name == "all" && value == "1");
         TalkView { id, number, ask: Ask::parse(query), is_whole }
     }
+
+    pub(super) fn ask(&self) -> &Ask {
+        &self.ask
+    }
 }
 
 /// A conversation with its matches.
