@@ -62,12 +62,17 @@ impl ExcludeFollower {
         if stamp.is_some_and(|stamp| last.file == Some(stamp) && !stamp.is_new()) {
             return None;
         }
-        last.file = stamp;
         if stamp.is_none() && !was_there {
             return None;
         }
         let name = self.path.as_os_str();
         let read = SettingsFile::read(Some(name), None, self.user.as_deref());
+        // An editor may have emptied the file, or begun to write it, after its length was read.
+        let is_whole = |read: &SettingsFile| stamp.is_some_and(|it| it.length == read.length);
+        if read.as_ref().is_ok_and(|read| !is_whole(read)) {
+            return None;
+        }
+        last.file = stamp;
         let problem = read.as_ref().err().map(Error::to_string);
         if let Some(problem) = problem.as_ref().filter(|_| problem != last.problem) {
             complain(&format!("{problem}; what was excluded before stays excluded"));
@@ -93,5 +98,31 @@ impl FileTimes {
     fn is_new(self) -> bool {
         let age = self.changed.and_then(|changed| changed.elapsed().ok());
         age.is_none_or(|age| age < TICK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_being_written_lifts_no_exclusion() {
+        const TEXT: &str = "exclude = ['secret']\n";
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        fs::write(&path, TEXT).unwrap();
+        let follower = ExcludeFollower { path: path.clone(), user: None, last: Mutex::default() };
+        let writer = std::thread::spawn(move || {
+            for _ in 0..20_000 {
+                fs::write(&path, TEXT).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            if let Some(exclude) = follower.look() {
+                assert_eq!(exclude, ["secret"]);
+            }
+        }
+        writer.join().unwrap();
+        assert_eq!(follower.look().unwrap(), ["secret"]);
     }
 }

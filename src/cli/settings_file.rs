@@ -85,6 +85,8 @@ settings! {
 pub struct SettingsFile {
     /// The path, even if the file does not exist; `None` if no file is used.
     pub(super) path: Option<PathBuf>,
+    /// The length in bytes of the file that was read.
+    pub(super) length: u64,
     entries: Vec<SettingEntry>,
 }
 
@@ -139,7 +141,7 @@ impl SettingsFile {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !is_named => {
-                return Ok(SettingsFile { path: Some(path), entries: Vec::new() });
+                return Ok(SettingsFile { path: Some(path), ..SettingsFile::default() });
             }
             Err(source) => return Err(Error::Unreadable { path, source, is_named }),
         };
@@ -159,7 +161,7 @@ impl SettingsFile {
             );
             return Err(Error::Wrong { path, line: secret.line, reason });
         }
-        Ok(SettingsFile { path: Some(path), entries })
+        Ok(SettingsFile { path: Some(path), length: text.len() as u64, entries })
     }
 
     /// Returns the entry of a setting, with the path of the file.

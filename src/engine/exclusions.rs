@@ -37,12 +37,16 @@ impl CurrentExclusions {
     }
 
     pub(crate) fn now(&self) -> (Arc<Config>, Arc<Exclusions>) {
-        if let Some(exclude) = self.excluding.get().and_then(|excluding| excluding()) {
+        if let Some(excluding) = self.excluding.get() {
+            // The lock is held from the read on. Otherwise a slow thread could put back older exclusions.
             let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
-            if now.0.exclude != exclude {
+            if let Some(exclude) = excluding()
+                && now.0.exclude != exclude
+            {
                 let exclusions = Arc::new(Exclusions::known(&exclude));
                 *now = (Arc::new(Config { exclude, ..Config::clone(&now.0) }), exclusions);
             }
+            return now.clone();
         }
         self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

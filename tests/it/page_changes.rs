@@ -250,6 +250,8 @@ fn a_permalink_opens_alone_and_the_back_button_returns() {
     browser.wait("document.querySelector('h1').innerText === 'Steps' && document.querySelector('#m1 mark.now')");
     browser.open(&format!("{}/?q=needle&role=user", site.address));
     browser.wait("document.querySelectorAll('#list .hits li').length === 5");
+    // A click of a script before the end of the load event replaces the page in the history.
+    browser.wait("performance.getEntriesByType('navigation')[0].loadEventEnd > 0");
     browser.run("document.querySelectorAll('#list .hits a')[2].click()");
     browser.wait("document.querySelector('.msg mark.now') && location.hash");
     browser.run("history.back()");
