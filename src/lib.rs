@@ -146,127 +146,49 @@
 //! - **summary, features**: a conversation's best sentences, and the values that rank conversations by them
 //! - **transcript store**: the database that the transcripts of coding agents are copied into
 //!
-//! # Rooms
+//! # Crates
 //!
-//! Each room uses only those below it. Rooms are private; this package's own tests see them by the
-//! feature `internals`.
+//! This package is the program and the library's public face. What does the work is in crates, each of
+//! which uses only those above it in this list:
 //!
-//! - `cli`: the commands, one file each
-//! - `http`: the HTTP server: access control, MCP, the search and the page
-//! - `mcp`: the tool table over the Model Context Protocol
-//! - `watch`: file events, and a thread that keeps the indexes current
-//! - `web`: the page in the browser, as a router without authorisation
-//! - `tools`: the tool contracts: arguments, engine, answer; knows no protocol
-//! - `engine`: the only room that joins `db`, `index`, `import` and `workspace`
-//! - `cluster`: chats in an index of OpenSearch; `db`: canonical SQLite databases; `index`: n-grams in
-//!   tantivy, derived from a database and rebuildable; `embed`: vectors of texts; `import`: exports read
-//!   into `model`; `workspace`: dated conversation folders, searched as ripgrep does
-//! - `text`: LIKE patterns, n-grams, dates, snippets: pure functions over text
-//! - `model`: plain data; `int8`: rounded vectors; `long_text`: texts too long for memory;
-//!   `map_faults`: faults of mapped files that were cut;
-//!   `failpoint`: where tests kill the program; `private`: files that only their owner can read;
-//!   `log`: the lines of a server on standard error; `lock`: locks of mutexes, also after a panic
+//! - `verbatim-base`: plain data, private files; `verbatim-text`: matching, n-grams, dates
+//! - `verbatim-index`: n-grams in result order; `verbatim-embed`: vectors of texts; `verbatim-chats`:
+//!   databases, exports and folders of conversations
+//! - `verbatim-cluster`: chats in an index of OpenSearch
+//! - `verbatim-engine`: joins them, and answers questions
+//! - `verbatim-server`: tools, MCP, HTTP, the page, watched files
 
-#![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
-// Only the public interface must be documented. The feature `internals` makes all items public.
-#![cfg_attr(feature = "internals", allow(missing_docs))]
-#![cfg_attr(not(feature = "internals"), warn(unnameable_types))]
+#![cfg_attr(
+    not(all(feature = "page", feature = "picker", feature = "remote")),
+    allow(dead_code, unused_imports, unused_variables, reason = "some is for one feature alone")
+)]
 
 // Left out of doctests, because the indented examples in the help texts of `cli` are command lines.
-#[cfg(all(feature = "internals", not(doctest)))]
+// Hidden from the documentation: it is public for the tests of this package.
+#[cfg(not(doctest))]
+#[doc(hidden)]
+#[allow(rustdoc::invalid_rust_codeblocks, reason = "the examples of help texts are command lines")]
 pub mod cli;
-#[cfg(all(not(feature = "internals"), not(doctest)))]
-mod cli;
-mod cluster;
-#[cfg(feature = "internals")]
-pub mod db;
-#[cfg(not(feature = "internals"))]
-mod db;
-#[cfg(feature = "internals")]
-pub mod embed;
-#[cfg(not(feature = "internals"))]
-mod embed;
-#[cfg(feature = "internals")]
-pub mod engine;
-#[cfg(not(feature = "internals"))]
-mod engine;
-#[cfg(feature = "internals")]
-pub mod failpoint;
-#[cfg(not(feature = "internals"))]
-mod failpoint;
-#[cfg(feature = "internals")]
-pub mod http;
-#[cfg(not(feature = "internals"))]
-mod http;
-#[cfg(feature = "internals")]
-pub mod import;
-#[cfg(not(feature = "internals"))]
-mod import;
-#[cfg(feature = "internals")]
-pub mod index;
-#[cfg(not(feature = "internals"))]
-mod index;
-mod int8;
-mod lock;
-mod log;
-mod long_text;
-#[cfg(feature = "internals")]
-pub mod map_faults;
-#[cfg(not(feature = "internals"))]
-mod map_faults;
-#[cfg(feature = "internals")]
-pub mod mcp;
-#[cfg(not(feature = "internals"))]
-mod mcp;
-#[cfg(feature = "internals")]
-pub mod model;
-#[cfg(not(feature = "internals"))]
-mod model;
-mod private;
-#[cfg(feature = "internals")]
-pub mod text;
-#[cfg(not(feature = "internals"))]
-mod text;
-#[cfg(feature = "internals")]
-pub mod tools;
-#[cfg(not(feature = "internals"))]
-mod tools;
-#[cfg(feature = "internals")]
-pub mod watch;
-#[cfg(not(feature = "internals"))]
-mod watch;
-#[cfg(feature = "internals")]
-pub mod web;
-#[cfg(not(feature = "internals"))]
-mod web;
-#[cfg(feature = "internals")]
-pub mod workspace;
-#[cfg(not(feature = "internals"))]
-mod workspace;
+#[cfg(test)]
+#[path = "../tests/shared/test_export.rs"]
+mod test_export;
 
 #[cfg(not(doctest))]
 pub use cli::run_program;
-pub use db::{
-    Error as DatabaseError, Heading,
-    threads::Error as ThreadError,
-    transcripts::Error as TranscriptStoreError,
-    writer::{Changes, Error as WriterError},
-};
-pub use embed::{Error as EmbedError, Key, Protocol, Provider, Remote, Unknown as UnknownProvider};
-pub use engine::{
-    About, ArchiveProgress, ArchiveReport, Config, ConversationMatch, Counts, Engine, Enriched,
-    Error, FallbackReason, Fields, ListedPage, Listing, Lookup, Maintainer, Match, Messages, Mode,
-    Progress, Question, Ranking, Reader, Reindex, Reindexed, Scope, SearchPlan, Session, Sink,
-    Source, SourceKind, StoreAddress, Tally, Upkeep, UpkeepEvent,
+pub use verbatim_base::model::{Hit, Instant, Matching, Origin, Request, Stop};
+pub use verbatim_engine::{
+    About, ArchiveProgress, ArchiveReport, Branches, Changes, Config, ConversationMatch, Counts,
+    DatabaseError, EmbedError, Engine, Enriched, Error, ExportError, FallbackReason, Fields,
+    Heading, ImportTally, IndexError, Key, ListedPage, Listing, Lookup, Maintainer, Match,
+    Messages, Mode, Progress, Protocol, Provider, Question, Ranking, Reader, Reindex, Reindexed,
+    Remote, Resources, Scope, SearchPlan, Session, Sink, Size, Skipped, Source, SourceKind,
+    StoreAddress, Tally, ThreadError, Trace, TranscriptStoreError, UnknownProvider, Upkeep,
+    UpkeepEvent, WeightedTerm, WorkspaceError, WriterError,
     import::{Error as ImportError, ImportProgress, Report as ImportReport, import},
     scoring::{
         Candidates, Concept, ConceptScorer, Nearness, Scale, Scorer, Statistics, TitleQuery,
         TitleScores,
     },
 };
-pub use import::{Branches, Error as ExportError, ImportTally, Skipped};
-pub use index::{Error as IndexError, Resources, Size, Trace, WeightedTerm};
-pub use model::{Hit, Instant, Matching, Origin, Request, Stop};
-pub use text::query::Query;
-pub use watch::{Event as WatchEvent, Watch, start as watch};
-pub use workspace::Error as WorkspaceError;
+pub use verbatim_server::watch::{Event as WatchEvent, Watch, start as watch};
+pub use verbatim_text::query::Query;

@@ -36,11 +36,9 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
-use verbatim_search::{
-    Branches,
-    engine::{Config, Engine, SearchPlan},
-    model::{Hit, Request, Stop},
-};
+use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_engine::{Config, Engine, SearchPlan};
+use verbatim_search::Branches;
 
 use self::{
     classes::{Class, Literal},
@@ -170,7 +168,7 @@ fn import(database: &Path, address: &Path, cluster: &ClusterRest) -> Result<()> 
     let (messages, bytes) = size_of(database)?;
     let (before, begun) = (cluster.cpu()?, Instant::now());
     let own = cpu_time::ProcessTime::now();
-    verbatim_search::import(&[database.to_owned()], address, Branches::Shown, &|_| {})?;
+    verbatim_engine::import::import(&[database.to_owned()], address, Branches::Shown, &|_| {})?;
     let (seconds, own) = (begun.elapsed().as_secs_f64(), own.elapsed().as_secs_f64());
     let cpu = cluster.cpu()? - before;
     let rate = messages as f64 / seconds;

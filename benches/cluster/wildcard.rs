@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt::Write, path::Path};
 use anyhow::{Context, Result, ensure};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
-use verbatim_search::model::{Hit, Request};
+use verbatim_base::model::{Hit, Request};
 
 use crate::{ClusterRest, race::Racer};
 

@@ -4,7 +4,7 @@
 //! `VERBATIM_DB` names another database than the generated one, `VERBATIM_PROGRAM` another build.
 
 #[expect(dead_code, reason = "the tests need more of it")]
-#[path = "../../tests/it/browser.rs"]
+#[path = "../../tests/shared/browser.rs"]
 mod browser;
 mod client;
 #[path = "../search/corpus/mod.rs"]

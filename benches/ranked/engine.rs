@@ -3,11 +3,9 @@
 use std::{fs, path::Path};
 
 use anyhow::{Result, ensure};
-use verbatim_search::{
-    engine::{Config, Engine, Mode, Question, Reindex},
-    index::Resources,
-    model::Stop,
-};
+use verbatim_base::model::Stop;
+use verbatim_engine::{Config, Engine, Mode, Question, Reindex};
+use verbatim_index::Resources;
 
 /// The memory that `verbatim reindex` uses unless told otherwise.
 const MEMORY: usize = 1 << 30;

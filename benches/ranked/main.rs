@@ -23,11 +23,9 @@ use std::{
 use anyhow::{Context, Result};
 use clap::Parser;
 use rusqlite::{Connection, OpenFlags};
-use verbatim_search::{
-    embed::{Model, Texts},
-    index::{VectorBuilder, VectorOptions},
-    model::Stop,
-};
+use verbatim_base::model::Stop;
+use verbatim_embed::{Model, Texts};
+use verbatim_index::{VectorBuilder, VectorOptions};
 
 use crate::{
     engine::{MODES, Ours, bytes_of},

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use verbatim_search::text::words::{Tokenizer, is_unspaced};
+use verbatim_text::words::{Tokenizer, is_unspaced};
 
 use crate::corpus::random::Random;
 

@@ -4,10 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
-use verbatim_search::{
-    model::{Matching, Request},
-    text::date,
-};
+use verbatim_base::model::{Matching, Request};
+use verbatim_text::date;
 
 use crate::{
     corpus::random::Random,

@@ -39,7 +39,7 @@ use crate::{
     sqlite::{Baseline, Sqlite},
     stage::{Built, Stage},
 };
-use verbatim_search::model::Request;
+use verbatim_base::model::Request;
 
 /// How many times as many messages the growth is measured over.
 const GROWTH: usize = 10;

@@ -4,15 +4,11 @@
 use std::io;
 
 use anyhow::Result;
-use grep::{
-    regex::{RegexMatcher, RegexMatcherBuilder},
-    searcher::{Searcher, SearcherBuilder, Sink, SinkMatch},
-};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkMatch};
 use regex::{Regex, RegexBuilder};
-use verbatim_search::{
-    model::{Hit, Matching, Request},
-    text::loose::loose,
-};
+use verbatim_base::model::{Hit, Matching, Request};
+use verbatim_text::loose::loose;
 
 use crate::{
     classes::{Class, Literal, Mode},

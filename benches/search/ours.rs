@@ -3,11 +3,9 @@
 use std::{ops::ControlFlow, path::Path};
 
 use anyhow::{Result, bail};
-use verbatim_search::{
-    engine::{Config, Engine, Reindex, SearchPlan},
-    index::Resources,
-    model::{Hit, Request, Stop},
-};
+use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_engine::{Config, Engine, Reindex, SearchPlan};
+use verbatim_index::Resources;
 
 use crate::race::Racer;
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use verbatim_search::model::{Hit, Request};
+use verbatim_base::model::{Hit, Request};
 
 use crate::{
     classes::{Class, Literal, Mode},

@@ -7,10 +7,8 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use rusqlite::{Connection, OpenFlags, Row, params_from_iter};
 use serde::{Deserialize, Serialize};
-use verbatim_search::{
-    model::{Hit, Instant, Request},
-    text::date,
-};
+use verbatim_base::model::{Hit, Instant, Request};
+use verbatim_text::date;
 
 use crate::race::Racer;
 

@@ -7,10 +7,8 @@ use super::{
     output::complain,
     progress::{Step, bytes},
 };
-use crate::{
-    engine::{ArchiveReport, Engine},
-    model::Stop,
-};
+use verbatim_base::model::Stop;
+use verbatim_engine::{ArchiveReport, Engine};
 
 /// Synchronises the transcripts. An error is reported, and the command continues without the new transcripts.
 pub(super) fn sync(

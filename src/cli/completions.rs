@@ -18,7 +18,9 @@ use super::{
     output::FOUND,
     places,
 };
-use crate::{engine::Engine, model::Stop, text::shell::quoted};
+use verbatim_base::model::Stop;
+use verbatim_engine::Engine;
+use verbatim_text::shell::quoted;
 
 /// The shell that requests completions. Its name is kept, because the variable is removed early.
 static SHELL: OnceLock<OsString> = OnceLock::new();

@@ -12,7 +12,7 @@ use super::{
     settings::{self, Given, SetBy},
     settings_file::{self, Setting},
 };
-use crate::engine::Config;
+use verbatim_engine::Config;
 
 /// The width of the column of names.
 pub(super) const NAMES: usize = 20;

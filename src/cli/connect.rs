@@ -19,7 +19,7 @@ use super::{
     places::{agents_folders, default_home},
     token::token_of,
 };
-use crate::engine::{Config, StoreAddress};
+use verbatim_engine::{Config, StoreAddress};
 
 /// The ids of the clients, as the help lists them.
 const IDS: [&str; 12] = [
@@ -163,7 +163,7 @@ pub enum Error {
     )]
     ForeignServer(String),
     #[error(transparent)]
-    Token(#[from] crate::http::Error),
+    Token(#[from] verbatim_server::http::Error),
     #[error("nothing was changed, because there is no terminal to ask; --yes makes the change")]
     NoTerminal,
     #[error("cannot write the output: {0}")]
@@ -402,7 +402,7 @@ fn remote_entry(
     config: &Config,
     environment: &Environment,
 ) -> Result<RemoteEntry> {
-    use crate::http::token::AccessToken;
+    use verbatim_server::http::token::AccessToken;
 
     let is_web = ["http://", "https://"].iter().any(|start| url.starts_with(start));
     if !is_web || !url.ends_with(clients::MCP_PATH) || url.contains(char::is_whitespace) {
@@ -410,7 +410,7 @@ fn remote_entry(
     }
     let is_here = is_of_this_computer(url);
     let token = match &args.token_file {
-        Some(path) => Some(AccessToken::in_file(path).map_err(crate::http::Error::from)?),
+        Some(path) => Some(AccessToken::in_file(path).map_err(verbatim_server::http::Error::from)?),
         // The token of this home must not be sent to a server on another computer.
         None => (is_here || environment.filled(TOKEN_VARIABLE).is_some())
             .then(|| token_of(config, environment))

@@ -9,7 +9,9 @@ use super::{
     found::Key,
     output::{counted, json_line},
 };
-use crate::{engine::SourceKind, model::Hit, text::matcher::Matchers};
+use verbatim_base::model::Hit;
+use verbatim_engine::SourceKind;
+use verbatim_text::matcher::Matchers;
 
 /// The number of messages whose content matches, and of conversations whose title alone matches.
 #[derive(Default)]

@@ -15,14 +15,12 @@ use super::{
     output::{FOUND, json_line},
     search,
 };
-use crate::{
-    engine::{
-        Branches, Config, Engine,
-        import::{self, Report},
-    },
-    private,
-    text::shell::quoted,
+use verbatim_base::private;
+use verbatim_engine::{
+    Branches, Config, Engine,
+    import::{self, Report},
 };
+use verbatim_text::shell::quoted;
 
 /// Try it on a small sample of chats that comes with the program
 ///

@@ -12,10 +12,8 @@ use super::{
     places::PlaceArgs,
     waiting,
 };
-use crate::{
-    engine::{self, Engine, Finding, Verdict},
-    model::Stop,
-};
+use verbatim_base::model::Stop;
+use verbatim_engine::{self as engine, Engine, Finding, Verdict};
 
 /// The width of a verdict and the space after it.
 pub(super) const VERDICT: usize = 7;

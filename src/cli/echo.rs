@@ -17,7 +17,7 @@ use rustix::{
 };
 
 #[cfg(unix)]
-use crate::lock::lock;
+use verbatim_base::lock::lock;
 
 /// Whether another part of the program decides when Ctrl-C ends it.
 static IS_CTRL_C_TAKEN: AtomicBool = AtomicBool::new(false);

@@ -11,6 +11,8 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 
+use verbatim_server::tools::clock::Clock;
+
 use super::settings_file::{self, SettingsFile};
 
 /// The environment variable with which a shell requests completions. Its value names the shell.
@@ -86,6 +88,11 @@ pub(super) struct Terminal<'a> {
 }
 
 impl Environment {
+    /// Returns the clock of the environment's time zone, or of UTC if `utc` is set.
+    pub(super) fn clock(&self, utc: bool) -> Clock {
+        Clock::new(self.local_time && !utc)
+    }
+
     pub fn of_process() -> io::Result<Environment> {
         let stdout = io::stdout();
         let working_folder = env::current_dir()

@@ -7,12 +7,12 @@ use super::{
     places::{WrongLogin, WrongProvider},
     settings_file,
 };
-use crate::{
-    engine::{self, WriterError},
+use verbatim_engine::{self as engine, WriterError};
+use verbatim_server::{
     http, mcp,
-    text::shell::quoted,
     tools::{self, hint::Explained},
 };
+use verbatim_text::shell::quoted;
 
 /// Returns the text of an engine error with a hint. If there are no chats, the hint to import comes first.
 fn explained(error: &engine::Error) -> String {
@@ -79,6 +79,10 @@ pub enum Error {
     Move(#[from] WriterError),
     #[error(transparent)]
     Connect(#[from] connect::Error),
+    /// A part of the program that was left out when it was built.
+    #[error("this program was built without {what}; build it with the feature `{feature}`")]
+    #[allow(dead_code, reason = "a program with all features never says this")]
+    NotBuilt { what: &'static str, feature: &'static str },
     #[error("cannot use the terminal for the search: {0}")]
     Terminal(#[source] io::Error),
     #[error("cannot start {what}: {source}")]

@@ -16,14 +16,11 @@ use serde_json::{Value, json};
 use self::corpus::{Corpus, EvalQuery};
 pub(super) use self::error::Error;
 use super::{environment::Terminal, output::FOUND, progress::Step};
-use crate::{
-    engine::{
-        self, Branches, Config, Engine, Mode, Question, Ranker, Reindex, Resources, Scope,
-        StoreAddress, Withheld,
-        import::{Target, import_until},
-    },
-    model::Stop,
-    private,
+use verbatim_base::{model::Stop, private};
+use verbatim_engine::{
+    self as engine, Branches, Config, Engine, Mode, Question, Ranker, Reindex, Resources, Scope,
+    StoreAddress, Withheld,
+    import::{Target, import_until},
 };
 
 /// Measure ranked search on questions with known answers

@@ -12,7 +12,8 @@ use super::{
     output::complain,
     settings_file::{EXCLUDE, Error, SettingsFile},
 };
-use crate::{engine::Engine, lock::lock};
+use verbatim_base::lock::lock;
+use verbatim_engine::Engine;
 
 /// The resolution of file times: two changes within this time can have the same time stamp.
 const TICK: Duration = Duration::from_secs(2);

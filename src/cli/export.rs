@@ -22,12 +22,12 @@ use super::{
     progress::Step,
     show,
 };
-use crate::{
-    engine::{About, Attachment, AttachmentFiles, Engine, ListOptions, Session},
+use verbatim_base::{
     model::{Provenance, Stop},
     private::{self, FileLock},
-    text::{date, snippet},
 };
+use verbatim_engine::{About, Attachment, AttachmentFiles, Engine, ListOptions, Session};
+use verbatim_text::{date, snippet};
 
 /// The number of conversations whose services are looked up in one step.
 const PART: usize = 500;
@@ -86,7 +86,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
-    let clock = Clock::of(environment, args.filters.utc);
+    let clock = environment.clock(args.filters.utc);
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&unknown);
     let listed = engine.all_sources().list(&scope, 0..usize::MAX, ListOptions::BRIEF, &stop)?;

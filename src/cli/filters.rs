@@ -10,11 +10,11 @@ use super::{
     found::target,
     notes,
 };
-use crate::{
-    engine::{self, Engine, Narrowing, Note, Scope, SourceKind, import::FORMATS},
-    model::Stop,
-    text::{date::Edge, shell::quoted},
+use verbatim_base::model::Stop;
+use verbatim_engine::{
+    self as engine, Engine, Narrowing, Note, Scope, SourceKind, import::FORMATS,
 };
+use verbatim_text::{date::Edge, shell::quoted};
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Filters {

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::{
     archives,
-    clock::Clock,
     completions::conversations,
     environment::{Environment, Terminal},
     error::{Error, Result},
@@ -17,14 +16,11 @@ use super::{
     output::{FOUND, NOTHING, agreed, complain, counted, grouped, harmless, json_line},
     progress::Step,
 };
-use crate::{
-    engine::{
-        Config, Engine, Error as EngineError, ForgetProgress, Forgettable, Forgetter, Scope,
-        SourceKind,
-    },
-    model::{Instant, Stop},
-    text::shell::quoted,
+use verbatim_base::model::{Instant, Stop};
+use verbatim_engine::{
+    Config, Engine, Error as EngineError, ForgetProgress, Forgettable, Forgetter, Scope, SourceKind,
 };
+use verbatim_text::shell::quoted;
 
 /// The number of messages of which an index takes noticeable time.
 const MANY_MESSAGES: u64 = 5_000;
@@ -249,7 +245,7 @@ fn write(args: &Args, found: &[Forgettable], out: &mut dyn Write) -> Result<()> 
 fn list(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let forgotten = Forgetter::new(engine.all_sources()).list()?;
-    let clock = Clock::of(environment, false);
+    let clock = environment.clock(false);
     let time = |at: u64| clock.iso(Instant { seconds: at.cast_signed(), nanos: 0 });
     if args.json {
         for one in &forgotten {

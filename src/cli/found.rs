@@ -9,14 +9,14 @@ use super::{
     look::{Look, Piece, excerpt, plain},
     output::{harmless, role},
 };
-use crate::{
-    engine::{About, Described, Engine, Error, Result, Sketch, SourceKind},
+use verbatim_base::{
     map_faults,
     model::{Hit, Instant, Origin, Provenance, Stop},
-    text::snippet,
 };
+use verbatim_engine::{About, Described, Engine, Error, Result, Sketch, SourceKind};
+use verbatim_text::snippet;
 
-pub(super) use crate::engine::ConversationKey as Key;
+pub(super) use verbatim_engine::ConversationKey as Key;
 
 /// The fields that identify a message in its conversation.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -15,10 +15,8 @@ use super::{
     look::{DIM, Piece, excerpt},
     output::{counted, grouped, harmless},
 };
-use crate::{
-    engine::Session,
-    model::{Instant, Stop},
-};
+use verbatim_base::model::{Instant, Stop};
+use verbatim_engine::Session;
 
 /// The maximum number of bytes of lines in memory. Further lines are in a temporary file.
 const IN_MEMORY: usize = 1 << 20;

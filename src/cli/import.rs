@@ -26,16 +26,14 @@ use super::{
     places,
     progress::{Step, bytes, duration},
 };
-use crate::{
-    engine::{
-        self, About, Branches, Config, Engine, Forgetter, ListOptions, Make, Scope, SourceKind,
-        StoreAddress, Withheld,
-        import::{self, ImportProgress, Report, SourceProgress},
-    },
-    model::{Hit, Matching, Request, Stop},
-    text::shell::quoted,
-    tools::left_out::{Remedies, left_out},
+use verbatim_base::model::{Hit, Matching, Request, Stop};
+use verbatim_engine::{
+    self as engine, About, Branches, Config, Engine, Forgetter, ListOptions, Make, Scope,
+    SourceKind, StoreAddress, Withheld,
+    import::{self, ImportProgress, Report, SourceProgress},
 };
+use verbatim_server::tools::left_out::{Remedies, left_out};
+use verbatim_text::shell::quoted;
 
 /// The exit code if a part of the exports could not be read, or could not be indexed.
 const PARTIAL: u8 = 1;

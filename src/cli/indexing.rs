@@ -17,12 +17,10 @@ use super::{
     settings,
     settings_file::{self, Setting},
 };
-use crate::{
-    engine::{
-        self, Completing, Engine, EnrichOptions, EnrichProgress, EnrichStage, Enriched,
-        Error as EngineError, Progress, Reindex, Reindexed, Resources, Source, SourceKind,
-    },
-    model::Stop,
+use verbatim_base::model::Stop;
+use verbatim_engine::{
+    self as engine, Completing, Engine, EnrichOptions, EnrichProgress, EnrichStage, Enriched,
+    Error as EngineError, Progress, Reindex, Reindexed, Resources, Source, SourceKind,
 };
 
 /// The shares of the indexing time after which the messages are sorted, read, and written to the

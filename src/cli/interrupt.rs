@@ -3,7 +3,7 @@
 use std::{process, thread};
 
 use super::{echo, environment::Environment, output::complain};
-use crate::model::Stop;
+use verbatim_base::model::Stop;
 
 /// The usual exit code of a program after Ctrl-C.
 const INTERRUPTED: u8 = 130;

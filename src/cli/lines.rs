@@ -17,10 +17,8 @@ use super::{
     look::{DIM, ROLE, around_match, padded},
     output::{JsonHit, harmless},
 };
-use crate::{
-    engine::{Note, Session, SourceKind},
-    model::{Hit, Stop},
-};
+use verbatim_base::model::{Hit, Stop};
+use verbatim_engine::{Note, Session, SourceKind};
 
 /// The number of lines in the first batch; later batches have `BATCH` lines.
 const FIRST_BATCH: usize = 64;

@@ -16,10 +16,8 @@ use super::{
     notes,
     output::{FOUND, NOTHING, complain, grouped, harmless, json_line},
 };
-use crate::{
-    engine::{About, Engine, Scope},
-    model::Stop,
-};
+use verbatim_base::model::Stop;
+use verbatim_engine::{About, Engine, Scope};
 
 /// The maximum width of the column of ids; longer ids are not aligned.
 const LONGEST_ID: usize = 16;
@@ -63,7 +61,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
-    let clock = Clock::of(environment, args.filters.utc);
+    let clock = environment.clock(args.filters.utc);
     let (mut scope, notes) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&notes);
     scope.session.clone_from(&args.session);
@@ -181,26 +179,4 @@ fn write_json(
         gone: about.gone.and_then(|time| clock.iso(time)),
     };
     json_line(out, &conversation)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::TestExport;
-
-    #[test]
-    fn a_part_is_described_before_the_others() {
-        let export = TestExport::indexed(&["red", "green", "blue"]);
-        let stop = Stop::never();
-        let page =
-            export.engine.all_sources().undescribed(&Scope::default(), 0..3, false, &stop).unwrap();
-        page.prepare(false);
-        assert_eq!(
-            (page.ids(), page.abouts(0..1, false)[0].id.as_str()),
-            (vec!["2", "1", "0"], "2")
-        );
-        let source = export.engine.sources().remove(0);
-        let snapshot = source.current_index(&stop).unwrap();
-        assert_eq!(source.catalogue(&snapshot).summaries_made(), 1);
-    }
 }

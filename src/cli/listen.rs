@@ -17,13 +17,11 @@ use super::{
     search,
     token::token_of,
 };
-use crate::{
-    engine::{Config, Engine, Error as E},
-    http::{
-        self, HttpServer, Sockets,
-        search::{SearchFailure, SearchRun},
-        token::AccessToken,
-    },
+use verbatim_engine::{Config, Engine, Error as E};
+use verbatim_server::http::{
+    self, HttpServer, Sockets,
+    search::{SearchFailure, SearchRun},
+    token::AccessToken,
 };
 
 pub(super) const PORT: u16 = 8377;
@@ -146,7 +144,7 @@ fn sockets(places: &ListenAt<'_>) -> Result<Sockets> {
         #[cfg(unix)]
         {
             let failed = |source| http::Error::Bind { address: path.display().to_string(), source };
-            sockets.unix = Some(crate::private::bind_socket(path).map_err(failed)?);
+            sockets.unix = Some(verbatim_base::private::bind_socket(path).map_err(failed)?);
         }
         #[cfg(not(unix))]
         return Err(usage(format!("{}: only Unix has such sockets", path.display())));

@@ -3,7 +3,6 @@
 mod archives;
 mod arguments;
 pub mod clients;
-mod clock;
 mod completions;
 mod config;
 mod connect;
@@ -36,6 +35,7 @@ mod open;
 mod output;
 mod pager;
 mod patterns;
+#[cfg(feature = "picker")]
 mod picker;
 mod places;
 mod program;
@@ -76,16 +76,13 @@ use self::{
     old_home::Consent,
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter},
     pager::Paged,
-    picker::Picked,
     places::PlaceArgs,
     waiting::{EndsWaiting, Waiting},
 };
-use crate::{
-    engine::{self, Engine},
-    map_faults,
-    model::Stop,
-    text::shell::quoted,
-};
+use verbatim_base::{map_faults, model::Stop};
+use verbatim_engine::{self as engine, Engine};
+use verbatim_server::tools::clock;
+use verbatim_text::shell::quoted;
 
 /// The width of help if the output is not a terminal.
 const HELP_WIDTH: usize = 100;
@@ -136,7 +133,7 @@ const HABITS: [(&[&str], &str); 2] = [
 /// agents in the terminal, and serves the same search to AI clients over the Model
 /// Context Protocol.
 #[derive(Debug, Parser)]
-#[command(name = "verbatim", version = env!("VERBATIM_VERSION"), max_term_width = HELP_WIDTH)]
+#[command(name = "verbatim", version = verbatim_engine::VERSION, max_term_width = HELP_WIDTH)]
 struct Cli {
     #[command(flatten)]
     places: PlaceArgs,
@@ -552,9 +549,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::List(args) => list::run(&args, &engine, terminal),
         Command::Show(args) => show::run(&args, &engine, terminal),
         Command::Open(args) => open::open(&args, &engine, out),
-        Command::Resume(args) => {
-            open::resume(&args, &engine, clock::Clock::of(environment, false), out)
-        }
+        Command::Resume(args) => open::resume(&args, &engine, environment.clock(false), out),
         Command::Export(args) => export::run(&args, &engine, terminal),
         Command::Forget(args) => forget::run(&args, &engine, terminal),
         Command::Stats(args) => stats::run(&args, &engine, terminal),
@@ -593,6 +588,20 @@ fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> R
         anstream::eprintln!("{EXAMPLES}{alone}; `verbatim --help` says more.");
         return Ok(TROUBLE);
     }
+    #[cfg(feature = "picker")]
+    return search_as_typed(places, environment, out);
+    #[cfg(not(feature = "picker"))]
+    Err(Error::NotBuilt { what: "the full-screen search", feature: "picker" })
+}
+
+#[cfg(feature = "picker")]
+fn search_as_typed(
+    places: &PlaceArgs,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8> {
+    use picker::Picked;
+
     let mut config = places::config(places, environment);
     config.cluster_login = places::cluster_login(environment)?;
     engine::prepare(&config, false);
@@ -629,6 +638,7 @@ fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> R
 }
 
 /// Shows a conversation that was chosen in the picker; `text` is marked there.
+#[cfg(feature = "picker")]
 fn show_picked([word, text]: [&str; 2], engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let mark = format!("--match={text}");
     let parsed = Cli::try_parse_from(["verbatim", "show", &mark, "--", word]);

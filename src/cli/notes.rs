@@ -1,10 +1,8 @@
 //! The text of the engine's notes for people, with the command that helps.
 
 use super::{error::Result, output::complain};
-use crate::{
-    engine::{Engine, Note, Scope},
-    model::{Instant, Stop},
-};
+use verbatim_base::model::{Instant, Stop};
+use verbatim_engine::{Engine, Note, Scope};
 
 /// The message of commands that read chats if there are none.
 pub(super) const NO_CHATS: &str = "there are no chats; `verbatim import` brings in the exports of \

@@ -6,10 +6,8 @@ use super::{
     output::{complain, confirmed},
     places,
 };
-use crate::{
-    engine::{Config, OldHome},
-    text::shell::quoted,
-};
+use verbatim_engine::{Config, OldHome};
+use verbatim_text::shell::quoted;
 
 /// Whether the home of an older version may be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,11 +17,9 @@ use super::{
     output::{FOUND, NOTHING, complain, harmless, json_line},
     waiting,
 };
-use crate::{
-    engine::{About, Engine},
-    model::Stop,
-    tools::session::ResumeCommand,
-};
+use verbatim_base::model::Stop;
+use verbatim_engine::{About, Engine};
+use verbatim_server::tools::session::ResumeCommand;
 
 /// Open a conversation on its service's site, in the browser
 ///

@@ -6,9 +6,10 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::{clock::Clock, fold::folded, waiting};
-use crate::{model::Hit, text::terminal::is_bidi_control};
+use verbatim_base::model::Hit;
+use verbatim_text::terminal::is_bidi_control;
 
-pub(super) use crate::text::{
+pub(super) use verbatim_text::{
     amount::{counted, grouped},
     terminal::harmless,
 };

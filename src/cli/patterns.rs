@@ -3,12 +3,10 @@
 use clap::error::ErrorKind;
 
 use super::error::{Error, Result};
-use crate::{
-    engine,
-    model::{Matching, Request},
-    text::expression::literals,
-    tools::words::quoted,
-};
+use verbatim_base::model::{Matching, Request};
+use verbatim_engine as engine;
+use verbatim_server::tools::words::quoted;
+use verbatim_text::expression::literals;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Patterns {

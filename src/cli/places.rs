@@ -11,10 +11,8 @@ use super::{
     settings::{self, SetBy},
     settings_file::{self, Setting},
 };
-use crate::{
-    engine::{Config, Key, Provider, StoreAddress, UnknownProvider},
-    text::shell::quoted,
-};
+use verbatim_engine::{Config, Key, Provider, StoreAddress, UnknownProvider};
+use verbatim_text::shell::quoted;
 
 /// The flags that say where the data is.
 #[derive(Debug, Default, clap::Args)]

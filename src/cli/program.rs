@@ -13,7 +13,7 @@ use super::{
     output::{FOUND, TROUBLE, complain, write_usage},
     run,
 };
-use crate::map_faults;
+use verbatim_base::map_faults;
 
 /// Runs the program `verbatim` with the arguments, the environment and the streams of this process.
 /// Returns the exit code as in grep: 0 if something was found, 1 if nothing was found, 2 for
@@ -29,7 +29,7 @@ fn run_command() -> anyhow::Result<u8> {
     map_faults::survive();
     #[cfg(debug_assertions)]
     if let Some(number) = env::var("VERBATIM_FAILPOINT").ok().and_then(|text| text.parse().ok()) {
-        crate::failpoint::arm(number);
+        verbatim_base::failpoint::arm(number);
     }
     let environment = Environment::of_process()?;
     if completions::answer(super::command, env::args_os(), &environment)? {

@@ -11,9 +11,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{echo::Hidden, environment::Environment, fold::folded, waiting};
 
-use crate::text::amount::grouped;
+use verbatim_text::amount::grouped;
 
-pub(super) use crate::text::amount::bytes;
+pub(super) use verbatim_text::amount::bytes;
 
 /// The number of units in the bar of a [`Step`].
 const STEPS: u64 = 10_000;

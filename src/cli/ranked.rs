@@ -14,12 +14,12 @@ use super::{
     notes,
     output::{FOUND, JsonHit, NOTHING, complain, counted, json_line},
 };
-use crate::{
-    engine::{self, Engine, Match, Mode, Note, Question},
+use verbatim_base::{
     map_faults,
     model::{Hit, Stop},
-    tools::words::{Words, quoted},
 };
+use verbatim_engine::{self as engine, Engine, Match, Mode, Note, Question};
+use verbatim_server::tools::words::{Words, quoted};
 
 /// The limit for `--limit 0`. Messages with a lower rank do not answer the question.
 pub(super) const MOST: usize = 1_000;

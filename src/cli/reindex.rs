@@ -12,7 +12,7 @@ use super::{
     interrupt,
     output::FOUND,
 };
-use crate::engine::{Engine, Reindex, SourceKind};
+use verbatim_engine::{Engine, Reindex, SourceKind};
 
 /// Build the indexes that make searches fast
 ///

@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use super::{
     arguments,
-    clock::Clock,
     count::Count,
     environment::{Environment, Terminal},
     error::{Error, Result},
@@ -26,11 +25,11 @@ use super::{
     patterns::{self, Patterns},
     places, ranked, settings, settings_file,
 };
-use crate::{
-    engine::{self, Engine, IndexError, Make, Note, Question, Scope, SearchPlan, Searched},
-    model::{Hit, Instant, Matching, Request, Stop},
-    text::{matcher::Matchers, snippet},
+use verbatim_base::model::{Hit, Instant, Matching, Request, Stop};
+use verbatim_engine::{
+    self as engine, Engine, IndexError, Make, Note, Question, Scope, SearchPlan, Searched,
 };
+use verbatim_text::{matcher::Matchers, snippet};
 
 /// The maximum number of highlighted matches in a message.
 const MOST_SPANS: usize = 100;
@@ -158,7 +157,7 @@ enum SearchMode {
 pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
-    let clock = Clock::of(environment, args.filters.utc);
+    let clock = environment.clock(args.filters.utc);
     let mode = rank_by(args)?;
     let (scope, notes) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&notes);
@@ -238,7 +237,7 @@ pub(super) fn answer(
 ) -> Result<()> {
     let mut args = parse(asked).map_err(Error::Usage)?;
     args.take(environment);
-    let clock = Clock::of(environment, args.filters.utc);
+    let clock = environment.clock(args.filters.utc);
     let mode = rank_by(&args)?;
     let (scope, notes) = args.filters.scope(engine, clock, stop)?;
     let look = Look::of(environment);

@@ -13,12 +13,12 @@ use super::{
     watch::{described, interrupted},
     workspace::Workspaces,
 };
-use crate::{
-    engine::Engine,
+use verbatim_engine::Engine;
+use verbatim_server::{
     http::HttpServer,
     mcp,
     tools::{self, Offer, Options},
-    watch, web,
+    watch,
 };
 
 /// The message for a person who starts the server by hand in a terminal.
@@ -128,7 +128,7 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
         served?;
         return Ok(FOUND);
     }
-    let page = args.page.then(|| page(&engine, environment));
+    let page = args.page.then(|| page(&engine, environment)).transpose()?;
     let mut server = args.admission.server(&places, page, engine.config(), environment)?;
     server = server.with_search(listen::search_by(&engine, environment));
     server.logs = true;
@@ -159,9 +159,15 @@ pub(super) fn over_http(
     Ok(FOUND)
 }
 
-pub(super) fn page(engine: &Arc<Engine>, environment: &Environment) -> axum::Router {
+#[cfg(feature = "page")]
+pub(super) fn page(engine: &Arc<Engine>, environment: &Environment) -> Result<axum::Router> {
     let resources = Limits::default().resources(environment);
-    web::router(Arc::clone(engine), environment.local_time, resources)
+    Ok(verbatim_server::web::router(Arc::clone(engine), environment.local_time, resources))
+}
+
+#[cfg(not(feature = "page"))]
+pub(super) fn page(_: &Arc<Engine>, _: &Environment) -> Result<axum::Router> {
+    Err(Error::NotBuilt { what: "the page", feature: "page" })
 }
 
 /// Starts to watch the databases, unless this is switched off. Searches are correct without the

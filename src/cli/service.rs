@@ -14,7 +14,8 @@ use super::{
     listen::{self, ADDRESS},
     output::{FOUND, NOTHING, complain, harmless, json_line},
 };
-use crate::{engine::Config, private};
+use verbatim_base::private;
+use verbatim_engine::Config;
 
 /// The names of the service in systemd and in launchd.
 const UNIT: &str = "verbatim.service";

@@ -6,13 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use toml::de::{DeTable, DeValue};
+use toml_edit::{Document, Item, Value};
 
 use super::arguments::parse_size;
-use crate::{
-    engine::{Exclusions, StoreAddress},
-    private,
-};
+use verbatim_base::private;
+use verbatim_engine::{Exclusions, StoreAddress};
 
 /// The variable that names the configuration file; an empty value means no file.
 pub(super) const FILE_VARIABLE: &str = "VERBATIM_CONFIG";
@@ -173,17 +171,18 @@ impl SettingsFile {
 
 /// Returns the entries of a configuration file; the error is an offset in the text and a reason.
 fn parse(text: &str, user: Option<&Path>) -> Result<Vec<SettingEntry>, (usize, String)> {
-    let table = DeTable::parse(text).map_err(|error| {
+    let document = Document::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         (at, error.message().to_owned())
     })?;
     let mut entries = Vec::new();
-    for (key, value) in table.get_ref() {
-        let (at, name) = (key.span().start, key.get_ref().as_ref());
+    for (name, value) in document.as_table() {
+        let span = document.as_table().key(name).and_then(|key| key.span());
+        let at = span.map_or(0, |span| span.start);
         let Some(&setting) = ALL.iter().find(|setting| setting.key == name) else {
             return Err((at, unknown(name)));
         };
-        let values = values(setting, value.get_ref(), user);
+        let values = values(setting, value, user);
         let values = values.map_err(|reason| (at, format!("{name} {reason}")))?;
         entries.push(SettingEntry { setting, line: line_of(text, at), values });
     }
@@ -204,17 +203,13 @@ fn unknown(name: &str) -> String {
 }
 
 /// Returns the values of a setting in the file. The error names the expected kind of value.
-fn values(
-    setting: &Setting,
-    value: &DeValue<'_>,
-    user: Option<&Path>,
-) -> Result<Vec<OsString>, String> {
+fn values(setting: &Setting, value: &Item, user: Option<&Path>) -> Result<Vec<OsString>, String> {
     let got = |wanted: &str| format!("takes {wanted}, not {}", described(value));
     let text = value.as_str().filter(|text| !text.is_empty());
     let texts = || match value {
-        DeValue::Array(items) => items
+        Item::Value(Value::Array(items)) => items
             .iter()
-            .map(|item| item.get_ref().as_str().filter(|text| !text.is_empty()))
+            .map(|item| item.as_str().filter(|text| !text.is_empty()))
             .collect::<Option<Vec<&str>>>(),
         _ => text.map(|text| vec![text]),
     };
@@ -243,17 +238,16 @@ fn values(
         SettingKind::Text | SettingKind::Secret => {
             Ok(vec![text.ok_or_else(|| got("a text in quotation marks"))?.into()])
         }
-        SettingKind::Switch => match value {
-            DeValue::Boolean(is_on) => Ok(vec![is_on.to_string().into()]),
-            _ => Err(got("true or false")),
+        SettingKind::Switch => match value.as_bool() {
+            Some(is_on) => Ok(vec![is_on.to_string().into()]),
+            None => Err(got("true or false")),
         },
         SettingKind::Size => {
             let text = text.filter(|text| parse_size(text).is_ok());
             Ok(vec![text.ok_or_else(|| got("a size of 16M or more, such as \"512M\""))?.into()])
         }
         SettingKind::Threads => {
-            let number = value.as_integer().filter(|number| number.radix() == 10);
-            let number = number.and_then(|number| number.as_str().parse::<u16>().ok());
+            let number = value.as_integer().and_then(|number| u16::try_from(number).ok());
             let number = number.filter(|number| (1..=MAX_THREADS).contains(number));
             let number = number.ok_or_else(|| got("a number from 1 to 256"))?;
             Ok(vec![number.to_string().into()])
@@ -262,18 +256,18 @@ fn values(
 }
 
 /// Returns a phrase for the kind of a value in the file.
-fn described(value: &DeValue<'_>) -> String {
+fn described(value: &Item) -> String {
     match value {
-        DeValue::String(text) if text.is_empty() => "an empty text".to_owned(),
-        DeValue::String(_) => "this text".to_owned(),
-        DeValue::Integer(_) | DeValue::Float(_) => "this number".to_owned(),
-        DeValue::Boolean(is_on) => is_on.to_string(),
-        DeValue::Datetime(_) => "a date".to_owned(),
-        DeValue::Array(list) if list.iter().any(|one| one.get_ref().as_str() == Some("")) => {
+        Item::Value(Value::String(text)) if text.value().is_empty() => "an empty text".to_owned(),
+        Item::Value(Value::String(_)) => "this text".to_owned(),
+        Item::Value(Value::Integer(_) | Value::Float(_)) => "this number".to_owned(),
+        Item::Value(Value::Boolean(is_on)) => is_on.value().to_string(),
+        Item::Value(Value::Datetime(_)) => "a date".to_owned(),
+        Item::Value(Value::Array(list)) if list.iter().any(|one| one.as_str() == Some("")) => {
             "a list with an empty text".to_owned()
         }
-        DeValue::Array(_) => "such a list".to_owned(),
-        DeValue::Table(_) => "a table".to_owned(),
+        Item::Value(Value::Array(_)) | Item::ArrayOfTables(_) => "such a list".to_owned(),
+        Item::Value(Value::InlineTable(_)) | Item::Table(_) | Item::None => "a table".to_owned(),
     }
 }
 

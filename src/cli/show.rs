@@ -23,14 +23,12 @@ use super::{
     output::{FOUND, JsonHit, NOTHING, complain, counted, harmless, json_line},
     progress, settings, settings_file,
 };
-use crate::{
-    engine::{self, Attachment, AttachmentFiles, Engine, Session, SourceKind},
-    model::{Hit, Stop},
-    text::{
-        literal::LiteralPattern,
-        parts::{Part, parts},
-        snippet, up_to,
-    },
+use verbatim_base::model::{Hit, Stop};
+use verbatim_engine::{self as engine, Attachment, AttachmentFiles, Engine, Session, SourceKind};
+use verbatim_text::{
+    literal::LiteralPattern,
+    parts::{Part, parts},
+    snippet, up_to,
 };
 
 /// Print one conversation
@@ -119,7 +117,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     notes::print(&engine.all_sources().problems(&stop));
-    let clock = Clock::of(environment, args.utc);
+    let clock = environment.clock(args.utc);
     let (about, number) = target(engine, &args.conversation, &stop)?;
     if number.is_some() && args.lines.is_some() {
         let text =

@@ -22,11 +22,9 @@ use super::{
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, harmless},
 };
-use crate::{
-    engine::{Engine, Scope, Tally},
-    model::Stop,
-    text::months,
-};
+use verbatim_base::model::Stop;
+use verbatim_engine::{Engine, Scope, Tally};
+use verbatim_text::months;
 
 /// The length of the longest bar in characters. If there is room for fewer than `LEAST_BAR`
 /// characters, no bars are drawn.
@@ -59,7 +57,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
-    let clock = Clock::of(environment, args.filters.utc);
+    let clock = environment.clock(args.filters.utc);
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&unknown);
     let tally = engine.tally(&scope, &|time| clock.day(time), &stop)?;

@@ -10,12 +10,10 @@ use super::{
     places::PlaceArgs,
     progress::bytes,
 };
-use crate::{
-    engine::{self, Engine, SourceStatus, StoreAddress, ago},
-    model::Stop,
-    text::shell::quoted,
-    tools::hint::because,
-};
+use verbatim_base::model::Stop;
+use verbatim_engine::{self as engine, Engine, SourceStatus, StoreAddress, ago};
+use verbatim_server::tools::hint::because;
+use verbatim_text::shell::quoted;
 
 /// Show which databases are searched, and how current their indexes are
 ///

@@ -15,11 +15,9 @@ use super::{
     error::{Error, Result},
     output::{FOUND, NOTHING, complain, counted, harmless, json_line},
 };
-use crate::{
-    engine::{Engine, Recalled, Save, Start, Thread},
-    model::Stop,
-    text::{date, snippet},
-};
+use verbatim_base::model::Stop;
+use verbatim_engine::{Engine, Recalled, Save, Start, Thread};
+use verbatim_text::{date, snippet};
 
 /// Record, read and remove threads: conversations kept turn by turn
 ///

@@ -1,10 +1,8 @@
 //! The token that clients send over HTTP.
 
 use super::environment::Environment;
-use crate::{
-    engine::Config,
-    http::{self, token::AccessToken},
-};
+use verbatim_engine::Config;
+use verbatim_server::http::{self, token::AccessToken};
 
 /// Returns the token in VERBATIM_TOKEN, or else the token of the home folder.
 pub(super) fn token_of(

@@ -21,7 +21,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<u8> {
-    let whole = env!("VERBATIM_VERSION");
+    let whole = verbatim_engine::VERSION;
     if !args.json {
         writeln!(out, "verbatim {whole}")?;
         return Ok(FOUND);

@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{echo::Hidden, environment::Environment};
 
-use crate::lock::lock;
+use verbatim_base::lock::lock;
 
 /// The delay before the line is shown. A command that is faster shows no line.
 const AFTER: Duration = Duration::from_millis(60);

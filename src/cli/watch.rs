@@ -13,10 +13,8 @@ use super::{
     error::{Error, Result},
     output::{FOUND, complain, counted, harmless},
 };
-use crate::{
-    engine::{Engine, Source, SourceKind, StoreAddress, UpkeepEvent},
-    watch,
-};
+use verbatim_engine::{Engine, Source, SourceKind, StoreAddress, UpkeepEvent};
+use verbatim_server::watch;
 
 /// The maximum time that the program waits for a refresh to stop and clean up before it ends.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
@@ -112,7 +110,8 @@ pub(super) fn described(event: &watch::Event) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Config, TestExport};
+    use crate::test_export::TestExport;
+    use verbatim_engine::Config;
 
     #[test]
     fn only_what_is_there_is_said_to_be_followed() {

@@ -13,7 +13,7 @@ use super::{
     serve::{self, log},
     token::token_of,
 };
-use crate::engine::Engine;
+use verbatim_engine::Engine;
 
 /// Search and read your chats in the browser
 ///
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args, engine: Engine, terminal: Terminal<'_>) -> Result
     // If the default port is taken, the server uses another port, and the browser opens that address.
     let places =
         ListenAt { address: address.or(Some(ADDRESS)), socket: None, may_move: address.is_none() };
-    let page = serve::page(&engine, environment);
+    let page = serve::page(&engine, environment)?;
     let config = engine.config();
     let server = args.admission.server(&places, Some(page), config, environment)?;
     let server = server.with_search(listen::search_by(&engine, environment));
@@ -94,8 +94,8 @@ pub(super) fn token(args: &TokenArgs, engine: &Engine, terminal: Terminal<'_>) -
     let Terminal { environment, out } = terminal;
     let config = engine.config();
     let token = match args.new {
-        true => crate::http::token::AccessToken::renewed(&config.home)
-            .map_err(crate::http::Error::from)?,
+        true => verbatim_server::http::token::AccessToken::renewed(&config.home)
+            .map_err(verbatim_server::http::Error::from)?,
         false => token_of(config, environment)?,
     };
     match args.json {

@@ -11,12 +11,10 @@ use super::{
     output::{FOUND, NOTHING, complain, counted, harmless, json_line},
     settings, settings_file,
 };
-use crate::{
-    engine::{
-        Engine, search_workspace,
-        workspace::{Dates, Line, WorkspaceQuestion},
-    },
-    model::Stop,
+use verbatim_base::model::Stop;
+use verbatim_engine::{
+    Engine, search_workspace,
+    workspace::{Dates, Line, WorkspaceQuestion},
 };
 
 /// Search a workspace of dated conversation folders

@@ -12,11 +12,9 @@ use std::{
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use verbatim_search::{
-    Branches, Key,
-    engine::{Config, Engine},
-    model::{Request, Stop},
-};
+use verbatim_base::model::{Request, Stop};
+use verbatim_engine::{Config, Engine};
+use verbatim_search::{Branches, Key};
 
 use crate::{
     database::{Database, Message, Schema},
@@ -234,7 +232,8 @@ fn a_refused_document_ends_an_import_with_its_reason() {
         _ => (200, "{}".to_owned()),
     }));
     let target = PathBuf::from(&address);
-    let outcome = verbatim_search::import(&[database.path()], &target, Branches::Shown, &|_| {});
+    let outcome =
+        verbatim_engine::import::import(&[database.path()], &target, Branches::Shown, &|_| {});
     let error = outcome.expect_err("a document was refused").to_string();
     assert!(error.contains("it is too long"), "{error}");
     let asked = asked.lock().expect("a log").join("\n");

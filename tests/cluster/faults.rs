@@ -7,10 +7,8 @@ use std::{
 };
 
 use serde_json::Value;
-use verbatim_search::{
-    engine::{Rendered, SearchPlan},
-    model::{Hit, Request, Stop},
-};
+use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_engine::{Rendered, SearchPlan};
 
 use crate::{
     database::{Database, Message, Schema},

@@ -13,11 +13,9 @@ use std::{
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use verbatim_search::{
-    Branches, ImportProgress,
-    engine::Reader,
-    model::{Request, Stop},
-};
+use verbatim_base::model::{Request, Stop};
+use verbatim_engine::Reader;
+use verbatim_search::{Branches, ImportProgress};
 
 use crate::{
     hits, import, new_name,
@@ -136,7 +134,7 @@ fn an_import_tells_how_far_it_is() {
     let target = scene.nodes.address(&scene.index);
     let last = Cell::new((0, 0));
     let note = |progress: ImportProgress| last.set((progress.done, progress.total));
-    verbatim_search::import(&[path], &target, Branches::Shown, &note).expect("an import");
+    verbatim_engine::import::import(&[path], &target, Branches::Shown, &note).expect("an import");
     assert_eq!(last.get(), (30, 30));
 }
 
@@ -176,8 +174,13 @@ fn two_first_imports_at_once_never_make_two_indexes() {
     let databases = [of("a.db", "a", "red"), of("b.db", "b", "blue")];
     let run = |path: &PathBuf| {
         let target = scene.nodes.address(&scene.index);
-        verbatim_search::import(std::slice::from_ref(path), &target, Branches::Shown, &|_| {})
-            .map_err(|error| error.to_string())
+        verbatim_engine::import::import(
+            std::slice::from_ref(path),
+            &target,
+            Branches::Shown,
+            &|_| {},
+        )
+        .map_err(|error| error.to_string())
     };
     thread::scope(|scope| {
         let all: Vec<_> = databases.iter().map(|path| scope.spawn(|| run(path))).collect();
@@ -204,8 +207,13 @@ fn a_full_disk_is_said_at_once_and_leaves_nothing_behind() {
     let path = database(scene.folder.path(), "b.db", &version(6, "blue"));
     let target = scene.nodes.address(&scene.index);
     let run = || {
-        verbatim_search::import(std::slice::from_ref(&path), &target, Branches::Shown, &|_| {})
-            .map_err(|error| error.to_string())
+        verbatim_engine::import::import(
+            std::slice::from_ref(&path),
+            &target,
+            Branches::Shown,
+            &|_| {},
+        )
+        .map_err(|error| error.to_string())
     };
     let why = run().expect_err("a full disk");
     assert!(why.contains("the disk of a node is nearly full"), "{why}");

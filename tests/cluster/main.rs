@@ -3,43 +3,43 @@
 //!
 //! Java 21 or later and Maven are needed; without them, the tests say that they were left out.
 
-#[path = "../contract/counts.rs"]
+#[path = "../../crates/engine/tests/contract/counts.rs"]
 mod counts;
-#[path = "../contract/database.rs"]
+#[path = "../../crates/engine/tests/contract/database.rs"]
 #[allow(dead_code, reason = "only the readers of files need some of it")]
 mod database;
-#[path = "../contract/exact.rs"]
+#[path = "../../crates/engine/tests/contract/exact.rs"]
 mod exact;
 mod faces;
 mod fake;
 mod faults;
-#[path = "../contract/generated.rs"]
+#[path = "../../crates/engine/tests/contract/generated.rs"]
 mod generated;
 mod imports;
-#[path = "../contract/lists.rs"]
+#[path = "../../crates/engine/tests/contract/lists.rs"]
 mod lists;
-#[path = "../contract/literal.rs"]
+#[path = "../../crates/engine/tests/contract/literal.rs"]
 mod literal;
-#[path = "../contract/matching.rs"]
+#[path = "../../crates/engine/tests/contract/matching.rs"]
 mod matching;
 mod nodes;
-#[path = "../contract/oracle.rs"]
+#[path = "../../crates/engine/tests/contract/oracle.rs"]
 mod oracle;
-#[path = "../it/pieces.rs"]
+#[path = "../shared/pieces.rs"]
 mod pieces;
-#[path = "../it/program.rs"]
+#[path = "../shared/program.rs"]
 #[allow(dead_code, reason = "engines are made by address here")]
 mod program;
 mod ranked;
-#[path = "../contract/ranking.rs"]
+#[path = "../../crates/engine/tests/contract/ranking.rs"]
 mod ranking;
-#[path = "../contract/reading.rs"]
+#[path = "../../crates/engine/tests/contract/reading.rs"]
 mod reading;
 mod relay;
 mod secure;
-#[path = "../contract/sinks.rs"]
+#[path = "../../crates/engine/tests/contract/sinks.rs"]
 mod sinks;
-#[path = "../contract/suite.rs"]
+#[path = "../../crates/engine/tests/contract/suite.rs"]
 #[allow(dead_code, reason = "only the readers of files need some of it")]
 mod suite;
 mod upkeep;
@@ -53,14 +53,12 @@ use std::{
     },
 };
 
-use verbatim_search::{
-    Branches,
-    engine::{
-        Config, Counts, Engine, Error, Listing, Messages, Reader, Scope, SearchPlan, Sink,
-        SourceKind, scoring::Scorer,
-    },
-    model::{Instant, Request, Stop},
+use verbatim_base::model::{Instant, Request, Stop};
+use verbatim_engine::{
+    Config, Counts, Engine, Error, Listing, Messages, Reader, Scope, SearchPlan, Sink, SourceKind,
+    scoring::Scorer,
 };
+use verbatim_search::Branches;
 
 use database::Database;
 use nodes::{AllNodes, Nodes, nodes};
@@ -115,7 +113,8 @@ fn new_name() -> String {
 fn import(nodes: &Nodes, path: &Path, index: &str) {
     let target = nodes.address(index);
     let sources = [path.to_owned()];
-    verbatim_search::import(&sources, &target, Branches::Shown, &|_| {}).expect("an import");
+    verbatim_engine::import::import(&sources, &target, Branches::Shown, &|_| {})
+        .expect("an import");
 }
 
 /// Returns an engine that asks an index.

@@ -4,11 +4,9 @@ use std::{fmt::Write as _, path::Path};
 
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
-use verbatim_search::{
-    engine::{Config, Engine, Fields, Mode, Question, Reindex, Scope},
-    index::Resources,
-    model::Stop,
-};
+use verbatim_base::model::Stop;
+use verbatim_engine::{Config, Engine, Fields, Mode, Question, Reindex, Scope};
+use verbatim_index::Resources;
 
 use crate::{
     engine, import, new_name,

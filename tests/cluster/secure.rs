@@ -11,10 +11,9 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
-    pki_types::{CertificateDer, PrivateKeyDer},
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use tempfile::TempDir;
 
@@ -35,31 +34,20 @@ struct Proxy {
     folder: TempDir,
 }
 
-/// Makes an authority; writes its certificate to a file.
-fn authority(path: &Path) -> Issuer<'static, KeyPair> {
-    let key = KeyPair::generate().expect("a key");
-    let mut params = CertificateParams::new(Vec::new()).expect("parameters");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let certificate = params.self_signed(&key).expect("a certificate");
-    fs::write(path, certificate.pem()).expect("a file");
-    Issuer::new(params, key)
+/// Returns the path of a file of `tls/`: two authorities, and a server's certificate for 127.0.0.1 that the
+/// first one signed, with its key, all valid for 100 years.
+fn tls(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/tls").join(name)
 }
 
 impl Proxy {
     fn start(upstream: Option<String>) -> Proxy {
         let folder = tempfile::tempdir().expect("a folder");
-        let (ca, other_ca) = (folder.path().join("ca.pem"), folder.path().join("other.pem"));
-        let issuer = authority(&ca);
-        authority(&other_ca);
-        let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(["127.0.0.1".to_owned()]).expect("parameters");
-        let certificate = params.signed_by(&key, &issuer).expect("a certificate");
+        let read = |name: &str| CertificateDer::from_pem_file(tls(name)).expect("a certificate");
+        let key = PrivateKeyDer::from_pem_file(tls("server-key.pem")).expect("a key");
         let config = ServerConfig::builder()
             .with_no_client_auth()
-            .with_single_cert(
-                vec![CertificateDer::from(certificate.der().to_vec())],
-                PrivateKeyDer::try_from(key.serialize_der()).expect("a key"),
-            )
+            .with_single_cert(vec![read("server.pem")], key)
             .expect("a configuration");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
@@ -73,6 +61,7 @@ impl Proxy {
                 });
             }
         });
+        let (ca, other_ca) = (tls("authority.pem"), tls("other-authority.pem"));
         Proxy { port, ca, other_ca, folder }
     }
 

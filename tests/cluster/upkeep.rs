@@ -10,7 +10,7 @@ use std::{
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use verbatim_search::model::Request;
+use verbatim_base::model::Request;
 
 use crate::{
     hits, import, new_name,

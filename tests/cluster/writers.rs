@@ -9,10 +9,8 @@ use std::{
 };
 
 use rusqlite::{Connection, params};
-use verbatim_search::{
-    engine::{Reader, Scope},
-    model::{Hit, Instant, Request, Stop},
-};
+use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_engine::{Reader, Scope};
 
 use crate::{
     hits, import, new_name,

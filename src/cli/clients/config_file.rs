@@ -62,9 +62,10 @@ impl ConfigFile {
     pub fn close_to_others(&self) -> bool {
         let path = self.real_path();
         let is_open = self.is_private
-            && fs::metadata(&path).is_ok_and(|file| crate::private::is_open_to_others(&file));
+            && fs::metadata(&path)
+                .is_ok_and(|file| verbatim_base::private::is_open_to_others(&file));
         if is_open {
-            crate::private::tighten(&path);
+            verbatim_base::private::tighten(&path);
         }
         is_open
     }
@@ -106,7 +107,8 @@ impl ConfigFile {
         }
         match self.syntax {
             Syntax::Toml => {
-                toml::from_str::<Value>(text).map_err(|error| error.message().to_owned())
+                let document = Document::parse(text).map_err(|error| error.message().to_owned())?;
+                Ok(json_of(document.as_item()))
             }
             Syntax::Json => jsonc_parser::parse_to_serde_value(text, &lenient())
                 .map_err(|error| error.to_string()),
@@ -185,10 +187,10 @@ impl ConfigFile {
             return Err(io::Error::other("another program has just changed it; run this again"));
         }
         let folder = path.parent().unwrap_or(Path::new("."));
-        crate::private::create_dir_all(folder)?;
+        verbatim_base::private::create_dir_all(folder)?;
         let backup = self.text.as_ref().map(|_| backup_of(&path));
         if let Some(backup) = &backup {
-            crate::private::write(backup, self.text().as_bytes())?;
+            verbatim_base::private::write(backup, self.text().as_bytes())?;
         }
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
@@ -197,7 +199,7 @@ impl ConfigFile {
             file.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
         }
         file.as_file().sync_all()?;
-        crate::private::replace(file.into_temp_path(), &path)?;
+        verbatim_base::private::replace(file.into_temp_path(), &path)?;
         Ok(backup)
     }
 }
@@ -412,6 +414,34 @@ fn input(value: &Value) -> CstInputValue {
         Value::Object(map) => {
             CstInputValue::Object(map.iter().map(|(key, it)| (key.clone(), input(it))).collect())
         }
+    }
+}
+
+/// Returns an item of a TOML document in JSON. A date becomes a string.
+fn json_of(item: &Item) -> Value {
+    fn object(table: &dyn TableLike) -> Value {
+        table
+            .iter()
+            .map(|(key, item)| (key.to_owned(), json_of(item)))
+            .collect::<Map<_, _>>()
+            .into()
+    }
+    fn of_value(value: &toml_edit::Value) -> Value {
+        match value {
+            toml_edit::Value::String(text) => text.value().as_str().into(),
+            toml_edit::Value::Integer(number) => (*number.value()).into(),
+            toml_edit::Value::Float(number) => (*number.value()).into(),
+            toml_edit::Value::Boolean(truth) => (*truth.value()).into(),
+            toml_edit::Value::Datetime(date) => date.value().to_string().into(),
+            toml_edit::Value::Array(items) => items.iter().map(of_value).collect(),
+            toml_edit::Value::InlineTable(table) => object(table),
+        }
+    }
+    match item {
+        Item::None => Value::Null,
+        Item::Value(value) => of_value(value),
+        Item::Table(table) => object(table),
+        Item::ArrayOfTables(tables) => tables.iter().map(|table| object(table)).collect(),
     }
 }
 

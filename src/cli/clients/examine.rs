@@ -17,10 +17,8 @@ use super::{
     AiClient, ConfigFile, SERVER, Server, Syntax, can_start, can_start_from_desktop,
     is_named_verbatim, known, of_project, probe, servers,
 };
-use crate::{
-    engine::{Config, Engine, Finding, Scope, SourceKind, StoreAddress},
-    model::{Instant, Stop},
-};
+use verbatim_base::model::{Instant, Stop};
+use verbatim_engine::{Config, Engine, Finding, Scope, SourceKind, StoreAddress};
 
 /// A function that parses the program's arguments. It returns `None` for a command other than `serve`.
 pub(crate) type ParseServe = fn(&[&str]) -> Result<Option<PlaceArgs>, clap::Error>;

@@ -117,6 +117,7 @@ pub(crate) fn is_of_this_computer(url: &str) -> bool {
 }
 
 /// Checks whether a server answers and accepts a token. The error completes a sentence that begins with "it".
+#[cfg(feature = "remote")]
 pub(crate) fn answers(url: &str, token: Option<&str>) -> Result<(), String> {
     let base = url.trim_end_matches('/');
     let base = base.strip_suffix(MCP_PATH).unwrap_or(base);
@@ -136,6 +137,11 @@ pub(crate) fn answers(url: &str, token: Option<&str>) -> Result<(), String> {
         )),
         Err(error) => Err(format!("does not answer at {url}: {error}")),
     }
+}
+
+#[cfg(not(feature = "remote"))]
+pub(crate) fn answers(_: &str, _: Option<&str>) -> Result<(), String> {
+    Err("was not asked, because this program was built without the feature `remote`".to_owned())
 }
 
 #[cfg(test)]

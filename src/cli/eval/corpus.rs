@@ -10,11 +10,9 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::error::Error;
-use crate::{
-    engine::Writer,
-    model::{Conversation, Instant, Message},
-    text::date::{self, Edge},
-};
+use verbatim_base::model::{Conversation, Instant, Message};
+use verbatim_engine::Writer;
+use verbatim_text::date::{self, Edge};
 
 /// The maximum number of roles. With more speakers, every role is `user`, and texts begin with the
 /// speaker's name.

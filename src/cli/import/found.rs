@@ -9,20 +9,18 @@ use std::{
 use chrono::{DateTime, Datelike, Local};
 use ignore::overrides::OverrideBuilder;
 
-use crate::{
-    cli::{
-        environment::Environment,
-        fold::folded,
-        output::{FOUND, NOTHING, TerminalAnswer, chosen, complain, harmless},
-        places,
-        progress::bytes,
-    },
-    engine::{
-        Config, StoreAddress,
-        import::{self, FoundExport},
-    },
-    text::shell::quoted,
+use crate::cli::{
+    environment::Environment,
+    fold::folded,
+    output::{FOUND, NOTHING, TerminalAnswer, chosen, complain, harmless},
+    places,
+    progress::bytes,
 };
+use verbatim_engine::{
+    Config, StoreAddress,
+    import::{self, FoundExport},
+};
+use verbatim_text::shell::quoted;
 
 /// The exit code if exports were found, but there is no terminal to ask the user.
 const UNANSWERED: u8 = 2;

@@ -19,7 +19,7 @@ use super::{
     look::{DIM, Look},
     output::harmless,
 };
-use crate::text::parts::{self, Artifact, CALL, Part};
+use verbatim_text::parts::{self, Artifact, CALL, Part};
 
 pub(super) use self::code::CodeHighlighter;
 

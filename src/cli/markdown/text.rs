@@ -5,10 +5,8 @@ use std::ops::Range;
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::{
-    cli::look::{Look, MATCH},
-    text::terminal::harmless,
-};
+use crate::cli::look::{Look, MATCH};
+use verbatim_text::terminal::harmless;
 
 /// A function that returns the ranges of a text to mark.
 pub(super) type Mark<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;

@@ -10,12 +10,13 @@ mod state;
 mod view;
 
 use std::{
-    io,
+    io::{self, Write},
     sync::{Arc, mpsc},
     time::{Duration, Instant},
 };
 
-use crossterm::{clipboard::CopyToClipboard, event, execute};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use crossterm::event;
 
 use self::{
     screen::{Screen, give_back},
@@ -29,11 +30,9 @@ use super::{
     open,
     output::harmless,
 };
-use crate::{
-    engine::{self, Engine},
-    model::Stop,
-    text::up_to,
-};
+use verbatim_base::model::Stop;
+use verbatim_engine::{self as engine, Engine};
+use verbatim_text::up_to;
 
 /// The maximum time that the screen waits for the results of a key before it is drawn.
 const PATIENCE: Duration = Duration::from_millis(8);
@@ -230,7 +229,10 @@ impl Loop<'_> {
             return Ok("the message cannot be read".to_owned());
         };
         let copied = up_to(&text, MOST_COPIED);
-        execute!(io::stdout(), CopyToClipboard::to_clipboard_from(copied))?;
+        // The control sequence OSC 52 of xterm: base64 for the clipboard.
+        let mut out = io::stdout();
+        write!(out, "\x1b]52;c;{}\x1b\\", STANDARD.encode(copied))?;
+        out.flush()?;
         Ok(match copied.len() < text.len() {
             true => format!("copied the first {} of {} bytes", copied.len(), text.len()),
             false => "copied the message".to_owned(),

@@ -19,7 +19,8 @@ use crossterm::{
         enable_raw_mode,
     },
 };
-use ratatui::{Frame, Terminal, backend::CrosstermBackend};
+use ratatui_core::terminal::{Frame, Terminal};
+use ratatui_crossterm::CrosstermBackend;
 use unicode_width::UnicodeWidthStr;
 
 /// The size of the output buffer.

@@ -17,12 +17,12 @@ use chrono::Local;
 use chrono::Utc as Local;
 
 use super::super::output::harmless;
-use crate::{
-    engine::{self, Engine, Make, Messages, Note, Scope, SourceKind},
+use verbatim_base::{
     map_faults,
     model::{Hit, Instant, Matching, Request, Stop},
-    text::{literal::LiteralPattern, snippet},
 };
+use verbatim_engine::{self as engine, Engine, Make, Messages, Note, Scope, SourceKind};
+use verbatim_text::{literal::LiteralPattern, snippet};
 
 /// The maximum number of messages, and of conversations whose title matches, in the results of a search.
 const MOST_SHOWN: usize = 200;
@@ -464,7 +464,7 @@ impl<Q> Drop for Worker<Q> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::TestExport;
+    use crate::test_export::TestExport;
 
     #[test]
     fn lines_are_cut_around_the_match_and_harmless() {
@@ -491,7 +491,7 @@ mod tests {
         let export = TestExport::of(&[]);
         let broken = export.with_broken_export("red zeppelin");
         let config =
-            crate::engine::Config { db: Some("/nowhere.db".into()), ..broken.config().clone() };
+            verbatim_engine::Config { db: Some("/nowhere.db".into()), ..broken.config().clone() };
         for engine in [broken, Engine::new(config)] {
             for text in ["", "zeppelin", "absent"] {
                 let found = search(&engine, text, &Stop::never()).unwrap();

@@ -252,7 +252,7 @@ mod tests {
         super::search::{FoundConversation, MarkedText},
         *,
     };
-    use crate::engine::SourceKind;
+    use verbatim_engine::SourceKind;
 
     fn press(picker: &mut Picker, code: KeyCode, modifiers: KeyModifiers) -> Option<Action> {
         picker.handle(&Event::Key(KeyEvent::new(code, modifiers)))

@@ -1,9 +1,9 @@
 //! Draws the picker.
 
-use ratatui::{
-    Frame,
+use ratatui_core::{
     layout::{Position, Rect},
     style::{Color, Modifier, Style},
+    terminal::Frame,
     text::{Line, Span},
 };
 use unicode_segmentation::UnicodeSegmentation;
@@ -406,13 +406,12 @@ mod tests {
     use std::{fmt::Write, path::Path, sync::Arc};
 
     use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
-    use ratatui::{Terminal, backend::TestBackend};
+    use ratatui_core::{backend::TestBackend, terminal::Terminal};
 
     use super::{super::search, *};
-    use crate::{
-        engine::{Engine, TestExport},
-        model::Stop,
-    };
+    use crate::test_export::TestExport;
+    use verbatim_base::model::Stop;
+    use verbatim_engine::Engine;
 
     /// A picker of a small export, without a thread.
     struct Screen {

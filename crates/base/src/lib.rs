@@ -1,0 +1,17 @@
+//! The ground that all crates of Verbatim stand on: plain data, and files that only their owner can read.
+//!
+//! - [`model`]: conversations, messages, requests, instants, and the flag that stops work
+//! - [`private`]: makes every folder and file, with rights for their owner alone; locks between processes
+//! - [`map_faults`]: mapped files that another process may cut while they are read
+//! - [`long_text`]: texts that are too long for memory; [`int8`]: rounded vectors
+//! - [`failpoint`]: where tests end the program as a crash does; [`lock`]: mutexes, also after a panic
+//!
+//! It knows no format, no database and no network. It uses no other crate of Verbatim.
+
+pub mod failpoint;
+pub mod int8;
+pub mod lock;
+pub mod long_text;
+pub mod map_faults;
+pub mod model;
+pub mod private;

@@ -1,0 +1,48 @@
+//! An error of a database.
+
+use std::{io, path::PathBuf, time::Duration};
+
+use super::layout;
+use verbatim_text::expression::ExpressionError;
+
+/// The maximum wait for another program's lock.
+pub(super) const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// The result of a call that fails with the error of this room.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of a database.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
+pub enum Error {
+    /// The file does not exist.
+    #[error("Database not found: {}", path.display())]
+    NotFound { path: PathBuf },
+    /// The file is not a database.
+    #[error("{}: not an SQLite database", path.display())]
+    NotADatabase { path: PathBuf },
+    /// The database does not hold conversations.
+    #[error("{}: no {missing} (looked for {})", path.display(), layout::LOOKED_FOR)]
+    NotCanonical { path: PathBuf, missing: String },
+    /// Another program kept the database locked.
+    #[error("{}: locked by another program for {} seconds; try again when it is done", path.display(), LOCK_WAIT.as_secs())]
+    Busy { path: PathBuf },
+    /// Another program changed the database at each attempt.
+    #[error("{}: changed at every attempt to read it; try again later", path.display())]
+    Unsteady { path: PathBuf },
+    /// A regular expression of the request is wrong or too large.
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
+    /// The [`Stop`](verbatim_base::model::Stop) was requested.
+    #[error("stopped")]
+    Stopped,
+    /// A file could not be read.
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    /// Hits or long texts could not be written to a temporary file.
+    #[error("cannot write a temporary file: {0}")]
+    Spill(#[source] io::Error),
+    /// SQLite failed.
+    #[error("{}: {source}", path.display())]
+    Sqlite { path: PathBuf, source: rusqlite::Error },
+}

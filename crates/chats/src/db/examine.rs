@@ -1,0 +1,114 @@
+//! Reports about a database: counts, time span, damage, samples of messages.
+
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::{Database, Result, functions};
+use verbatim_base::model::Instant;
+
+/// The maximum number of faults that SQLite's checks list.
+const MOST_FAULTS: u32 = 5;
+
+/// The size of SQLite's page cache during a check, in KiB.
+const CHECKED_KIB: i64 = 64 << 10;
+
+/// Returns the number of conversations with messages, and the number of messages. Conversations without
+/// messages are in no list.
+pub fn counts(database: &Database) -> Result<(u64, u64)> {
+    let count = |what: &str| {
+        let sql = format!("SELECT count(*) FROM {what}");
+        let count = database.query(|it| it.query_row(&sql, [], |row| row.get::<_, i64>(0)));
+        count.map(i64::unsigned_abs)
+    };
+    let filled = "conversations WHERE id IN (SELECT conversation_id FROM messages)";
+    Ok((count(filled)?, count("messages")?))
+}
+
+/// Returns the earliest and the latest time of a message that has a conversation. Reads every message.
+pub fn span(database: &Database) -> Result<Option<(Instant, Instant)>> {
+    let end = |end: &str| -> Result<Option<Instant>> {
+        let sql = format!(
+            "SELECT m.create_time, {end}(verbatim_instant(m.create_time)) AS instant \
+             FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id"
+        );
+        let instant = |row: &Row<'_>| Ok(functions::instant(row.get_ref(0)?));
+        Ok(database.query(|it| it.query_row(&sql, [], instant).optional())?.flatten())
+    };
+    Ok(end("min")?.zip(end("max")?))
+}
+
+/// Returns the faults that SQLite finds in the file; with `full`, also compares indexes with tables.
+pub fn faults(database: &Database, full: bool) -> Result<Vec<String>> {
+    let check = if full { "integrity_check" } else { "quick_check" };
+    let mut faults: Vec<String> = database.query(|connection| {
+        enlarge_cache(connection)?;
+        let sql = format!("PRAGMA {check}({MOST_FAULTS})");
+        connection.prepare(&sql)?.query_map([], |row| row.get(0))?.collect()
+    })?;
+    faults.retain(|fault| fault != "ok");
+    Ok(faults)
+}
+
+/// Enlarges SQLite's page cache, because a check reads pages in random order.
+fn enlarge_cache(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "cache_size", -CHECKED_KIB)
+}
+
+/// Returns the keys of up to `count` messages, spread over the whole table.
+pub fn sample_keys(database: &Database, count: usize) -> Result<Vec<i64>> {
+    let Some(key) = database.layout().message_key else { return Ok(Vec::new()) };
+    database.query(|connection| {
+        let end = |end: &str| -> rusqlite::Result<Option<i64>> {
+            connection
+                .query_row(&format!("SELECT {end}({key}) FROM messages"), [], |row| row.get(0))
+        };
+        let (Some(first), Some(last)) = (end("min")?, end("max")?) else { return Ok(Vec::new()) };
+        let sql = format!("SELECT {key} FROM messages WHERE {key} >= ?1 ORDER BY {key} LIMIT 1");
+        let mut next = connection.prepare(&sql)?;
+        let mut keys = Vec::new();
+        let width = i128::from(last) - i128::from(first);
+        for number in 0..count as i128 {
+            let from = i128::from(first) + width * number / (count.max(2) - 1) as i128;
+            let found: Option<i64> = next.query_row([from as i64], |row| row.get(0)).optional()?;
+            keys.extend(found);
+        }
+        keys.dedup();
+        Ok(keys)
+    })
+}
+
+/// Returns how many messages belong to a conversation that does not exist. No search finds them.
+pub fn strays(database: &Database) -> Result<u64> {
+    let sql = "SELECT count(*) FROM messages AS m \
+               WHERE NOT EXISTS (SELECT 1 FROM conversations AS c WHERE c.id = m.conversation_id)";
+    database.query(|connection| {
+        enlarge_cache(connection)?;
+        connection.query_row(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+    })
+}
+
+/// Returns whether `verbatim import` has written to a database.
+pub fn is_imported(database: &Database) -> Result<bool> {
+    database.query(|connection| connection.table_exists(None, "verbatim_imports"))
+}
+
+/// Returns the titles of the `most` imported conversations that changed last. Leaves out conversations of
+/// coding agents, because the user may have excluded them.
+pub fn newest_titles(database: &Database, most: usize) -> Result<Vec<String>> {
+    database.query(|connection| {
+        let sql = "SELECT title FROM conversations WHERE typeof(title) = 'text'
+                       AND id NOT IN (SELECT conversation_id FROM verbatim_transcripts)
+                   ORDER BY CAST(update_time AS REAL) DESC, id LIMIT ?1";
+        connection.prepare(sql)?.query_map([most as i64], |row| row.get(0))?.collect()
+    })
+}
+
+/// Returns the imports into a database: the path of the export, and the time in seconds since 1970.
+pub fn imports(database: &Database) -> Result<Vec<(String, f64)>> {
+    if !is_imported(database)? {
+        return Ok(Vec::new());
+    }
+    database.query(|connection| {
+        let sql = "SELECT path, CAST(time AS REAL) FROM verbatim_imports";
+        connection.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    })
+}

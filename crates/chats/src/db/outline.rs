@@ -1,0 +1,257 @@
+//! Lists of conversations, read from the database and not from an index.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rusqlite::{OptionalExtension, Row, params_from_iter, types::Value};
+
+use super::{Database, Result, functions, rows};
+use verbatim_base::model::{Instant, Origin, Provenance};
+
+/// The maximum number of ids in a statement. If more rows are wanted, all rows are read.
+const MAX_NAMED: usize = 500;
+
+/// A conversation with messages, as an entry of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// The id of the conversation, as text; empty for NULL.
+    pub id: String,
+    /// The title of the conversation; empty for NULL.
+    pub title: String,
+    /// The number of messages of the conversation.
+    pub turns: u32,
+    /// The time of the conversation's first message.
+    pub begun: Option<Instant>,
+    /// The time of the conversation's last message.
+    pub last: Option<Instant>,
+}
+
+/// Returns every conversation that has messages, latest activity first. If `roles` is not empty, returns only
+/// conversations with a message of one of these roles.
+pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>> {
+    let placeholders = vec!["?"; roles.len()].join(", ");
+    let having = match roles {
+        [] => String::new(),
+        // NULL counts as an empty role, as everywhere but in exact search.
+        _ => format!("HAVING total(coalesce(CAST(m.role AS TEXT), '') IN ({placeholders})) > 0"),
+    };
+    let sql = format!(
+        "SELECT CAST(c.id AS TEXT), CAST(c.title AS TEXT), count(*), \
+         min(verbatim_instant(m.create_time)), max(verbatim_instant(m.create_time)) AS last \
+         FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id \
+         GROUP BY c.id {having} ORDER BY last DESC NULLS LAST, c.id"
+    );
+    database.query(|connection| {
+        let outline = |row: &Row<'_>| {
+            let turns: i64 = row.get(2)?;
+            Ok(Outline {
+                id: rows::text(row, 0)?,
+                title: rows::text(row, 1)?,
+                turns: u32::try_from(turns).unwrap_or(u32::MAX),
+                begun: functions::from_key(row.get_ref(3)?),
+                last: functions::from_key(row.get_ref(4)?),
+            })
+        };
+        connection.prepare(&sql)?.query_map(params_from_iter(roles), outline)?.collect()
+    })
+}
+
+/// Returns the rows of `conversations` whose ids `is_wanted` accepts, without their messages. Takes the times
+/// from the row, if the table has columns for them.
+pub fn conversation_rows(
+    database: &Database,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Outline>> {
+    database.query(|connection| {
+        let mut statement = connection.prepare("SELECT id, CAST(id AS TEXT) FROM conversations")?;
+        let mut found = statement.query([])?;
+        let mut wanted: Vec<Value> = Vec::new();
+        while let Some(row) = found.next()? {
+            if is_wanted(&rows::lent_text(row, 1)?) {
+                wanted.push(row.get(0)?);
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        // `IN` never finds NULL.
+        let mut which = String::new();
+        match wanted.len() <= MAX_NAMED && !wanted.contains(&Value::Null) {
+            true => which = format!("WHERE id IN ({})", vec!["?"; wanted.len()].join(", ")),
+            false => wanted.clear(),
+        }
+        let time = |column: &str| -> rusqlite::Result<String> {
+            let sql = "SELECT count(*) > 0 FROM pragma_table_info('conversations') WHERE name = ?1";
+            let has_column: bool = connection.query_one(sql, [column], |row| row.get(0))?;
+            let column = if has_column { column } else { "NULL" };
+            Ok(format!("verbatim_instant({column})"))
+        };
+        let (begun, last) = (time("create_time")?, time("update_time")?);
+        let mut statement = connection.prepare(&format!(
+            "SELECT CAST(id AS TEXT), CAST(title AS TEXT), {begun}, {last} FROM conversations {which}"
+        ))?;
+        let mut found = statement.query(params_from_iter(wanted))?;
+        let mut outlines = Vec::new();
+        while let Some(row) = found.next()? {
+            let id = rows::text(row, 0)?;
+            if !is_wanted(&id) {
+                continue;
+            }
+            let begun = functions::from_key(row.get_ref(2)?);
+            let last = functions::from_key(row.get_ref(3)?).or(begun);
+            let title = rows::text(row, 1)?;
+            outlines.push(Outline { id, title, turns: 0, begun: begun.or(last), last });
+        }
+        Ok(outlines)
+    })
+}
+
+/// Returns the origins of the conversations of coding agents, by conversation id.
+pub fn origins(database: &Database) -> Result<HashMap<String, Origin>> {
+    database.query(|connection| {
+        let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') WHERE name IN \
+                   ('conversation_id', 'file', 'session', 'project', 'folder', 'branch')";
+        let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
+        let mut origins = HashMap::new();
+        if columns == 6 {
+            let sql =
+                "SELECT count(*) FROM pragma_table_info('verbatim_files') WHERE name = 'gone'";
+            let is_store: bool = connection.query_one(sql, [], |row| row.get(0))?;
+            let (gone, files) = match is_store {
+                true => ("f.gone", "LEFT JOIN verbatim_files AS f USING (conversation_id)"),
+                false => ("NULL", ""),
+            };
+            let mut statement = connection.prepare(&format!(
+                "SELECT t.conversation_id, t.file, t.session, t.project, t.folder, t.branch, {gone} \
+                 FROM verbatim_transcripts AS t {files}"
+            ))?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let origin = Origin {
+                    file: row.get(1)?,
+                    session: row.get(2)?,
+                    project: row.get(3)?,
+                    folder: row.get(4)?,
+                    branch: row.get(5)?,
+                    gone: functions::instant(row.get_ref(6)?),
+                };
+                origins.insert(row.get(0)?, origin);
+            }
+        }
+        Ok(origins)
+    })
+}
+
+/// Returns the withheld conversations of a transcript store: the store has an entry for their files, but no
+/// conversations.
+pub fn withheld(database: &Database) -> Result<Vec<String>> {
+    database.query(|connection| {
+        if !connection.table_exists(None, "verbatim_files")? {
+            return Ok(Vec::new());
+        }
+        let sql = "SELECT conversation_id FROM verbatim_files AS f
+                   WHERE conversation_id IS NOT NULL AND NOT EXISTS
+                       (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)";
+        connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+    })
+}
+
+/// Returns the saved state of the reader of a conversation's transcript.
+pub fn reader_of(database: &Database, conversation: &str) -> Result<Option<String>> {
+    database.query(|connection| {
+        if !connection.table_exists(None, "verbatim_files")? {
+            return Ok(None);
+        }
+        let sql = "SELECT f.reader FROM verbatim_transcripts AS t
+                       JOIN verbatim_files AS f ON f.path = t.file WHERE t.conversation_id = ?1";
+        connection.query_row(sql, [conversation], |row| row.get(0)).optional()
+    })
+}
+
+/// The state of reading a transcript's file.
+pub struct ReadingState {
+    pub path: String,
+    /// Identity, size and times of the file.
+    pub stamp: String,
+    /// The saved state of the reader.
+    pub reader: String,
+    /// Whether the conversation can be searched, and is not withheld.
+    pub is_shown: bool,
+}
+
+/// Returns the reading states of a transcript store's files, by path.
+pub fn reading_states(database: &Database) -> Result<BTreeMap<String, ReadingState>> {
+    database.query(|connection| {
+        let sql = "SELECT path, stamp, reader, conversation_id IS NULL OR EXISTS
+                       (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)
+                   FROM verbatim_files AS f";
+        let state = |row: &Row<'_>| {
+            let path: String = row.get(0)?;
+            let (stamp, reader, is_shown) = (row.get(1)?, row.get(2)?, row.get(3)?);
+            Ok((path.clone(), ReadingState { path, stamp, reader, is_shown }))
+        };
+        connection.prepare(sql)?.query_map([], state)?.collect()
+    })
+}
+
+/// Returns the file and the time of the last change of each transcript, by conversation id.
+pub fn last_changes(database: &Database) -> Result<HashMap<String, (String, Option<Instant>)>> {
+    database.query(|connection| {
+        let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') WHERE name IN \
+                   ('conversation_id', 'file')";
+        let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
+        if columns < 2 {
+            return Ok(HashMap::new());
+        }
+        let sql = "SELECT t.conversation_id, t.file, c.update_time FROM verbatim_transcripts AS t \
+                   JOIN conversations AS c ON c.id = t.conversation_id";
+        let change = |row: &Row<'_>| {
+            let last = functions::instant(row.get_ref(2)?);
+            Ok((rows::text(row, 0)?, (rows::text(row, 1)?, last)))
+        };
+        connection.prepare(sql)?.query_map([], change)?.collect()
+    })
+}
+
+/// Returns the services of some or all conversations, by conversation id; empty if the database does not
+/// name services.
+pub fn provenance(
+    database: &Database,
+    ids: Option<&[&str]>,
+) -> Result<HashMap<String, Provenance>> {
+    database.query(|connection| {
+        let sql = "SELECT count(*) FROM pragma_table_info('verbatim_conversations') WHERE name IN \
+                   ('conversation_id', 'source', 'link')";
+        let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
+        let mut found = HashMap::new();
+        if columns < 3 {
+            return Ok(found);
+        }
+        let mut take = |row: &Row<'_>| -> rusqlite::Result<()> {
+            let service = rows::text(row, 1)?.replace('_', "-");
+            let link = Some(rows::text(row, 2)?).filter(|link| !link.is_empty());
+            found.insert(rows::text(row, 0)?, Provenance { service, link });
+            Ok(())
+        };
+        let all = "SELECT conversation_id, source, link FROM verbatim_conversations";
+        match ids {
+            None => {
+                let mut statement = connection.prepare(all)?;
+                let mut rows = statement.query([])?;
+                while let Some(row) = rows.next()? {
+                    take(row)?;
+                }
+            }
+            Some(ids) => {
+                let mut statement =
+                    connection.prepare(&format!("{all} WHERE conversation_id = ?1"))?;
+                for id in ids {
+                    let mut rows = statement.query([id])?;
+                    while let Some(row) = rows.next()? {
+                        take(row)?;
+                    }
+                }
+            }
+        }
+        Ok(found)
+    })
+}

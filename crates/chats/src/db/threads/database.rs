@@ -1,0 +1,272 @@
+//! The file of the threads database: complete or absent, private to its owner, migrated to this version.
+
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig,
+};
+
+use crate::db::{
+    header::{self, Identity, SharedFile},
+    open::beside,
+    schema::{self, SchemaState},
+    temporary::TemporaryDatabase,
+};
+use verbatim_base::private;
+use verbatim_text::snippet;
+
+/// The version of the thread tables, stored in `verbatim_meta`.
+const VERSION: i64 = 1;
+
+/// The migrations, from each version to the next.
+const STEPS: [&str; VERSION as usize] = ["
+    CREATE TABLE verbatim_threads (
+        conversation_id TEXT PRIMARY KEY REFERENCES conversations(id),
+        user_id TEXT NOT NULL,
+        platform TEXT,
+        session_key TEXT UNIQUE,
+        next INTEGER NOT NULL       -- the number in the id that continues the thread
+    ) WITHOUT ROWID;
+    CREATE INDEX verbatim_threads_by_user ON verbatim_threads (user_id);"];
+
+/// The result of a call that fails with the error of this room.
+pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of recorded threads.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
+pub enum Error {
+    /// There is no thread with the given id.
+    #[error("Thread {} not found", snippet::echo(id))]
+    NoThread { id: String },
+    /// No thread has this continuation id.
+    #[error(
+        "continuation_id {:?} not found; start a thread, or resume one with its thread_id",
+        snippet::echo(id)
+    )]
+    NoContinuation { id: String },
+    /// The caller's id is out of date, because a later turn was added to the thread.
+    #[error(
+        "continuation_id {id} is out of date: the thread has gone on since; read its latest turns \
+         with history and resume thread {thread} to continue from there"
+    )]
+    OutOfDate { id: String, thread: String },
+    /// The file is not a database of threads.
+    #[error("{}: not a database of threads: {reason}; move it away to begin a new one", path.display())]
+    Foreign { path: PathBuf, reason: String },
+    /// A later version of this program made the file.
+    #[error("{}: written by a later version of verbatim (threads {version}, this one knows {}); update verbatim", path.display(), VERSION)]
+    Later { path: PathBuf, version: i64 },
+    /// The file or its folder cannot be created.
+    #[error("{}: cannot record threads: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    /// SQLite failed.
+    #[error("{}: cannot read or record threads: {source}{}", path.display(), hint(source))]
+    Sqlite { path: PathBuf, source: rusqlite::Error },
+}
+
+/// The database, open for reading and writing.
+#[derive(Debug)]
+pub struct Threads {
+    // Fields are dropped in order, and the connection must close before the files that it locks.
+    pub(super) connection: Connection,
+    path: PathBuf,
+    identity: Identity,
+    _files: [Option<SharedFile>; 2],
+}
+
+/// The maximum wait for other writers. Each writer takes a millisecond, and thousands may be waiting.
+const LOCK_WAIT: Duration = Duration::from_secs(60);
+
+impl Threads {
+    /// Opens the database; `None` if there is none.
+    pub fn open(path: &Path) -> Result<Option<Threads>> {
+        let failed = |source| Error::Io { path: path.to_owned(), source };
+        let Some(stamp) = header::stamp_at(path).map_err(failed)? else { return Ok(None) };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(path, flags)
+            .and_then(|mut connection| configure(&mut connection).map(|()| connection));
+        let connection = opened.map_err(|source| explain(path, source))?;
+        // All readers of these files share descriptors, because closing any other descriptor would drop the
+        // locks.
+        let shared = beside(path, "-shm");
+        let files = [header::shared_file(path), header::shared_file(&shared)].map(Result::ok);
+        let (path, identity) = (path.to_owned(), stamp.identity);
+        let mut threads = Threads { connection, path, identity, _files: files };
+        threads.migrate()?;
+        Ok(Some(threads))
+    }
+
+    /// Opens the database, and creates it if there is none.
+    pub fn open_or_make(path: &Path) -> Result<Threads> {
+        // Another process may create the database first, or remove it again.
+        for _ in 0..10 {
+            if let Some(threads) = Threads::open(path)? {
+                return Ok(threads);
+            }
+            make(path)?;
+        }
+        let source = io::Error::other("another process removes it each time it is made");
+        Err(Error::Io { path: path.to_owned(), source })
+    }
+
+    /// Returns whether the database's path still names the open file.
+    pub fn is_there(&self) -> bool {
+        header::stamp_at(&self.path)
+            .is_ok_and(|stamp| stamp.is_some_and(|stamp| stamp.identity == self.identity))
+    }
+
+    /// Runs `work` in a write transaction, and makes its changes durable.
+    pub(super) fn write<T>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let path = &self.path;
+        let run = |connection: &mut Connection| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let done = work(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        };
+        run(&mut self.connection).map_err(|source| Error::Sqlite { path: path.clone(), source })
+    }
+
+    /// Runs `read` on the connection. Its error becomes one that names the database.
+    pub(super) fn query<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        read(&self.connection).map_err(|source| Error::Sqlite { path: self.path.clone(), source })
+    }
+
+    fn migrate(&mut self) -> Result<()> {
+        let path = self.path.clone();
+        let failed = |source| explain(&path, source);
+        let is_ours = schema::find(&self.connection).map_err(failed)? == Ok(SchemaState::Ours);
+        if is_ours && version(&self.connection).map_err(failed)? == Some(VERSION) {
+            return Ok(());
+        }
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(failed)?;
+        let foreign = |reason| Error::Foreign { path: path.clone(), reason };
+        let found = schema::find(&transaction).map_err(failed)?.map_err(foreign)?;
+        if let SchemaState::Later(version) = found {
+            return Err(Error::Later { path, version });
+        }
+        let run = || {
+            schema::create(&transaction, found)?;
+            let version = version(&transaction)?.unwrap_or(0);
+            if version < VERSION {
+                let known = usize::try_from(version).unwrap_or(0);
+                for step in &STEPS[known..] {
+                    transaction.execute_batch(step)?;
+                }
+                let sql = "INSERT INTO verbatim_meta (name, value) VALUES ('threads', ?1)
+                           ON CONFLICT (name) DO UPDATE SET value = ?1";
+                transaction.execute(sql, [VERSION])?;
+            }
+            Ok(version)
+        };
+        let version = run().map_err(failed)?;
+        if version > VERSION {
+            return Err(Error::Later { path, version });
+        }
+        transaction.commit().map_err(failed)
+    }
+}
+
+/// Returns the version of the thread tables; `None` if there are none.
+fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    let there = "SELECT 1 FROM sqlite_schema WHERE name = 'verbatim_meta'";
+    if connection.query_row(there, [], |_| Ok(())).optional()?.is_none() {
+        return Ok(None);
+    }
+    let sql = "SELECT value FROM verbatim_meta WHERE name = 'threads'";
+    connection.query_row(sql, [], |row| row.get(0)).optional()
+}
+
+/// Creates the database under a temporary name and then renames it. If another process was faster, keeps its
+/// database.
+///
+/// Only its owner can read the database, because chats are private.
+fn make(path: &Path) -> Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let failed = |source| Error::Io { path: folder.to_owned(), source };
+    private::create_dir_all(folder).map_err(failed)?;
+    let file = TemporaryDatabase::begin(folder).map_err(failed)?;
+    let connection = Connection::open(file.path()).map_err(|source| explain(path, source))?;
+    let made = || {
+        connection.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = EXTRA")?;
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        schema::create(&connection, SchemaState::Empty)?;
+        connection.execute_batch("COMMIT")?;
+        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
+    };
+    made().map_err(|source| explain(path, source))?;
+    connection.close().map_err(|(_, source)| explain(path, source))?;
+    match file.take_place(path) {
+        Ok(()) => {
+            // Some systems, such as Windows, cannot synchronise a folder and do not need to.
+            drop(File::open(folder).and_then(|folder| folder.sync_all()));
+            Ok(())
+        }
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(Error::Io { path: path.to_owned(), source: error.error }),
+    }
+}
+
+fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
+    let patience = LOCK_WAIT.as_millis();
+    let mut waited = 0;
+    connection.busy_handler(Some(move |tries: i32| {
+        if tries == 0 {
+            waited = 0;
+        }
+        // The pause depends on the process id, so that no process is always the last to try.
+        let pause = 1 + u64::from(std::process::id().wrapping_add(tries.unsigned_abs()) % 5);
+        waited += u128::from(pause);
+        thread::sleep(Duration::from_millis(pause));
+        waited < patience
+    }))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    // Every commit is synchronised, so a confirmed turn survives a power cut. Deleted text is
+    // overwritten.
+    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")?;
+    connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))
+}
+
+fn explain(path: &Path, source: rusqlite::Error) -> Error {
+    let path = path.to_owned();
+    if source.sqlite_error_code() == Some(ErrorCode::NotADatabase) {
+        return Error::Foreign { path, reason: "it is no SQLite database".to_owned() };
+    }
+    Error::Sqlite { path, source }
+}
+
+fn hint(error: &rusqlite::Error) -> &'static str {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "; free some space and try again: what was recorded stays",
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            "; the file and its folder must be writable"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "; another program is writing to it; try again when it is done"
+        }
+        Some(ErrorCode::SystemIoFailure) => "; the disk may be full or failing",
+        _ => "",
+    }
+}

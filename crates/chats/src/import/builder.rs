@@ -1,0 +1,152 @@
+//! Builds conversations from imported transcripts.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    fs::File,
+    io::{self, Seek, SeekFrom, Write},
+    path::Path,
+    sync::Arc,
+};
+
+use super::{
+    repeats::{History, conversation_id, is_repeat},
+    tally::ImportHistory,
+    transcript::{TranscriptEvent, TranscriptReader},
+};
+use verbatim_base::model::{AttachedContent, AttachedFile, Base64Text, Conversation, Message};
+
+#[derive(Debug)]
+pub(super) struct ConversationBuilder<'a> {
+    history: &'a mut ImportHistory,
+    file: &'a Path,
+    /// The conversation's id, once it has a message.
+    id: Option<String>,
+    messages: Vec<Message>,
+    /// The positions in `messages`, by the transcript's message ids.
+    by_id: HashMap<String, usize>,
+    /// Fingerprints of the messages without ids.
+    sequence: Vec<u64>,
+    files: Vec<AttachedFile>,
+    /// A temporary file with the contents of `files`.
+    spill: Option<Arc<File>>,
+}
+
+impl<'a> ConversationBuilder<'a> {
+    pub(super) fn new(history: &'a mut ImportHistory, file: &'a Path) -> ConversationBuilder<'a> {
+        let (id, messages, by_id, sequence, files, spill) = Default::default();
+        ConversationBuilder { history, file, id, messages, by_id, sequence, files, spill }
+    }
+
+    /// Adds an event; returns false if the event is left out.
+    pub(super) fn add(&mut self, reader: &TranscriptReader, event: TranscriptEvent) -> bool {
+        match event {
+            TranscriptEvent::Message(mut message) => {
+                let Ok(is_repeat) = is_repeat(self, reader, &message);
+                if is_repeat {
+                    return false;
+                }
+                self.by_id.insert(message.id.clone(), self.messages.len());
+                if self.id.is_none() {
+                    let Ok(id) = conversation_id(self, reader, self.file);
+                    self.id = Some(id);
+                }
+                if let (true, Some(id)) = (message.id.starts_with('/'), &self.id) {
+                    message.id.insert_str(0, id);
+                }
+                self.messages.push(message);
+            }
+            TranscriptEvent::More { id, text } => {
+                if let Some(at) = self.by_id.get(&id) {
+                    self.messages[*at].content.push_str(&text);
+                }
+            }
+            TranscriptEvent::File { message, name, base64 } => {
+                if let Some(message) = self.by_id.get(&message).copied() {
+                    let content = AttachedContent::Base64(self.spilled(base64));
+                    self.files.push(AttachedFile { message, name, content });
+                }
+            }
+        }
+        true
+    }
+
+    /// Moves a text to the temporary file. Keeps the text in memory if the file cannot be written.
+    fn spilled(&mut self, text: String) -> Base64Text {
+        let spill = &mut self.spill;
+        let written = (|| {
+            let file = match spill {
+                Some(file) => file,
+                None => spill.insert(Arc::new(tempfile::tempfile()?)),
+            };
+            let mut end: &File = file;
+            let start = end.seek(SeekFrom::End(0))?;
+            end.write_all(text.as_bytes())?;
+            let (file, length) = (Arc::clone(file), text.len() as u64);
+            io::Result::Ok(Base64Text::Spilled { file, start, length })
+        })();
+        written.unwrap_or(Base64Text::Memory(text))
+    }
+
+    /// Adds the messages at the end of the transcript, and returns the conversation; `None` if all messages are
+    /// repeats.
+    pub(super) fn finish(mut self, reader: &TranscriptReader) -> Option<Conversation> {
+        for message in reader.at_end() {
+            self.add(reader, TranscriptEvent::Message(message));
+        }
+        let ConversationBuilder { history, file, id, messages, sequence, files, .. } = self;
+        if !sequence.is_empty() {
+            history.sequences.entry(reader.id()).or_insert(sequence);
+        }
+        let id = id?;
+        history.conversations.insert(id.clone());
+        let mut times = messages.iter().filter_map(|message| message.create_time);
+        let first = times.next();
+        let last = times.next_back().or(first);
+        Some(Conversation {
+            id,
+            title: reader.title().map(str::to_owned),
+            create_time: first,
+            update_time: last,
+            model: reader.model().map(str::to_owned),
+            origin: Some(reader.origin(file)),
+            messages,
+            files,
+            ..Conversation::default()
+        })
+    }
+}
+
+impl History for ConversationBuilder<'_> {
+    type Error = Infallible;
+
+    fn record(&mut self, fingerprint: u64) -> Result<bool, Infallible> {
+        Ok(self.history.fingerprints.insert(fingerprint))
+    }
+
+    fn record_next(&mut self, _transcript: &str, fingerprint: u64) -> Result<u64, Infallible> {
+        self.sequence.push(fingerprint);
+        Ok(self.sequence.len() as u64 - 1)
+    }
+
+    fn has_begun(&self) -> bool {
+        self.id.is_some()
+    }
+
+    fn is_at(
+        &mut self,
+        transcript: &str,
+        parent: Option<&str>,
+        place: u64,
+        fingerprint: u64,
+    ) -> Result<bool, Infallible> {
+        let sequences = &self.history.sequences;
+        let same = sequences.get(transcript);
+        let earlier = same.or_else(|| parent.and_then(|parent| sequences.get(parent)));
+        Ok(earlier.and_then(|it| it.get(place as usize)) == Some(&fingerprint))
+    }
+
+    fn has_conversation(&self, id: &str) -> Result<bool, Infallible> {
+        Ok(self.history.conversations.contains(id))
+    }
+}

@@ -1,0 +1,394 @@
+//! Claude.ai's exports: a list of messages in `chat_messages`.
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
+
+use crate::import::{
+    fields::{derived_id, names, own_id, time, with_files},
+    format::{FileLayout, Format, ObjectFormat},
+    json::{Damage, ObjectFields, Raw, Value},
+    plain::plain,
+    sources,
+    tally::{Branches, ImportTally, Reason},
+    tool::{arguments, joined, placeholder},
+};
+use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message};
+use verbatim_text::parts::{ANSWER, Artifact, CALL, RESULT, THINKING};
+
+/// The format of Claude.ai's exports.
+pub(super) const SOURCE_FORMAT: Format = Format {
+    name: "claude",
+    label: "Claude.ai",
+    is_conversation: |fields| fields.get("chat_messages").is_some() || is_design(fields),
+    layout: FileLayout::Object(ObjectFormat {
+        messages: "chat_messages",
+        list: "conversations",
+        read: conversation,
+    }),
+};
+
+/// Returns whether these are the fields of a chat about a design. Such a chat has its own file.
+fn is_design(fields: &ObjectFields<'_>) -> bool {
+    let is_list = fields.get(DESIGN_MESSAGES).is_some_and(Raw::is_array);
+    is_list && ["uuid", "project", "created_at"].iter().all(|name| fields.get(name).is_some())
+}
+
+/// The field with the messages of a chat about a design.
+const DESIGN_MESSAGES: &str = "messages";
+
+fn conversation(
+    fields: &ObjectFields<'_>,
+    branches: Branches,
+    tally: &mut ImportTally,
+) -> Result<Conversation, Reason> {
+    let list = fields.get("chat_messages").or_else(|| fields.get(DESIGN_MESSAGES));
+    let list = list.filter(|list| list.is_array());
+    let mut turns = Vec::new();
+    for raw in list.ok_or(Reason::NoMessages("chat_messages"))?.items()? {
+        if raw.is_object() {
+            turns.push(raw.fields()?);
+        }
+    }
+    let mut messages: Vec<Message> = Vec::with_capacity(turns.len());
+    let mut files = Vec::new();
+    let parents = Parents::of(&turns);
+    let (order, shown) =
+        parents.order(fields.text("current_leaf_message_uuid").as_deref(), branches);
+    tally.leave_out_branches((turns.len() - order.len()) as u64);
+    // The message id of each turn that was read. An empty turn has the id of its parent's message.
+    let mut read: HashMap<usize, String> = HashMap::new();
+    for (place, at) in order.into_iter().enumerate() {
+        let before = parents.parents[at].and_then(|parent| read.get(&parent)).cloned();
+        let before = before.unwrap_or_default();
+        match message(&turns[at], at, tally)? {
+            Some((mut message, own)) => {
+                read.insert(at, message.id.clone());
+                message.follows = (place >= shown).then_some(before);
+                let at = messages.len();
+                files.extend(own.into_iter().map(|file| AttachedFile { message: at, ..file }));
+                messages.push(message);
+            }
+            None => {
+                read.insert(at, before);
+                tally.empty += 1;
+            }
+        }
+    }
+    let own_id = own_id(fields, ["uuid", "id", "conversation_id"]);
+    let create_time = fields.get("created_at").and_then(time);
+    let title = fields.text("name").or_else(|| fields.text("title")).map(Cow::into_owned);
+    let link = own_id.as_ref().map(|id| format!("https://claude.ai/chat/{id}"));
+    let id = own_id.unwrap_or_else(|| derived_id(create_time, title.as_deref(), &messages));
+    for message in &mut messages {
+        if message.id.starts_with('/') {
+            message.id.insert_str(0, &id);
+        }
+    }
+    Ok(Conversation {
+        id,
+        link,
+        title,
+        create_time,
+        update_time: fields.get("updated_at").and_then(time),
+        model: fields.text("model").map(Cow::into_owned),
+        archived: fields.get("is_archived").is_some_and(Raw::is_true),
+        starred: fields.get("is_starred").is_some_and(Raw::is_true),
+        messages,
+        files,
+        ..Conversation::default()
+    })
+}
+
+/// The parents of the messages of a list.
+struct Parents<'a> {
+    by_id: HashMap<Cow<'a, str>, usize>,
+    parents: Vec<Option<usize>>,
+    /// Whether messages name several missing parents. Otherwise all first messages name the same one.
+    is_torn: bool,
+}
+
+impl<'a> Parents<'a> {
+    fn of(turns: &[ObjectFields<'a>]) -> Parents<'a> {
+        let ids = turns.iter().enumerate();
+        let by_id: HashMap<Cow<'_, str>, usize> =
+            ids.filter_map(|(at, turn)| Some((turn.text("uuid")?, at))).collect();
+        let parent =
+            |turn: &ObjectFields<'_>| by_id.get(&turn.text("parent_message_uuid")?).copied();
+        let parents: Vec<Option<usize>> = turns.iter().map(parent).collect();
+        let firsts = turns.iter().zip(&parents).filter(|(_, parent)| parent.is_none());
+        let named: HashSet<_> =
+            firsts.filter_map(|(it, _)| it.text("parent_message_uuid")).collect();
+        Parents { by_id, parents, is_torn: named.len() > 1 }
+    }
+
+    /// Returns the path from a message up to the first message.
+    fn up(&self, turn: usize) -> impl Iterator<Item = usize> {
+        let mut seen = HashSet::new();
+        let up = std::iter::successors(Some(turn), |at| self.parents[*at]);
+        up.take_while(move |at| seen.insert(*at))
+    }
+
+    /// Returns the messages to read, and how many of them the service shows. The shown messages come first:
+    /// the path to the current message, or the whole list if the messages do not name their parents or the
+    /// chain of parents is broken. The other messages keep the list's order, but each comes after its parent.
+    fn order(&self, current: Option<&str>, branches: Branches) -> (Vec<usize>, usize) {
+        let leaf = current.and_then(|id| self.by_id.get(id));
+        let mut path: Vec<usize> = leaf.map(|leaf| self.up(*leaf).collect()).unwrap_or_default();
+        path.reverse();
+        // A path of one message is used only if other messages name their parents.
+        let all = self.parents.len();
+        if path.is_empty() || self.is_torn || self.parents.iter().all(Option::is_none) {
+            return ((0..all).collect(), all);
+        }
+        let shown = path.len();
+        if branches == Branches::All {
+            let mut seen: HashSet<usize> = path.iter().copied().collect();
+            for turn in 0..all {
+                let begin = path.len();
+                let up = std::iter::successors(Some(turn), |at| self.parents[*at]);
+                path.extend(up.take_while(|at| seen.insert(*at)));
+                path[begin..].reverse();
+            }
+        }
+        (path, shown)
+    }
+}
+
+/// The text that Claude.ai writes instead of calls of tools.
+const UNSUPPORTED: &str = "```\nThis block is not supported on your current device yet.\n```";
+
+/// Reads a message and its files; returns `None` if the message has neither text nor files.
+fn message(
+    fields: &ObjectFields<'_>,
+    at: usize,
+    tally: &mut ImportTally,
+) -> Result<Option<(Message, Vec<AttachedFile>)>, Damage> {
+    let (mut texts, mut cited, mut has_text) = (PartTexts::default(), Vec::new(), false);
+    if let Some(content) = fields.get("content") {
+        let content = content.value()?;
+        // In a chat about a design, the content is an object with blocks or with a text.
+        let blocks = content.get("contentBlocks").filter(|blocks| !blocks.items().is_empty());
+        let is_untyped = content.get("type").is_none();
+        let blocks = blocks.or_else(|| content.get("content").filter(|_| is_untyped));
+        for block in blocks.unwrap_or(&content).items() {
+            texts.add(text_of(block, tally));
+            has_text |= block.str("type") == "text" && !block.str("text").trim().is_empty();
+            has_text |= block.as_str().is_some_and(|text| !text.trim().is_empty());
+            cited.extend(block.get("citations").cloned());
+        }
+    }
+    if !has_text {
+        let text = fields.text("text").unwrap_or_default().replace(UNSUPPORTED, "");
+        if !texts.texts.iter().any(|it| it.contains(text.trim())) {
+            texts.add(text);
+        }
+    }
+    let mut attachments = Vec::new();
+    let mut contents = Vec::new();
+    let mut ids = HashSet::new();
+    if let Some(list) = fields.get("attachments") {
+        attachments.extend(names(list, &["file_name", "name"])?);
+        for file in list.value()?.items() {
+            let extracted = file.str("extracted_content");
+            if !extracted.trim().is_empty() {
+                texts.add(joined("\n", &[file.str("file_name"), extracted]));
+                let text = AttachedContent::Text(extracted.to_owned());
+                contents.push(attached(file.str("file_name"), text));
+            }
+        }
+    }
+    for list in ["files", "files_v2"] {
+        if let Some(list) = fields.get(list) {
+            for file in list.value()?.items() {
+                let id = file.str("file_uuid").to_owned();
+                if !id.is_empty() && ids.insert(id.clone()) {
+                    contents.push(attached(file.str("file_name"), AttachedContent::Id(id)));
+                }
+            }
+            let mut known: HashSet<String> = attachments.iter().cloned().collect();
+            let names = names(list, &["file_name", "name"])?.into_iter();
+            attachments.extend(names.filter(|name| known.insert(name.clone())));
+        }
+    }
+    let content = sources::below(with_files(texts.texts.join("\n\n"), &attachments), &cited);
+    if content.trim().is_empty() {
+        return Ok(None);
+    }
+    let id = fields.text("uuid").or_else(|| fields.text("id")).filter(|id| !id.is_empty());
+    let message = Message {
+        // The caller puts the conversation's id before the slash.
+        id: id.map_or_else(|| format!("/{}", at + 1), Cow::into_owned),
+        role: match fields.text("sender").or_else(|| fields.text("role")).unwrap_or_default() {
+            sender if sender == "human" => "user".to_owned(),
+            sender => sender.into_owned(),
+        },
+        content,
+        create_time: fields.get("created_at").and_then(time),
+        update_time: fields.get("updated_at").and_then(time),
+        model: fields.text("model").map(Cow::into_owned),
+        attachments,
+        ..Message::default()
+    };
+    Ok(Some((message, contents)))
+}
+
+/// The texts of the blocks of a message.
+#[derive(Default)]
+struct PartTexts {
+    texts: Vec<String>,
+    /// Whether the last text is not a part of the answer itself, such as thinking.
+    is_aside: bool,
+}
+
+impl PartTexts {
+    /// Adds a text, and marks where the answer goes on after another part.
+    fn add(&mut self, text: String) {
+        if text.trim().is_empty() {
+            return;
+        }
+        let is_aside = [THINKING, CALL, RESULT].iter().any(|mark| text.starts_with(mark));
+        let goes_on = self.is_aside && !is_aside;
+        self.texts.push(if goes_on { format!("{ANSWER}\n{text}") } else { text });
+        self.is_aside = is_aside;
+    }
+}
+
+/// Returns a text below its mark; nothing if the text is empty.
+fn below(mark: &str, text: &str) -> String {
+    if text.trim().is_empty() { String::new() } else { format!("{mark}\n{text}") }
+}
+
+/// Returns an artifact that a call makes or replaces, between tags as in older exports; `None` if the call does
+/// something else or has an argument that the tags cannot hold.
+fn artifact(block: &Value) -> Option<String> {
+    const ATTRIBUTES: [(&str, &str); 4] =
+        [("identifier", "id"), ("type", "type"), ("language", "language"), ("title", "title")];
+    const OTHERS: [&str; 3] = ["command", "content", "version_uuid"];
+
+    let input = block.get("input").filter(|_| block.str("name") == "artifacts")?;
+    let Value::Object(fields) = input else { return None };
+    let is_known = |name: &str| OTHERS.contains(&name) || ATTRIBUTES.iter().any(|it| it.1 == name);
+    let is_whole = matches!(input.str("command"), "create" | "rewrite")
+        && !["id", "content"].map(|name| input.str(name)).contains(&"")
+        && fields.iter().all(|(name, value)| matches!(value, Value::Null) || is_known(name));
+    let attributes = ATTRIBUTES.map(|(attribute, name)| (attribute, input.str(name)));
+    Artifact::written(&attributes, input.str("content")).filter(|_| is_whole)
+}
+
+fn attached(name: &str, content: AttachedContent) -> AttachedFile {
+    AttachedFile { message: 0, name: name.to_owned(), content }
+}
+
+fn text_of(block: &Value, tally: &mut ImportTally) -> String {
+    if let Some(text) = block.as_str() {
+        return text.to_owned();
+    }
+    match block.str("type") {
+        "text" => block.str("text").to_owned(),
+        // The page shows the summaries above the thinking.
+        "thinking" => {
+            let summaries = block.get("summaries").map(Value::items).unwrap_or_default();
+            let mut lines: Vec<&str> = summaries.iter().map(|it| it.str("summary")).collect();
+            lines.extend(["thinking", "text"].map(|name| block.str(name)));
+            below(THINKING, &joined("\n", &lines))
+        }
+        "tool_use" | "server_tool_use" => {
+            let shown = block.get("display_content").map(|shown| plain(shown, true));
+            let extra = [block.str("message"), shown.as_deref().unwrap_or_default()];
+            if let Some(artifact) = artifact(block) {
+                return joined("\n\n", &[extra[0], extra[1], &artifact]);
+            }
+            let name = Some(block.str("name")).filter(|name| !name.is_empty());
+            let mut lines = vec![format!("{CALL}{}]", name.unwrap_or("unnamed"))];
+            lines.extend(extra.map(str::to_owned));
+            if let Some(input) = block.get("input") {
+                arguments(input, "", &mut lines);
+            }
+            lines.retain(|line| !line.is_empty());
+            lines.join("\n")
+        }
+        "tool_result" => {
+            let content = block.get("content").map(Value::items).unwrap_or_default();
+            let texts: Vec<String> = content.iter().map(|item| text_of(item, tally)).collect();
+            let shown = ["display_content", "structured_content", "message"];
+            let shown = shown.iter().filter(|_| texts.iter().all(String::is_empty));
+            let shown = shown.filter_map(|name| Some(plain(block.get(name)?, true)));
+            let shown = shown.into_iter().find(|it| !it.is_empty());
+            below(RESULT, &shown.unwrap_or_else(|| joined("\n", &texts)))
+        }
+        "image" => file("image", block),
+        "document" | "file" | "local_resource" => file("file", block),
+        "voice_note" => joined("\n", &[block.str("title"), block.str("text")]),
+        "knowledge" | "web_search_result" | "search_result" => {
+            joined("\n", &[block.str("title"), block.str("url"), block.str("text")])
+        }
+        // These blocks describe how the answer was made and have no text for the reader.
+        "token_budget" | "flag" | "redacted_thinking" => String::new(),
+        kind => {
+            tally.unknown(if kind.is_empty() { "(no type)" } else { kind });
+            plain(block, true)
+        }
+    }
+}
+
+/// Returns a placeholder for a file, and the file's text below it, if the block has the text.
+fn file(kind: &str, block: &Value) -> String {
+    let source = block.get("source").filter(|source| source.str("type") == "text");
+    let text = source.map_or("", |it| it.str("data"));
+    joined("\n", &[placeholder(kind, block).as_str(), block.str("extracted_content"), text])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_an_answer_are_marked() {
+        let text = |content: &str| {
+            let message = format!(r#"{{"uuid":"m","sender":"assistant","content":[{content}]}}"#);
+            let fields = Raw::new(message.as_bytes()).fields().unwrap();
+            super::message(&fields, 0, &mut ImportTally::default()).unwrap().unwrap().0.content
+        };
+        let says = |text: &str| format!(r#"{{"type":"text","text":"{text}"}}"#);
+        let calls = |input: &str| {
+            format!(r#"{{"type":"tool_use","name":"artifacts","input":{{{input}}}}}"#)
+        };
+        let thinks = r#"{"type":"thinking","thinking":"Hm."}"#;
+        let result = r#"{"type":"tool_result","content":[{"type":"text","text":"OK"}]}"#;
+        let made = calls(
+            r#""id":"a","type":"text/html","title":"Page","command":"create","content":"<p>\n","language":null,"version_uuid":"v""#,
+        );
+        let tags = "<antArtifact identifier=\"a\" type=\"text/html\" title=\"Page\">\n<p>\n\n</antArtifact>";
+        let all = [thinks, &says("A"), &says("B"), &made, result, &says(" "), &says("C")].join(",");
+        let expected =
+            format!("[thinking]\nHm.\n\n[answer]\nA\n\nB\n\n{tags}\n\n[result]\nOK\n\n[answer]\nC");
+        assert_eq!(text(&all), expected);
+        assert_eq!(text(&says("A")), "A");
+        for (input, expected) in [
+            (r#""command":"update","id":"a","old_str":"x""#, "command: update\nid: a\nold_str: x"),
+            (r#""command":"create","content":"x""#, "command: create\ncontent: x"),
+            (
+                r#""command":"create","id":"a","content":"x","more":"y""#,
+                "command: create\nid: a\ncontent: x\nmore: y",
+            ),
+            (
+                r#""command":"create","id":"\"'","content":"x""#,
+                "command: create\nid: \"'\ncontent: x",
+            ),
+        ] {
+            assert_eq!(text(&calls(input)), format!("[tool: artifacts]\n{expected}"));
+        }
+    }
+
+    #[test]
+    fn messages_of_other_branches_come_after_what_they_follow() {
+        // The first message has two versions of its answer. The list has the second version backwards.
+        let parents = vec![None, Some(0), Some(3), Some(0), Some(5), Some(4)];
+        let parents =
+            Parents { by_id: HashMap::from([(Cow::Borrowed("leaf"), 1)]), parents, is_torn: false };
+        assert_eq!(parents.order(Some("leaf"), Branches::All), (vec![0, 1, 3, 2, 5, 4], 2));
+        assert_eq!(parents.order(Some("leaf"), Branches::Shown), (vec![0, 1], 2));
+    }
+}

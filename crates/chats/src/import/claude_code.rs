@@ -1,0 +1,579 @@
+//! Transcripts of Claude Code: `~/.claude/projects/PROJECT/SESSION.jsonl`, and the transcripts of
+//! its agents, in separate files.
+//!
+//! The reader takes the messages of the user and the model; the model's thinking, below `[thinking]`; tool
+//! calls, in the message that made them; tool results, as messages of the role `tool`; and the summaries from
+//! which a long conversation continues, as messages of the role `system`. The reader takes every branch of an
+//! edited conversation, in the order of the lines. It leaves out Claude Code's own notes and the texts that
+//! Claude Code adds for the model (reminders, caveats, the user's open files).
+
+mod text;
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use self::text::{assistant_block, is_injected, result, shown, typed};
+use super::{
+    fields::{derived_hash, hash_of_words, time},
+    format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
+    head::{Head, TranscriptEvent, ending_uuid, set_first, set_last},
+    inline::{self, InlineFile},
+    json::{Damage, ObjectFields, Raw, Value},
+    tool::joined,
+};
+use verbatim_base::model::Message;
+
+pub(super) const SOURCE_FORMAT: Format = Format {
+    name: "claude_code",
+    label: "Claude Code",
+    is_conversation: |fields| fields.get("loglines").is_some_and(Raw::is_array),
+    layout: FileLayout::Transcript(TranscriptFormat {
+        is_record,
+        records: &["loglines"],
+        id,
+        has_project_folders: true,
+        reader: || Box::new(ClaudeCodeReader::default()),
+        restore: restore::<ClaudeCodeReader>,
+    }),
+};
+
+/// The maximum number of open messages: messages of the model and of its agents that may continue.
+const OPEN: usize = 32;
+
+/// The maximum length of two lists: waiting prompts, and hashes of prompts that may be repeated.
+const PROMPTS: usize = 32;
+
+/// The maximum number of summaries whose sessions are not known yet.
+const SUMMARIES: usize = 64;
+
+/// Kinds of records and messages whose texts are not part of the conversation.
+const NOTES: [&str; 19] = [
+    "agents_killed",
+    "api_error",
+    "bridge_status",
+    "compact_boundary",
+    "hook_response",
+    "informational",
+    "init",
+    "last-prompt",
+    "memory_saved",
+    "microcompact_boundary",
+    "model_fallback",
+    "model_refusal_fallback",
+    "permission_retry",
+    "progress",
+    "result",
+    "scheduled_task_fire",
+    "status",
+    "stop_hook_summary",
+    "turn_duration",
+];
+
+/// Words in the types of attachments that Claude Code adds for the model, or for its own use.
+const ATTACHED_NOTES: [&str; 16] = [
+    "reminder",
+    "delta",
+    "hook",
+    "ide",
+    "diagnostics",
+    "skill",
+    "skills",
+    "memory",
+    "memories",
+    "style",
+    "plan",
+    "status",
+    "usage",
+    "context",
+    "file",
+    "mode",
+];
+
+/// The state of reading one transcript.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct ClaudeCodeReader {
+    open: VecDeque<OpenMessage>,
+    /// Prompts that the user gave while the model was working, with the numbers of their lines.
+    waiting: VecDeque<(u32, String)>,
+    /// Hashes of prompts that were read already. Another record may repeat such a prompt.
+    queued: VecDeque<u64>,
+    /// The hash of the last message, if it is a prompt from the queue.
+    #[serde(default)]
+    last_queued: Option<u64>,
+    /// The hash of the last prompt that left the queue. The user's own record of it follows and is read.
+    #[serde(default)]
+    dequeued: Option<u64>,
+    /// Summaries, each with the hash of the id of the last record that it covers.
+    summaries: Vec<(u64, String)>,
+    has_messages: bool,
+}
+
+/// A message that may continue in later records.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct OpenMessage {
+    model_id: String,
+    /// The id of the message's first record.
+    id: String,
+    /// Hashes of the ids of the message's records.
+    records: Vec<u64>,
+    /// Length and hash of the message's last block of text. A later record may hold a longer
+    /// version.
+    block: (usize, u64),
+    /// Whether the message repeats a message of another transcript.
+    is_repeat: bool,
+}
+
+fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
+    let has = |name| fields.get(name).is_some();
+    match kind {
+        "user" | "assistant" => {
+            // If a message contains a picture, perhaps only the fields before the picture were read.
+            let is_message = has("timestamp") || has("uuid") || has("sessionId");
+            has("message") && is_message || has("sessionId") && has("parentUuid")
+        }
+        "summary" => has("summary"),
+        "file-history-snapshot" => has("snapshot"),
+        "system" | "progress" | "attachment" => has("uuid") || has("sessionId"),
+        "queue-operation" | "custom-title" | "ai-title" | "last-prompt" | "permission-mode"
+        | "agent-name" | "mode" => has("sessionId"),
+        _ => false,
+    }
+}
+
+/// Returns the id of the conversation: the file's name if that is a UUID, else the session's id.
+fn id(head: &Head, stem: &str) -> String {
+    match (&head.session, &head.agent) {
+        (Some(session), Some(agent)) => format!("{session}/agent-{agent}"),
+        (Some(session), None) if ending_uuid(stem) != Some(stem) => session.clone(),
+        _ => stem.to_owned(),
+    }
+}
+
+impl RecordReader for ClaudeCodeReader {
+    fn record(
+        &mut self,
+        fields: &ObjectFields<'_>,
+        line: u32,
+        head: &mut Head,
+    ) -> Result<Vec<TranscriptEvent>, Damage> {
+        if let Some(time) = fields.get("timestamp").and_then(time) {
+            head.time = Some(time);
+        }
+        if let Some(uuid) = fields.text("uuid") {
+            let hash = derived_hash(&[&uuid]);
+            if let Some(at) = self.summaries.iter().position(|(leaf, _)| *leaf == hash) {
+                head.made_title = Some(self.summaries.swap_remove(at).1);
+            }
+        }
+        let mut record = SessionRecord { fields, line, head, reader: self, events: Vec::new() };
+        record.read()?;
+        let events = record.events;
+        if let Some(TranscriptEvent::Message(message)) = events.last() {
+            let hash = hash_of_words("user", &message.content);
+            self.last_queued = Some(hash).filter(|hash| self.queued.contains(hash));
+        } else if !events.is_empty() {
+            self.last_queued = None;
+        }
+        Ok(events)
+    }
+
+    fn skip(&mut self, id: &str) {
+        for open in self.open.iter_mut().filter(|open| open.id == id) {
+            open.is_repeat = true;
+        }
+    }
+
+    fn at_end(&self, head: &Head, lines: u32) -> Vec<Message> {
+        let is_said = |text: &str| self.queued.contains(&hash_of_words("user", text));
+        let waiting = self.waiting.iter().filter(|(_, it)| is_typed(it) && !is_said(it));
+        let message = |(line, text): &(u32, String)| Message {
+            id: format!("/{line}#end"),
+            role: "user".to_owned(),
+            content: text.clone(),
+            create_time: head.time,
+            line: Some(lines),
+            ..Message::default()
+        };
+        waiting.map(message).collect()
+    }
+
+    fn save(&self) -> String {
+        serde_json::to_string(self).expect("it holds nothing but text, numbers and lists")
+    }
+}
+
+impl ClaudeCodeReader {
+    /// Returns whether this prompt has been read already, and removes it from the list of such prompts.
+    fn was_queued(&mut self, text: &str) -> bool {
+        let hash = hash_of_words("user", text);
+        let at = self.queued.iter().position(|queued| *queued == hash);
+        at.and_then(|at| self.queued.remove(at)).is_some()
+    }
+
+    /// Remembers a prompt that another record may repeat.
+    fn note_queued(&mut self, text: &str) {
+        push_within(&mut self.queued, hash_of_words("user", text), PROMPTS);
+    }
+
+    /// Returns whether the user's own record of a prompt repeats a queued prompt. A record that does not name
+    /// its source counts as a repeat only right after that prompt, because the user may say the same again.
+    fn repeats_queued(&mut self, text: &str, source: Option<&str>) -> bool {
+        let hash = hash_of_words("user", text);
+        let is_last = self.last_queued == Some(hash);
+        match source {
+            _ if self.dequeued.take_if(|dequeued| *dequeued == hash).is_some() => false,
+            Some("queued") => self.was_queued(text) || is_last,
+            Some(_) => false,
+            None => is_last,
+        }
+    }
+}
+
+/// Returns whether a prompt in the queue has words of the user.
+fn is_typed(prompt: &str) -> bool {
+    !prompt.trim().is_empty() && !is_injected(prompt)
+}
+
+/// Adds to a queue, and drops the oldest item if there are more than `most`.
+fn push_within<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
+    queue.push_back(item);
+    if queue.len() > most {
+        queue.pop_front();
+    }
+}
+
+struct SessionRecord<'a, 'f> {
+    fields: &'a ObjectFields<'f>,
+    line: u32,
+    head: &'a mut Head,
+    reader: &'a mut ClaudeCodeReader,
+    events: Vec<TranscriptEvent>,
+}
+
+struct Content {
+    id: String,
+    blocks: Vec<Value>,
+    is_of_program: bool,
+}
+
+/// Returns whether another agent or the program wrote a prompt, and not the user.
+fn is_of_program(fields: &ObjectFields<'_>) -> Result<bool, Damage> {
+    let kind = fields.object("origin")?;
+    Ok(matches!(kind.text("kind").as_deref(), Some("peer" | "auto-continuation")))
+}
+
+impl SessionRecord<'_, '_> {
+    fn read(&mut self) -> Result<(), Damage> {
+        let fields = self.fields;
+        let kind = fields.text("type").unwrap_or_default();
+        match &*kind {
+            "user" | "assistant" => {
+                self.session();
+                let message = fields.get("message").unwrap_or(Raw::new(b""));
+                let content = self.content(message)?;
+                if kind == "assistant" {
+                    self.assistant(message, &content)?;
+                } else {
+                    self.user(&content);
+                }
+                self.reader.has_messages |= !self.events.is_empty();
+            }
+            "summary" => self.summary(),
+            "custom-title" => {
+                let title = fields.text("customTitle").or_else(|| fields.text("title"));
+                set_last(&mut self.head.given_title, title);
+            }
+            "ai-title" => {
+                let title = fields.text("aiTitle").or_else(|| fields.text("title"));
+                set_last(&mut self.head.made_title, title);
+            }
+            "queue-operation" => self.queue(),
+            "attachment" => {
+                self.session();
+                let attachment = fields.object("attachment")?;
+                let kind = attachment.text("type").unwrap_or_default();
+                match (&*kind, attachment.get("messages"), attachment.get("prompt")) {
+                    ("teammate_mailbox", Some(messages), _) => {
+                        let content = self.content(messages)?;
+                        self.others(&content);
+                    }
+                    ("queued_command", _, Some(prompt)) => {
+                        let mut content = self.content(prompt)?;
+                        content.is_of_program |= is_of_program(&attachment)?;
+                        self.user(&content);
+                    }
+                    _ if kind.split('_').any(|word| ATTACHED_NOTES.contains(&word)) => {}
+                    _ => self.head.unknown_record(&format!("attachment/{kind}"), &attachment),
+                }
+            }
+            // The summary that Claude Code shows to the user after a pause.
+            "system" if fields.text("subtype").as_deref() == Some("away_summary") => {
+                self.session();
+                let content = self.content(fields.get("content").unwrap_or(Raw::new(b"")))?;
+                self.others(&content);
+            }
+            "system" if fields.text("subtype").as_deref() == Some("local_command") => {
+                self.session();
+                let content = fields.get("content").unwrap_or(Raw::new(b""));
+                let content = self.content(content)?;
+                self.user(&content);
+            }
+            "system" => {
+                let subtype = fields.text("subtype").unwrap_or_default();
+                if !subtype.is_empty() && !NOTES.contains(&&*subtype) {
+                    self.head.unknown_record(&format!("system/{subtype}"), fields);
+                }
+            }
+            _ if NOTES.contains(&&*kind) => {}
+            _ => self.head.unknown_record(&kind, fields),
+        }
+        Ok(())
+    }
+
+    /// Stores the session's data from the record.
+    fn session(&mut self) {
+        let (fields, head) = (self.fields, &mut *self.head);
+        let is_agent = fields.get("isSidechain").is_some_and(Raw::is_true);
+        if head.session.is_none() && !self.reader.has_messages && is_agent {
+            set_first(&mut head.agent, fields.text("agentId"));
+        }
+        set_first(&mut head.session, fields.text("sessionId"));
+        set_first(&mut head.folder, fields.text("cwd"));
+        set_last(&mut head.branch, fields.text("gitBranch"));
+    }
+
+    /// Uses a summary as the title if it belongs to this conversation.
+    ///
+    /// A session's file begins with the summaries of earlier sessions. Each summary names the last record
+    /// that it covers.
+    fn summary(&mut self) {
+        let fields = self.fields;
+        let text = fields.text("summary").filter(|text| !text.trim().is_empty());
+        let Some(text) = text else { return };
+        match fields.text("leafUuid").filter(|leaf| !leaf.is_empty()) {
+            Some(leaf) if !self.reader.has_messages => {
+                set_first(&mut self.head.last_resort, Some(text.as_ref()));
+                if self.reader.summaries.len() < SUMMARIES {
+                    let hash = derived_hash(&[&leaf]);
+                    self.reader.summaries.push((hash, text.into_owned()));
+                }
+            }
+            _ => self.head.made_title = Some(text.into_owned()),
+        }
+    }
+
+    /// Tracks the queue of prompts that wait while the model works.
+    fn queue(&mut self) {
+        let (fields, reader) = (self.fields, &mut *self.reader);
+        match fields.text("operation").unwrap_or_default().as_ref() {
+            "enqueue" => {
+                let text = fields.text("content").unwrap_or_default().into_owned();
+                reader.waiting.push_back((self.line, text));
+                if reader.waiting.len() > PROMPTS {
+                    self.taken(0);
+                }
+            }
+            "dequeue" => {
+                let prompt = reader.waiting.pop_front();
+                reader.dequeued = prompt.map(|(_, prompt)| hash_of_words("user", &prompt));
+            }
+            "remove" => {
+                let named = fields.text("content");
+                let at =
+                    named.and_then(|text| reader.waiting.iter().position(|(_, it)| *it == text));
+                self.taken(at.unwrap_or(0));
+            }
+            "popAll" => reader.waiting.clear(),
+            _ => {}
+        }
+    }
+
+    /// Adds a waiting prompt as a message. If the model takes a prompt during its work, some versions write no
+    /// other record of the prompt.
+    fn taken(&mut self, at: usize) {
+        let reader = &mut *self.reader;
+        let (_, text) = reader.waiting.remove(at).unwrap_or_default();
+        if is_typed(&text) && !reader.was_queued(&text) {
+            reader.note_queued(&text);
+            self.head.prompt(&text);
+            let id = format!("/{}", self.line);
+            self.add(id, "user", text, None);
+        }
+    }
+
+    /// Returns the content of a message. `message` is an object with the content, or the content itself.
+    fn content(&mut self, message: Raw<'_>) -> Result<Content, Damage> {
+        let content =
+            if message.is_object() { message.fields()?.get("content") } else { Some(message) };
+        let blocks = match content.map(Raw::value).transpose()? {
+            Some(Value::Array(blocks)) => blocks,
+            Some(Value::Null) | None => Vec::new(),
+            Some(block) => vec![block],
+        };
+        text::unknown(&blocks, &mut |kind| self.head.unknown(kind));
+        let id = self.fields.text("uuid").filter(|uuid| !uuid.is_empty());
+        let id = id.map_or_else(|| format!("/{}", self.line), |id| id.into_owned());
+        Ok(Content { id, blocks, is_of_program: is_of_program(self.fields)? })
+    }
+
+    fn add(&mut self, id: String, role: &str, content: String, model: Option<String>) {
+        self.events.push(TranscriptEvent::Message(Message {
+            id,
+            role: role.to_owned(),
+            content,
+            create_time: self.head.time,
+            model,
+            line: Some(self.line),
+            ..Message::default()
+        }));
+    }
+
+    /// Reads a record of the model: a message, or a further block of an open message.
+    fn assistant(&mut self, message: Raw<'_>, content: &Content) -> Result<(), Damage> {
+        let message = message.fields()?;
+        let model = message.text("model");
+        // Claude Code wrote this message instead of the model, for example about a network error.
+        if model.as_deref() == Some("<synthetic>")
+            || self.fields.get("isApiErrorMessage").is_some_and(Raw::is_true)
+        {
+            return Ok(());
+        }
+        set_last(&mut self.head.model, model.clone());
+        let model_id = message.text("id").unwrap_or_default();
+        let hash = derived_hash(&[&content.id]);
+        let open = &mut self.reader.open;
+        let mut at = open.iter().position(|it| !model_id.is_empty() && it.model_id == model_id);
+        if let Some(open) = at.map(|at| &mut open[at]) {
+            if open.is_repeat || open.records.contains(&hash) {
+                return Ok(());
+            }
+            open.records.push(hash);
+        }
+        for block in &content.blocks {
+            let text = assistant_block(block);
+            if text.trim().is_empty() {
+                continue;
+            }
+            let files = inline::files(block);
+            if let Some(at) = at {
+                self.go_on(at, text);
+                let id = &self.reader.open[at].id;
+                self.events.extend(TranscriptEvent::files(id, files));
+                continue;
+            }
+            let open = &mut self.reader.open;
+            if open.len() >= OPEN {
+                open.pop_front();
+            }
+            open.push_back(OpenMessage {
+                model_id: model_id.clone().into_owned(),
+                id: content.id.clone(),
+                records: vec![hash],
+                block: (text.len(), derived_hash(&[&text])),
+                is_repeat: false,
+            });
+            at = Some(open.len() - 1);
+            self.add(content.id.clone(), "assistant", text, model.as_deref().map(str::to_owned));
+            self.events.extend(TranscriptEvent::files(&content.id, files));
+        }
+        // If the record does not name the model's message, no later record continues this message.
+        if model_id.is_empty() {
+            self.reader.open.retain(|open| !open.model_id.is_empty());
+        }
+        Ok(())
+    }
+
+    /// Adds a block to an open message: a new block, or a longer version of the last block.
+    fn go_on(&mut self, at: usize, text: String) {
+        let open = &mut self.reader.open[at];
+        let (before, before_hash) = open.block;
+        open.block = (text.len(), derived_hash(&[&text]));
+        let is_longer =
+            text.get(..before).is_some_and(|start| derived_hash(&[start]) == before_hash);
+        let text = if is_longer { text[before..].to_owned() } else { format!("\n\n{text}") };
+        if !text.is_empty() {
+            self.events.push(TranscriptEvent::More { id: open.id.clone(), text });
+        }
+    }
+
+    /// Reads a text of Claude Code or of another agent.
+    fn others(&mut self, content: &Content) {
+        let text = joined("\n", &content.blocks.iter().map(shown).collect::<Vec<_>>());
+        if !text.trim().is_empty() {
+            self.add(content.id.clone(), "system", text, None);
+        }
+    }
+
+    /// Reads a record of the user. The record may have tool results instead of a prompt.
+    fn user(&mut self, content: &Content) {
+        let fields = self.fields;
+        if fields.get("isMeta").is_some_and(Raw::is_true) {
+            return;
+        }
+        let is_summary = fields.get("isCompactSummary").is_some_and(Raw::is_true);
+        let is_queued = fields.text("type").as_deref() == Some("attachment");
+        let source = fields.text("promptSource");
+        let texts = texts_of(&content.blocks, is_summary);
+        for (number, (role, mut text, files)) in texts.into_iter().enumerate() {
+            if role == "system" {
+                text.insert_str(0, "[summary of the conversation so far]\n");
+            }
+            let role = if role == "user" && content.is_of_program { "system" } else { role };
+            if role == "user" {
+                if is_queued {
+                    if self.reader.was_queued(&text) {
+                        self.reader.last_queued = Some(hash_of_words("user", &text));
+                        continue;
+                    }
+                    self.reader.note_queued(&text);
+                } else if self.reader.repeats_queued(&text, source.as_deref()) {
+                    continue;
+                }
+                // In a session's own file, the prompts of its agents do not come from the user.
+                if self.head.agent.is_some() || !fields.get("isSidechain").is_some_and(Raw::is_true)
+                {
+                    self.head.prompt(&text);
+                } else {
+                    set_first(&mut self.head.last_resort, text.lines().next());
+                }
+            }
+            let id = match number {
+                0 => content.id.clone(),
+                _ => format!("{}#{}", content.id, number + 1),
+            };
+            let files: Vec<_> = TranscriptEvent::files(&id, files).collect();
+            self.add(id, role, text, None);
+            self.events.extend(files);
+        }
+    }
+}
+
+/// A text of a record, with its role and its files.
+type TextOfBlocks = (&'static str, String, Vec<InlineFile>);
+
+/// Returns the texts of blocks with their roles. Joins consecutive blocks of the same role.
+fn texts_of(blocks: &[Value], is_summary: bool) -> Vec<TextOfBlocks> {
+    let mut texts: Vec<TextOfBlocks> = Vec::new();
+    for block in blocks {
+        let (role, text) = if block.str("type") == "tool_result" {
+            ("tool", result(block))
+        } else {
+            let (role, text) = typed(&shown(block));
+            (if is_summary { "system" } else { role }, text)
+        };
+        if text.trim().is_empty() {
+            continue;
+        }
+        let files = inline::files(block);
+        match texts.last_mut() {
+            Some((last, before, files_before)) if *last == role => {
+                before.push_str(if role == "tool" { "\n\n" } else { "\n" });
+                before.push_str(&text);
+                files_before.extend(files);
+            }
+            _ => texts.push((role, text, files)),
+        }
+    }
+    texts
+}

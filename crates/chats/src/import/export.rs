@@ -1,0 +1,142 @@
+//! Reads the files of an export, one after the other.
+
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Error,
+    compressed::is_named_as_transcript,
+    file::{self, CountingReader, ExportFile, FileContents},
+    format::Format,
+    package::{FoundFile, Package, is_named_as_conversations},
+    tally::{Branches, ImportTally},
+    transcript,
+};
+use verbatim_base::model::Conversation;
+
+/// The number of bytes of a file that are read to detect its format.
+const BYTES_LOOKED_AT: u64 = 1 << 20;
+
+/// The phrase for files that are not listed one by one.
+const OTHER_FILES: &str = "more files that are not transcripts";
+
+/// An export that can be read.
+#[derive(Debug)]
+pub struct Export {
+    path: PathBuf,
+    package: Package,
+}
+
+impl Export {
+    /// Finds the files of the export at `path`: a zip, a folder or a JSON file.
+    pub fn open(path: &Path) -> Result<Export, Error> {
+        Ok(Export { path: path.to_owned(), package: Package::open(path)? })
+    }
+
+    /// Works like [`Export::open`], but faster: does not unpack zips inside a zip.
+    pub fn glance(path: &Path) -> Result<Export, Error> {
+        Ok(Export { path: path.to_owned(), package: Package::glance(path)? })
+    }
+
+    /// Returns the total size of the JSON files in bytes.
+    pub fn size(&self) -> u64 {
+        self.package.files().iter().map(|file| file.size).sum()
+    }
+
+    /// Returns the format of the first conversation. Reads the beginnings of at most `most` files. Files with
+    /// the usual names for conversations come first.
+    pub fn format(&mut self, most: usize) -> Option<&'static Format> {
+        let files = self.package.files();
+        let is_usual = |at: &usize| files[*at].name.contains("conversations");
+        let (usual, others): (Vec<usize>, Vec<usize>) = (0..files.len()).partition(is_usual);
+        let format = usual.into_iter().chain(others).take(most).find_map(|at| {
+            let (name, mut start) = (self.package.files()[at].name.clone(), Vec::new());
+            let mut reader = self.package.reader(at).ok()?;
+            transcript::read_start(&mut reader, &name, BYTES_LOOKED_AT, &mut start).ok()?;
+            file::format_of(&start)
+        });
+        format.or_else(|| self.package.look_inside(BYTES_LOOKED_AT, &file::format_of))
+    }
+
+    /// Returns whether there are files that [`Export::format`] does not look at, or that were refused.
+    pub(super) fn has_more(&self) -> bool {
+        self.package.has_unopened() || !self.package.refused().is_empty()
+    }
+
+    /// Calls `sink` with each conversation, in the order of the export.
+    ///
+    /// Calls `progress` with the number of bytes after each read. An error of `sink` ends the reading.
+    pub fn read<E: From<Error>>(
+        &mut self,
+        branches: Branches,
+        tally: &mut ImportTally,
+        progress: &dyn Fn(u64),
+        sink: &mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (before, before_left_out) = (tally.conversations, tally.left_out.clone());
+        let mut is_recognised = false;
+        let mut first_failure = None;
+        let mut unreadable = Vec::new();
+        tally.damaged.extend(self.package.refused().iter().cloned());
+        for at in 0..self.package.files().len() {
+            let file = &self.package.files()[at];
+            let (name, is_empty) = (file.name.clone(), file.size == 0);
+            match self.package.checked_reader(at) {
+                Ok(inner) => {
+                    let reader = CountingReader { inner, progress, read: 0 };
+                    let contents = ExportFile::new(&name, branches, tally).read(reader, sink)?;
+                    is_recognised |= contents == FileContents::Conversations;
+                    if contents == FileContents::Foreign {
+                        if is_named_as_conversations(&name) {
+                            let what =
+                                "this part of the export has no conversation that can be read";
+                            unreadable.push(format!("{name}: {what}; ask for the export again"));
+                        } else if !is_empty && is_named_as_transcript(Path::new(&name)) {
+                            let what = format!("{name}: not a transcript that we know");
+                            tally.leave_out(what, OTHER_FILES, 1);
+                        }
+                    }
+                }
+                Err(reason) => {
+                    tally.damaged.push(format!("{name}: {reason}"));
+                    first_failure.get_or_insert(reason);
+                }
+            }
+        }
+        if tally.conversations > before {
+            tally.damaged.extend(unreadable);
+            return Ok(());
+        }
+        let path = self.path.clone();
+        let error = if is_recognised {
+            let skipped = tally
+                .skipped
+                .last()
+                .map(|it| format!("conversation {}: {}", it.ordinal, it.reason));
+            let reason = skipped.or_else(|| tally.damaged.last().cloned());
+            let reason = reason.unwrap_or_else(|| "nothing is said in it".to_owned());
+            Error::NothingReadable { path, reason }
+        } else if let Some(reason) = first_failure {
+            Error::NothingReadable { path, reason }
+        } else {
+            let found = match tally.left_out.keys().find(|it| !before_left_out.contains_key(*it)) {
+                Some(what) => what.clone(),
+                None => self.package.describe(),
+            };
+            Error::NotAnExport { path, found }
+        };
+        Err(error.into())
+    }
+
+    /// Returns the attached file whose name begins with an id from a message.
+    pub fn attached(&mut self, id: &str) -> Option<FoundFile> {
+        self.package.find(id)
+    }
+
+    /// Opens a file that was found; the error is a sentence about it.
+    pub fn open_attached(&mut self, file: &FoundFile) -> Result<Box<dyn Read + '_>, String> {
+        self.package.open_found(file)
+    }
+}

@@ -1,0 +1,381 @@
+//! Reads one file of an export: its conversations, or its transcript.
+
+use std::{
+    borrow::Cow,
+    convert::Infallible,
+    io::{self, Read},
+    path::Path,
+};
+
+use super::{
+    builder::ConversationBuilder,
+    format::{FileLayout, Format, TranscriptFormat},
+    formats,
+    json::{Brackets, Damage, ObjectFields, Raw},
+    scan::{ScannedValue, Scanner},
+    tally::{Branches, ImportTally, Reason, Skipped, UNKNOWN_CONTENT},
+    transcript::{self, TranscriptReader},
+};
+use verbatim_base::model::Conversation;
+use verbatim_text::amount::counted;
+
+/// If this many values at the beginning are not conversations, the file is not an export.
+const FOREIGN_AFTER_VALUES: u64 = 200;
+
+/// The number of values of a file that are checked to detect its format.
+const VALUES_LOOKED_AT: usize = 20;
+
+pub(super) type ConversationSink<'a, E> =
+    &'a mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>;
+
+/// The content of a file of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileContents {
+    /// A conversation, readable or not.
+    Conversations,
+    /// JSON without any value, or with values that exports have besides conversations.
+    Nothing,
+    Foreign,
+}
+
+/// One file of an export while it is read.
+pub(super) struct ExportFile<'a> {
+    name: &'a str,
+    branches: Branches,
+    tally: &'a mut ImportTally,
+    /// Whether a conversation was found in the file, readable or not.
+    is_recognised: bool,
+    /// Whether the file is JSON and has nothing that an import could read.
+    is_known_as_empty: bool,
+    /// Values that are not conversations. They are reported only if a conversation follows.
+    pending: Vec<Skipped>,
+    /// The number of texts with bytes that are not UTF-8.
+    lossy_texts: u64,
+}
+
+impl<'a> ExportFile<'a> {
+    pub(super) fn new(name: &'a str, branches: Branches, tally: &'a mut ImportTally) -> Self {
+        ExportFile {
+            name,
+            branches,
+            tally,
+            is_recognised: false,
+            is_known_as_empty: false,
+            pending: Vec::new(),
+            lossy_texts: 0,
+        }
+    }
+
+    pub(super) fn read<E>(
+        mut self,
+        mut reader: CountingReader<'_, impl Read>,
+        sink: ConversationSink<'_, E>,
+    ) -> Result<FileContents, E> {
+        let mut start = Vec::new();
+        let read = transcript::read_start(&mut reader, self.name, transcript::ENOUGH, &mut start);
+        if is_utf16(&start) {
+            self.recognise();
+            self.damaged("its text is UTF-16; save it as UTF-8");
+            self.tally.bytes += reader.read;
+        } else if read.is_ok() && transcript::is_transcript(&start) {
+            self.transcript(start.chain(reader), sink)?;
+        } else {
+            self.values(start.chain(reader), sink)?;
+        }
+        if self.lossy_texts > 0 {
+            let texts = counted(self.lossy_texts, "text");
+            self.damaged(&format!(
+                "bytes that are not UTF-8 are in {texts}; save the file as UTF-8 and import it again"
+            ));
+        }
+        Ok(match (self.is_recognised, self.is_known_as_empty) {
+            (true, _) => FileContents::Conversations,
+            (false, true) => FileContents::Nothing,
+            (false, false) => FileContents::Foreign,
+        })
+    }
+
+    /// Reads a file of JSON values, some or all of which are conversations.
+    fn values<E>(
+        &mut self,
+        input: io::Chain<&[u8], CountingReader<'_, impl Read>>,
+        sink: ConversationSink<'_, E>,
+    ) -> Result<(), E> {
+        let mut scanner = Scanner::new(input, formats::field_names());
+        let (mut ordinal, mut known) = (0, 0);
+        let mut is_cut = false;
+        let before = self.tally.conversations;
+        let mut brackets = Brackets::default();
+        while let Some(value) = scanner.next() {
+            ordinal += 1;
+            is_cut |= matches!(value, ScannedValue::Cut(_));
+            let (bytes, broken) = match value {
+                ScannedValue::Value(bytes) => (bytes, None),
+                ScannedValue::Broken(bytes) => (bytes, Some(Reason::Unbalanced)),
+                ScannedValue::Cut(bytes) => (bytes, Some(Reason::CutOff)),
+                ScannedValue::TooLong => (&b""[..], Some(Reason::TooLong)),
+                ScannedValue::Garbage => {
+                    if self.is_recognised {
+                        self.damaged("something that is not JSON follows the conversations");
+                    }
+                    break;
+                }
+            };
+            let (fields, damage) = brackets.value(bytes).fields_until_damage();
+            let is_damaged = broken.is_some() || damage.is_some();
+            let format = formats::of_conversation(&fields)
+                .or_else(|| if is_damaged { formats::of_damaged(bytes) } else { None });
+            if let (false, Some(transcript)) = (is_damaged, format.and_then(Format::transcript)) {
+                self.recognise();
+                match self.records(transcript, &fields, sink) {
+                    Ok(read) => read?,
+                    Err(damage) => self.damaged(&Reason::Damaged(damage)),
+                }
+                continue;
+            }
+            if format.is_none()
+                && let Some(what) = formats::known_otherwise(&fields)
+            {
+                self.tally.leave_out(what, "other parts of exports", 1);
+                known += 1;
+                continue;
+            }
+            let failure = broken.or(damage.map(Reason::Damaged));
+            let reason = match self.conversation(&fields, format, failure) {
+                Ok((format, conversation)) => {
+                    self.recognise();
+                    let is_utf8 = || str::from_utf8(bytes).is_ok();
+                    self.hand_over(format, conversation, &is_utf8, sink)?;
+                    continue;
+                }
+                Err(reason) => reason,
+            };
+            let name = name_of(&fields);
+            // A conversation without its closing bracket seems to contain the next conversation.
+            let is_damaged = format.is_some() && matches!(reason, Reason::Damaged(_));
+            let reason =
+                if is_damaged && scanner.reconsider() { Reason::Unbalanced } else { reason };
+            let is_foreign = self.skip(ordinal, name, &reason, format.is_some());
+            if is_foreign {
+                break;
+            }
+        }
+        self.is_known_as_empty = ordinal == known && scanner.is_closed();
+        if let Some(error) = scanner.failure() {
+            self.damaged(&format!("cannot be read to its end: {error}"));
+        } else if self.is_recognised && (is_cut || scanner.is_unfinished()) {
+            let name = self.name;
+            let read = self.tally.conversations - before;
+            let what = format!(
+                "{name} is cut off after {read} conversation{}; what followed is missing",
+                if read == 1 { "" } else { "s" }
+            );
+            self.tally.damaged.push(what);
+        }
+        self.tally.bytes += scanner.into_inner().into_inner().1.read;
+        Ok(())
+    }
+
+    /// Reads a conversation. If `failure` is given, returns it as the error.
+    fn conversation(
+        &mut self,
+        fields: &ObjectFields<'_>,
+        format: Option<&'static Format>,
+        failure: Option<Reason>,
+    ) -> Result<(&'static Format, Conversation), Reason> {
+        if let Some(reason) = failure {
+            return Err(reason);
+        }
+        let format = format.ok_or_else(formats::unknown)?;
+        match &format.layout {
+            FileLayout::Object(object) => {
+                Ok((format, (object.read)(fields, self.branches, self.tally)?))
+            }
+            FileLayout::Transcript(_) => Err(formats::unknown()),
+        }
+    }
+
+    /// Records that a value could not be read; returns whether the file is not an export.
+    fn skip(
+        &mut self,
+        ordinal: u64,
+        name: Option<String>,
+        reason: &Reason,
+        is_conversation: bool,
+    ) -> bool {
+        if is_conversation {
+            self.recognise();
+        }
+        let file = self.name.to_owned();
+        let skipped = Skipped { file, ordinal, name, reason: reason.to_string() };
+        if self.is_recognised {
+            self.tally.skip(skipped);
+            return false;
+        }
+        self.pending.push(skipped);
+        ordinal >= FOREIGN_AFTER_VALUES
+    }
+
+    fn transcript<E>(
+        &mut self,
+        mut input: io::Chain<&[u8], CountingReader<'_, impl Read>>,
+        sink: ConversationSink<'_, E>,
+    ) -> Result<(), E> {
+        self.recognise();
+        let mut reader = TranscriptReader::new(Path::new(self.name));
+        let mut builder = ConversationBuilder::new(&mut self.tally.history, Path::new(self.name));
+        // The file does not grow, so its last line is whole or damaged.
+        let mut lines = (&mut input).chain(&b"\n"[..]);
+        let read = reader
+            .read::<io::Error>(&mut lines, &mut |reader, event| Ok(builder.add(reader, event)));
+        let conversation = builder.finish(&reader);
+        if let Err(error) = read {
+            self.damaged(&format!("cannot be read to its end: {error}"));
+        }
+        self.tally.bytes += input.into_inner().1.read;
+        self.finish(&reader, conversation, sink)
+    }
+
+    /// Reads a transcript in one object. Its records are items of the object's lists.
+    fn records<E>(
+        &mut self,
+        transcript: &TranscriptFormat,
+        fields: &ObjectFields<'_>,
+        sink: ConversationSink<'_, E>,
+    ) -> Result<Result<(), E>, Damage> {
+        let mut records: Vec<Raw<'_>> = Vec::new();
+        for field in transcript.records {
+            match fields.get(field) {
+                Some(list) if list.is_array() => records.extend(list.items()?),
+                record => records.extend(record),
+            }
+        }
+        let mut reader = TranscriptReader::new(Path::new(self.name));
+        let mut builder = ConversationBuilder::new(&mut self.tally.history, Path::new(self.name));
+        for record in records {
+            let Ok(()) = reader.line::<Infallible>(record.bytes(), &mut |reader, event| {
+                Ok(builder.add(reader, event))
+            });
+        }
+        let conversation = builder.finish(&reader);
+        Ok(self.finish(&reader, conversation, sink))
+    }
+
+    fn finish<E>(
+        &mut self,
+        reader: &TranscriptReader,
+        conversation: Option<Conversation>,
+        sink: ConversationSink<'_, E>,
+    ) -> Result<(), E> {
+        self.tally.malformed += reader.malformed();
+        for (kind, count) in reader.unknown() {
+            let what = format!("{UNKNOWN_CONTENT}: {kind}");
+            self.tally.leave_out(what, UNKNOWN_CONTENT, *count);
+        }
+        match (reader.format(), conversation) {
+            (Some(format), Some(conversation)) => {
+                self.hand_over(format, conversation, &|| reader.not_utf8() == 0, sink)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn hand_over<E>(
+        &mut self,
+        format: &'static Format,
+        mut conversation: Conversation,
+        is_utf8: &dyn Fn() -> bool,
+        sink: ConversationSink<'_, E>,
+    ) -> Result<(), E> {
+        date(&mut conversation);
+        let texts = conversation.messages.iter().map(|message| &message.content);
+        let texts = texts.chain(&conversation.title);
+        let replaced = texts.filter(|text| text.contains(char::REPLACEMENT_CHARACTER)).count();
+        if replaced > 0 && !is_utf8() {
+            conversation.is_lossy = true;
+            self.lossy_texts += replaced as u64;
+        }
+        self.tally.conversations += 1;
+        self.tally.messages += conversation.messages.len() as u64;
+        self.tally.bare += u64::from(conversation.messages.is_empty());
+        sink(format, conversation)
+    }
+
+    /// Records that the file is an export, and reports the pending values that are not conversations.
+    fn recognise(&mut self) {
+        self.is_recognised = true;
+        for skipped in self.pending.drain(..) {
+            self.tally.skip(skipped);
+        }
+    }
+
+    fn damaged(&mut self, reason: &(impl std::fmt::Display + ?Sized)) {
+        self.tally.damaged.push(format!("{}: {reason}", self.name));
+    }
+}
+
+/// Returns whether a text begins with the byte order mark of UTF-16, or with two ASCII characters in UTF-16.
+fn is_utf16(start: &[u8]) -> bool {
+    matches!(
+        start,
+        [0xFF, 0xFE, ..]
+            | [0xFE, 0xFF, ..]
+            | [1..=127, 0, 1..=127, 0, ..]
+            | [0, 1..=127, 0, 1..=127, ..]
+    )
+}
+
+/// Returns the format of the first conversation in a file that begins with these bytes.
+pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
+    if let Some(format) = transcript::format_of(start) {
+        return Some(format);
+    }
+    let mut scanner = Scanner::new(start, formats::field_names());
+    for _ in 0..VALUES_LOOKED_AT {
+        let format = match scanner.next()? {
+            ScannedValue::Value(bytes) => {
+                formats::of_conversation(&Raw::new(bytes).fields_until_damage().0)
+            }
+            // Conversations can be longer than the part of the file that was read.
+            ScannedValue::Broken(bytes) | ScannedValue::Cut(bytes) => formats::of_damaged(bytes),
+            ScannedValue::TooLong | ScannedValue::Garbage => return None,
+        };
+        if format.is_some() {
+            return format;
+        }
+    }
+    None
+}
+
+/// If no message of a conversation has a time, sets all times to the conversation's start time, so that date
+/// ranges find the conversation.
+fn date(conversation: &mut Conversation) {
+    if conversation.messages.iter().all(|message| message.create_time.is_none()) {
+        for message in &mut conversation.messages {
+            message.create_time = conversation.create_time;
+        }
+    }
+}
+
+/// Returns the title or the id of a conversation.
+fn name_of(fields: &ObjectFields<'_>) -> Option<String> {
+    ["title", "name", "id", "uuid", "conversation_id"].into_iter().find_map(|name| {
+        fields.text(name).filter(|text| !text.trim().is_empty()).map(Cow::into_owned)
+    })
+}
+
+/// A reader that counts bytes and reports them to `progress`.
+pub(super) struct CountingReader<'a, R> {
+    pub(super) inner: R,
+    pub(super) progress: &'a dyn Fn(u64),
+    pub(super) read: u64,
+}
+
+impl<R: Read> Read for CountingReader<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.read += read as u64;
+        (self.progress)(read as u64);
+        Ok(read)
+    }
+}

@@ -1,0 +1,98 @@
+//! Finds exports in a folder of any files, such as downloads, by the beginnings of the files.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use super::{
+    Error,
+    export::Export,
+    format::{FileLayout, Format},
+    package::{is_json, is_named_as_conversations, is_zip},
+};
+
+/// The number of files of an export that are checked.
+const FILES_LOOKED_AT: usize = 8;
+
+/// An export that was found.
+#[derive(Clone, Debug)]
+pub struct FoundExport {
+    /// The zip, the folder or the JSON file.
+    pub path: PathBuf,
+    /// The name of the service, such as `ChatGPT`.
+    pub service: &'static str,
+    /// The size of the zip or the JSON, in bytes.
+    pub bytes: u64,
+    /// The time of the last change of `path`; `None` if the system does not report it.
+    pub modified: Option<SystemTime>,
+}
+
+/// Returns the exports of chat services in a folder, the newest first: zips, JSON files, and unpacked exports
+/// in folders. Does not search deeper folders. Also returns the errors of unreadable zips, because these may
+/// be exports.
+pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>)> {
+    let (mut found, mut failures) = (Vec::new(), Vec::new());
+    for path in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
+        let Ok(metadata) = fs::metadata(&path) else { continue };
+        let is_zip = metadata.is_file() && is_zip(&path.to_string_lossy());
+        let looked_at = match metadata.is_dir() {
+            true => first_json(&path),
+            // Opening a file that is not a regular file may block forever.
+            false if is_zip || metadata.is_file() && is_json(&path) => Some(path.clone()),
+            false => None,
+        };
+        let Some(looked_at) = looked_at else { continue };
+        let format = match Export::glance(&looked_at) {
+            Ok(mut export) => export.format(FILES_LOOKED_AT),
+            Err(error) => {
+                failures.extend(Some(error).filter(|_| is_zip));
+                None
+            }
+        };
+        let is_chat = |format: &&Format| matches!(format.layout, FileLayout::Object(_));
+        let Some(format) = format.filter(is_chat) else { continue };
+        let bytes = match metadata.is_dir() {
+            true => Export::glance(&path).map_or(0, |export| export.size()),
+            false => metadata.len(),
+        };
+        let (service, modified) = (format.label, metadata.modified().ok());
+        found.push(FoundExport { path, service, bytes, modified });
+    }
+    found.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
+    failures.sort_by_key(ToString::to_string);
+    Ok((found, failures))
+}
+
+/// Returns the paths that an import of a path reads, and the number of zips there without chats. For a folder
+/// of zips, returns the zips that have chats or cannot be read, sorted by name, and the folder itself if it
+/// has chats too. Returns any other path unchanged.
+pub fn expanded(path: &Path) -> (Vec<PathBuf>, usize) {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let zips = entries.filter(|entry| is_zip(&entry.to_string_lossy()) && entry.is_file());
+    let (mut exports, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        zips.partition(|zip| may_have_chats(zip));
+    exports.sort();
+    let has_chats = || Export::glance(path).is_ok_and(|mut it| it.format(usize::MAX).is_some());
+    if exports.is_empty() || has_chats() {
+        exports.push(path.to_owned());
+    }
+    (exports, others.len())
+}
+
+/// Returns whether a zip has chats; true if it cannot be checked, so that an import shows the error.
+fn may_have_chats(zip: &Path) -> bool {
+    match Export::glance(zip) {
+        Ok(mut export) => export.has_more() || export.format(usize::MAX).is_some(),
+        Err(_) => true,
+    }
+}
+
+/// Returns the first JSON file in a folder whose name begins with `conversations`, as in usual exports.
+fn first_json(folder: &Path) -> Option<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| is_named_as_conversations(&path.to_string_lossy()) && path.is_file());
+    paths.into_iter().min()
+}

@@ -1,0 +1,226 @@
+//! The events and the head (title, session, project) of a transcript, for the readers of all formats.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{inline::InlineFile, json::ObjectFields};
+use verbatim_base::model::{Instant, Message};
+
+/// The maximum length of a title that is made from a prompt, in characters.
+const LONGEST_TITLE: usize = 100;
+
+/// The maximum number of unknown kinds that are counted separately, and the maximum number of
+/// characters of a kind.
+const MOST_UNKNOWN: usize = 20;
+const LONGEST_KIND: usize = 60;
+
+/// The fields with the text of a record. Agents write many records without text for their own use.
+const TEXTS: [&str; 6] = ["message", "content", "text", "prompt", "output", "result"];
+
+/// An event of a record.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TranscriptEvent {
+    /// A message begins. If its id begins with `/`, the conversation's id must be put before the slash.
+    Message(Message),
+    /// An earlier message, which has this id, continues.
+    More {
+        /// The id of the message that continues.
+        id: String,
+        /// The text to append to the message, as it is.
+        text: String,
+    },
+    /// A file of the message with this id. Its name may be empty.
+    File {
+        /// The id of the message.
+        message: String,
+        /// The name of the file; empty if the record has none.
+        name: String,
+        /// The content of the file in base64.
+        base64: String,
+    },
+}
+
+impl TranscriptEvent {
+    pub(super) fn files(
+        message: &str,
+        files: Vec<InlineFile>,
+    ) -> impl Iterator<Item = TranscriptEvent> {
+        files.into_iter().map(move |InlineFile { name, base64 }| TranscriptEvent::File {
+            message: message.to_owned(),
+            name,
+            base64,
+        })
+    }
+}
+
+/// The data of a transcript as a whole: its session, its title, its project.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Head {
+    /// The first session that the transcript names.
+    pub(super) session: Option<String>,
+    /// The id of the agent, if this is the transcript of an agent that a session started.
+    pub(super) agent: Option<String>,
+    /// The parent session. The transcript may repeat its beginning.
+    pub(super) parent: Option<String>,
+    /// The session that started this transcript's session as an agent.
+    pub(super) spawner: Option<String>,
+    /// The first working folder of the session.
+    pub(super) folder: Option<String>,
+    /// The last branch that was checked out.
+    pub(super) branch: Option<String>,
+    /// The model that answered last.
+    pub(super) model: Option<String>,
+    /// The title that the user gave.
+    pub(super) given_title: Option<String>,
+    /// The title that a program gave.
+    pub(super) made_title: Option<String>,
+    /// The first line of the first prompt.
+    prompt: Option<String>,
+    /// A title that is used only if there is no other. It may belong to another conversation.
+    pub(super) last_resort: Option<String>,
+    /// The time of the last record that has one.
+    #[serde(with = "instant")]
+    pub(super) time: Option<Instant>,
+    /// Unknown kinds of records and other content with text, with their counts.
+    #[serde(default)]
+    pub(super) unknown: BTreeMap<String, u64>,
+}
+
+impl Head {
+    /// Makes the title from a prompt, if it is the first one that is not just a command or a picture.
+    pub(super) fn prompt(&mut self, text: &str) {
+        if self.prompt.is_none() {
+            let words = text.split_whitespace().filter(|word| *word != "[image]");
+            let line = words.collect::<Vec<_>>().join(" ");
+            let is_command = line.starts_with('/') && !line.contains(' ') || line.starts_with("! ");
+            if !line.is_empty() && !is_command {
+                let mut title: String = line.chars().take(LONGEST_TITLE).collect();
+                if title.len() < line.len() {
+                    title.push('…');
+                }
+                self.prompt = Some(title);
+            }
+        }
+    }
+
+    pub(super) fn unknown(&mut self, kind: &str) {
+        let kind: String = kind.chars().take(LONGEST_KIND).collect();
+        let is_counted = self.unknown.contains_key(&kind) || self.unknown.len() < MOST_UNKNOWN;
+        *self.unknown.entry(if is_counted { kind } else { "others".to_owned() }).or_default() += 1;
+    }
+
+    /// Counts a record of an unknown kind, if one of its fields has a text.
+    pub(super) fn unknown_record(&mut self, kind: &str, fields: &ObjectFields<'_>) {
+        if TEXTS.iter().any(|name| fields.text(name).is_some_and(|text| !text.trim().is_empty())) {
+            self.unknown(kind);
+        }
+    }
+
+    pub(super) fn forget_titles(&mut self) {
+        (self.given_title, self.made_title, self.last_resort) = Default::default();
+        // Keeps an empty prompt, so that no later prompt becomes the title.
+        self.prompt = self.prompt.take().map(|_| String::new());
+    }
+
+    pub(super) fn title(&self) -> Option<&String> {
+        let titles = [&self.given_title, &self.made_title, &self.prompt, &self.last_resort];
+        titles.into_iter().find_map(Option::as_ref)
+    }
+}
+
+/// Sets `known` to `new` if `known` has no value and `new` is not empty.
+pub(super) fn set_first(known: &mut Option<String>, new: Option<impl Into<String>>) {
+    if known.is_none() {
+        set_last(known, new);
+    }
+}
+
+/// Replaces a value, unless the new value is empty.
+pub(super) fn set_last(known: &mut Option<String>, new: Option<impl Into<String>>) {
+    if let Some(new) = new.map(Into::into).filter(|new| !new.is_empty()) {
+        *known = Some(new);
+    }
+}
+
+/// Returns the name of the project in a folder: the name of the folder, or of the repository that a
+/// work tree belongs to.
+pub(super) fn project(folder: &str) -> Option<&str> {
+    let parts: Vec<&str> = folder.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
+    let trees = parts.iter().position(|part| matches!(*part, ".worktrees" | "worktrees"));
+    let inner = trees.map(|at| match at.checked_sub(1).map(|before| parts[before]) {
+        Some(".claude" | ".git") => at - 1,
+        _ => at,
+    });
+    let end = inner.filter(|end| *end > 0).unwrap_or(parts.len());
+    end.checked_sub(1).map(|last| parts[last])
+}
+
+/// Returns the UUID that a file's name ends with.
+pub(super) fn ending_uuid(stem: &str) -> Option<&str> {
+    let start = stem.len().checked_sub(36)?;
+    stem.get(start..).filter(|uuid| is_uuid(uuid))
+}
+
+pub(super) fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// Serialises instants as two numbers.
+mod instant {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use verbatim_base::model::Instant;
+
+    pub(super) fn serialize<S: Serializer>(
+        time: &Option<Instant>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        time.map(|time| (time.seconds, time.nanos)).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(
+        deserializer: D,
+    ) -> Result<Option<Instant>, D::Error> {
+        let time = Option::<(i64, u32)>::deserialize(deserializer)?;
+        Ok(time.map(|(seconds, nanos)| Instant { seconds, nanos }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn projects_by_folder() {
+        for (folder, expected) in [
+            ("/home/ann/code/verbatim", "verbatim"),
+            ("/home/ann/code/verbatim/", "verbatim"),
+            ("C:\\code\\verbatim", "verbatim"),
+            ("/home/ann/verbatim/.worktrees/streams", "verbatim"),
+            ("/home/ann/verbatim/.claude/worktrees/streams/src", "verbatim"),
+            ("/worktrees/a", "a"),
+        ] {
+            assert_eq!(project(folder), Some(expected), "{folder}");
+        }
+        assert_eq!(project("/"), None);
+    }
+
+    #[test]
+    fn titles() {
+        let mut head = Head::default();
+        for passed_over in ["  ", "/clear", "! ls -l", "[image]\n[image]"] {
+            head.prompt(passed_over);
+        }
+        assert_eq!(head.title(), None);
+        head.prompt(&format!("Why\n does {}", "it ".repeat(100)));
+        assert!(head.title().unwrap().starts_with("Why does it it"));
+        assert_eq!(head.title().unwrap().chars().count(), LONGEST_TITLE + 1);
+        head.prompt("another");
+        assert!(head.title().unwrap().starts_with("Why"));
+    }
+}

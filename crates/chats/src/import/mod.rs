@@ -1,0 +1,70 @@
+//! Exports of chat services and transcripts of coding agents, read into [`verbatim_base::model`].
+//!
+//! A zip is read without unpacking it. A file's format is detected from its content; its name only decides
+//! the order of reading.
+//!
+//! Invariant: memory holds at most one conversation of an export at a time.
+//! Invariant: a broken export gives an error or a line in the [`ImportTally`], never a panic.
+
+mod brackets;
+mod builder;
+mod chatgpt;
+pub mod citations;
+mod claude;
+mod claude_code;
+mod codex;
+pub mod compressed;
+mod export;
+mod fields;
+mod file;
+mod format;
+mod formats;
+mod found;
+mod head;
+mod inline;
+mod json;
+mod package;
+mod plain;
+pub mod repeats;
+mod scan;
+mod sources;
+mod tally;
+pub mod tool;
+pub mod transcript;
+
+use std::{io, path::PathBuf};
+
+pub use self::formats::ALL as FORMATS;
+pub use self::tally::OTHER_BRANCHES;
+pub use self::{
+    export::Export,
+    format::Format,
+    found::{FoundExport, expanded, exports_in},
+    tally::{Branches, ImportTally, Skipped},
+};
+
+/// An error that ends the reading of an export.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
+pub enum Error {
+    /// The path does not exist or cannot be opened.
+    #[error("{path}: cannot read the export: {source}")]
+    Open { path: PathBuf, source: io::Error },
+    /// The zip cannot be read.
+    #[error(
+        "{path}: cannot read the zip: {reason}; if its download was cut off, download it again"
+    )]
+    Zip { path: PathBuf, reason: String },
+    /// The zip would unpack to a size far beyond that of any export.
+    #[error(
+        "{path}: refused: unpacks to {} MB, more than {ratio} times its size, which no export does",
+        unpacked / 1_000_000
+    )]
+    Bomb { path: PathBuf, unpacked: u64, ratio: u64 },
+    /// The file holds no conversation.
+    #[error("{path}: not an export we know: {found}")]
+    NotAnExport { path: PathBuf, found: String },
+    /// The file is an export, but no conversation could be read.
+    #[error("{path}: no conversation could be read: {reason}")]
+    NothingReadable { path: PathBuf, reason: String },
+}

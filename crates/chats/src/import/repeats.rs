@@ -1,0 +1,144 @@
+//! The rule for leaving out repeated messages of transcripts.
+//!
+//! The transcript of a resumed or forked session may repeat all earlier messages. Each message is read only
+//! once, even if several lines, records or files contain it:
+//!
+//! - A message with an id is a repeat of another message if the id, the role, the time and the text are the
+//!   same. Only the text of the message's first record counts, not the text that later records add.
+//! - A message without an id can be a repeat only at the beginning of a transcript, before the first new
+//!   message. Its role and text must equal those of the message at the same place in an earlier transcript: a
+//!   transcript of the same session, or else of the parent session that the transcript names. A place is a
+//!   number among the messages without ids, including repeats.
+//!
+//! A transcript can only repeat a transcript that was read before. So transcripts are read in their
+//! [`ReadingOrder`].
+//!
+//! `verbatim import` and the transcript store both apply this rule. Each has its own [`History`].
+
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use memchr::memmem;
+
+use super::{compressed, fields::derived_hash, transcript::TranscriptReader};
+use verbatim_base::model::{Instant, Message};
+
+/// The number of bytes at the beginning of a transcript that are searched for its first time.
+const START: u64 = 64 << 10;
+
+/// A history of the messages of this transcript and of all transcripts read before.
+pub trait History {
+    /// The error of a failed look-up.
+    type Error;
+
+    /// Records a message with an id by its fingerprint; returns whether it is new.
+    fn record(&mut self, fingerprint: u64) -> Result<bool, Self::Error>;
+
+    /// Records the next message without an id of this transcript; returns its place, from 0.
+    fn record_next(&mut self, transcript: &str, fingerprint: u64) -> Result<u64, Self::Error>;
+
+    /// Returns whether this transcript has already had a new message.
+    fn has_begun(&self) -> bool;
+
+    /// Returns whether an earlier transcript has this message without an id at the same place. The earlier
+    /// transcript is the one with the id `transcript`, or else with the id `parent`.
+    fn is_at(
+        &mut self,
+        transcript: &str,
+        parent: Option<&str>,
+        place: u64,
+        fingerprint: u64,
+    ) -> Result<bool, Self::Error>;
+
+    /// Returns whether a conversation already uses this id.
+    fn has_conversation(&self, id: &str) -> Result<bool, Self::Error>;
+}
+
+/// Records a message; returns whether it repeats an earlier one.
+pub fn is_repeat<H: History>(
+    history: &mut H,
+    reader: &TranscriptReader,
+    message: &Message,
+) -> Result<bool, H::Error> {
+    let Message { id, role, content, .. } = message;
+    if !id.starts_with('/') {
+        let time = message.create_time.map(Instant::to_decimal).unwrap_or_default();
+        return Ok(!history.record(derived_hash(&[id, role, &time, content]))?);
+    }
+    let transcript = reader.id();
+    let fingerprint = derived_hash(&[role, content]);
+    let place = history.record_next(&transcript, fingerprint)?;
+    Ok(!history.has_begun() && history.is_at(&transcript, reader.parent(), place, fingerprint)?)
+}
+
+/// Returns a unique id for the conversation of a transcript.
+///
+/// Uses the file's name to make the id unique if possible, so that the id does not depend on other files.
+pub fn conversation_id<H: History>(
+    history: &H,
+    reader: &TranscriptReader,
+    file: &Path,
+) -> Result<String, H::Error> {
+    let id = reader.id();
+    if !history.has_conversation(&id)? {
+        return Ok(id);
+    }
+    let named = format!("{id}/{}", compressed::stem(file));
+    let mut unique = named.clone();
+    let mut number = 1;
+    while history.has_conversation(&unique)? {
+        number += 1;
+        unique = format!("{named}#{number}");
+    }
+    Ok(unique)
+}
+
+/// A sort key for the order of reading transcripts: by their first time, then forks after their origins,
+/// then by size. If two transcripts begin with the same record, the longer one repeats the shorter one, so it
+/// must come later. A fork may be shorter than the session that it repeats, but it names that session.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReadingOrder {
+    has_no_time: bool,
+    time: String,
+    is_fork: bool,
+    size: u64,
+    path: PathBuf,
+}
+
+impl ReadingOrder {
+    /// Returns the sort key of the transcript at `path`. `size` is the length of the file in bytes.
+    pub fn of(path: &Path, size: u64, content: Option<impl Read>) -> ReadingOrder {
+        let mut start = Vec::new();
+        // If reading fails, the key is made from the bytes before the failure.
+        content.map(|content| content.take(START).read_to_end(&mut start));
+        let time = first_time(&start);
+        let is_named = |name| first_value(&start, name).is_some_and(|it| !it.starts_with(b"null"));
+        let is_fork = FORK_FIELDS.into_iter().any(is_named);
+        ReadingOrder {
+            has_no_time: time.is_none(),
+            time: time.unwrap_or_default(),
+            is_fork,
+            size,
+            path: path.to_owned(),
+        }
+    }
+}
+
+/// The fields with which Claude Code and Codex name the session that a fork repeats.
+const FORK_FIELDS: [&str; 2] = ["forkedFrom", "forked_from_id"];
+
+/// Returns the first time in the beginning of a transcript as text.
+fn first_time(start: &[u8]) -> Option<String> {
+    let value = first_value(start, "timestamp")?.strip_prefix(b"\"")?;
+    let end = value.iter().take(40).position(|byte| *byte == b'"')?;
+    Some(String::from_utf8_lossy(&value[..end]).into_owned())
+}
+
+/// Returns the text from the value of the first field with a name on.
+fn first_value<'a>(start: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let name = format!("\"{name}\":");
+    let after = memmem::find(start, name.as_bytes())? + name.len();
+    Some(start[after..].trim_ascii_start())
+}

@@ -1,0 +1,495 @@
+//! Ranked search in an index: the frequencies of terms, and the messages and conversations nearest to a
+//! question. The cluster only proposes them; the caller computes the final scores.
+
+use std::collections::{HashMap, HashSet};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    client::{Call, Client},
+    document::{self, CONVERSATION, MESSAGE, MessageDocument, MessageOrder},
+    error::{Error, Result},
+    features::{hash_word, near},
+    generation,
+    view::{Shards, View},
+};
+use verbatim_base::model::{Hit, Instant, Stop};
+use verbatim_index::{PackedQuery, rounded_length};
+
+/// The maximum number of values in one clause. A cluster accepts 65,536.
+const MOST_VALUES: usize = 60_000;
+
+const MOST_COUNTS: usize = 500;
+
+const MOST_DOCUMENTS: usize = 1_000;
+
+/// The number of candidates per wanted message whose packed vectors are compared.
+///
+/// In LoCoMo (5,882 messages), .85 of the 200 nearest messages are among 800 candidates, and .99 among 2,000.
+const COMPARED: usize = 8;
+
+/// The maximum number of candidates with compared vectors. A cluster returns at most 10,000 at once.
+const MOST_COMPARED: usize = 10_000;
+
+/// The maximum number of possible corrections of a misspelt term.
+const MOST_SLIPS: usize = 50;
+
+/// The weight of a term that is in the summary and not in the title.
+const SUMMARY_WEIGHT: f32 = 0.8;
+
+/// The maximum numbers of conversations that the terms, and the vectors, of titles propose.
+const MOST_TITLES: usize = 1_000;
+const MOST_NEAR_TITLES: usize = 100;
+
+/// The messages and conversations that a ranked search considers.
+#[derive(Clone, Debug, Default)]
+pub struct RankFilter {
+    /// The accepted roles; empty for all roles.
+    pub roles: Vec<String>,
+    /// The earliest time, inclusive; `None` for no limit.
+    pub since: Option<Instant>,
+    /// The latest time, inclusive; `None` for no limit.
+    pub until: Option<Instant>,
+    /// The ids of the conversations; `None` for all.
+    pub within: Option<Vec<String>>,
+    /// The ids of conversations that are left out.
+    pub without: Vec<String>,
+}
+
+/// The statistics of all messages of an index.
+#[derive(Clone, Debug)]
+pub struct RankedSize {
+    pub(super) index: String,
+    /// The number of messages.
+    pub messages: u64,
+    /// The sum of the messages' lengths, in terms.
+    pub tokens: u64,
+    /// The name of the vectors' model; empty if the vectors come from several models.
+    pub model: String,
+}
+
+/// The place of a conversation in a view, and that of a message in reading order.
+pub type MessagePlace = (usize, u32);
+
+/// A message with the data that its score needs.
+#[derive(Debug)]
+pub struct RankedMessage {
+    /// The place of its conversation, and its own place in reading order.
+    pub at: MessagePlace,
+    /// The length in terms.
+    pub length: u32,
+    /// The message itself, with its shown text.
+    pub hit: Hit<'static>,
+    /// The packed vector; empty if there is none.
+    pub packed: Vec<u8>,
+    /// The sort key of the message. Newer messages have greater keys.
+    pub order: MessageOrder,
+}
+
+/// A page of messages with terms of a question, the best first.
+#[derive(Debug, Default)]
+pub struct TermPage {
+    pub messages: Vec<RankedMessage>,
+    /// The start of the next page; `None` after the last page.
+    pub next: Option<Value>,
+}
+
+/// The features of a question for comparing titles: hashes of terms with their weights, and a vector.
+pub type TitleWords<'a> = (&'a [(u32, f32)], Option<&'a [f32]>);
+
+/// The scores of a conversation for each question, by terms and by vectors.
+#[derive(Clone, Debug)]
+pub struct RankedTitle {
+    /// The place of the conversation in the view.
+    pub place: usize,
+    pub terms: Vec<f32>,
+    pub cosines: Vec<f32>,
+}
+
+#[derive(Deserialize)]
+struct RankedAnswer {
+    timed_out: bool,
+    #[serde(rename = "_shards")]
+    shards: Shards,
+    hits: HitList,
+    #[serde(default)]
+    aggregations: Value,
+    #[serde(default)]
+    suggest: Value,
+}
+
+#[derive(Deserialize)]
+struct HitList {
+    #[serde(default)]
+    total: Total,
+    hits: Vec<RankedHit>,
+}
+
+#[derive(Default, Deserialize)]
+struct Total {
+    value: u64,
+}
+
+#[derive(Deserialize)]
+struct RankedHit {
+    #[serde(rename = "_score")]
+    score: Option<f32>,
+    #[serde(default, rename = "_source")]
+    source: Option<MessageDocument>,
+    #[serde(default)]
+    fields: FoundFields,
+    #[serde(default)]
+    sort: Value,
+}
+
+#[derive(Default, Deserialize)]
+struct FoundFields {
+    #[serde(default)]
+    v: Vec<String>,
+    #[serde(default)]
+    c: Vec<i64>,
+    #[serde(default)]
+    i: Vec<u32>,
+}
+
+impl FoundFields {
+    fn packed(&self) -> Vec<u8> {
+        self.v.first().and_then(|text| STANDARD.decode(text).ok()).unwrap_or_default()
+    }
+}
+
+/// A reader of the data for ranking from one state of an index.
+pub struct Ranked<'a> {
+    client: &'a Client,
+    view: &'a View,
+    stop: &'a Stop,
+}
+
+impl<'a> Ranked<'a> {
+    /// Makes a reader of the state that `view` shows. Sends no request.
+    pub fn new(client: &'a Client, view: &'a View, stop: &'a Stop) -> Ranked<'a> {
+        Ranked { client, view, stop }
+    }
+
+    pub(super) fn size(&self) -> Result<RankedSize> {
+        let index = self.view.index().to_owned();
+        let model = generation::described(self.client, &index, self.stop)?.model;
+        let (_, messages, tokens) = self.counts(&RankFilter::default(), &[])?;
+        Ok(RankedSize { index, messages, tokens, model })
+    }
+
+    /// Returns statistics of the messages that pass a filter: the number of messages with each term, the
+    /// number of all messages, and the sum of their lengths.
+    pub fn counts(&self, filter: &RankFilter, terms: &[String]) -> Result<(Vec<u64>, u64, u64)> {
+        let (mut counts, mut size) = (Vec::new(), (0, 0));
+        let mut chunks = terms.chunks(MOST_COUNTS).collect::<Vec<_>>();
+        if chunks.is_empty() {
+            chunks.push(&[]);
+        }
+        for chunk in chunks {
+            let mut sums = json!({ "tokens": { "sum": { "field": "l" } } });
+            for (at, term) in chunk.iter().enumerate() {
+                sums[at.to_string()] = json!({ "filter": { "term": { "w": term } } });
+            }
+            let answer = self.search(json!({
+                "size": 0, "track_total_hits": true, "aggs": sums,
+                "query": { "bool": { "filter": filters(filter) } },
+            }))?;
+            let count = |at: usize| answer.aggregations[at.to_string()]["doc_count"].as_u64();
+            counts.extend((0..chunk.len()).map(|at| count(at).unwrap_or_default()));
+            let tokens = answer.aggregations["tokens"]["value"].as_f64().unwrap_or_default();
+            size = (answer.hits.total.value, tokens as u64);
+        }
+        Ok((counts, size.0, size.1))
+    }
+
+    /// Returns how many messages of the index have each term.
+    pub fn frequencies(&self, terms: &[String]) -> Result<Vec<u64>> {
+        #[derive(Deserialize)]
+        struct Answers {
+            responses: Vec<RankedAnswer>,
+        }
+        let mut all = Vec::new();
+        for chunk in terms.chunks(MOST_COUNTS) {
+            let head = json!({ "index": self.view.index(), "allow_partial_search_results": false });
+            let one = |term: &String| {
+                let query = json!({ "term": { "w": term } });
+                let body = json!({ "size": 0, "track_total_hits": true, "query": query });
+                format!("{head}\n{body}\n")
+            };
+            let call = Call::import(WHAT, "POST", "/_msearch".to_owned());
+            let body: String = chunk.iter().map(one).collect();
+            let call = Call { is_import: false, ..call.with_text(body) };
+            let answers: Answers = self.client.ask(call, self.stop)?;
+            for answer in answers.responses {
+                all.push(self.whole(answer)?.hits.total.value);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns possible corrections of a misspelt term, with the number of messages that have each.
+    pub fn slips(&self, term: &str) -> Result<Vec<(String, u64)>> {
+        let how = json!({
+            "field": "w", "suggest_mode": "always", "max_edits": 1, "prefix_length": 0,
+            "min_word_length": 1, "accuracy": 0.0, "size": MOST_SLIPS, "shard_size": MOST_SLIPS,
+            "string_distance": "damerau_levenshtein", "sort": "frequency",
+        });
+        let answer = self.search(json!({
+            "size": 0, "suggest": { "slips": { "text": term, "term": how } },
+        }))?;
+        let options = answer.suggest["slips"][0]["options"].as_array().cloned();
+        let read =
+            |option: &Value| Some((option["text"].as_str()?.to_owned(), option["freq"].as_u64()?));
+        let found: Vec<_> = options.unwrap_or_default().iter().filter_map(read).collect();
+        Ok(found.into_iter().filter(|(other, _)| other.is_ascii() && other != term).collect())
+    }
+
+    /// Returns the messages with all terms in `required` and at least one term in `boosts`, the best first.
+    pub fn by_terms(
+        &self,
+        filter: &RankFilter,
+        required: &[String],
+        boosts: &[(&str, f32)],
+        (size, after): (usize, Option<&Value>),
+    ) -> Result<TermPage> {
+        let any: Vec<Value> = boosts
+            .iter()
+            .map(|(term, boost)| json!({ "term": { "w": { "value": term, "boost": boost } } }))
+            .collect();
+        let size = size.min(MOST_DOCUMENTS);
+        let query = any_of(any, filters_with(filter, required));
+        let mut body = json!({
+            "size": size, "track_total_hits": false, "query": query, "docvalue_fields": ["v"],
+            "sort": [{ "_score": "desc" }, { "k": "asc" }],
+        });
+        if let Some(after) = after {
+            body["search_after"] = after.clone();
+        }
+        let mut found = self.search_by("dfs_query_then_fetch", body)?.hits.hits;
+        let next = match found.len() == size {
+            true => found.last_mut().map(|last| last.sort.take()),
+            false => None,
+        };
+        Ok(TermPage { messages: self.messages(found)?, next })
+    }
+
+    /// Returns the places of the messages with the vectors nearest to `vector`, the nearest first, with
+    /// estimates of the cosines.
+    pub fn by_vector(
+        &self,
+        filter: &RankFilter,
+        required: &[String],
+        vector: &[f32],
+        count: usize,
+    ) -> Result<Vec<(MessagePlace, f32)>> {
+        let size = (COMPARED * count).min(MOST_COMPARED);
+        let query = any_of(near_words(vector), filters_with(filter, required));
+        let found = self.search(json!({
+            "size": size, "track_total_hits": false, "query": query, "stored_fields": "_none_",
+            "docvalue_fields": ["v", "c", "i"], "sort": [{ "_score": "desc" }, { "k": "asc" }],
+        }))?;
+        let packed = PackedQuery::new(vector);
+        let cosine = |RankedHit { fields, .. }: RankedHit| {
+            let at = (self.view.place(*fields.c.first()?)?, *fields.i.first()?);
+            Some((at, packed.cosine(&fields.packed())?))
+        };
+        let mut all: Vec<_> = found.hits.hits.into_iter().filter_map(cosine).collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        all.truncate(count);
+        Ok(all)
+    }
+
+    /// Returns the messages at some places, in no particular order.
+    pub fn at(&self, places: &[MessagePlace]) -> Result<Vec<RankedMessage>> {
+        let name = |(conversation, turn): &MessagePlace| {
+            let id = &self.view.conversations()[*conversation].stored.id;
+            format!("{}{turn}", document::message_names(id))
+        };
+        let mut all = Vec::new();
+        for some in places.chunks(MOST_DOCUMENTS) {
+            let names: Vec<String> = some.iter().map(name).collect();
+            let found = self.search(json!({
+                "size": some.len(), "track_total_hits": false, "docvalue_fields": ["v"],
+                "query": { "constant_score": { "filter": { "ids": { "values": names } } } },
+            }))?;
+            all.extend(self.messages(found.hits.hits)?);
+        }
+        Ok(all)
+    }
+
+    /// Returns the conversations whose titles and summaries are nearest to the questions. If `places` is
+    /// given, returns only conversations at these places in the view.
+    pub fn titles(
+        &self,
+        questions: &[TitleWords<'_>],
+        places: Option<&HashSet<usize>>,
+    ) -> Result<Vec<RankedTitle>> {
+        let mut filter = RankFilter::default();
+        let all = self.view.conversations();
+        filter.within =
+            places.map(|places| places.iter().map(|place| all[*place].stored.id.clone()).collect());
+        let mut packed: HashMap<usize, Vec<u8>> = HashMap::new();
+        let mut by_terms: Vec<HashMap<usize, f32>> = Vec::new();
+        for (terms, vector) in questions {
+            let mut scores = HashMap::new();
+            for (place, score, vector) in self.titled(term_words(terms), &filter, MOST_TITLES)? {
+                scores.insert(place, score);
+                packed.insert(place, vector);
+            }
+            if let Some(vector) = vector {
+                let count = COMPARED * MOST_NEAR_TITLES;
+                for (place, _, vector) in self.titled(near_words(vector), &filter, count)? {
+                    packed.insert(place, vector);
+                }
+            }
+            by_terms.push(scores);
+        }
+        let queries: Vec<Option<PackedQuery>> =
+            questions.iter().map(|(_, vector)| vector.map(PackedQuery::new)).collect();
+        let title = |(place, packed): (usize, Vec<u8>)| {
+            let cosine = |query: &Option<PackedQuery>| {
+                query.as_ref().and_then(|it| it.cosine(&packed)).unwrap_or(f32::NEG_INFINITY)
+            };
+            let terms = by_terms.iter().map(|scores| scores.get(&place).copied().unwrap_or(0.0));
+            let cosines = queries.iter().map(cosine).collect();
+            RankedTitle { place, terms: terms.collect(), cosines }
+        };
+        Ok(packed.into_iter().map(title).collect())
+    }
+
+    /// Returns the places, scores and packed vectors of the conversations with at least one of the words.
+    fn titled(
+        &self,
+        words: Vec<Value>,
+        filter: &RankFilter,
+        size: usize,
+    ) -> Result<Vec<(usize, f32, Vec<u8>)>> {
+        if words.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut filters = vec![json!({ "term": { "kind": CONVERSATION } })];
+        filters.extend(filter.within.as_deref().map(of_conversations));
+        let found = self.search(json!({
+            "size": size, "track_total_hits": false, "query": any_of(words, filters),
+            "stored_fields": "_none_", "docvalue_fields": ["v", "c"],
+            "sort": [{ "_score": "desc" }, { "k": "asc" }],
+        }))?;
+        let read = |found: RankedHit| {
+            // A conversation without messages has no place.
+            let place = self.view.place(*found.fields.c.first()?)?;
+            Some((place, found.score?, found.fields.packed()))
+        };
+        Ok(found.hits.hits.into_iter().filter_map(read).collect())
+    }
+
+    fn messages(&self, found: Vec<RankedHit>) -> Result<Vec<RankedMessage>> {
+        let mut messages = Vec::with_capacity(found.len());
+        for found in found {
+            let packed = found.fields.packed();
+            let Some(document) = found.source else { continue };
+            let Some(place) = self.view.place(document.c) else {
+                return Err(self.client.failed(WHAT, "a message has no conversation in the index"));
+            };
+            let (turn, length) = (document.i, rounded_length(document.l));
+            let order = document.order();
+            let conversation = &self.view.conversations()[place];
+            messages.push(RankedMessage {
+                at: (place, turn),
+                length,
+                hit: conversation.hit(document.into_message(), false),
+                packed,
+                order,
+            });
+        }
+        Ok(messages)
+    }
+
+    /// Sends a search whose scores do not depend on the frequencies of terms.
+    fn search(&self, body: Value) -> Result<RankedAnswer> {
+        self.search_by("query_then_fetch", body)
+    }
+
+    /// Sends a search. With `dfs_query_then_fetch`, the weights of terms are computed over all shards
+    /// together, which takes one more step.
+    fn search_by(&self, kind: &str, mut body: Value) -> Result<RankedAnswer> {
+        body["track_scores"] = true.into();
+        let path = format!(
+            "/{}/_search?allow_partial_search_results=false&search_type={kind}",
+            self.view.index()
+        );
+        let call = Call { is_import: false, ..Call::import(WHAT, "POST", path) };
+        let answer: Option<RankedAnswer> = self.client.find(call.with(&body), self.stop)?;
+        let replaced = || Error::Replaced { address: self.client.address().to_string() };
+        self.whole(answer.ok_or_else(replaced)?)
+    }
+
+    /// Fails unless every shard answered.
+    fn whole(&self, answer: RankedAnswer) -> Result<RankedAnswer> {
+        if answer.timed_out || answer.shards.failed > 0 {
+            let why = format!("{} of its shards did not answer", answer.shards.failed.max(1));
+            return Err(self.client.failed(WHAT, why));
+        }
+        Ok(answer)
+    }
+}
+
+const WHAT: &str = "rank";
+
+/// Returns the query for the documents that have at least one of the words and pass all filters.
+fn any_of(words: Vec<Value>, filters: Vec<Value>) -> Value {
+    json!({ "bool": { "filter": filters, "should": words, "minimum_should_match": 1 } })
+}
+
+fn near_words(vector: &[f32]) -> Vec<Value> {
+    let word = |(word, boost)| json!({ "term": { "vt": { "value": word, "boost": boost } } });
+    near(vector).into_iter().map(word).collect()
+}
+
+fn term_words(terms: &[(u32, f32)]) -> Vec<Value> {
+    let word = |(hash, weight): &(u32, f32)| {
+        let word = hash_word(*hash);
+        let field =
+            |name: &str, boost: f32| json!({ "term": { name: { "value": word, "boost": boost } } });
+        let fields = [field("tw", *weight), field("sw", SUMMARY_WEIGHT * weight)];
+        json!({ "dis_max": { "queries": fields } })
+    };
+    terms.iter().filter(|(_, weight)| *weight > 0.0).map(word).collect()
+}
+
+/// Returns the clauses of a filter. They compare times only to the second.
+fn filters(filter: &RankFilter) -> Vec<Value> {
+    let mut all = vec![json!({ "term": { "kind": MESSAGE } })];
+    if !filter.roles.is_empty() {
+        let roles: Vec<i64> = filter.roles.iter().map(|role| document::hash(role)).collect();
+        all.push(json!({ "terms": { "rh": roles } }));
+    }
+    if let Some(since) = filter.since {
+        all.push(json!({ "range": { "s": { "gte": since.seconds } } }));
+    }
+    if let Some(until) = filter.until {
+        all.push(json!({ "range": { "s": { "lte": until.seconds } } }));
+    }
+    all.extend(filter.within.as_deref().map(of_conversations));
+    if !filter.without.is_empty() {
+        all.push(json!({ "bool": { "must_not": of_conversations(&filter.without) } }));
+    }
+    all
+}
+
+fn filters_with(filter: &RankFilter, required: &[String]) -> Vec<Value> {
+    let required = required.iter().map(|term| json!({ "term": { "w": term } }));
+    filters(filter).into_iter().chain(required).collect()
+}
+
+fn of_conversations(ids: &[String]) -> Value {
+    let hashes: Vec<i64> = ids.iter().map(|id| document::hash(id)).collect();
+    let clauses: Vec<Value> =
+        hashes.chunks(MOST_VALUES).map(|some| json!({ "terms": { "c": some } })).collect();
+    match clauses.is_empty() {
+        true => json!({ "match_none": {} }),
+        false => json!({ "bool": { "should": clauses, "minimum_should_match": 1 } }),
+    }
+}

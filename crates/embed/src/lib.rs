@@ -1,0 +1,50 @@
+//! Texts into vectors: the built-in model, and providers with a cache of their answers.
+//!
+//! [`Model`] is a model, [`Provider`] says which one. The files of the built-in model are in `model/`.
+//! It uses `verbatim-base`, and knows nothing of messages, databases or indexes.
+//!
+//! Invariant: vectors of different models are never mixed: a model's name is part of the name of
+//! its cache.
+//! Invariant: no text is sent anywhere unless a provider was configured.
+
+mod builtin;
+pub mod cache;
+mod encoder;
+mod model;
+mod provider;
+pub mod remote;
+mod static_model;
+mod texts;
+mod transport;
+mod wordpiece;
+
+use std::{io, path::PathBuf};
+
+pub use encoder::EmbedProgress;
+pub use model::Model;
+pub use provider::{Key, Protocol, Provider, Remote, Unknown};
+pub use texts::Texts;
+
+/// The maximum number of dimensions of a vector: more than any model has.
+const MOST_DIMENSIONS: usize = 65_536;
+
+/// The result of a call that fails with the error of this room.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of embedding. Messages can still be ranked by their words.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields hold")]
+pub enum Error {
+    /// The work was stopped.
+    #[error("embedding was stopped")]
+    Stopped,
+    /// A cache could not be written.
+    #[error("writing vectors in {}: {error}", path.display())]
+    Write { path: PathBuf, error: io::Error },
+    /// A provider did not answer, or its answer is wrong.
+    #[error("the embedding provider at {endpoint}: {why}")]
+    Provider { endpoint: String, why: String },
+    /// A provider's vectors have another dimension than those in its cache.
+    #[error("the embedding model's vectors have {theirs} dimensions now, and had {ours} before")]
+    Lengths { ours: usize, theirs: usize },
+}

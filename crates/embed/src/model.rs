@@ -1,0 +1,127 @@
+//! The model that turns texts into vectors: the built-in one, or a provider's.
+
+use std::{path::Path, sync::Arc};
+
+use super::{
+    Error, Provider, Result, Texts, builtin, cache,
+    remote::{Purpose, RemoteModel},
+};
+use verbatim_base::model::Stop;
+
+/// Turns texts into vectors.
+#[derive(Clone, Debug)]
+pub struct Model {
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    BuiltIn,
+    Remote(Arc<RemoteModel>),
+}
+
+impl Model {
+    /// Returns the model that is compiled into the program. It takes some microseconds per text.
+    ///
+    /// It is loaded when the first text is encoded.
+    pub fn built_in() -> Model {
+        Model { kind: Kind::BuiltIn }
+    }
+
+    /// Returns the model of a provider. The provider is first contacted when a text is encoded.
+    pub fn of(provider: &Provider) -> Model {
+        match provider {
+            Provider::BuiltIn => Model::built_in(),
+            Provider::Remote(remote) => {
+                Model { kind: Kind::Remote(Arc::new(RemoteModel::new(remote.clone()))) }
+            }
+        }
+    }
+
+    /// Returns whether the model is part of the program. Other models are servers, which take longer.
+    pub fn is_built_in(&self) -> bool {
+        matches!(self.kind, Kind::BuiltIn)
+    }
+
+    /// Returns the model's name, which consists of letters, digits and hyphens. Vectors of models with
+    /// equal names can be compared.
+    pub fn name(&self) -> &str {
+        match &self.kind {
+            Kind::BuiltIn => builtin::NAME,
+            Kind::Remote(client) => client.name(),
+        }
+    }
+
+    /// Returns how many bytes of a text the model reads at most, if the limit is known.
+    pub fn most_read(&self) -> Option<usize> {
+        self.is_built_in().then_some(builtin::MOST_READ)
+    }
+
+    /// Returns the number of dimensions. May send a request to a provider.
+    pub fn dimensions(&self, stop: &Stop) -> Result<usize> {
+        match &self.kind {
+            Kind::BuiltIn => Ok(builtin::DIMENSIONS),
+            Kind::Remote(client) => client.dimensions(stop),
+        }
+    }
+
+    /// Returns the unit vector of a question; all zeros if the model knows no part of it.
+    pub fn encode_query(&self, text: &str, stop: &Stop) -> Result<Vec<f32>> {
+        let mut vectors = self.encode_for(&[text], Purpose::Question, stop)?;
+        Ok(vectors.pop().unwrap_or_default())
+    }
+
+    /// Returns the unit vector of each text; all zeros if the model knows no part of it.
+    pub fn encode(&self, texts: &[&str], stop: &Stop) -> Result<Vec<Vec<f32>>> {
+        self.encode_for(texts, Purpose::Document, stop)
+    }
+
+    fn encode_for(&self, texts: &[&str], purpose: Purpose, stop: &Stop) -> Result<Vec<Vec<f32>>> {
+        match &self.kind {
+            Kind::BuiltIn => {
+                let encode = |text: &&str| {
+                    if stop.requested() { Err(Error::Stopped) } else { Ok(builtin::encode(text)) }
+                };
+                texts.iter().map(encode).collect()
+            }
+            Kind::Remote(client) => client.encode(texts, purpose, stop),
+        }
+    }
+
+    /// Removes vectors that are not needed from the caches in a folder: vectors of texts that
+    /// `texts` does not hold, and vectors of models that are no longer used. `texts` must hold all
+    /// texts of the folder.
+    pub fn tidy(&self, folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
+        cache::tidy(folder, self.name(), texts, stop)
+    }
+
+    /// Removes all texts except the given ones from the caches in a folder, whatever their model.
+    pub fn prune(&self, folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
+        cache::prune(folder, texts, stop)
+    }
+
+    /// Returns the share of a text's letters in words that the model knows, from 0 to 1.
+    ///
+    /// A low share means that the vector of a question says little: the built-in model knows
+    /// English, and hardly any Chinese, Japanese or Russian. Providers are assumed to know every language.
+    pub fn known(&self, text: &str) -> f64 {
+        match &self.kind {
+            Kind::BuiltIn => builtin::known(text),
+            Kind::Remote(_) => 1.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_encoder_stops() {
+        let stop = Stop::never();
+        let model = Model::built_in();
+        assert_eq!(model.encode(&["a", "b"], &stop).unwrap().len(), 2);
+        stop.request();
+        assert!(matches!(model.encode(&["a"], &stop), Err(Error::Stopped)));
+    }
+}

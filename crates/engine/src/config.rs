@@ -1,0 +1,285 @@
+//! The paths of databases, indexes and transcripts.
+
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use super::{
+    error::{Error, Result},
+    store_address::StoreAddress,
+};
+use verbatim_chats::db;
+#[cfg(feature = "cluster")]
+use verbatim_cluster::{Access, Address, Cluster};
+use verbatim_embed::{Key, Provider};
+
+/// The name of the transcript store in the home folder.
+pub(crate) const TRANSCRIPTS: &str = "transcripts.db";
+
+/// The paths and the model that flags and the environment choose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// The database or cluster index that the user named, if any. The database must exist.
+    pub db: Option<StoreAddress>,
+    /// The folder that holds `db/` and `index/`.
+    pub home: PathBuf,
+    /// Another `db/`, in the working folder. If it holds a canonical database, this database is
+    /// searched instead of the home's. Verbatim never writes to this folder.
+    pub local_databases: Option<PathBuf>,
+    /// The index folder, if the user named one.
+    pub index: Option<PathBuf>,
+    /// Folders of dated conversations that may be searched.
+    pub workspaces: Vec<PathBuf>,
+    /// The folders of coding agents' transcripts.
+    pub archives: Vec<PathBuf>,
+    /// Globs of project names and of folders. The transcripts in them are excluded from everything.
+    pub exclude: Vec<String>,
+    /// Folders of transcripts that do not exist now. Stored messages of their transcripts are searched.
+    pub past_archives: Vec<PathBuf>,
+    /// Whether the messages of a deleted transcript are removed from the transcript store.
+    pub forget_deleted: bool,
+    /// The provider of vectors.
+    pub embeddings: Provider,
+    /// The credentials of the cluster that `db` names: `user:password` or `ApiKey KEY`.
+    pub cluster_login: Option<Key>,
+    /// The file with the trusted certificates for connections to a cluster.
+    pub cluster_ca: Option<PathBuf>,
+    /// Whether a cluster on another computer may be used without TLS.
+    pub cluster_insecure: bool,
+    /// Whether questions leave the indexes unchanged. Otherwise they refresh an index if that is quick.
+    pub leave_indexes: bool,
+}
+
+impl Config {
+    /// Returns the folder in the home folder to which imports are written.
+    pub fn db_folder(&self) -> PathBuf {
+        self.home.join("db")
+    }
+
+    /// Returns the working folder's `db/` if the searched database is in it.
+    pub fn local_folder(&self) -> Option<&Path> {
+        let folder = self.local_databases.as_deref().filter(|_| self.db.is_none())?;
+        newest_canonical(folder).is_ok_and(|found| found.is_some()).then_some(folder)
+    }
+
+    /// Returns the databases in the database folders that are not searched. The flag says whether the
+    /// database is canonical. Empty if the user named the database.
+    pub fn passed_over(&self) -> Vec<(PathBuf, bool)> {
+        let Ok(StoreAddress::Database(chosen)) = self.export_store() else { return Vec::new() };
+        if self.db.is_some() {
+            return Vec::new();
+        }
+        // Non-canonical databases in the working folder have nothing to do with chats.
+        let local = self.local_folder().map(Path::to_owned);
+        let folders = local.into_iter().chain([self.db_folder()]);
+        let found = folders.filter_map(|folder| databases(&folder).ok()).flatten();
+        let mut others: Vec<PathBuf> = found.filter(|path| *path != chosen).collect();
+        others.sort();
+        others.into_iter().map(|path| (path.clone(), db::is_canonical(&path))).collect()
+    }
+
+    pub(crate) fn database_folders(&self) -> impl Iterator<Item = PathBuf> {
+        self.local_databases.iter().cloned().chain([self.db_folder()])
+    }
+
+    /// Returns the folder of all derived files, which can be rebuilt.
+    pub fn index_folder(&self) -> PathBuf {
+        self.index.clone().unwrap_or_else(|| self.home.join("index"))
+    }
+
+    /// Returns the store of the export: the database or the cluster that the user named, else the newest
+    /// canonical `*.db` in the working folder's `db/`, else the newest one in the home's `db/`.
+    ///
+    /// It is looked up at every call, so that a file that was added later is found.
+    pub fn export_store(&self) -> Result<StoreAddress> {
+        match &self.db {
+            Some(StoreAddress::Cluster(address)) => {
+                #[cfg(feature = "cluster")]
+                Address::parse(address, self.cluster_insecure)?;
+                #[cfg(not(feature = "cluster"))]
+                return Err(Error::Cluster { reason: crate::store_address::no_clusters(address) });
+                #[cfg(feature = "cluster")]
+                return Ok(StoreAddress::Cluster(address.clone()));
+            }
+            Some(StoreAddress::Database(path)) => {
+                return match fs::metadata(path) {
+                    Ok(metadata) if metadata.is_file() => Ok(path.clone().into()),
+                    Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                        Err(db::Error::Io { path: path.clone(), source: error }.into())
+                    }
+                    _ => Err(db::Error::NotFound { path: path.clone() }.into()),
+                };
+            }
+            None => {}
+        }
+        let unreadable = |folder: &Path, source| db::Error::Io { path: folder.to_owned(), source };
+        if let Some(folder) = &self.local_databases {
+            match newest_canonical(folder) {
+                Ok(Some(path)) => return Ok(path.into()),
+                // A `db` folder that Verbatim may not read belongs to another program.
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
+                found => drop(found.map_err(|error| unreadable(folder, error))?),
+            }
+        }
+        let folder = self.db_folder();
+        let found = newest(&folder).map_err(|error| unreadable(&folder, error))?;
+        found.map(StoreAddress::from).ok_or(Error::NoDatabase { folder })
+    }
+
+    /// Returns the index at the address of a cluster. If the address is wrong, the first request fails.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn cluster(&self, address: &str) -> Cluster {
+        let login = self.cluster_login.as_ref().map(|login| login.as_str().to_owned());
+        let access = Access { login, ca: self.cluster_ca.clone() };
+        Cluster::at(address, self.cluster_insecure, access)
+    }
+
+    /// Returns the default target of an import.
+    pub fn import_store(&self) -> StoreAddress {
+        self.db.clone().unwrap_or_else(|| self.db_folder().join("verbatim.db").into())
+    }
+
+    /// Returns the database of the transcript store. It still has transcripts that were deleted, so it is
+    /// not in the index folder, which users may delete.
+    ///
+    /// All configurations of a home share one store. Each configuration adds the files of its folders, and
+    /// searches only these files.
+    pub fn archive_database(&self) -> PathBuf {
+        match self.has_transcripts() {
+            true => self.home.join(TRANSCRIPTS),
+            false => self.index_folder().join("archive.db"),
+        }
+    }
+
+    /// Returns whether there are folders of transcripts now, or were in the past.
+    pub(crate) fn has_transcripts(&self) -> bool {
+        !self.archives.is_empty() || !self.past_archives.is_empty()
+    }
+
+    /// Returns the folders of transcripts to read now: those that are named, and of the others those that
+    /// exist. A coding agent may be used for the first time while a server runs.
+    pub(crate) fn archives_now(&self) -> impl Iterator<Item = &PathBuf> {
+        self.archives.iter().chain(self.past_archives.iter().filter(|folder| folder.is_dir()))
+    }
+
+    /// Returns the folders of transcripts with symbolic links resolved, whether they exist or not.
+    pub(crate) fn archive_roots(&self) -> Vec<PathBuf> {
+        self.archives
+            .iter()
+            .chain(&self.past_archives)
+            .map(|folder| without_links(folder))
+            .collect()
+    }
+
+    /// Returns whether a path is in one of the configured folders of transcripts.
+    pub fn follows(&self, path: &Path) -> bool {
+        let Ok(path) = dunce::canonicalize(path) else { return false };
+        let roots = self.archives_now().filter_map(|archive| dunce::canonicalize(archive).ok());
+        roots.into_iter().any(|root| path.starts_with(root))
+    }
+
+    /// Returns the transcript store, and those of earlier versions, which were in the index folder.
+    pub(crate) fn archive_databases(&self) -> Vec<PathBuf> {
+        let is_store = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("archive")
+        };
+        let old = databases(&self.index_folder()).unwrap_or_default().into_iter().filter(is_store);
+        let store = Some(self.home.join(TRANSCRIPTS)).filter(|path| path.is_file());
+        store.into_iter().chain(old).collect()
+    }
+
+    /// Returns the transcript stores that were set aside because they were damaged.
+    pub(crate) fn damaged_stores(&self) -> Vec<PathBuf> {
+        let is_store = |path: &PathBuf| {
+            let [stem, end] = [path.file_stem(), path.extension()]
+                .map(|part| part.unwrap_or_default().to_string_lossy());
+            let number = end.strip_prefix("damaged-").unwrap_or_default();
+            let is_numbered = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+            is_numbered && (stem == "transcripts" || stem.starts_with("archive"))
+        };
+        let folders = [self.home.clone(), self.index_folder()];
+        let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+        let mut found: Vec<PathBuf> =
+            entries.flatten().map(|entry| entry.path()).filter(is_store).collect();
+        found.sort();
+        found
+    }
+
+    /// Returns the databases in the home's `db/`, to which imports may have been written.
+    pub(crate) fn home_databases(&self) -> Vec<PathBuf> {
+        databases(&self.db_folder()).unwrap_or_default()
+    }
+
+    /// Returns the database that threads are recorded in. It is not in `db/`, where the newest file
+    /// counts as the export.
+    pub fn threads_database(&self) -> PathBuf {
+        self.home.join("threads.db")
+    }
+}
+
+/// Returns an absolute path with symbolic links resolved in the part of it that exists.
+pub(crate) fn without_links(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let real = path.ancestors().find_map(|existing| {
+        let rest = path.strip_prefix(existing).ok()?;
+        Some(dunce::canonicalize(existing).ok()?.join(rest))
+    });
+    // `components` removes the separator at the end that joining an empty path adds.
+    real.map_or_else(|| path.clone(), |real| real.components().collect())
+}
+
+/// Returns the newest canonical database of a folder, else the newest complete one. A file that is still
+/// being copied is returned only if there is no complete one.
+fn newest(folder: &Path) -> io::Result<Option<PathBuf>> {
+    let mut found = databases(folder)?;
+    let chosen = match found.len() {
+        // A folder's only database is chosen even if it is unusable: opening it gives the error message.
+        0 | 1 => None,
+        _ => found
+            .iter()
+            .rposition(|path| db::is_canonical(path))
+            .or_else(|| found.iter().rposition(|path| db::is_whole(path))),
+    };
+    let last = found.len().checked_sub(1);
+    Ok(chosen.or(last).map(|at| found.swap_remove(at)))
+}
+
+fn newest_canonical(folder: &Path) -> io::Result<Option<PathBuf>> {
+    Ok(databases(folder)?.into_iter().rfind(|path| db::is_canonical(path)))
+}
+
+/// Returns the `*.db` files of a folder, oldest first, and by name if equally old. Returns none if the
+/// folder does not exist.
+fn databases(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
+    let mut failure = None;
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_none_or(|name| name != "db") {
+            continue;
+        }
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => {
+                found.push((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), path));
+            }
+            Ok(_) => {}
+            Err(error) => failure = Some(error),
+        }
+    }
+    found.sort();
+    match failure {
+        Some(failure) if found.is_empty() => Err(failure),
+        _ => Ok(found.into_iter().map(|(_, path)| path).collect()),
+    }
+}

@@ -1,0 +1,58 @@
+//! Descriptions of the conversations of an answer.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{
+    error::Result,
+    lookup::Lookup,
+    source::{Sketch, SourceKind},
+};
+use verbatim_base::model::{Origin, Provenance};
+
+/// The key of a conversation among all sources.
+pub type ConversationKey = (SourceKind, String);
+
+/// The facts that can be read about a conversation.
+#[derive(Debug)]
+pub struct Described {
+    /// The shortest beginning of the id, from 8 characters on, that no other conversation has.
+    pub short_id: String,
+    /// The title, the summary and the turns; `None` if the source does not have the conversation.
+    pub sketch: Option<Sketch>,
+    /// The origin, if the conversation is from a coding agent.
+    pub origin: Option<Origin>,
+    /// The service of the conversation; `None` if the source does not name it.
+    pub provenance: Option<Provenance>,
+}
+
+impl Lookup<'_> {
+    /// Describes conversations. Conversations that cannot be read get a description without details.
+    pub fn described(
+        &self,
+        keys: &[ConversationKey],
+    ) -> Result<HashMap<ConversationKey, Described>> {
+        let mut by_kind: BTreeMap<SourceKind, Vec<&str>> = BTreeMap::new();
+        for (kind, id) in keys {
+            by_kind.entry(*kind).or_default().push(id);
+        }
+        let mut described = HashMap::new();
+        for (kind, mut ids) in by_kind {
+            ids.sort_unstable();
+            ids.dedup();
+            let mut sketches = match self.sources.of_kind(kind)? {
+                Some(source) => source.sketched(&ids, &|listing| listing.brief(0), self.stop)?,
+                None => HashMap::new(),
+            };
+            let mut provenance = self.sources.provenance(kind, &ids, self.stop)?;
+            let short = self.short_ids(&ids)?;
+            for (id, short_id) in ids.into_iter().zip(short) {
+                let sketch = sketches.remove(id);
+                let origin = sketch.as_ref().and_then(|sketch| sketch.origin.clone());
+                let provenance = provenance.remove(id);
+                let one = Described { short_id, sketch, origin, provenance };
+                described.insert((kind, id.to_owned()), one);
+            }
+        }
+        Ok(described)
+    }
+}

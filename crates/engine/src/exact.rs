@@ -1,0 +1,301 @@
+//! Exact search in all sources at the same time.
+
+use std::{
+    mem,
+    ops::ControlFlow,
+    panic::resume_unwind,
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread::{self, ScopedJoinHandle},
+    vec,
+};
+
+use super::{
+    error::Result,
+    source::{
+        Note, Scope, SearchPlan, SourceKind, Sources,
+        sink::{Rendered, Sink, Sparing},
+    },
+};
+use verbatim_base::model::{Hit, Instant, Request, Stop};
+
+/// Number of batches of hits that a source may send before the receiver takes them.
+const MOST_WAITING: usize = 2;
+
+/// The outcome of an exact search of all sources.
+#[derive(Debug)]
+pub struct Searched {
+    /// The plan and the number of hits of each source.
+    pub plans: Vec<(SourceKind, SearchPlan, usize)>,
+    /// Notes about sources and messages that were left out.
+    pub notes: Vec<Note>,
+}
+
+/// Function that makes an owned value from a hit with borrowed texts; `None` leaves the hit out.
+pub type Make<'a, T> = &'a (dyn Fn(SourceKind, Hit<'_>) -> Option<T> + Sync);
+
+/// Functions that choose the data to keep of each hit.
+pub struct Render<'a, T> {
+    /// Function that makes the value to keep of a hit.
+    pub make: Make<'a, T>,
+    /// Function that returns whether the texts of a conversation are needed, as in [`Sink::reads`].
+    pub reads: &'a (dyn Fn(SourceKind, &str) -> bool + Sync),
+}
+
+impl<'a, T> From<Make<'a, T>> for Render<'a, T> {
+    fn from(make: Make<'a, T>) -> Render<'a, T> {
+        Render { make, reads: &|_, _| true }
+    }
+}
+
+/// The time of a hit, and the value that was made from the hit.
+type Timed<T> = (Option<Instant>, T);
+
+/// The hits of one source, newest first.
+struct Stream<'s, T> {
+    kind: SourceKind,
+    batches: Receiver<Vec<Timed<T>>>,
+    batch: vec::IntoIter<Timed<T>>,
+    next: Option<Timed<T>>,
+    count: usize,
+    search: ScopedJoinHandle<'s, Result<SearchPlan>>,
+}
+
+impl<T> Stream<'_, T> {
+    fn advance(&mut self) {
+        self.next = self.batch.next();
+        while self.next.is_none() {
+            let Ok(batch) = self.batches.recv() else { return };
+            self.batch = batch.into_iter();
+            self.next = self.batch.next();
+        }
+    }
+}
+
+/// A sink that sends the values made from hits to another thread. It sends all hits at once when they are
+/// confirmed, because waking a thread for each hit takes longer than finding the hit.
+struct SendingSink<R, T> {
+    render: R,
+    held: Vec<Timed<T>>,
+    batches: SyncSender<Vec<Timed<T>>>,
+}
+
+impl<T, R: FnMut(Hit<'_>) -> Option<Timed<T>>> Sink for SendingSink<R, T> {
+    fn take(&mut self, hit: Hit<'_>) {
+        self.held.extend((self.render)(hit));
+    }
+
+    fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {
+        let batch = mem::take(&mut self.held);
+        match batch.is_empty() || !stop.requested() && self.batches.send(batch).is_ok() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    }
+
+    fn discard(&mut self) {
+        self.held.clear();
+    }
+}
+
+impl Sources {
+    /// Searches the sources in a scope, several at the same time. Passes the hits that match the request to
+    /// `show`, newest first, until `show` breaks. The request's limit only lets a source stop earlier;
+    /// `show` must count the hits.
+    pub fn search<T: Send>(
+        &self,
+        request: &Request,
+        scope: &Scope,
+        stop: &Stop,
+        render: Render<'_, T>,
+        show: &mut dyn FnMut(T) -> ControlFlow<()>,
+    ) -> Result<Searched> {
+        let (mut sources, mut notes) = self.readable(&scope.sources, stop)?;
+        let (scope, unknown) = self.resolved_to_ids(scope, &sources, stop)?;
+        notes.extend(unknown);
+        sources.retain(|source| scope.sources.is_empty() || scope.sources.contains(&source.kind));
+        let (bounded, has_roles) = (scope.bounded(request), !request.roles.is_empty());
+        let kept = |kind, hit: Hit<'_>| {
+            let is_wanted = scope.accepts_id(kind, &hit.conversation_id)
+                && (!has_roles || scope.accepts_role(&hit.role));
+            is_wanted.then(|| (render.make)(kind, hit)).flatten()
+        };
+        let request = &bounded;
+        if let [source] = &*sources {
+            // With one source there is nothing to merge, so the searching thread shows the hits.
+            let mut count = 0;
+            let shown = |one| {
+                count += 1;
+                show(one)
+            };
+            let mut sink = Rendered::new(|hit: Hit<'_>| kept(source.kind, hit), shown);
+            let reads = |id: &str| (render.reads)(source.kind, id);
+            let mut sink = Sparing { reads: &reads, sink: &mut sink };
+            let plan = source.search_visible(request, stop, &mut sink)?;
+            return Ok(Searched { plans: vec![(source.kind, plan, count)], notes });
+        }
+        let mut plans = Vec::new();
+        let mut first = None;
+        thread::scope(|threads| {
+            let mut streams = Vec::new();
+            for source in &sources {
+                let (kind, kept, reads) = (source.kind, &kept, render.reads);
+                let (sender, batches) = sync_channel(MOST_WAITING);
+                let search = threads.spawn(move || {
+                    let render = |hit: Hit<'_>| {
+                        let time = hit.time;
+                        kept(kind, hit).map(|one| (time, one))
+                    };
+                    let mut sink = SendingSink { render, held: Vec::new(), batches: sender };
+                    let reads = |id: &str| reads(kind, id);
+                    source.search_visible(
+                        request,
+                        stop,
+                        &mut Sparing { reads: &reads, sink: &mut sink },
+                    )
+                });
+                let batch = Vec::new().into_iter();
+                streams.push(Stream { kind, batches, batch, next: None, count: 0, search });
+            }
+            streams.iter_mut().for_each(Stream::advance);
+            while let Some(stream) = newest(&mut streams) {
+                let Some((_, hit)) = stream.next.take() else { break };
+                stream.count += 1;
+                if show(hit).is_break() {
+                    break;
+                }
+                stream.advance();
+            }
+            for Stream { kind, batches, count, search, .. } in streams {
+                drop(batches);
+                match search.join().unwrap_or_else(|panic| resume_unwind(panic)) {
+                    Ok(plan) => plans.push((kind, plan, count)),
+                    Err(error) if error.is_of_source() => {
+                        notes.push(Note::Unreadable { source: kind, reason: error.reason() });
+                        first.get_or_insert(error);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        })?;
+        match first.filter(|_| plans.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(Searched { plans, notes }),
+        }
+    }
+}
+
+/// Returns the stream with the newest hit. If several hits have the same time, the first stream wins.
+fn newest<'a, 's, T>(streams: &'a mut [Stream<'s, T>]) -> Option<&'a mut Stream<'s, T>> {
+    let mut best: Option<&mut Stream<'s, T>> = None;
+    for stream in streams.iter_mut() {
+        let Some((time, _)) = &stream.next else { continue };
+        let is_newer =
+            best.as_ref().and_then(|best| best.next.as_ref()).is_none_or(|(best, _)| time > best);
+        if is_newer {
+            best = Some(stream);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{ConversationIds, TestExport};
+
+    #[test]
+    fn every_field_of_a_scope_counts() {
+        let export = TestExport::of(&["red", "blue", "red fox"]);
+        let sql = "INSERT INTO messages VALUES ('a', 1, 'assistant', 'blue fox', 1700000009)";
+        export.connection.execute(sql, []).unwrap();
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let ids = |ids: &[&str]| -> Arc<ConversationIds> {
+            let ids = ids.iter().map(|id| (*id).to_owned());
+            Arc::new([(SourceKind::Export, ids.collect())].into())
+        };
+        let at = |seconds| Some(Instant { seconds, nanos: 0 });
+        let name = |name: &str| Some(name.to_owned());
+        let all = Scope::default;
+        let scopes = [
+            (4, all()),
+            (0, Scope { sources: vec![SourceKind::Threads], ..all() }),
+            (1, Scope { roles: vec!["assistant".to_owned()], ..all() }),
+            (2, Scope { since: at(1_700_000_002), ..all() }),
+            (2, Scope { until: at(1_700_000_001), ..all() }),
+            (2, Scope { conversation: name("1"), ..all() }),
+            (4, Scope { project: name("Export"), ..all() }),
+            (0, Scope { project: name("shop"), ..all() }),
+            (2, Scope { session: name("1"), ..all() }),
+            (3, Scope { conversations: Some(ids(&["1", "2"])), ..all() }),
+            (2, Scope { without: ids(&["1"]), ..all() }),
+            (2, Scope { excluded: Arc::new(["1".to_owned()].into()), ..all() }),
+        ];
+        let found = |request: &Request, scope: &Scope| {
+            let mut count = 0;
+            let mut show = |()| {
+                count += 1;
+                ControlFlow::Continue(())
+            };
+            let make: Make<'_, ()> = &|_, _| Some(());
+            let sources = export.engine.all_sources();
+            sources.search(request, scope, &Stop::never(), make.into(), &mut show).unwrap();
+            count
+        };
+        for is_indexed in [false, true] {
+            for (expected, scope) in &scopes {
+                assert_eq!(found(&Request::default(), scope), *expected, "{is_indexed} {scope:?}");
+            }
+            // The roles and dates of a request count too.
+            let users = Request { roles: texts(&["user"]), ..Request::default() };
+            assert_eq!(found(&users, &scopes[2].1), 0);
+            assert_eq!(found(&Request { until: at(1_700_000_002), ..users }, &scopes[3].1), 1);
+            // The newest message is from the assistant: it must not use up the limit.
+            let one = Request {
+                roles: texts(&["assistant", "user"]),
+                limit: Some(1),
+                ..Request::default()
+            };
+            assert!(found(&one, &Scope { roles: texts(&["user"]), ..all() }) > 0);
+            export.reindex();
+        }
+    }
+
+    #[test]
+    fn hits_whose_texts_are_not_wanted_are_the_same_hits() {
+        let export =
+            TestExport::of(&["red fox", "a title", "Red", "[\"re\\u0064\", \"x\"]", "blue"]);
+        let nul = "INSERT INTO messages VALUES ('z', 0, 'user', x'ff72656420ff', 1700000000)";
+        export.connection.execute(nul, []).unwrap();
+        export.reindex();
+        for text in ["red", "ed", "title", "[", "d", "title 0", "x"] {
+            let request = Request { text: text.to_owned(), ..Request::default() };
+            let found = |reads: bool| {
+                let make = |_, hit: Hit<'_>| Some(hit.into_owned());
+                let render = Render { make: &make, reads: &|_, _| reads };
+                let mut hits = Vec::new();
+                let mut show = |hit| {
+                    hits.push(hit);
+                    ControlFlow::Continue(())
+                };
+                let (scope, stop) = (Scope::default(), Stop::never());
+                let sources = export.engine.all_sources();
+                let searched = sources.search(&request, &scope, &stop, render, &mut show);
+                assert!(matches!(searched.unwrap().plans[0].1, SearchPlan::ByIndex { .. }));
+                hits
+            };
+            let (read, unread) = (found(true), found(false));
+            assert_eq!(read.len(), unread.len(), "{text}");
+            for (read, unread) in read.iter().zip(&unread) {
+                let has = |hit: &Hit<'_>| hit.content.to_lowercase().contains(text);
+                assert_eq!(has(read), has(unread), "{text}: {read:?}");
+                let content = read.content.clone();
+                assert_eq!(*read, Hit { content, ..unread.clone() }, "{text}");
+            }
+            let is_spared = unread.iter().zip(&read).any(|(unread, read)| unread != read);
+            assert_eq!(is_spared, !["title", "title 0"].contains(&text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Joins databases, indexes, models and imports, and answers questions about conversations.
+//!
+//! Rooms, each using only those below it:
+//!
+//! - `report`: status, doctor and statistics
+//! - `memory`: recorded threads, and the passages that are recalled for their turns
+//! - `rank`: ranked search over all sources
+//! - `upkeep`: keeps indexes, terms, vectors, summaries and the transcript store current
+//! - `source`: sources, and the trait [`Reader`] through which they are read
+//! - `attachments`: the files of imported messages
+//! - `withheld`: which conversations are not stored: `exclusions` and `forgotten` ones
+//! - `config`, `error`: paths and options, and all errors
+//!
+//! It uses every crate below it, and is the only one that joins them. The faces (`verbatim-server`, the
+//! program) use this crate and plain functions over text, and no other.
+//!
+//! Invariant: an answer shows one state of a database, the state at the beginning of the question.
+
+#![cfg_attr(
+    not(feature = "cluster"),
+    allow(
+        dead_code,
+        unused_imports,
+        unused_variables,
+        clippy::infallible_destructuring_match,
+        reason = "some is for clusters alone"
+    )
+)]
+
+mod attachments;
+mod config;
+mod describe;
+mod error;
+mod exact;
+mod exclusions;
+mod facets;
+mod flags;
+mod forget;
+mod forgotten;
+mod home;
+pub mod import;
+mod list_file;
+mod lookup;
+mod memory;
+mod rank;
+mod report;
+mod source;
+mod stamp;
+mod store_address;
+mod upkeep;
+mod withheld;
+
+use std::{
+    ops::{ControlFlow, Range},
+    sync::Arc,
+};
+
+use verbatim_base::model::{Hit, Instant, Request, Stop};
+
+use source::Sources;
+
+pub use config::Config;
+pub use error::{Error, Result};
+pub use home::{OldHome, TOKEN_FILE, prepare};
+pub use lookup::{ConversationHeading, Lookup};
+pub use lookup::{address_of, id_at};
+pub use memory::{database::Memory, recall::Recalled};
+pub use rank::Ranker;
+pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
+pub use report::{
+    doctor::examine,
+    statistics::counted_by,
+    status::{indexed, status},
+};
+pub use report::{
+    finding::{Finding, Verdict},
+    statistics::Tally,
+    status::{SourceStatus, ago},
+};
+pub use source::LiveReader;
+pub use source::{
+    About, Counts, FallbackReason, ListedPage, Listing, Messages, Reader, Scope, SearchPlan,
+    Session, Source, SourceKind,
+    request::trimmed,
+    scoring,
+    sink::{Rendered, Sink},
+    summaries::SAVED,
+};
+pub use upkeep::{
+    Completing,
+    enrich::{EnrichOptions, EnrichProgress, EnrichStage, enrich},
+};
+pub use upkeep::{
+    Upkeep,
+    enrich::Enriched,
+    events::UpkeepEvent,
+    maintainer::Maintainer,
+    refresh::{Progress, Reindex, Reindexed},
+    transcripts::{ArchiveProgress, ArchiveReport},
+};
+
+pub use attachments::{Attachment, AttachmentCounts, MAX_ALL, MAX_FILE};
+pub use describe::{ConversationKey, Described};
+pub use exact::{Make, Render, Searched};
+pub use exclusions::Exclusions;
+pub use facets::{Choice, Facets};
+pub use flags::{Flag, Flags, count as count_of, in_both};
+pub use forget::{ForgetProgress, Forgettable, Forgetter};
+pub use source::{
+    AttachmentFiles, ChosenIds, ConversationIds, ListOptions, Narrowing, Note, Places, Sketch,
+};
+pub use store_address::StoreAddress;
+pub use withheld::Withheld;
+// What the interface of this crate names, from the crates below.
+pub use verbatim_chats::{
+    db::{
+        Error as DatabaseError, Heading,
+        threads::{Error as ThreadError, Save, Start, Thread},
+        transcripts::Error as TranscriptStoreError,
+        writer::{Changes, Error as WriterError, Writer},
+    },
+    import::{Branches, Error as ExportError, ImportTally, Skipped, compressed::stem as file_stem},
+    workspace::{self, Error as WorkspaceError},
+};
+pub use verbatim_embed::{
+    Error as EmbedError, Key, Protocol, Provider, Remote, Unknown as UnknownProvider,
+};
+pub use verbatim_index::{Error as IndexError, Resources, Size, Trace, WeightedTerm};
+
+#[cfg(test)]
+extern crate self as verbatim_engine;
+#[cfg(test)]
+#[path = "../../../tests/shared/test_export.rs"]
+mod test_export;
+#[cfg(test)]
+pub(crate) use test_export::TestExport;
+
+/// The version of the program, with the commit of a release build: `0.1.0 (632c459 2026-11-26)`.
+pub const VERSION: &str = env!("VERBATIM_VERSION");
+
+/// The search engine over the sources that its [`Config`] names.
+#[derive(Debug)]
+pub struct Engine {
+    sources: Arc<Sources>,
+    memory: Memory,
+}
+
+impl Engine {
+    /// Returns an engine. Databases are opened at the first question.
+    pub fn new(config: Config) -> Engine {
+        let sources = Arc::new(Sources::new(config));
+        Engine { memory: Memory::new(Arc::clone(&sources)), sources }
+    }
+
+    /// Returns the configuration.
+    pub fn config(&self) -> &Config {
+        self.sources.config()
+    }
+
+    /// Returns the sources that exist now, the export first. Looks them up at every call.
+    pub fn sources(&self) -> Vec<Source> {
+        self.sources.present()
+    }
+
+    /// Closes all open indexes. The next question opens them again.
+    pub fn close(&self) {
+        self.sources.close();
+    }
+
+    /// Calls `show` with copies of the export's messages that match, newest first, until `show` breaks.
+    ///
+    /// By default the hits are those of SQLite's `LIKE '%text%'` over contents and titles.
+    /// [`Source::search`] lends the hits instead, and searches any of the [`Engine::sources`].
+    pub fn exact(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        show: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
+    ) -> Result<SearchPlan> {
+        self.sources.export()?.exact(request, stop, show)
+    }
+
+    /// Returns the messages that answer a question best. Messages with the same text are returned once,
+    /// with their number.
+    pub fn rank(&self, question: &Question, stop: &Stop) -> Result<Ranking<Match>> {
+        Ranker::new(&self.sources, question, stop).messages()
+    }
+
+    /// Returns the conversations that answer a question best.
+    pub fn rank_conversations(
+        &self,
+        question: &Question,
+        stop: &Stop,
+    ) -> Result<Ranking<ConversationMatch>> {
+        Ranker::new(&self.sources, question, stop).conversations()
+    }
+
+    /// Returns a page of the conversations in a scope that have messages, latest activity first.
+    pub fn list(&self, scope: &Scope, page: Range<usize>, stop: &Stop) -> Result<ListedPage> {
+        self.sources.list(scope, page, ListOptions::default(), stop)
+    }
+
+    /// Counts the messages in a scope. `day` returns the day of a time, as [`Reader::count`] says.
+    pub fn tally(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Tally> {
+        report::statistics::tally(&self.sources, scope, day, stop)
+    }
+
+    /// Returns the lookup of conversations by their ids, or by the words of a person or a client.
+    pub fn find<'a>(&'a self, stop: &'a Stop) -> Lookup<'a> {
+        Lookup { sources: &self.sources, memory: &self.memory, stop }
+    }
+
+    /// Returns the work that keeps indexes and the transcript store current.
+    pub fn upkeep(&self) -> Upkeep<'_> {
+        Upkeep { sources: &self.sources }
+    }
+
+    /// Returns all sources, for questions to several of them at once.
+    pub fn all_sources(&self) -> &Arc<Sources> {
+        &self.sources
+    }
+
+    /// Returns the recorded threads, and recall for their turns.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+}
+
+/// Returns the matching lines in the configured workspaces, or in the folder `named` inside one of them.
+pub fn search_workspace(
+    config: &Config,
+    question: &workspace::WorkspaceQuestion,
+    named: Option<&str>,
+    stop: &Stop,
+) -> Result<workspace::FoundLines> {
+    let folders = workspace::folders(&config.workspaces, named)?;
+    Ok(workspace::search(&folders, question, stop)?)
+}

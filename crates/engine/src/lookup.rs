@@ -1,0 +1,590 @@
+//! Finds the conversation that a user names by an id, a title, a key or a path.
+//!
+//! Invariant: a path identifies a conversation that a source lists. Looking up a path opens no file.
+
+use std::path::Path;
+
+use percent_encoding::percent_decode_str;
+
+use super::{
+    error::{Error, Result},
+    memory::database::Memory,
+    source::{About, Listing, Scope, Session, Source, SourceKind, Sources, shared_start},
+    store_address::StoreAddress,
+};
+use verbatim_base::model::{Instant, Stop};
+use verbatim_chats::db::{self, Heading};
+use verbatim_text::{address::encoded, snippet};
+
+/// Maximum number of characters of a title in a key.
+const MAX_SLUG: usize = 40;
+
+/// Maximum number of conversations that are listed if a word fits several.
+const MAX_CANDIDATES: usize = 20;
+
+/// Minimum number of characters of a shortened id.
+pub(super) const SHORT_ID: usize = 8;
+
+/// Length from which the beginning of an id, if it fits only one id, takes precedence over a title.
+const SURE_START: usize = 4;
+
+/// Number of hexadecimal digits at the end of a key.
+const DIGITS: usize = 8;
+
+/// A conversation's entry in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversationHeading {
+    /// The id, from `conversations.id`.
+    pub id: String,
+    /// `conversations.title`; empty where it is NULL.
+    pub title: String,
+    /// The time of the conversation's last message.
+    pub last: Option<Instant>,
+    /// The project, if the conversation is from a coding agent.
+    pub project: Option<String>,
+}
+
+/// Look-up of conversations by the names that users and clients give them.
+pub struct Lookup<'a> {
+    pub(crate) sources: &'a Sources,
+    pub(crate) memory: &'a Memory,
+    pub(crate) stop: &'a Stop,
+}
+
+impl Lookup<'_> {
+    /// Returns the description of a conversation; `None` if the source has no conversation with this id
+    /// and messages.
+    pub fn about(&self, kind: SourceKind, id: &str) -> Result<Option<About>> {
+        self.sources.about(kind, id, self.stop)
+    }
+
+    /// Opens a conversation; `None` if the source has no conversation with this id and messages.
+    pub fn session(
+        &self,
+        kind: SourceKind,
+        id: &str,
+        raw_content: bool,
+    ) -> Result<Option<Session>> {
+        let Some(source) = self.sources.of_kind(kind)? else { return Ok(None) };
+        source.session(id, raw_content, self.stop)
+    }
+
+    /// Returns the conversation for a handle. A handle is an address or a path, else an id, a link to the
+    /// conversation on its service's site, a key, a complete title, or the beginning of an id with at least
+    /// `shortest` characters.
+    ///
+    /// The case of letters matters only if the handle would be ambiguous otherwise. A source that cannot
+    /// be read is an error only if no other source can be read.
+    pub fn by_handle(&self, handle: &str, shortest: usize) -> Result<Option<About>> {
+        let (whole, handle) = (handle, snippet::trim(handle));
+        let handle = id_in_link(handle).unwrap_or(handle);
+        if handle.is_empty() {
+            return Ok(None);
+        }
+        let mut failed = None;
+        // White space at the ends may be a part of an id.
+        let mut found = self.exactly(whole, &mut failed)?;
+        if found.total == 0 && handle != whole {
+            found = self.exactly(handle, &mut failed)?;
+        }
+        if found.total == 0 {
+            found.add_one(readable(self.by_key(handle), &mut failed)?.flatten());
+        }
+        if found.total == 0 {
+            found = self.called(handle, shortest, &mut failed)?;
+        }
+        match (found.total, failed) {
+            (0, Some(error)) => match self.sources.readable(&[], self.stop) {
+                Ok((readable, _)) if !readable.is_empty() => Ok(None),
+                _ => Err(error),
+            },
+            (0, None) => Ok(None),
+            (1, _) => Ok(found.first.pop()),
+            _ => Err(self.several(found, handle)?),
+        }
+    }
+
+    /// Returns the error that a word fits several conversations, with ids or keys to choose from.
+    fn several(&self, found: Meant, word: &str) -> Result<Error> {
+        let Some(id) = found.first.first().map(|about| about.id.clone()) else {
+            return Ok(found.ambiguous(word));
+        };
+        if found.total > found.first.len() || found.first.iter().any(|about| about.id != id) {
+            return Ok(found.ambiguous(word));
+        }
+        let key = |about: &About| Ok((about.source.name(), self.key_of(about)?));
+        let keys = found.first.iter().map(key).collect::<Result<_>>()?;
+        Ok(Error::SameId { id, keys })
+    }
+
+    /// Returns the conversation at a path, else the conversations with an id or an address.
+    fn exactly(&self, handle: &str, failed: &mut Option<Error>) -> Result<Meant> {
+        let mut found = Meant::default();
+        found.add_one(readable(self.by_path(handle), failed)?.flatten());
+        if found.total == 0 {
+            let id = id_at(handle);
+            found = self.with_id(id.as_deref().unwrap_or(handle), failed)?;
+        }
+        Ok(found)
+    }
+
+    /// Returns the conversations with an id, of all sources.
+    fn with_id(&self, id: &str, failed: &mut Option<Error>) -> Result<Meant> {
+        let mut found = Meant::default();
+        for source in self.sources.all() {
+            let Some(source) = readable(source, failed)? else { continue };
+            found.add_one(readable(source.session_about(id, self.stop), failed)?.flatten());
+        }
+        Ok(found)
+    }
+
+    /// Returns the conversations with this id in another case, else this title, else an id that begins
+    /// with the word. A longer word that begins exactly one id takes precedence over titles.
+    fn called(&self, word: &str, shortest: usize, failed: &mut Option<Error>) -> Result<Meant> {
+        let is_long = word.chars().count() >= shortest;
+        // The id in another case, the same title, the title in another case, and the beginning of an id.
+        let mut found: [Meant; 4] = Default::default();
+        for source in self.sources.all() {
+            let Some(source) = readable(source, failed)? else { continue };
+            let listing = source.sessions(&Scope::default(), self.stop);
+            let Some(listing) = readable(listing, failed)? else { continue };
+            let mut places: [Vec<usize>; 4] = Default::default();
+            for place in 0..listing.len() {
+                let (id, title) = listing.heading(place);
+                let title = snippet::trim(title);
+                let fits = [
+                    id.eq_ignore_ascii_case(word),
+                    title == word,
+                    is_same_folded(title, word),
+                    is_long && shared_start(id, word) == word.len(),
+                ];
+                let fitting = places.iter_mut().zip(fits).filter(|(_, fits)| *fits);
+                fitting.for_each(|(places, _)| places.push(place));
+            }
+            for (found, places) in found.iter_mut().zip(places) {
+                found.add(&*listing, places);
+            }
+        }
+        let [same, .., begun] = &found;
+        let is_sure = word.chars().count() >= SURE_START && (same.total, begun.total) == (0, 1);
+        if is_sure {
+            found.reverse();
+        }
+        Ok(found.into_iter().find(|found| found.total > 0).unwrap_or_default())
+    }
+
+    /// Returns the conversation that a user's word names. The word is a handle for
+    /// [`Lookup::by_handle`], or a part of a title.
+    pub fn by_word(&self, word: &str) -> Result<About> {
+        self.sources.within(&[])?;
+        let none = || Error::NoConversation { word: snippet::echo(word).into_owned() };
+        match self.by_handle(word, 1)? {
+            Some(about) => Ok(about),
+            None => self.by_part_of_title(word)?.ok_or_else(none),
+        }
+    }
+
+    fn by_part_of_title(&self, word: &str) -> Result<Option<About>> {
+        let word = snippet::trim(word);
+        if word.is_empty() {
+            return Ok(None);
+        }
+        let part = word.to_lowercase();
+        let mut found = self.matching(&|_, _, title| title.to_lowercase().contains(&part))?;
+        match found.total {
+            0 | 1 => Ok(found.first.pop()),
+            _ => Err(self.several(found, word)?),
+        }
+    }
+
+    /// Shortens ids to prefixes that are unique among all conversations, with at least `SHORT_ID`
+    /// characters each.
+    pub fn short_ids(&self, ids: &[&str]) -> Result<Vec<String>> {
+        let mut lengths = vec![0; ids.len()];
+        let mut failed = None;
+        for source in self.sources.all() {
+            let Some(source) = readable(source, &mut failed)? else { continue };
+            // With an index, the catalogue answers, and the conversations need not be listed.
+            if let Ok(snapshot) = source.current_index(self.stop) {
+                let catalogue = source.catalogue(&snapshot);
+                let with_empty = source.shared_with_empty(self.stop)?;
+                for (id, length) in ids.iter().zip(&mut lengths) {
+                    *length = catalogue.shared_start(id).max(with_empty(id)).max(*length);
+                }
+                continue;
+            }
+            let listing = source.sessions(&Scope::default(), self.stop);
+            let Some(listing) = readable(listing, &mut failed)? else { continue };
+            for (id, length) in ids.iter().zip(&mut lengths) {
+                *length = listing.shared_start(id).max(*length);
+            }
+        }
+        let short = |(id, length): (&&str, usize)| {
+            // One character more than the longest prefix shared with another id.
+            let longer = id[length..].chars().next().map_or(id.len(), |c| length + c.len_utf8());
+            let short = snippet::cut(id, SHORT_ID).map_or(id.len(), str::len);
+            id[..longer.max(short)].to_owned()
+        };
+        Ok(ids.iter().zip(lengths).map(short).collect())
+    }
+
+    /// Shortens an id to a prefix that is unique among all conversations.
+    pub fn short_id(&self, id: &str) -> Result<String> {
+        Ok(self.short_ids(&[id])?.remove(0))
+    }
+
+    /// Returns the key of a conversation: the key that it was saved under, else a generated key from its
+    /// source, title and id.
+    pub fn key_of(&self, about: &About) -> Result<String> {
+        if about.source == SourceKind::Threads {
+            let named = self.memory.threads_named(&about.id)?;
+            let saved = named.into_iter().find(|thread| thread.id == about.id);
+            if let Some(key) = saved.and_then(|thread| thread.key) {
+                return Ok(key);
+            }
+        }
+        Ok(made_key(about))
+    }
+
+    /// Returns the conversation that has a key.
+    ///
+    /// A generated key identifies the conversation by a short hash of its id. The title in the key only
+    /// decides between conversations with the same hash, so a changed title leaves the key valid.
+    pub fn by_key(&self, key: &str) -> Result<Option<About>> {
+        // If the threads cannot be read, the key may still be a generated key.
+        if let Ok(Some(thread)) = self.memory.thread_keyed(key) {
+            return self.sources.about(SourceKind::Threads, &thread.id, self.stop);
+        }
+        let Some((kind, hash)) = parse_key(key) else { return Ok(None) };
+        let mut found = self.matching(&|source, id, _| source == kind && hash_of(id) == hash)?;
+        if found.total > 1 {
+            let same_title: Vec<About> =
+                found.first.iter().filter(|about| made_key(about) == key).cloned().collect();
+            if !same_title.is_empty() {
+                found = Meant { total: same_title.len(), first: same_title };
+            }
+        }
+        match found.total {
+            0 | 1 => Ok(found.first.pop()),
+            _ => Err(found.ambiguous(key)),
+        }
+    }
+
+    /// Returns the sources that can be read. Returns none if there is no database.
+    fn readable(&self) -> Result<Vec<Source>> {
+        match self.sources.readable(&[], self.stop) {
+            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            readable => Ok(readable?.0),
+        }
+    }
+
+    fn matching(&self, test: &dyn Fn(SourceKind, &str, &str) -> bool) -> Result<Meant> {
+        let mut found = Meant::default();
+        for source in self.readable()? {
+            let listing = source.sessions(&Scope::default(), self.stop)?;
+            let passes = |place: &usize| {
+                let (id, title) = listing.heading(*place);
+                test(source.kind, id, title)
+            };
+            found.add(&*listing, (0..listing.len()).filter(passes).collect());
+        }
+        Ok(found)
+    }
+
+    /// Returns the conversations whose source, id and title pass a test. Within a source, the one with the
+    /// latest activity comes first. Reads no messages.
+    pub fn headings(
+        &self,
+        test: &dyn Fn(SourceKind, &str, &str) -> bool,
+    ) -> Result<Vec<ConversationHeading>> {
+        let mut found = Vec::new();
+        for source in self.readable()? {
+            let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
+            for place in 0..listing.len() {
+                self.stop.check(db::Error::Stopped)?;
+                let (id, title) = listing.heading(place);
+                if test(source.kind, id, title) {
+                    found.push(ConversationHeading {
+                        id: id.to_owned(),
+                        title: title.to_owned(),
+                        last: listing.last(place),
+                        project: listing.origin(place).and_then(|origin| origin.project.clone()),
+                    });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the path that identifies a conversation: the file of its transcript, else the path of its
+    /// database followed by `#` and its id.
+    pub fn path_of(&self, about: &About) -> String {
+        match (&about.file, self.sources.of_kind(about.source).ok().flatten()) {
+            (Some(file), _) => file.to_string_lossy().into_owned(),
+            (None, Some(source)) => format!("{}#{}", source.address().absolute(), about.id),
+            (None, None) => about.id.clone(),
+        }
+    }
+
+    /// Returns the conversation for a path that [`Lookup::path_of`] returns; `None` for other texts.
+    pub fn by_path(&self, path: &str) -> Result<Option<About>> {
+        if !path.contains(['/', '\\', '#']) {
+            return Ok(None);
+        }
+        for source in self.readable()? {
+            if source.kind == SourceKind::Archive
+                && let Some(about) = self.of_file(&source, Path::new(path))?
+            {
+                return Ok(Some(about));
+            }
+            if let Some(id) = id_within(&source, path)
+                && let Some(about) = source.session_about(id, self.stop)?
+            {
+                return Ok(Some(about));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the conversation whose transcript is in a file.
+    fn of_file(&self, source: &Source, file: &Path) -> Result<Option<About>> {
+        let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
+        let is_it = |place: &usize| {
+            let of = listing.origin(*place).and_then(|origin| origin.file.as_ref());
+            of.is_some_and(|of| Path::new(of) == file)
+        };
+        Ok((0..listing.len()).find(is_it).map(|place| listing.about(place)))
+    }
+}
+
+/// The conversations that the user may mean by a word.
+#[derive(Default)]
+struct Meant {
+    /// The conversations that an error message lists: from each source, the first ones in the order of
+    /// their ids.
+    first: Vec<About>,
+    /// The number of conversations that the word may mean.
+    total: usize,
+}
+
+impl Meant {
+    fn add_one(&mut self, about: Option<About>) {
+        self.total += usize::from(about.is_some());
+        self.first.extend(about);
+    }
+
+    /// Adds conversations by their positions in a listing. Describes only the first ones, because a
+    /// description may read messages.
+    fn add(&mut self, listing: &dyn Listing, mut places: Vec<usize>) {
+        self.total += places.len();
+        places.sort_by_key(|place| listing.heading(*place).0);
+        places.truncate(MAX_CANDIDATES);
+        self.first.extend(places.into_iter().map(|place| listing.brief(place)));
+    }
+
+    /// Returns the error that a word means several conversations.
+    fn ambiguous(mut self, word: &str) -> Error {
+        self.first.sort_by(|a, b| a.id.cmp(&b.id));
+        let heading = |about: About| Heading {
+            id: about.id,
+            title: snippet::echo(&about.title).into_owned(),
+            messages: about.turns,
+            last: about.last,
+        };
+        let candidates = self.first.into_iter().take(MAX_CANDIDATES).map(heading).collect();
+        Error::Ambiguous { word: snippet::echo(word).into_owned(), candidates, total: self.total }
+    }
+}
+
+/// The beginnings of links to conversations, without the scheme.
+const LINKS: [&str; 3] = ["chatgpt.com/", "chat.openai.com/", "claude.ai/chat/"];
+
+/// Returns the id in a link to a conversation; `None` for any other text. Some programs copy a link without
+/// its scheme, and Markdown has it between angle brackets.
+fn id_in_link(text: &str) -> Option<&str> {
+    let text = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(text);
+    let link = text.split_once("://").map_or(text, |(_, link)| link);
+    let link = link.strip_prefix("www.").unwrap_or(link);
+    let path = LINKS.iter().find_map(|start| link.strip_prefix(start))?;
+    let path = path.split(['?', '#']).next()?.trim_end_matches('/');
+    path.rsplit('/').next().filter(|id| !id.is_empty() && !id.contains(char::is_whitespace))
+}
+
+/// Turns an error of one source into `None`, and stores the first error in `failed`. Returns errors that
+/// concern all sources, such as a stop.
+fn readable<T>(read: Result<T>, failed: &mut Option<Error>) -> Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if error.is_stopped() || matches!(error, Error::Ambiguous { .. }) => Err(error),
+        Err(error) => {
+            failed.get_or_insert(error);
+            Ok(None)
+        }
+    }
+}
+
+/// Returns whether two texts are equal except for the case of their letters.
+fn is_same_folded(one: &str, other: &str) -> bool {
+    let one = one.chars().flat_map(char::to_lowercase);
+    one.eq(other.chars().flat_map(char::to_lowercase))
+}
+
+/// The beginning of a conversation's address; its percent-encoded id follows.
+const ADDRESS: &str = "verbatim://conversation/";
+
+/// Returns the address of a conversation: `verbatim://conversation/` and the percent-encoded id.
+pub fn address_of(id: &str) -> String {
+    format!("{ADDRESS}{}", encoded(id))
+}
+
+/// Returns the id in an address that [`address_of`] returns; `None` for any other text.
+pub fn id_at(address: &str) -> Option<String> {
+    let text = address.strip_prefix(ADDRESS)?;
+    let is_byte = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if text.is_empty() || !text.split('%').skip(1).all(is_byte) {
+        return None;
+    }
+    Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
+}
+
+/// Returns a generated key, made from a conversation's source, title and id.
+fn made_key(about: &About) -> String {
+    format!("{}-{}-{:08x}", about.source.name(), slug(about.own_title()), hash_of(&about.id))
+}
+
+/// Returns the id in a `path` that consists of a database's path, `#` and an id.
+fn id_within<'a>(source: &Source, path: &'a str) -> Option<&'a str> {
+    let after =
+        |address: &StoreAddress| path.strip_prefix(address.to_string().as_str())?.strip_prefix('#');
+    let address = source.address();
+    after(&address.absolute()).or_else(|| after(&address))
+}
+
+fn hash_of(id: &str) -> u32 {
+    crc32fast::hash(id.as_bytes())
+}
+
+/// Returns the source and the hash in a generated key.
+fn parse_key(key: &str) -> Option<(SourceKind, u32)> {
+    let (start, hash) = key.rsplit_once('-')?;
+    let is_hash = hash.len() == DIGITS && hash.bytes().all(|b| b.is_ascii_hexdigit());
+    let named = |kind: &SourceKind| {
+        start.strip_prefix(kind.name()).is_some_and(|rest| rest.starts_with('-'))
+    };
+    let kind = SourceKind::ALL.into_iter().find(named)?;
+    is_hash.then(|| u32::from_str_radix(hash, 16).ok())?.map(|hash| (kind, hash))
+}
+
+/// Returns the words of a title in lower case with hyphens between them, as in web addresses.
+fn slug(title: &str) -> String {
+    let mut slug = String::new();
+    for word in title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        let word = word.to_lowercase();
+        let length = slug.chars().count();
+        if length > 0 && length + 1 + word.chars().count() > MAX_SLUG {
+            break;
+        }
+        if length > 0 {
+            slug.push('-');
+        }
+        slug.extend(word.chars().take(MAX_SLUG));
+    }
+    if slug.is_empty() { "untitled".to_owned() } else { slug }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use verbatim_base::model::Origin;
+    use verbatim_chats::db::Outline;
+
+    fn about(id: &str, title: &str) -> About {
+        let (id, title) = (id.to_owned(), title.to_owned());
+        let outline = Outline { id, title, ..Outline::default() };
+        About::of_outline(SourceKind::Export, outline, Origin::default())
+    }
+
+    #[test]
+    fn headings_are_listed_without_reading_messages() {
+        let export =
+            crate::TestExport::indexed(&["Which colour is the sky over the sea?", "It is green."]);
+        let stop = Stop::never();
+        assert_eq!(export.engine.find(&stop).headings(&|_, _, _| true).unwrap().len(), 2);
+        let source = export.engine.sources().remove(0);
+        let snapshot = source.current_index(&stop).unwrap();
+        assert_eq!(source.catalogue(&snapshot).summaries_made(), 0);
+    }
+
+    #[test]
+    fn addresses() {
+        for id in ["6650a1b2-0001", "a/b c%", "日本", "#?"] {
+            assert_eq!(id_at(&address_of(id)).as_deref(), Some(id));
+        }
+        assert_eq!(address_of("a/ü"), "verbatim://conversation/a%2F%C3%BC");
+        for none in ["", "%", "%4", "%+4", "%zz", "%ff"] {
+            assert_eq!(id_at(&format!("{ADDRESS}{none}")), None, "{none}");
+        }
+        assert_eq!(id_at("6650a1b2-0001"), None);
+    }
+
+    #[test]
+    fn keys() {
+        let mut about = about("550e8400-e29b", "Database: Migration, Planning!");
+        let hash = hash_of(&about.id);
+        assert_eq!(made_key(&about), format!("export-database-migration-planning-{hash:08x}"));
+        assert_eq!(parse_key(&made_key(&about)), Some((SourceKind::Export, hash)));
+        for (title, expected) in [
+            ("", "untitled".to_owned()),
+            ("?!", "untitled".to_owned()),
+            ("日本語の質問", "日本語の質問".to_owned()),
+            ("one two three four five six seven eight nine", {
+                "one-two-three-four-five-six-seven-eight".to_owned()
+            }),
+            (&"x".repeat(99), "x".repeat(40)),
+        ] {
+            assert_eq!(slug(title), expected);
+        }
+        about.source = SourceKind::Threads;
+        about.title = "archive".to_owned();
+        assert_eq!(parse_key(&made_key(&about)), Some((SourceKind::Threads, hash)));
+        for none in
+            ["", "-", "export", "export-x", "export-0123456", "exports-x-01234567", "x-y-01234567"]
+        {
+            assert_eq!(parse_key(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_shown_of_many_is_described() {
+        struct Many(Vec<String>, std::cell::Cell<usize>);
+
+        impl Listing for Many {
+            fn len(&self) -> usize {
+                self.0.len()
+            }
+            fn last(&self, _: usize) -> Option<Instant> {
+                None
+            }
+            fn heading(&self, place: usize) -> (&str, &str) {
+                (&self.0[place], "")
+            }
+            fn origin(&self, _: usize) -> Option<&verbatim_base::model::Origin> {
+                None
+            }
+            fn about(&self, place: usize) -> About {
+                self.1.set(self.1.get() + 1);
+                about(&self.0[place], "")
+            }
+        }
+
+        let many = Many((0..500).rev().map(|it| format!("{it:03}")).collect(), Default::default());
+        let mut found = Meant::default();
+        found.add(&many, (0..500).collect());
+        assert_eq!(many.1.get(), MAX_CANDIDATES);
+        let Error::Ambiguous { candidates, total, .. } = found.ambiguous("x") else { panic!() };
+        assert_eq!(
+            (candidates[0].id.as_str(), candidates.len(), total),
+            ("000", MAX_CANDIDATES, 500)
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! The database of recorded threads, opened when it is first needed.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use crate::{
+    error::{Error, Result},
+    source::Sources,
+};
+use verbatim_base::{lock::lock, map_faults};
+use verbatim_chats::db::threads::{Error as ThreadsError, Threads};
+use verbatim_index as index;
+
+/// The database of recorded threads, and recall for their turns.
+#[derive(Debug)]
+pub struct Memory {
+    pub(super) sources: Arc<Sources>,
+    /// The open database of threads; `None` until a thread is requested.
+    threads: Mutex<Option<Threads>>,
+}
+
+impl Memory {
+    /// Returns the memory of some sources. Opens no database.
+    pub(crate) fn new(sources: Arc<Sources>) -> Memory {
+        Memory { sources, threads: Mutex::default() }
+    }
+
+    /// Runs `work` on the database of threads; `None` if no thread was ever recorded.
+    pub(super) fn reading<T>(
+        &self,
+        work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
+    ) -> Result<Option<T>> {
+        self.with_threads(Threads::open, work)
+    }
+
+    /// Runs `work` on the database of threads. Creates the database if it does not exist.
+    pub(super) fn writing<T>(
+        &self,
+        work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
+    ) -> Result<T> {
+        let made = |path: &Path| Threads::open_or_make(path).map(Some);
+        let done = self.with_threads(made, work)?;
+        Ok(done.expect("a database is made where there is none"))
+    }
+
+    /// Runs work that reads indexes. If an index file was damaged or truncated during the work, reopens
+    /// the indexes and runs the work a second time.
+    pub(super) fn on_indexes<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
+        let attempt = || {
+            let before = map_faults::count();
+            match map_faults::caught(&work) {
+                Ok(Err(Error::Index(error))) if !matches!(error, index::Error::Stopped) => {
+                    Err(error.to_string())
+                }
+                Ok(done) if map_faults::count() == before => Ok(done),
+                Ok(_) => Err("its files were cut while they were read".to_owned()),
+                Err(panic) => Err(panic),
+            }
+        };
+        let again = |_| {
+            self.sources.close();
+            attempt()
+        };
+        attempt().or_else(again).unwrap_or_else(|reason| {
+            self.sources.close();
+            let path = self.sources.config().index_folder();
+            Err(index::Error::Damaged { path, reason }.into())
+        })
+    }
+
+    fn with_threads<T>(
+        &self,
+        open: impl FnOnce(&Path) -> Result<Option<Threads>, ThreadsError>,
+        work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
+    ) -> Result<Option<T>> {
+        let mut held = lock(&self.threads);
+        // A turn that is written to a deleted or replaced file would be lost.
+        if !held.as_ref().is_some_and(Threads::is_there) {
+            *held = None;
+            *held = open(&self.sources.config().threads_database())?;
+        }
+        let Some(threads) = &mut *held else { return Ok(None) };
+        let done = work(threads);
+        if matches!(done, Err(ThreadsError::Sqlite { .. })) {
+            *held = None;
+        }
+        Ok(Some(done?))
+    }
+}

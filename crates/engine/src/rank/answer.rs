@@ -1,0 +1,403 @@
+//! Builds the ranked answer: messages with passages, and conversations with their messages.
+
+use std::{
+    collections::{HashMap, HashSet, hash_map::Entry},
+    hash::{DefaultHasher, Hash, Hasher},
+    ops::Range,
+};
+
+use super::{
+    fuse::Scored,
+    passage,
+    prepare::{OpenedSources, RankedSource},
+    question::{ConversationMatch, Fields, MAX_MATCHES, Match, Mode},
+    ranker::Ranker,
+};
+use crate::{
+    error::Result,
+    source::{Note, Source, line_number, scoring::Concept},
+};
+use verbatim_base::model::{MOST_KEPT, Stop};
+use verbatim_text::{snippet, up_to, words::Tokenizer};
+
+/// Shares of the second and the third message's scores that are added to the best message's score.
+const FURTHER_SHARES: [f32; 2] = [0.15, 0.05];
+
+/// The weight of title and summary scores. Message scores have weight 1.
+const TITLE_WEIGHT: f32 = 0.5;
+
+/// Maximum difference in bytes of two texts that may be equal apart from white space.
+const MAX_SPACE: usize = 64;
+
+/// Number of bytes of a text in which the passage nearest to the query's vector is searched.
+const MAX_CHUNKED: usize = 16 << 10;
+
+/// Number of bytes of a text that are searched for terms if the text may have none of them.
+const MAX_WITHOUT_TERMS: usize = 64 << 20;
+
+/// A conversation: the position of its source among the ranked sources, and its number in that source.
+pub(super) type ConversationPlace = (usize, u32);
+
+/// The scored messages for a question, with the sources and concepts.
+pub(super) struct ScoredMessages {
+    pub(super) sources: Vec<RankedSource>,
+    pub(super) concepts: Vec<Concept>,
+    pub(super) scored: Vec<Scored>,
+}
+
+/// The result of ranking by the indexes, and the sources without an index.
+pub(super) enum FoundBy {
+    /// The scored messages, and the sources that have to be scanned.
+    Scores(ScoredMessages, Vec<Source>),
+    /// The question has no terms and no vector. These sources are searched for its text as a substring.
+    Substring(Vec<Source>),
+}
+
+impl Ranker<'_> {
+    /// Scores every message that fits the question, in the sources that have an index.
+    pub(super) fn find(&mut self) -> Result<FoundBy> {
+        if self.question.mode == Mode::Exact {
+            return Ok(FoundBy::Substring(self.readable_sources()?));
+        }
+        let texts = self.concepts();
+        let OpenedSources { ranked: sources, scanned } = self.open_sources()?;
+        let all = || sources.iter().map(|it| it.source.clone()).chain(scanned.clone()).collect();
+        let is_single = texts.len() == 1;
+        if is_single && sources.is_empty() && !has_words(texts[0]) {
+            self.note_no_words(texts[0]);
+            return Ok(FoundBy::Substring(all()));
+        }
+        let mut concepts = Vec::new();
+        let mut by_concept: Vec<Vec<Scored>> = Vec::new();
+        for text in texts.into_iter().filter(|_| !sources.is_empty()) {
+            let mut concept = self.parse_concept(text, &sources)?;
+            if is_single && is_without_words(&concept) {
+                self.note_no_words(text);
+                return Ok(FoundBy::Substring(all()));
+            }
+            if is_single && scanned.is_empty() && self.is_within_words(text, &concept, &all())? {
+                return Ok(FoundBy::Substring(all()));
+            }
+            if self.question.fields != Fields::Summaries {
+                by_concept.push(self.score_messages(&sources, &mut concept)?);
+            }
+            concepts.push(concept);
+        }
+        let scored = match by_concept.len() {
+            0 => Vec::new(),
+            1 => by_concept.remove(0),
+            _ => in_common_conversations(&sources, by_concept, self.common.is_some()),
+        };
+        Ok(FoundBy::Scores(ScoredMessages { sources, concepts, scored }, scanned))
+    }
+
+    fn note_no_words(&mut self, text: &str) {
+        if !text.trim().is_empty() {
+            self.note(Note::NoWords { text: text.to_owned() });
+        }
+    }
+
+    /// Returns whether no message contains a word of the question that ranks, but some contain its text. Adds
+    /// a note if so.
+    fn is_within_words(
+        &mut self,
+        text: &str,
+        concept: &Concept,
+        sources: &[Source],
+    ) -> Result<bool> {
+        let is_plain = concept.query.text == text;
+        let asks_for_words =
+            self.question.mode != Mode::Vector && self.question.fields != Fields::Summaries;
+        let may_be_incomplete = self.notes.iter().any(Note::is_gap);
+        if !concept.terms.is_empty() || !is_plain || !asks_for_words || may_be_incomplete {
+            return Ok(false);
+        }
+        let is_found = !self.containing(sources, 1, 0)?.0.is_empty();
+        match is_found {
+            true if has_words(text) => self.note(Note::WithinWords { text: text.to_owned() }),
+            true => self.note_no_words(text),
+            false => {}
+        }
+        Ok(is_found)
+    }
+
+    /// Returns the conversations that answer best.
+    pub(super) fn ranked_conversations(
+        &mut self,
+        found: &ScoredMessages,
+    ) -> Result<(Vec<ConversationMatch>, usize)> {
+        let fields = self.question.fields;
+        let titles = match fields {
+            Fields::Messages => HashMap::new(),
+            Fields::Summaries | Fields::Both => self.score_titles(found)?,
+        };
+        let mut messages: HashMap<ConversationPlace, Vec<Scored>> = HashMap::new();
+        for scored in &found.scored {
+            let scorer = &found.sources[scored.source].scorer;
+            if let Some(conversation) = scorer.conversation(scored.doc_id) {
+                messages.entry((scored.source, conversation)).or_default().push(*scored);
+            }
+        }
+        let mut scores: HashMap<ConversationPlace, f32> = HashMap::new();
+        for (conversation, scored) in &messages {
+            scores.insert(*conversation, joined(scored.iter().map(|scored| scored.score)));
+        }
+        let (title_weight, max_score) = weights(fields);
+        for (conversation, score) in titles {
+            *scores.entry(conversation).or_default() += title_weight * score;
+        }
+        let mut order: Vec<(ConversationPlace, f32)> = scores.into_iter().collect();
+        order.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let mut total = order.len();
+        let mut items = Vec::new();
+        // An outdated index may list deleted conversations. The next ones replace them.
+        for some in order.chunks(self.question.limit.max(1)) {
+            let old: Vec<ConversationPlace> = some.iter().map(|(key, _)| *key).collect();
+            let mut sketches = self.sketches_of_older(&found.sources, &old);
+            for &((source, conversation), score) in some {
+                let ranked = &found.sources[source];
+                let scored = messages.remove(&(source, conversation)).unwrap_or_default();
+                let mut matches = self.matches(found, &scored, MAX_MATCHES);
+                let about = match &ranked.checked {
+                    None => ranked.scorer.about(conversation),
+                    Some(_) => {
+                        let Some(sketch) = sketches.remove(&(source, conversation)) else {
+                            total -= 1;
+                            continue;
+                        };
+                        matches.iter_mut().for_each(|it| it.place_in(&sketch));
+                        sketch.about
+                    }
+                };
+                let score = f64::from(score / max_score);
+                items.push(ConversationMatch { about, score, matches });
+                if items.len() == self.question.limit {
+                    return Ok((items, total));
+                }
+            }
+        }
+        Ok((items, total))
+    }
+
+    /// Returns the best messages, at most `limit`. Messages with the same text are returned once.
+    pub(super) fn matches(
+        &self,
+        found: &ScoredMessages,
+        scored: &[Scored],
+        limit: usize,
+    ) -> Vec<Match> {
+        let passages = Passages::new(self, found);
+        let mut matches: Vec<Match> = Vec::new();
+        let mut known: HashMap<u64, usize> = HashMap::new();
+        for scored in scored {
+            let source = &found.sources[scored.source];
+            let scorer = &source.scorer;
+            let next = matches.len();
+            // Beyond the limit, only copies are counted. It would be expensive to read all texts for this.
+            let length = scorer.content_length(scored.doc_id);
+            let may_be_copy = |other: &Match| {
+                other.hit.content.len().abs_diff(length.min(MOST_KEPT)) <= MAX_SPACE
+            };
+            if next == limit && !matches.iter().any(may_be_copy) {
+                continue;
+            }
+            let content = scorer.content(scored.doc_id);
+            let mut hasher = DefaultHasher::new();
+            (snippet::trim(&content), scorer.role(scored.doc_id)).hash(&mut hasher);
+            match known.entry(hasher.finish()) {
+                Entry::Occupied(first) => {
+                    if let Some(first) = matches.get_mut(*first.get()) {
+                        first.copies += 1;
+                    }
+                }
+                Entry::Vacant(entry) if next < limit => {
+                    entry.insert(next);
+                    let (passage, place) = passages.best(&content);
+                    let hit = scorer.hit(scored.doc_id).kept(place, MOST_KEPT);
+                    let turn = scorer.turn(scored.doc_id).unwrap_or(0) as usize;
+                    matches.push(Match {
+                        source: source.kind,
+                        score: f64::from(scored.score),
+                        line: line_number(source.kind, hit.position, turn),
+                        passage,
+                        is_title_only: false,
+                        copies: 1,
+                        hit,
+                    });
+                }
+                Entry::Vacant(_) => {}
+            }
+        }
+        matches
+    }
+}
+
+/// Returns the score of a conversation from the scores of its messages, which are sorted, best first.
+pub(super) fn joined(scores: impl Iterator<Item = f32>) -> f32 {
+    let shares = [1.0].into_iter().chain(FURTHER_SHARES);
+    scores.zip(shares).map(|(score, share)| share * score).sum()
+}
+
+/// Returns the weight of title scores, and the highest possible score of a conversation.
+pub(super) fn weights(fields: Fields) -> (f32, f32) {
+    let of_messages = 1.0 + FURTHER_SHARES.iter().sum::<f32>();
+    match fields {
+        Fields::Messages => (0.0, of_messages),
+        Fields::Summaries => (1.0, 1.0),
+        Fields::Both => (TITLE_WEIGHT, of_messages + TITLE_WEIGHT),
+    }
+}
+
+/// Returns whether a concept has no term, no vector and no quoted phrase to rank by.
+fn is_without_words(concept: &Concept) -> bool {
+    concept.terms.is_empty()
+        && concept.vector.is_none()
+        && concept.query.phrases.is_empty()
+        && !has_words(&concept.query.text)
+}
+
+/// Returns whether a text has words to rank messages by.
+fn has_words(text: &str) -> bool {
+    !Tokenizer::default().question(text).is_empty()
+}
+
+/// Finder of the passages that answer a question best.
+struct Passages<'a> {
+    ranker: &'a Ranker<'a>,
+    terms: Vec<(String, f32)>,
+    vector: Option<&'a [f32]>,
+    tokenizer: Tokenizer,
+}
+
+impl<'a> Passages<'a> {
+    fn new(ranker: &'a Ranker<'a>, found: &'a ScoredMessages) -> Passages<'a> {
+        let terms = found.concepts.iter().flat_map(|concept| &concept.terms);
+        Passages {
+            ranker,
+            terms: terms.map(|term| (term.term.clone(), term.weight)).collect(),
+            vector: found.concepts.iter().find_map(|concept| concept.vector.as_deref()),
+            tokenizer: Tokenizer::default(),
+        }
+    }
+
+    /// Returns the passage with the query's terms or, if there are none, the passage nearest to the
+    /// query's vector, and its offset in the text.
+    fn best(&self, text: &str) -> (String, usize) {
+        let trimmed = snippet::trim(text);
+        let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
+        let range = self.range(trimmed).unwrap_or(0..0);
+        (passage::shown(trimmed, range.clone()), before + range.start)
+    }
+
+    fn range(&self, text: &str) -> Option<Range<usize>> {
+        // Without a vector, the message was found by a term, so its text has one.
+        let most = if self.vector.is_some() { MAX_WITHOUT_TERMS } else { usize::MAX };
+        let of_terms = passage::place(text, &self.terms, &self.tokenizer, most);
+        let is_short = snippet::cut(text, passage::LENGTH).is_none();
+        let start = up_to(text, MAX_CHUNKED);
+        let model = self.ranker.sources.model();
+        match self.vector {
+            Some(vector) if !is_short && model.is_built_in() && of_terms.is_none() => {
+                let chunks = passage::chunks(start);
+                let texts: Vec<&str> = chunks.iter().map(|chunk| &start[chunk.clone()]).collect();
+                let vectors = model.encode(&texts, &Stop::never()).unwrap_or_default();
+                let cosine = |other: &[f32]| -> f32 {
+                    vector.iter().zip(other).map(|(one, other)| one * other).sum()
+                };
+                let nearest = vectors
+                    .iter()
+                    .map(|other| cosine(other))
+                    .enumerate()
+                    .fold((0, f32::MIN), |best, one| if one.1 > best.1 { one } else { best });
+                chunks.get(nearest.0).cloned()
+            }
+            _ => of_terms,
+        }
+    }
+}
+
+/// Returns the messages of the conversations that answer every concept. `are_common` says that all found
+/// conversations contain every concept. The score of a message is the mean of its best score and of its
+/// conversation's score for all concepts.
+fn in_common_conversations(
+    sources: &[RankedSource],
+    by_concept: Vec<Vec<Scored>>,
+    are_common: bool,
+) -> Vec<Scored> {
+    let conversation = |scored: &Scored| -> Option<ConversationPlace> {
+        Some((scored.source, sources[scored.source].scorer.conversation(scored.doc_id)?))
+    };
+    let count = by_concept.len() as f32;
+    let mut common: Option<HashSet<ConversationPlace>> = None;
+    let mut sums: HashMap<ConversationPlace, f32> = HashMap::new();
+    for scored in &by_concept {
+        let mut best: HashMap<ConversationPlace, f32> = HashMap::new();
+        for scored in scored {
+            if let Some(conversation) = conversation(scored) {
+                let score = best.entry(conversation).or_default();
+                *score = score.max(scored.score);
+            }
+        }
+        let here: HashSet<_> = best.keys().copied().collect();
+        common = Some(match common {
+            Some(common) if are_common => &common | &here,
+            Some(common) => common.intersection(&here).copied().collect(),
+            None => here,
+        });
+        for (conversation, score) in best {
+            *sums.entry(conversation).or_default() += score / count;
+        }
+    }
+    let common = common.unwrap_or_default();
+    let mut messages: HashMap<(usize, u32), f32> = HashMap::new();
+    for scored in by_concept.iter().flatten() {
+        let Some(conversation) = conversation(scored).filter(|it| common.contains(it)) else {
+            continue;
+        };
+        let score = (scored.score + sums[&conversation]) / 2.0;
+        let known = messages.entry((scored.source, scored.doc_id)).or_default();
+        *known = known.max(score);
+    }
+    let mut scored: Vec<Scored> = messages
+        .into_iter()
+        .map(|((source, doc_id), score)| Scored { source, doc_id, score })
+        .collect();
+    scored.sort_unstable_by(Scored::order);
+    scored
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Question, TestExport};
+
+    #[test]
+    fn of_a_very_long_message_the_part_with_the_words_is_kept() {
+        let filler = "nothing to see here at all, ".repeat(MOST_KEPT / 28 + 1);
+        let text = format!("{filler} the turtle swam over the reef. {}", &filler[..MOST_KEPT / 9]);
+        for is_indexed in [true, false] {
+            // The messages differ, although the part that is kept is the same.
+            let other = format!("another beginning {text}");
+            let export = TestExport::of(&[&text, &other, "something else"]);
+            let mut config = export.engine.config().clone();
+            if is_indexed {
+                export.reindex();
+            }
+            // Without an index the messages are scanned.
+            config.leave_indexes = !is_indexed;
+            let engine = crate::Engine::new(config);
+            for mode in [Mode::Text, Mode::Both] {
+                let concepts = vec!["turtle reef".to_owned()];
+                let question = Question { concepts, mode, limit: 5, ..Question::default() };
+                let items = engine.rank(&question, &Stop::never()).unwrap().items;
+                let case = format!("{mode:?}, indexed: {is_indexed}");
+                let ids: Vec<&str> = items[..2].iter().map(|it| &*it.hit.message_id).collect();
+                assert!(ids.contains(&"m0") && ids.contains(&"m1"), "{case}: {ids:?}");
+                let found = &items[0];
+                assert!(found.passage.contains("turtle swam"), "{case}: {}", found.passage);
+                assert!(found.hit.content.contains("turtle swam"), "{case}");
+                assert!(found.hit.content.len() <= MOST_KEPT + 16, "{case}");
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Finds the passage of a text that answers best. A passage is short enough to be read at a glance.
+
+use std::ops::Range;
+
+use verbatim_text::{
+    snippet, up_to,
+    words::{Token, Tokenizer, grams, tokens},
+};
+
+/// Number of characters in a passage.
+pub(crate) const LENGTH: usize = 300;
+
+/// Number of bytes of a text that are searched for terms in one step.
+const PIECE: usize = 1 << 20;
+
+/// Number of bytes that are searched after the best range so far, for a better range.
+const MOST_BEYOND: usize = 16 << 20;
+
+/// Returns the passage with the largest total weight of terms, or the beginning if the text has no term.
+pub(crate) fn passage(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> String {
+    let place = place(snippet::trim(text), terms, cutter, usize::MAX);
+    shown(text, place.unwrap_or(0..0))
+}
+
+/// Returns the range, at most as long as a passage, with the largest total weight of terms in a trimmed
+/// text; `None` if the first `most` bytes contain no term. In a long text, the first range with half of
+/// the weight of all terms is good enough.
+pub(crate) fn place(
+    text: &str,
+    terms: &[(String, f32)],
+    cutter: &Tokenizer,
+    most: usize,
+) -> Option<Range<usize>> {
+    let text = up_to(text, most);
+    let enough = terms.iter().map(|(_, weight)| weight).sum::<f32>() / 2.0;
+    let mut best: Option<(f32, Range<usize>)> = None;
+    let mut start = 0;
+    while start < text.len() {
+        let piece = piece(&text[start..]);
+        if let Some((weight, range)) = heaviest(piece, terms, cutter)
+            && best.as_ref().is_none_or(|(most, _)| weight > *most)
+        {
+            best = Some((weight, start + range.start..start + range.end));
+        }
+        start += piece.len();
+        let is_enough = |(weight, range): &(f32, Range<usize>)| {
+            *weight >= enough || start - range.start > MOST_BEYOND
+        };
+        if best.as_ref().is_some_and(is_enough) {
+            break;
+        }
+    }
+    best.map(|(_, range)| range)
+}
+
+/// Returns the beginning of a text that is searched in one step. It ends at a space if possible.
+fn piece(text: &str) -> &str {
+    let piece = up_to(text, PIECE);
+    match piece.rfind(char::is_whitespace) {
+        Some(space) if piece.len() < text.len() && space > PIECE / 2 => &piece[..space],
+        _ => piece,
+    }
+}
+
+/// Returns the largest total weight of terms within the length of a passage, and the range; `None` if
+/// the text has no term.
+fn heaviest(
+    text: &str,
+    terms: &[(String, f32)],
+    cutter: &Tokenizer,
+) -> Option<(f32, Range<usize>)> {
+    let marks = marks(text, terms, cutter);
+    // A letter takes at least one byte, so the range has at most as many letters as a passage.
+    let reach = LENGTH * 3 / 4;
+    let mut best: Option<(f32, Range<usize>)> = None;
+    let mut counts = vec![0u32; terms.len()];
+    let (mut sum, mut first) = (0.0, 0);
+    for (at, term) in &marks {
+        if counts[*term] == 0 {
+            sum += terms[*term].1;
+        }
+        counts[*term] += 1;
+        while marks[first].0 + reach < *at {
+            let left = marks[first].1;
+            counts[left] -= 1;
+            if counts[left] == 0 {
+                sum -= terms[left].1;
+            }
+            first += 1;
+        }
+        if sum > best.as_ref().map_or(0.0, |(weight, _)| *weight) + 1e-6 {
+            best = Some((sum, marks[first].0..*at));
+        }
+    }
+    best
+}
+
+/// Returns the passage around a range of a trimmed text. Returns all of a short text.
+pub(crate) fn shown(text: &str, range: Range<usize>) -> String {
+    let text = snippet::trim(text);
+    match snippet::cut(text, LENGTH) {
+        None => text.to_owned(),
+        Some(_) => around(text, range),
+    }
+}
+
+/// Returns the passage around a range of a text that is not trimmed.
+pub(crate) fn around_span(text: &str, span: Range<usize>) -> String {
+    let trimmed = snippet::trim(text);
+    let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
+    let inside = |at: usize| at.saturating_sub(before).min(trimmed.len());
+    shown(trimmed, inside(span.start)..inside(span.end))
+}
+
+/// Divides a text into chunks of about half the length of a passage. Chunks end at the end of a sentence
+/// or a line if possible.
+pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
+    let mut chunks = Vec::new();
+    let mut start = 0;
+    for (at, character) in text.char_indices() {
+        let end = at + character.len_utf8();
+        let is_end = matches!(character, '.' | '!' | '?' | '\n' | '。' | '！' | '？');
+        if is_end && end - start > LENGTH / 4 || end - start > LENGTH {
+            chunks.push(start..end);
+            start = end;
+        }
+    }
+    if start < text.len() {
+        chunks.push(start..text.len());
+    }
+    chunks
+}
+
+/// Returns the offset of each occurrence of a term, with the position of the term in `terms`.
+fn marks(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> Vec<(usize, usize)> {
+    let mut marks = Vec::new();
+    let place_of = |term: &str| terms.iter().position(|(known, _)| known == term);
+    tokens(text, |token| match token {
+        Token::Word(word) => {
+            let at = word.as_ptr().addr() - text.as_ptr().addr();
+            cutter.word(word, &mut |term| marks.extend(place_of(term).map(|place| (at, place))));
+        }
+        Token::Run(run) => {
+            let at = run.as_ptr().addr() - text.as_ptr().addr();
+            grams(run, &mut |gram: &str| {
+                let inner = gram.as_ptr().addr() - run.as_ptr().addr();
+                marks.extend(place_of(gram).map(|place| (at + inner, place)));
+            });
+        }
+    });
+    marks
+}
+
+/// Returns about [`LENGTH`] characters with a range of a text in the middle, cut at spaces.
+fn around(text: &str, range: Range<usize>) -> String {
+    let inside = text[range.clone()].chars().count();
+    let before = LENGTH.saturating_sub(inside) / 2;
+    let mut start = text[..range.start].char_indices().rev().take(before).last();
+    if range.start == 0 {
+        start = None;
+    }
+    let mut start = start.map_or(range.start, |(at, _)| at);
+    if start > 0 {
+        // The passage begins after the next space, unless that space is far away.
+        let space = text[start..range.start].find(char::is_whitespace).filter(|at| *at < 40);
+        start += space.map_or(0, |at| at + 1);
+    }
+    let rest = &text[start..];
+    let mut end = start + snippet::cut(rest, LENGTH).map_or(rest.len(), str::len);
+    if end < text.len() {
+        let space = text[start..end].rfind(char::is_whitespace);
+        end =
+            space.map(|at| start + at).filter(|at| end - at < 40 && *at > range.end).unwrap_or(end);
+    }
+    let passage = snippet::trim(&text[start..end]);
+    let (open, close) = (if start > 0 { "…" } else { "" }, if end < text.len() { "…" } else { "" });
+    format!("{open}{passage}{close}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(text: &str) -> Vec<(String, f32)> {
+        Tokenizer::default().question(text).into_iter().map(|term| (term, 1.0)).collect()
+    }
+
+    #[test]
+    fn the_place_with_most_terms_is_shown() {
+        let filler = "nothing to see here at all, ".repeat(40);
+        let text = format!("a turtle. {filler} The turtle swam over the reef. {filler}");
+        let found = passage(&text, &terms("turtles reef"), &Tokenizer::default());
+        assert!(found.contains("The turtle swam over the reef."), "{found}");
+        assert!(found.starts_with('…') && found.ends_with('…'));
+        assert!((200..=LENGTH + 2).contains(&found.chars().count()), "{}", found.chars().count());
+        let found = passage(&text, &terms("absent"), &Tokenizer::default());
+        assert!(found.starts_with("a turtle. nothing") && found.ends_with('…'));
+        let found = passage("  short \n", &terms("x"), &Tokenizer::default());
+        assert_eq!(found, "short");
+        let text = format!("{}東京タワーへ行く{}", "犬".repeat(500), "猫".repeat(500));
+        let found = passage(&text, &terms("東京タワー"), &Tokenizer::default());
+        let far = format!("{}The turtle swam.", "nothing at all ".repeat(PIECE / 12));
+        let place = |most| super::place(&far, &terms("turtle"), &Tokenizer::default(), most);
+        assert!(far[place(usize::MAX).unwrap().start..].starts_with("turtle"));
+        assert_eq!(place(PIECE), None);
+        assert!(found.contains("東京タワーへ行く") && found.chars().count() <= LENGTH + 2);
+    }
+}

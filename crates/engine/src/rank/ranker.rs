@@ -1,0 +1,93 @@
+//! The state of ranking one question.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::question::Question;
+use crate::{
+    error::Result,
+    source::{Note, Scope, SourceKind, Sources},
+};
+use verbatim_base::model::Stop;
+use verbatim_text::snippet;
+
+/// Time that a question waits for indexes to become current.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// Time that a quick question waits for indexes to become current.
+const QUICK_WAIT: Duration = Duration::from_secs(1);
+
+/// Maximum size in bytes of a database that is indexed or scanned in about a second.
+pub(super) const SMALL: u64 = 8 << 20;
+
+/// The ids of the conversations that contain every concept, by source.
+pub(super) type InCommon = HashMap<SourceKind, HashSet<String>>;
+
+/// The process of answering one ranked question.
+pub struct Ranker<'a> {
+    pub(super) sources: &'a Sources,
+    pub(super) question: &'a Question,
+    /// The scope of the question, with the full names of its project and session.
+    pub(super) scope: Scope,
+    pub(super) stop: &'a Stop,
+    /// The time limit for waiting for indexes.
+    pub(super) in_time: Stop,
+    /// Whether large sources without an index are left out.
+    pub(super) is_quick: bool,
+    /// The number of conversations to find; 0 if messages are to be found.
+    pub(super) wanted: usize,
+    /// Whether only the best candidates of a concept were scored.
+    pub(super) is_cut: bool,
+    /// The conversations that contain every concept; `None` if there is only one concept, or if the mode
+    /// does not match text.
+    pub(super) common: Option<Arc<InCommon>>,
+    pub(super) notes: Vec<Note>,
+}
+
+impl<'a> Ranker<'a> {
+    /// Makes a ranker. Its time limit begins now.
+    pub fn new(sources: &'a Sources, question: &'a Question, stop: &'a Stop) -> Ranker<'a> {
+        let (scope, in_time) = (question.scope.clone(), stop.within(MAX_WAIT));
+        Ranker {
+            sources,
+            question,
+            scope,
+            stop,
+            in_time,
+            is_quick: false,
+            wanted: 0,
+            is_cut: false,
+            common: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Makes the question quick: it waits less for indexes, and does not scan large sources.
+    pub(crate) fn quick(self) -> Ranker<'a> {
+        Ranker { in_time: self.stop.within(QUICK_WAIT), is_quick: true, ..self }
+    }
+
+    /// Returns the concepts of the question that are not empty.
+    pub(super) fn concepts(&self) -> Vec<&'a str> {
+        let concepts = self.question.concepts.iter().map(|concept| snippet::trim(concept));
+        concepts.filter(|concept| !concept.is_empty()).collect()
+    }
+
+    /// If nothing was found, adds a note about a role that no message has.
+    pub(super) fn note_unknown_role(&mut self, is_empty: bool) -> Result<()> {
+        if is_empty && let Some(note) = self.sources.unknown_role(&self.scope, self.stop)? {
+            self.note(note);
+        }
+        Ok(())
+    }
+
+    /// Adds a note, unless it was added before.
+    pub(super) fn note(&mut self, note: Note) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}

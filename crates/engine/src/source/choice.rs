@@ -1,0 +1,154 @@
+//! Chooses the reader of a source: the index if it is current, else `LIKE`. If the index cannot answer a
+//! request, the reader of the index lets `LIKE` answer.
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use super::{
+    hiding::{self, HidingReader},
+    indexed::IndexedReader,
+    kind::SourceKind,
+    live::LiveReader,
+    reader::{Reader, SearchPlan},
+    request,
+    scope::{About, Scope},
+    session::Session,
+    sink::{Rendered, Sink},
+    sources::{Source, Sources},
+    store::Store,
+};
+use crate::error::Result;
+use verbatim_base::{
+    map_faults,
+    model::{Hit, Request, Stop},
+};
+#[cfg(feature = "cluster")]
+use verbatim_cluster::Cluster;
+use verbatim_index::{Snapshot, TextMatch};
+
+/// The results of aggregating the messages of a snapshot, each with the number of its segment.
+pub(crate) type AggregatedTexts<T> = (Arc<Snapshot>, Vec<(usize, T)>);
+
+impl Source {
+    /// Returns the best reader for the current state of the source: the index if it is current, else
+    /// the database. Leaves out transcripts that are newer in another source.
+    pub fn reader(&self, stop: &Stop) -> Arc<dyn Reader> {
+        self.visible(self.whole_reader(stop))
+    }
+
+    /// Does the same as [`Source::reader`], but leaves out nothing.
+    pub(crate) fn whole_reader(&self, stop: &Stop) -> Arc<dyn Reader> {
+        match self.store() {
+            #[cfg(feature = "cluster")]
+            Store::Cluster { cluster, .. } => Arc::new(self.cluster_reader(cluster)),
+            Store::Database(_) => match self.current_index(stop) {
+                Ok(snapshot) => Arc::new(IndexedReader::new(self.clone(), snapshot)),
+                Err(reason) => Arc::new(LiveReader::new(self.clone(), reason)),
+            },
+        }
+    }
+
+    /// Wraps a reader so that it leaves out conversations that answers must not show.
+    fn visible(&self, reader: Arc<dyn Reader>) -> Arc<dyn Reader> {
+        match self.may_leave_out() {
+            true => Arc::new(HidingReader::new(self.clone(), reader)),
+            false => reader,
+        }
+    }
+
+    /// Passes the messages that match a request to `sink`, newest first, until the sink breaks off.
+    ///
+    /// By default the hits are those of SQLite's `LIKE '%text%'` over contents and titles. If the index turns
+    /// out to be damaged during the search, `LIKE` takes over.
+    pub fn search(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan> {
+        let request = request::checked(request)?;
+        let excluded = self.excluded(stop)?;
+        hiding::search(&excluded, &request, sink, |request, sink| match self.store() {
+            #[cfg(feature = "cluster")]
+            Store::Cluster { cluster, .. } => {
+                self.cluster_reader(cluster).search(request, stop, sink)
+            }
+            Store::Database(_) => IndexedReader::search_or_fall_back(self, request, stop, sink),
+        })
+    }
+
+    #[cfg(feature = "cluster")]
+    fn cluster_reader(&self, cluster: &Arc<Cluster>) -> super::clustered::ClusterReader {
+        super::clustered::ClusterReader::new(Arc::clone(cluster), self.model())
+    }
+
+    /// Passes each message whose text matches a request to `add`, as [`Snapshot::aggregate_texts`] does,
+    /// including messages that answers leave out. Returns `None` if the index cannot answer.
+    pub(crate) fn aggregate_texts<T: Send>(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        make: &(dyn Fn() -> T + Sync),
+        add: &(dyn Fn(&mut T, TextMatch<'_>) + Sync),
+    ) -> Option<AggregatedTexts<T>> {
+        let snapshot = self.current_index(stop).ok()?;
+        let faults = map_faults::count();
+        let done = map_faults::caught(|| snapshot.aggregate_texts(request, stop, make, add));
+        let is_sound = map_faults::count() == faults && snapshot.is_intact();
+        Some((snapshot, done.ok()?.ok().filter(|_| is_sound)?))
+    }
+
+    /// Does the same as [`Source::search`], but passes copies of the hits to `show`.
+    pub fn exact(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        show: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
+    ) -> Result<SearchPlan> {
+        self.search(request, stop, &mut Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show))
+    }
+
+    /// Returns the reader of the latest index, even if the index is outdated. For a source that is not in a
+    /// database, returns its reader.
+    pub(crate) fn latest_reader(&self, stop: &Stop) -> Option<Arc<dyn Reader>> {
+        if self.database().is_none() {
+            return Some(self.reader(stop));
+        }
+        let snapshot = self.latest_index(stop)?;
+        Some(self.visible(Arc::new(IndexedReader::new(self.clone(), snapshot))))
+    }
+}
+
+impl Source {
+    /// Returns the description of a conversation; `None` if no conversation with this id has messages.
+    pub(crate) fn about(&self, id: &str, stop: &Stop) -> Result<Option<About>> {
+        about(&*self.reader(stop), id, stop)
+    }
+
+    /// Opens a conversation; `None` if no conversation with this id has messages.
+    pub(crate) fn session(
+        &self,
+        id: &str,
+        raw_content: bool,
+        stop: &Stop,
+    ) -> Result<Option<Session>> {
+        let reader = self.reader(stop);
+        let Some(messages) = reader.read(id, raw_content, stop)? else { return Ok(None) };
+        Ok(about(&*reader, id, stop)?.map(|about| Session::new(about, messages)))
+    }
+}
+
+impl Sources {
+    /// Returns the description of a conversation; `None` if the source has no conversation with this id
+    /// and messages.
+    pub(crate) fn about(&self, kind: SourceKind, id: &str, stop: &Stop) -> Result<Option<About>> {
+        let Some(source) = self.within(&[kind])?.pop() else { return Ok(None) };
+        source.about(id, stop)
+    }
+}
+
+/// Returns the description of a conversation from a reader.
+fn about(reader: &dyn Reader, id: &str, stop: &Stop) -> Result<Option<About>> {
+    let scope = Scope { conversation: Some(id.to_owned()), ..Scope::default() };
+    let listing = reader.list(&scope, stop)?;
+    Ok((!listing.is_empty()).then(|| listing.about(0)))
+}

@@ -1,0 +1,260 @@
+//! Restricts a scope to the conversations that a user describes by their source, project, branch, folder
+//! or model.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    ops::ControlFlow,
+    sync::Arc,
+};
+
+use super::{
+    kind::SourceKind,
+    note::Note,
+    resolve::nearest,
+    scope::{ConversationIds, Scope, is_same},
+    sink::Rendered,
+    sources::{Source, Sources},
+};
+use crate::error::Result;
+use verbatim_base::model::{Hit, Matching, Origin, Request, Stop};
+use verbatim_chats::import::tool;
+
+/// Filters of conversations in addition to a scope. An empty filter accepts all conversations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Narrowing {
+    /// Names of sources, services and agents.
+    pub services: Vec<String>,
+    /// A part of the name of a project; `None` for all.
+    pub project: Option<String>,
+    /// The name of a branch of Git; `None` for all.
+    pub branch: Option<String>,
+    /// A part of the path of the working folder.
+    pub folder: Option<String>,
+    /// A part of the name of a model that answered.
+    pub model: Option<String>,
+    /// A part of the name of a tool that an agent called.
+    pub tool: Option<String>,
+    /// A part of the path of a file that an agent's tool call names.
+    pub file: Option<String>,
+}
+
+/// One filter, with all names that conversations have for it.
+struct NameFilter<'a> {
+    what: &'static str,
+    given: &'a [String],
+    fits: fn(&str, &str) -> bool,
+    names: BTreeSet<String>,
+    is_met: bool,
+}
+
+impl NameFilter<'_> {
+    fn of<'a>(
+        what: &'static str,
+        given: &'a [String],
+        fits: fn(&str, &str) -> bool,
+    ) -> NameFilter<'a> {
+        NameFilter { what, given, fits, names: BTreeSet::new(), is_met: false }
+    }
+
+    /// Collects the names of a conversation. Returns whether the filter accepts one of them.
+    fn look(&mut self, names: &[&str]) -> bool {
+        if self.given.is_empty() {
+            return true;
+        }
+        for name in names {
+            if !self.names.contains(*name) {
+                self.names.insert((*name).to_owned());
+            }
+        }
+        let fits = |name: &&str| self.given.iter().any(|given| (self.fits)(given, name));
+        let is_met = names.iter().any(fits);
+        self.is_met |= is_met;
+        is_met
+    }
+}
+
+/// The filters on tool calls of agents.
+struct Calls<'a>(Vec<CallFilter<'a>>);
+
+/// A filter on tool calls: by the tool's name or by a file's path.
+struct CallFilter<'a> {
+    what: &'static str,
+    given: &'a str,
+    fits: fn(&str, &str) -> bool,
+    is_met: bool,
+}
+
+impl Calls<'_> {
+    fn of(narrowing: &Narrowing) -> Calls<'_> {
+        type Fits = fn(&str, &str) -> bool;
+        let tool: Fits = |name, content| tool::called(content).any(|tool| is_part(name, tool));
+        let file: Fits = |path, content| tool::named_files(content).any(|file| is_part(path, file));
+        let calls = [("tool", &narrowing.tool, tool), ("file", &narrowing.file, file)];
+        let given = calls.into_iter().filter_map(|(what, given, fits)| {
+            Some(CallFilter { what, given: given.as_deref()?, fits, is_met: false })
+        });
+        Calls(given.collect())
+    }
+
+    /// Returns, for each filter, the conversations of a source that it accepts.
+    fn look(&mut self, source: &Source, stop: &Stop) -> Result<Vec<HashSet<String>>> {
+        let look = |call: &mut CallFilter<'_>| {
+            let (given, fits) = (call.given, call.fits);
+            let id =
+                |hit: Hit<'_>| fits(given, &hit.content).then(|| hit.conversation_id.into_owned());
+            let mut ids = HashSet::new();
+            source.calls(given, &id, &mut |id| ids.extend([id]), stop)?;
+            call.is_met |= !ids.is_empty();
+            Ok(ids)
+        };
+        self.0.iter_mut().map(look).collect()
+    }
+}
+
+impl Sources {
+    /// Returns the scope, restricted to the conversations that pass all filters. Adds notes about names that
+    /// nothing has.
+    pub fn narrowed(
+        &self,
+        scope: Scope,
+        narrowing: &Narrowing,
+        stop: &Stop,
+    ) -> Result<(Scope, Vec<Note>)> {
+        if *narrowing == Narrowing::default() {
+            return Ok((scope, Vec::new()));
+        }
+        let Narrowing { services, project, branch, folder, model, .. } = narrowing;
+        let mut services = NameFilter::of("source", services, is_same);
+        let mut project = NameFilter::of("project", project.as_slice(), is_part);
+        let mut branch = NameFilter::of("branch", branch.as_slice(), is_same);
+        let mut folder = NameFilter::of("folder", folder.as_slice(), is_part);
+        let mut model = NameFilter::of("model", model.as_slice(), is_part);
+        let mut without_models = Vec::new();
+        let mut calls = Calls::of(narrowing);
+        let mut ids = ConversationIds::new();
+        let (_, mut notes) = self.each(&scope.sources, |source| {
+            let provenance = match narrowing.services.is_empty() {
+                true => HashMap::new(),
+                false => source.provenance(None, stop)?,
+            };
+            let models = match narrowing.model {
+                None => HashMap::new(),
+                Some(_) => source.models(stop)?,
+            };
+            let listing = source.reader(stop).list(&Scope::default(), stop)?;
+            let has_model = |place: usize| models.contains_key(listing.heading(place).0);
+            let has_models = (0..listing.len()).any(has_model);
+            if narrowing.model.is_some() && !has_models && !listing.is_empty() {
+                without_models.push(Note::NoModels { source: source.kind });
+            }
+            let called = calls.look(&source, stop)?;
+            for place in 0..listing.len() {
+                let (id, _) = listing.heading(place);
+                let of_models = models.get(id).map(Vec::as_slice).unwrap_or_default();
+                let of_models: Vec<&str> = of_models.iter().map(String::as_str).collect();
+                let service = provenance.get(id).map(|provenance| provenance.service.as_str());
+                let names: Vec<&str> = service.into_iter().chain([source.kind.name()]).collect();
+                let of = |field: fn(&Origin) -> &Option<String>| -> Vec<&str> {
+                    listing.origin(place).and_then(|it| field(it).as_deref()).into_iter().collect()
+                };
+                let is_wanted = [
+                    services.look(&names),
+                    project.look(&of(|origin| &origin.project)),
+                    branch.look(&of(|origin| &origin.branch)),
+                    folder.look(&of(|origin| &origin.folder)),
+                    model.look(&of_models),
+                ];
+                let is_in_scope = scope.accepts_id(source.kind, id);
+                let is_called = called.iter().all(|ids| ids.contains(id));
+                if is_in_scope && is_called && is_wanted.iter().all(|is_wanted| *is_wanted) {
+                    ids.entry(source.kind).or_default().insert(id.to_owned());
+                }
+            }
+            Ok(())
+        })?;
+        // If no source names models, it is unknown whether a conversation has this model.
+        let is_model_unknown = model.names.is_empty() && !without_models.is_empty();
+        notes.append(&mut without_models);
+        let model = Some(model).filter(|_| !is_model_unknown);
+        for known in [services, project, branch, folder].into_iter().chain(model) {
+            if let Some(given) = known.given.first().filter(|_| !known.is_met) {
+                let names = nearest(given, known.names.into_iter().collect());
+                notes.push(Note::Unknown { what: known.what, given: given.clone(), known: names });
+            }
+        }
+        for CallFilter { what, given, .. } in calls.0.into_iter().filter(|call| !call.is_met) {
+            let known = match what {
+                "tool" => nearest(given, self.called_tools(&scope.sources, stop)?),
+                _ => Vec::new(),
+            };
+            notes.push(Note::Unknown { what, given: given.to_owned(), known });
+        }
+        Ok((Scope { conversations: Some(Arc::new(ids)), ..scope }, notes))
+    }
+
+    fn called_tools(&self, kinds: &[SourceKind], stop: &Stop) -> Result<Vec<String>> {
+        let mut names = BTreeSet::new();
+        self.each(kinds, |source| {
+            let of = |content: &str| tool::called(content).map(str::to_owned).collect::<Vec<_>>();
+            source.calls(
+                verbatim_text::parts::CALL,
+                &|hit| Some(of(&hit.content)),
+                &mut |of| names.extend(of),
+                stop,
+            )
+        })?;
+        Ok(names.into_iter().collect())
+    }
+}
+
+impl Source {
+    /// Renders each message of an assistant that contains `text`, and passes the results to `take`.
+    fn calls<T>(
+        &self,
+        text: &str,
+        render: &dyn Fn(Hit<'_>) -> Option<T>,
+        take: &mut dyn FnMut(T),
+        stop: &Stop,
+    ) -> Result<()> {
+        let roles = vec!["assistant".to_owned()];
+        let request = Request {
+            text: text.to_owned(),
+            roles,
+            matching: Matching::Literal,
+            ..Request::default()
+        };
+        let taken = |one: T| {
+            take(one);
+            ControlFlow::Continue(())
+        };
+        self.search(&request, stop, &mut Rendered::new(render, taken)).map(drop)
+    }
+}
+
+/// Returns whether a text occurs in a name, in any letter case.
+fn is_part(text: &str, name: &str) -> bool {
+    name.to_lowercase().contains(&text.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TestExport;
+
+    #[test]
+    fn conversations_of_a_scope_are_narrowed_further() {
+        let export = TestExport::of(&["red", "blue", "green"]);
+        let ids = |ids: &[&str]| -> ConversationIds {
+            [(SourceKind::Export, ids.iter().map(|id| (*id).to_owned()).collect())].into()
+        };
+        let narrowing = Narrowing { services: vec!["Export".to_owned()], ..Narrowing::default() };
+        let narrowed = |scope: Scope| {
+            let sources = export.engine.all_sources();
+            let (scope, _) = sources.narrowed(scope, &narrowing, &Stop::never()).unwrap();
+            scope.conversations.unwrap()
+        };
+        assert_eq!(*narrowed(Scope::default()), ids(&["0", "1", "2"]));
+        let two = Some(Arc::new(ids(&["0", "1"])));
+        assert_eq!(*narrowed(Scope { conversations: two, ..Scope::default() }), ids(&["0", "1"]));
+    }
+}

@@ -1,0 +1,237 @@
+//! Notes: what an answer leaves out, and how it differs from the request.
+
+use std::{fmt, path::PathBuf};
+
+use super::kind::SourceKind;
+use verbatim_text::snippet::echo;
+
+/// Maximum number of known names that a note about an unknown name lists.
+pub(crate) const MAX_KNOWN: usize = 10;
+
+/// A fact that an answer left something out, or differs from the request.
+///
+/// Its text states the fact in one sentence. The CLI and the tools add what the user can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A source has no index, so its messages were ranked by a scan for the words of the question. Views and
+    /// tables without row ids cannot have one.
+    NotIndexed {
+        /// The kind of the source.
+        source: SourceKind,
+        /// Whether an index can be built for the source.
+        can_be: bool,
+    },
+    /// The index of a source, or its terms and vectors, are being built.
+    Building {
+        /// The kind of the source.
+        source: SourceKind,
+        /// The finished share of the work, from 0 to 100; `None` if unknown.
+        percent: Option<u8>,
+        /// The estimated rest of the time in seconds; `None` if unknown.
+        seconds_left: Option<u64>,
+    },
+    /// The transcripts of coding agents are being read for the first time.
+    ReadingTranscripts,
+    /// The transcripts of coding agents were never read.
+    TranscriptsNotRead,
+    /// A damaged transcript store was set aside and still exists.
+    SetAside {
+        /// The new path of the damaged store.
+        path: PathBuf,
+    },
+    /// The index of a source is older than its database.
+    OlderIndex {
+        /// The kind of the source.
+        source: SourceKind,
+    },
+    /// Some messages or conversations lack the terms, vectors or summaries for ranking.
+    NotEmbedded {
+        /// The kind of the source.
+        source: SourceKind,
+        /// The number of messages, or of conversations for summaries.
+        count: u64,
+        /// The data that they lack.
+        what: Lacking,
+    },
+    /// A source could not be read.
+    Unreadable {
+        /// The kind of the source.
+        source: SourceKind,
+        /// The error message.
+        reason: String,
+    },
+    /// A source does not say which models answered, so a filter by model accepts none of its messages.
+    NoModels {
+        /// The kind of the source.
+        source: SourceKind,
+    },
+    /// A filter names something that no conversation has: a project, a session, a role, a model. The most
+    /// similar known name is first.
+    Unknown {
+        /// The kind of name, such as `project`.
+        what: &'static str,
+        /// The name in the filter.
+        given: String,
+        /// Names that conversations have; empty if none are listed.
+        known: Vec<String>,
+    },
+    /// The beginning of an id fits several conversations.
+    Ambiguous {
+        /// The beginning of an id, as given by the user.
+        given: String,
+        /// The first ids that it fits, at most 10.
+        ids: Vec<String>,
+    },
+    /// A word that occurs in no message was replaced by a similar word.
+    Slip {
+        /// The word of the question.
+        word: String,
+        /// The similar word that was searched.
+        meant: String,
+    },
+    /// No message has a quoted phrase, so the words of the phrase were ranked instead.
+    NoPhrase {
+        /// The phrases in quotation marks, joined with “and”.
+        phrases: String,
+    },
+    /// No message has a word of the question, but some have its text within other words. These were found.
+    WithinWords {
+        /// The text that was found within words.
+        text: String,
+    },
+    /// The question has only words that are too frequent to rank messages by, or no words at all. Messages with
+    /// its text were found.
+    NoWords {
+        /// The text of the question that was searched as it is.
+        text: String,
+    },
+    /// The question could not be encoded as a vector, so messages were ranked by words only.
+    ProviderAway {
+        /// The error of the provider.
+        reason: String,
+    },
+}
+
+/// The data that messages or conversations lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lacking {
+    /// Messages without indexed words.
+    Words,
+    Vectors,
+    Summaries,
+}
+
+impl Note {
+    /// Returns whether the note says that the search was less complete than the user asked.
+    pub fn is_gap(&self) -> bool {
+        !matches!(
+            self,
+            Note::Unknown { .. }
+                | Note::Ambiguous { .. }
+                | Note::Slip { .. }
+                | Note::NoPhrase { .. }
+                | Note::WithinWords { .. }
+                | Note::NoWords { .. }
+        )
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::NotIndexed { source, can_be } => {
+                let (has, it_was) = match source {
+                    SourceKind::Threads => ("have", "they were"),
+                    SourceKind::Export | SourceKind::Archive => ("has", "it was"),
+                };
+                let source = source.name();
+                match can_be {
+                    true => write!(f, "the {source} {has} no index")?,
+                    false => write!(f, "the {source} cannot have an index")?,
+                }
+                write!(f, ": {it_was} searched for the words of the query only")
+            }
+            Note::Building { source, percent, .. } => {
+                write!(f, "the index of the {} is being built", source.name())?;
+                match percent {
+                    Some(percent) => write!(f, ", {percent} %"),
+                    None => Ok(()),
+                }
+            }
+            Note::ReadingTranscripts => {
+                f.write_str("the transcripts of coding agents are still being read")
+            }
+            Note::TranscriptsNotRead => {
+                f.write_str("the transcripts of coding agents were not read yet")
+            }
+            Note::SetAside { path } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "a damaged transcript store was set aside: transcripts that their programs \
+                     deleted may only be in {path}"
+                )
+            }
+            Note::OlderIndex { source } => {
+                let source = source.name();
+                write!(
+                    f,
+                    "the index of the {source} is older than its database: what was written or \
+                     changed since is not ranked"
+                )
+            }
+            Note::NotEmbedded { source, count, what } => {
+                let (items, what) = match what {
+                    Lacking::Words => ("messages", "words"),
+                    Lacking::Vectors => ("messages", "vectors"),
+                    Lacking::Summaries => ("conversations", "summary"),
+                };
+                let source = source.name();
+                write!(f, "{count} {items} of the {source} have no {what} to rank by yet")
+            }
+            Note::Unreadable { source, reason } => {
+                write!(f, "the {} cannot be read and was left out: {reason}", source.name())
+            }
+            Note::NoModels { source } => {
+                let source = source.name();
+                write!(
+                    f,
+                    "it is not known which models answered in the {source}: none of it is in the answer"
+                )
+            }
+            Note::Unknown { what, given, known } => {
+                write!(f, "no conversation has the {what} {:?}", echo(given))?;
+                match known.as_slice() {
+                    [] => Ok(()),
+                    known => write!(f, "; known: {}", known.join(", ")),
+                }
+            }
+            Note::Ambiguous { given, ids } => {
+                let given = echo(given);
+                write!(f, "{given:?} may be any of the conversations {}", ids.join(", "))
+            }
+            Note::Slip { word, meant } => {
+                let word = echo(word);
+                write!(f, "no message has “{word}”; searched for “{meant}” instead")
+            }
+            Note::NoPhrase { phrases } => {
+                let phrases = echo(phrases);
+                write!(f, "no message has {phrases}; searched for its words instead")
+            }
+            Note::WithinWords { text } => {
+                let text = echo(text);
+                write!(f, "no message has “{text}” as a word; found it within other words")
+            }
+            Note::NoWords { text } => {
+                let text = echo(text);
+                write!(
+                    f,
+                    "“{text}” has no word to rank by; messages with this text are shown, the newest first"
+                )
+            }
+            Note::ProviderAway { reason } => {
+                write!(f, "ranked by words alone, not by meaning: {reason}")
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Resolves the names of the project and the session in a scope.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{
+    note::{MAX_KNOWN, Note},
+    scope::{ConversationIds, Scope, is_same, shown_project},
+    sources::{Source, Sources},
+};
+use crate::{error::Result, source::SourceKind};
+use verbatim_base::model::{Instant, Stop};
+
+/// The likeness from which an id is suggested in place of an unknown session.
+const ALIKE: f64 = 0.8;
+
+/// The results of looking up the project and session names of a scope.
+#[derive(Default)]
+struct Named {
+    /// Whether a transcript has the given id as its session id.
+    is_session: bool,
+    /// The conversations whose ids equal or begin with the given id: source, id, session.
+    conversations: Vec<(SourceKind, String, Option<String>)>,
+    is_whole_id: bool,
+    projects: BTreeSet<String>,
+    sessions: Vec<String>,
+    has_project: bool,
+}
+
+impl Sources {
+    /// Resolves the session of a scope: a transcript's session, else the conversation with this id, else
+    /// the only conversation whose id begins with it. Adds notes about unknown names.
+    pub(crate) fn resolved(
+        &self,
+        scope: &Scope,
+        sources: &[Source],
+        stop: &Stop,
+    ) -> Result<(Scope, Vec<Note>)> {
+        let mut scope = scope.clone();
+        if !scope.has_origin() {
+            return Ok((scope, Vec::new()));
+        }
+        let mut named = Named::default();
+        for source in sources {
+            match named.look(source, &scope, stop) {
+                // The search of this source will report the error.
+                Err(error) if error.is_of_source() => {}
+                outcome => outcome?,
+            }
+        }
+        let mut notes = Vec::new();
+        if let Some(project) = scope.project.as_ref().filter(|_| !named.has_project) {
+            let known = nearest(project, named.projects.into_iter().collect());
+            notes.push(Note::Unknown { what: "project", given: project.clone(), known });
+        }
+        let Some(given) = scope.session.clone().filter(|_| !named.is_session) else {
+            return Ok((scope, notes));
+        };
+        let first = named.conversations.first().cloned();
+        let session = first.as_ref().and_then(|(_, _, session)| session.clone());
+        let is_one_session =
+            session.is_some() && named.conversations.iter().all(|(_, _, other)| *other == session);
+        match (first, named.conversations.len()) {
+            (Some((kind, id, _)), 1) => {
+                scope.session = None;
+                scope.conversation = Some(id);
+                scope.sources = vec![kind];
+            }
+            (Some(_), _) if is_one_session => scope.session = session,
+            (Some(_), _) => {
+                let ids = named.conversations.into_iter().map(|(_, id, _)| id);
+                notes.push(Note::Ambiguous { given, ids: ids.take(MAX_KNOWN).collect() });
+            }
+            (None, _) => {
+                let known = nearest(&given, named.sessions);
+                notes.push(Note::Unknown { what: "session", given, known });
+            }
+        }
+        Ok((scope, notes))
+    }
+}
+
+impl Sources {
+    /// Works like [`Sources::resolved`], and also replaces the project and the session by the ids of their
+    /// conversations.
+    pub(crate) fn resolved_to_ids(
+        &self,
+        scope: &Scope,
+        sources: &[Source],
+        stop: &Stop,
+    ) -> Result<(Scope, Vec<Note>)> {
+        let (scope, notes) = self.resolved(scope, sources, stop)?;
+        if !scope.has_origin() {
+            return Ok((scope, notes));
+        }
+        let wanted = scope.any_message();
+        let mut ids = ConversationIds::new();
+        for source in sources {
+            let listing = source.reader(stop).list(&wanted, stop)?;
+            let found = (0..listing.len()).map(|place| listing.heading(place).0.to_owned());
+            ids.insert(source.kind, found.collect());
+        }
+        let conversations = Some(Arc::new(ids));
+        Ok((Scope { project: None, session: None, conversations, ..scope }, notes))
+    }
+
+    /// Returns a note about the first role in a scope that no message has.
+    pub fn unknown_role(&self, scope: &Scope, stop: &Stop) -> Result<Option<Note>> {
+        if scope.roles.is_empty() {
+            return Ok(None);
+        }
+        let all = Scope::default();
+        let count = |source: Source| source.reader(stop).count(&all, &Instant::day, stop);
+        let (counts, _) = self.each(&scope.sources, count)?;
+        let known: BTreeSet<String> =
+            counts.into_iter().flat_map(|it| it.roles.into_keys()).collect();
+        let unknown = scope.roles.iter().find(|role| !known.contains(*role));
+        Ok(unknown.map(|role| Note::Unknown {
+            what: "role",
+            given: role.clone(),
+            known: nearest(role, known.into_iter().filter(|role| !role.is_empty()).collect()),
+        }))
+    }
+}
+
+impl Named {
+    fn look(&mut self, source: &Source, scope: &Scope, stop: &Stop) -> Result<()> {
+        let listing = source.reader(stop).list(&Scope::default(), stop)?;
+        for place in 0..listing.len() {
+            let (id, _) = listing.heading(place);
+            let origin = listing.origin(place);
+            if let Some(wanted) = &scope.project {
+                let project = shown_project(source.kind, origin);
+                self.has_project |= is_same(wanted, project);
+                if !self.projects.contains(project) {
+                    self.projects.insert(project.to_owned());
+                }
+            }
+            let Some(wanted) = &scope.session else { continue };
+            let session = origin.and_then(|origin| origin.session.as_deref());
+            self.is_session |= session.is_some_and(|session| is_same(wanted, session));
+            // Only what is almost the given text is suggested in place of a session: the id of a conversation.
+            let is_alike = |id: &&str| likeness(wanted, id) > ALIKE;
+            self.sessions.extend(session.or(Some(id).filter(is_alike)).map(str::to_owned));
+            let is_whole = is_same(wanted, id);
+            if is_whole && !self.is_whole_id {
+                self.is_whole_id = true;
+                self.conversations.clear();
+            }
+            if is_whole || !self.is_whole_id && begins(id, wanted) {
+                let session = session.map(str::to_owned);
+                self.conversations.push((source.kind, id.to_owned(), session));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether an id begins with a text, in any letter case.
+fn begins(id: &str, text: &str) -> bool {
+    id.get(..text.len()).is_some_and(|start| is_same(start, text))
+}
+
+/// Returns the names that are most similar to a given name, the most similar first.
+pub(super) fn nearest(given: &str, mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names.dedup();
+    names.sort_by(|a, b| likeness(given, b).total_cmp(&likeness(given, a)));
+    names.truncate(MAX_KNOWN);
+    names
+}
+
+/// Returns how similar two names are, from 0 to 1, in any letter case.
+fn likeness(one: &str, other: &str) -> f64 {
+    strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
+}

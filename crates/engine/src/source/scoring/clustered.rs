@@ -1,0 +1,481 @@
+//! Scores of the messages of a cluster, by the formula of [`super::formula`].
+//!
+//! The cluster proposes messages by its own BM25, and by words that stand for vectors. Their texts are
+//! fetched, and scored in the same way as messages of an index.
+
+use std::{
+    borrow::Cow,
+    cell::RefCell,
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{Arc, Mutex},
+};
+
+use super::{
+    formula::{self, Surroundings, TitleShares},
+    scorer::{
+        Candidates, Concept, ConceptScorer, Scale, Scorer, Statistics, TitleQuery, TitleScores,
+    },
+    searcher::is_person,
+};
+use crate::{
+    error::Result,
+    source::{
+        cluster_about::{KIND, about, within},
+        scope::{About, Scope},
+    },
+};
+use verbatim_base::{
+    lock::lock,
+    model::{Hit, Stop},
+};
+use verbatim_chats::db;
+#[cfg(feature = "cluster")]
+use verbatim_cluster::{
+    Cluster, ClusterConversation, MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize,
+    TitleWords, View,
+};
+use verbatim_embed::{self as embed, Model};
+use verbatim_index::{self as index, Norms, PackedQuery, WeightedTerm};
+use verbatim_text::words::Tokenizer;
+
+/// Minimum length in letters of a term that is corrected, as for an index.
+const SHORTEST_SLIP: usize = 4;
+
+/// Number of messages that are fetched in addition, because the cluster's ranking differs from this one.
+const MARGIN: usize = 50;
+
+/// Maximum number of pages of messages to fetch, if messages without the quoted phrases are dropped.
+const MOST_PAGES: usize = 10;
+
+/// Number of nearest messages whose cosines are computed again with vectors that are not packed.
+const SCORED_AGAIN: usize = 200;
+
+/// Number of best messages that are scored with all neighbours. Only questions with several concepts have
+/// more messages.
+const WITH_NEIGHBOURS: usize = 400;
+
+/// Scorer of the messages in one state of a cluster.
+pub(in crate::source) struct ClusterScorer {
+    cluster: Arc<Cluster>,
+    view: Arc<View>,
+    size: RankedSize,
+    model: Model,
+    scope: Scope,
+    filter: RankFilter,
+    stop: Stop,
+    /// Number of messages in the index for each term that was looked up.
+    frequencies: Mutex<HashMap<String, u64>>,
+    fetched: Mutex<FetchedMessages>,
+}
+
+/// The fetched messages. A message's doc id is its position in the list.
+#[derive(Default)]
+struct FetchedMessages {
+    all: Vec<Arc<RankedMessage>>,
+    doc_ids: HashMap<MessagePlace, u32>,
+}
+
+impl FetchedMessages {
+    /// Adds messages, newest first, and returns the doc ids of all given messages.
+    fn add(&mut self, mut messages: Vec<RankedMessage>) -> Vec<u32> {
+        messages.sort_by_key(|message| Reverse(message.order));
+        let add = |message: RankedMessage| {
+            *self.doc_ids.entry(message.at).or_insert_with(|| {
+                self.all.push(Arc::new(message));
+                self.all.len() as u32 - 1
+            })
+        };
+        messages.into_iter().map(add).collect()
+    }
+}
+
+impl ClusterScorer {
+    pub(in crate::source) fn new(
+        (cluster, view): (Arc<Cluster>, Arc<View>),
+        model: &Model,
+        scope: &Scope,
+        stop: &Stop,
+    ) -> Result<ClusterScorer> {
+        let size = cluster.size(&view, stop)?;
+        let is_named =
+            scope.conversation.is_some() || scope.conversations.is_some() || scope.has_origin();
+        let ids = |scope: &Scope| -> Vec<String> {
+            let places = within(&view, scope).into_iter();
+            places.map(|place| view.conversations()[place].stored.id.clone()).collect()
+        };
+        // Roles and dates are filters on messages, so they do not apply to conversations.
+        let of_conversations = scope.any_message();
+        let of_source = scope.without.get(&KIND).into_iter().flatten();
+        let without = scope.excluded.iter().chain(of_source);
+        let filter = RankFilter {
+            roles: scope.roles.clone(),
+            since: scope.since,
+            until: scope.until,
+            within: is_named.then(|| ids(&of_conversations)),
+            without: if is_named { Vec::new() } else { without.cloned().collect() },
+        };
+        Ok(ClusterScorer {
+            cluster,
+            view,
+            size,
+            model: model.clone(),
+            scope: scope.clone(),
+            filter,
+            stop: stop.clone(),
+            frequencies: Mutex::default(),
+            fetched: Mutex::default(),
+        })
+    }
+
+    fn ranked<'a>(&'a self, stop: &'a Stop) -> Result<Ranked<'a>> {
+        Ok(Ranked::new(self.cluster.client()?, &self.view, stop))
+    }
+
+    fn has_vectors(&self) -> bool {
+        self.size.model == self.model.name()
+    }
+
+    fn message(&self, doc_id: u32) -> Arc<RankedMessage> {
+        Arc::clone(&lock(&self.fetched).all[doc_id as usize])
+    }
+
+    fn conversation_of(&self, message: &RankedMessage) -> &ClusterConversation {
+        &self.view.conversations()[message.at.0]
+    }
+
+    /// Returns, for each term, the number of messages in the index that contain it.
+    fn frequencies(&self, terms: &[String], stop: &Stop) -> Result<Vec<u64>> {
+        let known = |term: &String| lock(&self.frequencies).get(term).copied();
+        let mut new = terms.to_vec();
+        new.retain(|term| known(term).is_none());
+        if !new.is_empty() {
+            let counts = self.ranked(stop)?.frequencies(&new)?;
+            lock(&self.frequencies).extend(new.into_iter().zip(counts));
+        }
+        Ok(terms.iter().map(|term| known(term).unwrap_or_default()).collect())
+    }
+
+    /// Fetches the messages at some places, unless they were fetched before. Returns the doc ids of the
+    /// messages that exist.
+    fn fetch(&self, places: &HashSet<MessagePlace>, stop: &Stop) -> Result<Vec<u32>> {
+        let is_new = |at: &&MessagePlace| !lock(&self.fetched).doc_ids.contains_key(*at);
+        let new: Vec<MessagePlace> = places.iter().filter(is_new).copied().collect();
+        let messages = self.ranked(stop)?.at(&new)?;
+        let mut fetched = lock(&self.fetched);
+        fetched.add(messages);
+        Ok(places.iter().filter_map(|at| fetched.doc_ids.get(at).copied()).collect())
+    }
+
+    /// Returns the places of some messages and of their neighbours.
+    fn neighbourhood(&self, doc_ids: &[u32]) -> HashSet<MessagePlace> {
+        let mut all = HashSet::new();
+        for doc_id in doc_ids {
+            let message = self.message(*doc_id);
+            let (conversation, turn) = message.at;
+            let turns = self.conversation_of(&message).turns as u32;
+            let first = turn.saturating_sub(formula::CONTEXT_BEFORE as u32);
+            let end = turns.min(turn.saturating_add(formula::CONTEXT_AFTER as u32 + 1));
+            all.extend((first..end).map(|turn| (conversation, turn)));
+        }
+        all
+    }
+}
+
+impl Scorer for ClusterScorer {
+    fn missing(&self) -> (u32, u32) {
+        let messages = u32::try_from(self.size.messages).unwrap_or(u32::MAX);
+        (0, if self.has_vectors() { 0 } else { messages })
+    }
+
+    fn authors(&self) -> Vec<&str> {
+        let all = self.view.conversations().iter();
+        let wanted =
+            all.filter(|it| self.scope.conversation.as_ref().is_none_or(|id| *id == it.stored.id));
+        let roles: HashSet<&str> = wanted.flat_map(|it| &it.roles).map(String::as_str).collect();
+        let mut authors: Vec<&str> = roles.into_iter().filter(|role| is_person(role)).collect();
+        authors.sort_unstable();
+        authors
+    }
+
+    fn statistics(&self, terms: &[String]) -> Result<Statistics> {
+        let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let (frequencies, messages, tokens) = match &self.scope.conversation {
+            Some(id) => {
+                let filter = RankFilter { within: Some(vec![id.clone()]), ..RankFilter::default() };
+                self.ranked(&self.stop)?.counts(&filter, terms)?
+            }
+            None => {
+                let all = self.frequencies(terms, &self.stop)?;
+                (all, self.size.messages, self.size.tokens)
+            }
+        };
+        let frequencies = frequencies.into_iter().map(small).collect();
+        Ok(Statistics { frequencies, messages, tokens })
+    }
+
+    fn look_up(&self, terms: &[String]) -> Result<()> {
+        self.frequencies(terms, &self.stop).map(drop)
+    }
+
+    fn has_term(&self, term: &str) -> Result<bool> {
+        Ok(self.frequencies(&[term.to_owned()], &self.stop)?[0] > 0)
+    }
+
+    fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<()> {
+        if term.len() < SHORTEST_SLIP {
+            return Ok(());
+        }
+        let ranked = self.ranked(&self.stop)?;
+        let (terms, mut counts): (Vec<String>, Vec<u64>) = ranked.slips(term)?.into_iter().unzip();
+        if !self.scope.is_open() {
+            // The terms in the index include those of excluded conversations.
+            (counts, _, _) = ranked.counts(&self.filter, &terms)?;
+        }
+        for (other, count) in terms.into_iter().zip(counts).filter(|(_, count)| *count > 0) {
+            *found.entry(other).or_default() += u32::try_from(count).unwrap_or(u32::MAX);
+        }
+        Ok(())
+    }
+
+    fn open<'a>(&'a self, concept: &'a Concept, _: &Stop) -> Result<Box<dyn ConceptScorer + 'a>> {
+        let tokenizer = Tokenizer::default();
+        let phrases = concept.query.phrases.iter();
+        let vector = concept.vector.as_deref().filter(|_| self.has_vectors());
+        Ok(Box::new(ClusterConceptScorer {
+            scorer: self,
+            concept,
+            norms: formula::norms(concept.average),
+            required: phrases.flat_map(|phrase| tokenizer.required(phrase)).collect(),
+            tokenizer,
+            vector,
+            packed: vector.map(PackedQuery::new),
+            exact: RefCell::default(),
+        }))
+    }
+
+    fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores> {
+        let places: Option<HashSet<usize>> =
+            (!self.scope.is_open()).then(|| within(&self.view, &self.scope).into_iter().collect());
+        let words: Vec<TitleWords<'_>> = queries
+            .iter()
+            .map(|query| (query.terms.as_slice(), query.vector.filter(|_| self.has_vectors())))
+            .collect();
+        let mut found = self.ranked(stop)?.titles(&words, places.as_ref())?;
+        found.sort_by_key(|title| title.place);
+        let column = |of: &dyn Fn(usize) -> Vec<f32>| (0..queries.len()).map(of).collect();
+        Ok(TitleScores {
+            conversations: found.iter().map(|title| title.place as u32).collect(),
+            terms: column(&|query| found.iter().map(|title| title.terms[query]).collect()),
+            cosines: column(&|query| found.iter().map(|title| title.cosines[query]).collect()),
+            missing: 0,
+        })
+    }
+
+    fn conversation(&self, doc_id: u32) -> Option<u32> {
+        u32::try_from(self.message(doc_id).at.0).ok()
+    }
+
+    fn about(&self, conversation: u32) -> About {
+        about(&self.view.conversations()[conversation as usize])
+    }
+
+    fn hit(&self, doc_id: u32) -> Hit<'_> {
+        self.message(doc_id).hit.clone()
+    }
+
+    fn content(&self, doc_id: u32) -> Cow<'_, str> {
+        self.message(doc_id).hit.content.clone()
+    }
+
+    fn content_length(&self, doc_id: u32) -> usize {
+        self.message(doc_id).hit.content.len()
+    }
+
+    fn role(&self, doc_id: u32) -> &str {
+        let message = self.message(doc_id);
+        let roles = &self.conversation_of(&message).roles;
+        roles.iter().find(|role| **role == message.hit.role).map_or("", String::as_str)
+    }
+
+    fn turn(&self, doc_id: u32) -> Option<u32> {
+        Some(self.message(doc_id).at.1)
+    }
+}
+
+struct ClusterConceptScorer<'a> {
+    scorer: &'a ClusterScorer,
+    concept: &'a Concept,
+    norms: Norms,
+    /// Terms of the quoted phrases.
+    required: Vec<String>,
+    tokenizer: Tokenizer,
+    /// The vector of the concept, if the index has vectors of the same model.
+    vector: Option<&'a [f32]>,
+    packed: Option<PackedQuery>,
+    /// Cosines computed with vectors that are not packed.
+    exact: RefCell<HashMap<u32, f32>>,
+}
+
+impl ConceptScorer for ClusterConceptScorer<'_> {
+    fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates> {
+        let found = Candidates {
+            by_terms: self.best_by_terms(depth, stop)?,
+            by_vector: self.nearest(depth, stop)?,
+            vector_error: None,
+        };
+        if stop.requested() { Err(db::Error::Stopped.into()) } else { Ok(found) }
+    }
+
+    fn scores(
+        &self,
+        candidates: &mut dyn Iterator<Item = u32>,
+        scale: &Scale,
+        stop: &Stop,
+    ) -> Result<Vec<(u32, f32)>> {
+        let mut own: HashMap<u32, f32> = HashMap::new();
+        own.extend(candidates.map(|doc_id| (doc_id, self.own_score(doc_id, scale))));
+        let mut best: Vec<(u32, f32)> = own.iter().map(|(id, score)| (*id, *score)).collect();
+        keep_best(&mut best, WITH_NEIGHBOURS);
+        let best: Vec<u32> = best.into_iter().map(|(doc_id, _)| doc_id).collect();
+        let beside = self.scorer.fetch(&self.scorer.neighbourhood(&best), stop)?;
+        for doc_id in beside.into_iter().filter(|doc_id| self.accepts(*doc_id)) {
+            own.entry(doc_id).or_insert_with(|| self.own_score(doc_id, scale));
+        }
+        let mut doc_ids: Vec<u32> = own.keys().copied().collect();
+        doc_ids.sort_unstable();
+        let newest = self.scorer.view.conversations().first().and_then(|it| it.last);
+        let mut titles = TitleShares::new(self.concept);
+        let known = lock(&self.scorer.fetched).doc_ids.clone();
+        let mut scores = Vec::new();
+        for doc_id in doc_ids {
+            let message = self.scorer.message(doc_id);
+            let neighbour = |offset: i64| {
+                let (conversation, turn) = message.at;
+                let turn = u32::try_from(i64::from(turn) + offset).ok()?;
+                own.get(known.get(&(conversation, turn))?).copied()
+            };
+            let title = &self.scorer.conversation_of(&message).title;
+            let surroundings = Surroundings {
+                own: own[&doc_id],
+                neighbour: &neighbour,
+                length: message.length,
+                role: &message.hit.role,
+                title_share: &mut || titles.share(message.at.0 as u32, title),
+                age: newest.zip(message.hit.time),
+            };
+            scores.extend(formula::score(self.concept, surroundings).map(|score| (doc_id, score)));
+        }
+        Ok(scores)
+    }
+}
+
+impl ClusterConceptScorer<'_> {
+    fn accepts(&self, doc_id: u32) -> bool {
+        let message = self.scorer.message(doc_id);
+        let (scope, hit) = (&self.scorer.scope, &message.hit);
+        scope.accepts_message(&hit.role, hit.time)
+            && scope.accepts_id(KIND, &hit.conversation_id)
+            && self.concept.query.allows(&hit.content)
+    }
+
+    /// Returns the messages with the best scores by BM25.
+    fn best_by_terms(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>> {
+        let terms: Vec<String> = self.concept.terms.iter().map(|term| term.term.clone()).collect();
+        if terms.is_empty() || depth == 0 {
+            return Ok(Vec::new());
+        }
+        let frequencies = self.scorer.frequencies(&terms, stop)?;
+        // The boost is divided by the IDF, because the cluster multiplies it by the IDF.
+        let boost = |frequency: u64, weight: f32| {
+            let (messages, frequency) = (self.scorer.size.messages as f64, frequency as f64);
+            let idf = (1.0 + (messages - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
+            (f64::from(weight) / idf.max(f64::MIN_POSITIVE)).min(f64::from(f32::MAX)) as f32
+        };
+        let weighted = self.concept.terms.iter().zip(&frequencies);
+        let boosts: Vec<(&str, f32)> = weighted
+            .filter(|(term, _)| term.weight > 0.0)
+            .map(|(term, frequency)| (term.term.as_str(), boost(*frequency, term.weight)))
+            .collect();
+        let ranked = self.scorer.ranked(stop)?;
+        let (mut found, mut after) = (Vec::new(), None);
+        for _ in 0..MOST_PAGES {
+            let page = (depth + MARGIN, after.as_ref());
+            let page = ranked.by_terms(&self.scorer.filter, &self.required, &boosts, page)?;
+            let doc_ids = lock(&self.scorer.fetched).add(page.messages);
+            let accepted = doc_ids.into_iter().filter(|doc_id| self.accepts(*doc_id));
+            found.extend(accepted.map(|doc_id| (doc_id, self.bm25(&self.scorer.message(doc_id)))));
+            after = page.next;
+            if after.is_none() || found.len() >= depth {
+                break;
+            }
+        }
+        found.retain(|(_, score)| *score > 0.0);
+        keep_best(&mut found, depth);
+        Ok(found)
+    }
+
+    /// Returns the messages with the nearest vectors.
+    fn nearest(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>> {
+        let Some(vector) = self.vector.filter(|_| depth > 0) else { return Ok(Vec::new()) };
+        let ranked = self.scorer.ranked(stop)?;
+        let near = ranked.by_vector(&self.scorer.filter, &self.required, vector, depth + MARGIN)?;
+        let estimates: HashMap<MessagePlace, f32> = near.into_iter().collect();
+        let doc_ids = self.scorer.fetch(&estimates.keys().copied().collect(), stop)?;
+        let estimate =
+            |doc_id: u32| Some((doc_id, *estimates.get(&self.scorer.message(doc_id).at)?));
+        let mut found: Vec<(u32, f32)> = doc_ids.into_iter().filter_map(estimate).collect();
+        found.retain(|(doc_id, _)| self.accepts(*doc_id));
+        keep_best(&mut found, depth);
+        for (doc_id, cosine) in found.iter_mut().take(SCORED_AGAIN) {
+            let message = self.scorer.message(*doc_id);
+            let of_text = match self.scorer.model.encode(&[&message.hit.content], stop) {
+                Ok(mut vectors) => vectors.pop().unwrap_or_default(),
+                Err(embed::Error::Stopped) => return Err(db::Error::Stopped.into()),
+                Err(_) => continue,
+            };
+            *cosine = vector.iter().zip(&of_text).map(|(a, b)| a * b).sum();
+            self.exact.borrow_mut().insert(*doc_id, *cosine);
+        }
+        keep_best(&mut found, depth);
+        Ok(found)
+    }
+
+    fn bm25(&self, message: &RankedMessage) -> f32 {
+        let terms = &self.concept.terms;
+        let mut frequencies = vec![0; terms.len()];
+        for text in [index::speaker(&message.hit.role), &message.hit.content] {
+            self.tokenizer.cut(text, |cut| {
+                if let Some(at) = terms.iter().position(|term| term.term == cut) {
+                    frequencies[at] += 1;
+                }
+            });
+        }
+        let weighted = terms.iter().zip(frequencies).filter(|(_, frequency)| *frequency > 0);
+        let score = |(term, frequency): (&WeightedTerm, u32)| {
+            term.weight * self.norms.score(frequency, message.length)
+        };
+        weighted.map(score).sum()
+    }
+
+    /// Returns `f` in the formula, the score of the message without its surroundings.
+    fn own_score(&self, doc_id: u32, scale: &Scale) -> f32 {
+        let message = self.scorer.message(doc_id);
+        let mut own = 0.0;
+        if scale.term_share > 0.0 {
+            own += scale.term_share * self.bm25(&message) / scale.best_terms;
+        }
+        if let Some(packed) = &self.packed {
+            let exact = self.exact.borrow().get(&doc_id).copied();
+            let cosine = exact.or_else(|| packed.cosine(&message.packed));
+            own += cosine.map_or(0.0, |it| scale.vector_share * scale.nearness.of(it));
+        }
+        own
+    }
+}
+
+/// Keeps the best scored messages, best first. Among equal scores, newer messages come first.
+fn keep_best(found: &mut Vec<(u32, f32)>, most: usize) {
+    found.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    found.truncate(most);
+}

@@ -1,0 +1,261 @@
+//! The filters for the messages that a concept ranks: the scope, and the concept's phrases.
+
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
+
+use super::{scorer::Concept, searcher::Searcher};
+use crate::{
+    error::Result,
+    source::{catalogue::Origins, scope::Scope},
+};
+use verbatim_base::model::Stop;
+use verbatim_index::{self as index, DocSet, TermIndex, Vectors, holding};
+use verbatim_text::{query::Query, words::Tokenizer};
+
+/// The filter for the messages of a source in a scope.
+#[derive(Debug)]
+pub(super) struct ScopeFilter {
+    /// For each segment, the doc ids within the dates.
+    intervals: Vec<Range<u32>>,
+    /// The doc ids of the scope's conversation, ascending.
+    pub(super) conversation: Option<Vec<u32>>,
+    /// The numbers of the conversations that the scope names, or of its project or session.
+    conversations: Option<HashSet<u32>>,
+    roles: Vec<String>,
+}
+
+impl ScopeFilter {
+    pub(super) fn new(searcher: &Searcher, scope: &Scope, origins: Option<&Origins>) -> Self {
+        let segments = searcher.segments.iter();
+        let intervals =
+            segments.map(|segment| interval(searcher, &segment.doc_ids, scope)).collect();
+        let catalogue = &searcher.catalogue;
+        let conversation = scope.conversation.as_ref().map(|id| {
+            let mut doc_ids = match catalogue.find(id) {
+                Some(conversation) => catalogue.doc_ids(conversation).to_vec(),
+                None => Vec::new(),
+            };
+            doc_ids.sort_unstable();
+            doc_ids
+        });
+        let of_origin = Scope { conversation: None, ..scope.any_message() };
+        let is_narrow = scope.has_origin() || scope.has_names();
+        let conversations =
+            is_narrow.then(|| catalogue.within(&of_origin, origins).into_iter().collect());
+        ScopeFilter { intervals, conversation, conversations, roles: scope.roles.clone() }
+    }
+
+    pub(super) fn accepts(&self, searcher: &Searcher, doc_id: u32) -> bool {
+        let snapshot = searcher.snapshot();
+        (self.roles.is_empty() || self.roles.iter().any(|role| role == snapshot.role(doc_id)))
+            && snapshot.is_alive(doc_id)
+            && self.intervals.iter().any(|interval| interval.contains(&doc_id))
+            && self.conversations.as_ref().is_none_or(|wanted| {
+                let conversation = searcher.catalogue.conversation(doc_id);
+                conversation.is_some_and(|conversation| wanted.contains(&conversation))
+            })
+    }
+}
+
+/// Returns the doc ids of a segment that are within the dates of a scope. Within a segment the
+/// newest message comes first, and messages without a time come last.
+fn interval(searcher: &Searcher, doc_ids: &Range<u32>, scope: &Scope) -> Range<u32> {
+    let snapshot = searcher.snapshot();
+    let first = |is_past: &dyn Fn(u32) -> bool| {
+        let (mut low, mut high) = (doc_ids.start, doc_ids.end);
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_past(middle) { high = middle } else { low = middle + 1 }
+        }
+        low
+    };
+    let start = scope.until.map_or(doc_ids.start, |until| {
+        first(&|doc_id| snapshot.time(doc_id).is_none_or(|time| time <= until))
+    });
+    let end = match (scope.since, scope.until) {
+        (Some(since), _) => first(&|doc_id| snapshot.time(doc_id).is_none_or(|time| time < since)),
+        (None, Some(_)) => first(&|doc_id| snapshot.time(doc_id).is_none()),
+        (None, None) => doc_ids.end,
+    };
+    start..end.max(start)
+}
+
+/// The filter for the messages of a source that one concept ranks.
+pub(super) struct ConceptFilter<'a> {
+    pub(super) searcher: &'a Searcher,
+    scope: &'a ScopeFilter,
+    pub(super) terms: Vec<(Range<u32>, &'a TermIndex)>,
+    /// The only possible doc ids, ascending: those of one conversation, or those with the terms of a
+    /// quoted phrase. `None` if there is no such restriction.
+    doc_ids: Option<Vec<u32>>,
+    /// Doc ids of messages that contain an excluded phrase.
+    excluded: HashSet<u32>,
+    /// The phrases that the text of each message must be checked for.
+    query: Option<&'a Query>,
+    /// Exact cosines that replace estimates of the index.
+    exact: RefCell<HashMap<u32, f32>>,
+}
+
+impl<'a> ConceptFilter<'a> {
+    pub(super) fn new(
+        searcher: &'a Searcher,
+        scope: &'a ScopeFilter,
+        concept: &'a Concept,
+        stop: &Stop,
+    ) -> Result<ConceptFilter<'a>> {
+        let query = &concept.query;
+        let mut filter = ConceptFilter {
+            searcher,
+            scope,
+            terms: searcher.terms(),
+            doc_ids: scope.conversation.clone(),
+            excluded: HashSet::new(),
+            query: None,
+            exact: RefCell::default(),
+        };
+        filter.require(query, stop)?;
+        filter.exclude(query, stop)?;
+        Ok(filter)
+    }
+
+    fn has_all_terms(&self) -> bool {
+        self.searcher.segments.iter().all(|segment| segment.terms.is_some())
+    }
+
+    /// Restricts the doc ids to messages with the terms of the quoted phrases.
+    fn require(&mut self, query: &'a Query, stop: &Stop) -> Result<()> {
+        if query.phrases.is_empty() {
+            return Ok(());
+        }
+        self.query = Some(query);
+        let tokenizer = Tokenizer::default();
+        let required: Vec<String> =
+            query.phrases.iter().flat_map(|phrase| tokenizer.required(phrase)).collect();
+        if !self.has_all_terms() || required.is_empty() {
+            return Ok(());
+        }
+        let found = holding(&self.terms, &required, stop)?;
+        self.doc_ids = Some(match self.doc_ids.take() {
+            Some(mut doc_ids) => {
+                doc_ids.retain(|doc_id| found.binary_search(doc_id).is_ok());
+                doc_ids
+            }
+            None => found,
+        });
+        Ok(())
+    }
+
+    /// Collects the messages that contain excluded phrases.
+    fn exclude(&mut self, query: &'a Query, stop: &Stop) -> Result<()> {
+        let tokenizer = Tokenizer::default();
+        for phrase in &query.excluded {
+            let required = tokenizer.required(phrase);
+            if required.is_empty() || !self.has_all_terms() {
+                self.query = Some(query);
+                continue;
+            }
+            let snapshot = self.searcher.snapshot();
+            let phrase = Query { excluded: vec![phrase.clone()], ..Query::default() };
+            let found = holding(&self.terms, &required, stop)?;
+            let has = |doc_id: &u32| !phrase.allows(&snapshot.content(*doc_id));
+            self.excluded.extend(found.into_iter().filter(has));
+        }
+        Ok(())
+    }
+
+    pub(super) fn accepts(&self, doc_id: u32) -> bool {
+        self.scope.accepts(self.searcher, doc_id)
+            && !self.excluded.contains(&doc_id)
+            && self
+                .query
+                .is_none_or(|query| query.allows(&self.searcher.snapshot().content(doc_id)))
+    }
+
+    pub(super) fn doc_set(&self) -> DocSet<'_> {
+        match &self.doc_ids {
+            Some(doc_ids) => DocSet::DocIds(doc_ids),
+            None => DocSet::Intervals(&self.scope.intervals),
+        }
+    }
+
+    /// Returns the messages whose vectors are nearest to a vector, the nearest first.
+    pub(super) fn nearest(
+        &self,
+        vector: &[f32],
+        count: usize,
+        stop: &Stop,
+    ) -> Result<Vec<(u32, f32)>> {
+        let mut found = Vec::new();
+        for segment in &self.searcher.segments {
+            let Some(vectors) = &segment.vectors else { continue };
+            let first = segment.doc_ids.start;
+            match &self.doc_ids {
+                Some(doc_ids) => {
+                    let here = doc_ids.iter().copied();
+                    let here = here.filter(|doc_id| segment.doc_ids.contains(doc_id));
+                    let here: Vec<u32> = here.filter(|doc_id| self.accepts(*doc_id)).collect();
+                    let cosines = self.cosines(vector, &here)?;
+                    found
+                        .extend(here.into_iter().zip(cosines).filter(|(_, cosine)| *cosine != 0.0));
+                }
+                None => {
+                    let accepts = |doc_id: u32| self.accepts(first + doc_id);
+                    let best = vectors.top_k(vector, count, accepts)?;
+                    found.extend(best.iter().map(|scored| (first + scored.doc_id, scored.score)));
+                }
+            }
+        }
+        let by_cosine = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+        found.sort_unstable_by(by_cosine);
+        found.truncate(count);
+        self.score_again(vector, &mut found, stop)?;
+        found.sort_unstable_by(by_cosine);
+        Ok(found)
+    }
+
+    /// Replaces the estimated cosines of the first messages by exact cosines.
+    fn score_again(&self, vector: &[f32], found: &mut [(u32, f32)], stop: &Stop) -> Result<()> {
+        let segments = &self.searcher.segments;
+        let vectors = segments.iter().filter_map(|segment| segment.vectors.as_deref());
+        let count = vectors.map(Vectors::scored_again).max().unwrap_or(0);
+        let (1.., Some(most_read)) = (count, self.searcher.model.most_read()) else {
+            return Ok(());
+        };
+        let mut exact = self.exact.borrow_mut();
+        // The cosine -1 means that a message has no vector.
+        let with_vector = found.iter_mut().filter(|(_, cosine)| *cosine > -1.0);
+        for (doc_id, cosine) in with_vector.take(count) {
+            let text = self.searcher.snapshot().beginning(*doc_id, most_read);
+            let Some(of_text) = self.searcher.model.encode(&[&text], stop)?.pop() else { continue };
+            *cosine = vector.iter().zip(&of_text).map(|(a, b)| a * b).sum();
+            exact.insert(*doc_id, *cosine);
+        }
+        Ok(())
+    }
+
+    /// Returns the cosine of `vector` and each message's vector; 0 for messages without a vector.
+    pub(super) fn cosines(&self, vector: &[f32], doc_ids: &[u32]) -> index::Result<Vec<f32>> {
+        let mut cosines = vec![0.0; doc_ids.len()];
+        for segment in &self.searcher.segments {
+            let Some(vectors) = &segment.vectors else { continue };
+            let inside: Vec<usize> =
+                (0..doc_ids.len()).filter(|at| segment.doc_ids.contains(&doc_ids[*at])).collect();
+            let in_segment: Vec<u32> =
+                inside.iter().map(|at| doc_ids[*at] - segment.doc_ids.start).collect();
+            for (at, cosine) in inside.iter().zip(vectors.scores(vector, &in_segment)?) {
+                cosines[*at] = cosine;
+            }
+        }
+        let exact = self.exact.borrow();
+        for (cosine, doc_id) in cosines.iter_mut().zip(doc_ids) {
+            *cosine = exact.get(doc_id).copied().unwrap_or(*cosine);
+        }
+        Ok(cosines)
+    }
+}
+
+/// Scores of messages by doc id.
+pub(super) type Scores = HashMap<u32, f32>;

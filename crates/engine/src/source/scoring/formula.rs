@@ -1,0 +1,141 @@
+//! The formula for scores of messages: terms, vectors, neighbouring messages and authors.
+//!
+//! ```text
+//! B(i) = BM25(i) / the best BM25;   V(i) = nearness of the cosine of i
+//! f(i) = (1 - v) B(i) + v V(i);   v = 0.35 for short messages, 0.2 for long messages
+//! g(i) = f(i) + context(i) (0.4 f(i-1) + 0.2 f(i-2) + 0.15 f(i+1) + 0.1 f(i+2))
+//! score(i) = g(i) + 0.15 if the query names exactly one author, who wrote i
+//! ```
+//!
+//! The best K messages by terms and the best K by vectors are scored, with their neighbours in the
+//! conversation. The longer a message, and the longer messages are on average, the smaller the share of
+//! its context, because a long message says enough itself, and its neighbours say less about it. A
+//! vector says less about a long text, because it is the mean of all topics in the text. v is smaller
+//! if the model does not know all words of the query, and 0 if the model does not know its language.
+
+use std::collections::HashMap;
+
+use super::scorer::Concept;
+use verbatim_base::model::Instant;
+use verbatim_index::Norms;
+use verbatim_text::words::Tokenizer;
+
+/// Context weights: (offset of the neighbour, share of its score that is added).
+pub(super) const CONTEXT: [(i64, f32); 4] = [(-1, 0.4), (-2, 0.2), (1, 0.15), (2, 0.1)];
+
+/// The number of messages before a candidate that are scored with it.
+pub(super) const CONTEXT_BEFORE: usize = 2;
+
+/// The number of messages after a candidate that are scored with it.
+pub(super) const CONTEXT_AFTER: usize = 2;
+
+/// The length, in terms, up to which a message gets the full share of its context: about 60 words.
+const SHORT_MESSAGE: f32 = 32.0;
+
+/// Bonus for messages of the author whom the query names.
+const AUTHOR_BONUS: f32 = 0.15;
+
+/// Bonus if the title contains all query terms. If it contains only some, it gets a share of the bonus.
+const TITLE_BONUS: f32 = 0.05;
+
+/// Bonus of the newest message.
+const RECENCY_BONUS: f32 = 0.01;
+
+/// Age in seconds at which the recency bonus is half: half a year.
+const RECENCY_HALF_LIFE: f32 = 182.0 * 86_400.0;
+
+/// The highest possible sum, which becomes the score 1.
+const MAX_SCORE: f32 = 1.0 + 0.4 + 0.2 + 0.15 + 0.1 + AUTHOR_BONUS + TITLE_BONUS + RECENCY_BONUS;
+
+/// Average lengths, in terms, below which messages count as short and above which they count as long:
+/// about 25 and 180 words.
+const SHORT_AVERAGE: f32 = 15.0;
+const LONG_AVERAGE: f32 = 100.0;
+
+/// Returns the position of an average length between short and long, from 0 to 1, on a logarithmic scale.
+pub(crate) fn longness(average: f32) -> f32 {
+    let share = (average / SHORT_AVERAGE).ln() / (LONG_AVERAGE / SHORT_AVERAGE).ln();
+    share.clamp(0.0, 1.0)
+}
+
+/// Returns the parameters of BM25 for messages of an average length.
+///
+/// Lengths of short messages differ by chance, but long answers are long because they say more.
+pub(super) fn norms(average: f32) -> Norms {
+    let share = longness(average);
+    Norms { k1: 0.9 + 0.3 * share, b: 0.4 + 0.35 * share, average }
+}
+
+/// A message with everything that its score depends on.
+pub(super) struct Surroundings<'a> {
+    /// `f` in the formula, for this message.
+    pub(super) own: f32,
+    /// Function that returns `f` for the message at an offset in the conversation, if it is known.
+    pub(super) neighbour: &'a dyn Fn(i64) -> Option<f32>,
+    pub(super) length: u32,
+    pub(super) role: &'a str,
+    /// Function that returns the share of the concept's weight in the title.
+    pub(super) title_share: &'a mut dyn FnMut() -> f32,
+    /// The time of the newest message of all, and the time of this message.
+    pub(super) age: Option<(Instant, Instant)>,
+}
+
+/// Returns the score of a message with context and bonuses, from 0 to 1; `None` if `f` and the context
+/// are 0.
+pub(super) fn score(concept: &Concept, of: Surroundings<'_>) -> Option<f32> {
+    let length = of.length.max(1) as f32;
+    let context = (SHORT_MESSAGE / length).min(1.0) * (SHORT_MESSAGE / concept.average).min(1.0);
+    let mut score = of.own;
+    for (offset, share) in CONTEXT {
+        score += context * share * (of.neighbour)(offset).unwrap_or(0.0);
+    }
+    if score <= 0.0 {
+        return None;
+    }
+    if concept.author.as_deref() == Some(of.role) {
+        score += AUTHOR_BONUS;
+    }
+    score += TITLE_BONUS * (of.title_share)();
+    if let Some((newest, time)) = of.age {
+        let age = (newest.seconds.saturating_sub(time.seconds)).max(0) as f32;
+        score += RECENCY_BONUS * (-age / RECENCY_HALF_LIFE).exp2();
+    }
+    Some((score / MAX_SCORE).clamp(0.0, 1.0))
+}
+
+/// Cache of the share of a concept's weight in titles, by conversation number.
+pub(super) struct TitleShares<'a> {
+    concept: &'a Concept,
+    total: f32,
+    tokenizer: Tokenizer,
+    known: HashMap<u32, f32>,
+}
+
+impl<'a> TitleShares<'a> {
+    pub(super) fn new(concept: &'a Concept) -> TitleShares<'a> {
+        let total: f32 = concept.terms.iter().map(|term| term.weight).sum();
+        let total = total.max(f32::MIN_POSITIVE);
+        TitleShares { concept, total, tokenizer: Tokenizer::default(), known: HashMap::new() }
+    }
+
+    pub(super) fn share(&mut self, conversation: u32, title: &str) -> f32 {
+        *self.known.entry(conversation).or_insert_with(|| {
+            let of_title = self.tokenizer.question(title);
+            let found = self.concept.terms.iter().filter(|term| of_title.contains(&term.term));
+            found.map(|term| term.weight).sum::<f32>() / self.total
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_counts_more_where_messages_are_long() {
+        let [short, middle, long] = [9.0, 38.7, 160.0].map(norms);
+        assert_eq!((short.k1, short.b), (0.9, 0.4));
+        assert_eq!((long.k1, long.b), (1.2, 0.75));
+        assert!((middle.k1 - 1.05).abs() < 0.01 && (middle.b - 0.575).abs() < 0.01);
+    }
+}

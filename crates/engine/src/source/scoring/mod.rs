@@ -1,0 +1,24 @@
+//! The scorer of one source in a ranked search: term statistics, candidates and scores.
+//!
+//! Scores of several sources are comparable because they are computed in two steps, as in a distributed
+//! search engine. First, every source gives its statistics and best candidates. Then every source scores
+//! its messages with the sums of the statistics and the best values of all sources.
+
+#[cfg(feature = "cluster")]
+mod clustered;
+mod filter;
+mod formula;
+mod score;
+mod scorer;
+mod searcher;
+mod titles;
+
+#[cfg(feature = "cluster")]
+pub(super) use clustered::ClusterScorer;
+pub(crate) use formula::longness;
+pub(super) use score::IndexedScorer;
+pub use scorer::{
+    Candidates, Concept, ConceptScorer, Nearness, Scale, Scorer, Statistics, TitleQuery,
+    TitleScores,
+};
+pub(crate) use searcher::Searcher;

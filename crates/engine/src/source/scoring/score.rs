@@ -1,0 +1,277 @@
+//! Scores of the messages of an index, by the formula of [`super::formula`].
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Range,
+    sync::Arc,
+};
+
+use super::{
+    filter::{ConceptFilter, ScopeFilter, Scores},
+    formula::{self, Surroundings, TitleShares},
+    scorer::{
+        Candidates, Concept, ConceptScorer, Scale, Scorer, Statistics, TitleQuery, TitleScores,
+    },
+    searcher::Searcher,
+    titles,
+};
+use crate::{
+    error::Result,
+    source::{
+        catalogue::Origins,
+        scope::{About, Scope},
+    },
+};
+use verbatim_base::model::{Hit, Stop};
+use verbatim_chats::db;
+use verbatim_index::{self as index, Bm25, DocSet, Norms, TermIndex};
+
+#[derive(Debug)]
+pub(in crate::source) struct IndexedScorer {
+    searcher: Arc<Searcher>,
+    origins: Option<Arc<Origins>>,
+    scope: Scope,
+    filter: ScopeFilter,
+}
+
+impl IndexedScorer {
+    pub(in crate::source) fn new(
+        searcher: Arc<Searcher>,
+        scope: &Scope,
+        origins: Option<Arc<Origins>>,
+    ) -> IndexedScorer {
+        let filter = ScopeFilter::new(&searcher, scope, origins.as_deref());
+        IndexedScorer { searcher, origins, scope: scope.clone(), filter }
+    }
+
+    /// Returns the number of messages in some segments that are in the scope and contain a term.
+    fn frequency_in_scope(&self, segments: &[(Range<u32>, &TermIndex)], term: &str) -> Result<u32> {
+        let found = index::holding(segments, &[term.to_owned()], &Stop::never())?;
+        let is_in_scope = |doc_id: &&u32| {
+            let of_conversation = self.filter.conversation.as_ref();
+            of_conversation.is_none_or(|doc_ids| doc_ids.binary_search(doc_id).is_ok())
+                && self.filter.accepts(&self.searcher, **doc_id)
+        };
+        Ok(found.iter().filter(is_in_scope).count() as u32)
+    }
+}
+
+impl Scorer for IndexedScorer {
+    fn missing(&self) -> (u32, u32) {
+        self.searcher.missing()
+    }
+
+    fn authors(&self) -> Vec<&str> {
+        self.searcher.authors_of(self.filter.conversation.as_deref())
+    }
+
+    fn statistics(&self, terms: &[String]) -> Result<Statistics> {
+        let mut statistics =
+            Statistics { frequencies: vec![0; terms.len()], ..Statistics::default() };
+        if let Some(doc_ids) = &self.filter.conversation {
+            statistics.frequencies = index::frequencies(&self.searcher.terms(), terms, doc_ids)?;
+            statistics.messages = doc_ids.len() as u64;
+            let length = |doc_id: &u32| u64::from(self.searcher.length(*doc_id).unwrap_or(1));
+            statistics.tokens = doc_ids.iter().map(length).sum();
+            return Ok(statistics);
+        }
+        for (_, index) in self.searcher.terms() {
+            let (messages, tokens) = TermIndex::size(index);
+            statistics.messages += u64::from(messages);
+            statistics.tokens += tokens;
+            for (sum, term) in statistics.frequencies.iter_mut().zip(terms) {
+                *sum += index.frequency(term)?;
+            }
+        }
+        Ok(statistics)
+    }
+
+    fn has_term(&self, term: &str) -> Result<bool> {
+        for (_, index) in self.searcher.terms() {
+            if index.frequency(term)? > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<()> {
+        for (doc_ids, index) in self.searcher.terms() {
+            let mut similar = Vec::new();
+            index
+                .slips(term, &mut |other, frequency| similar.push((other.to_owned(), frequency)))?;
+            for (other, frequency) in similar {
+                let segment = [(doc_ids.clone(), index)];
+                let frequency = match self.scope.is_open() {
+                    true => frequency,
+                    // The terms in the index include those of excluded conversations.
+                    false => self.frequency_in_scope(&segment, &other)?,
+                };
+                if frequency > 0 {
+                    *found.entry(other).or_default() += frequency;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn open<'a>(
+        &'a self,
+        concept: &'a Concept,
+        stop: &Stop,
+    ) -> Result<Box<dyn ConceptScorer + 'a>> {
+        let filter = ConceptFilter::new(&self.searcher, &self.filter, concept, stop)?;
+        Ok(Box::new(IndexedConceptScorer {
+            filter,
+            concept,
+            norms: formula::norms(concept.average),
+        }))
+    }
+
+    fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores> {
+        titles::scores(&self.searcher, &self.scope, self.origins.as_deref(), queries, stop)
+    }
+
+    fn conversation(&self, doc_id: u32) -> Option<u32> {
+        self.searcher.catalogue.conversation(doc_id)
+    }
+
+    fn about(&self, conversation: u32) -> About {
+        self.searcher.catalogue.about(conversation, self.origins.as_deref())
+    }
+
+    fn hit(&self, doc_id: u32) -> Hit<'_> {
+        self.searcher.snapshot().hit(doc_id, false)
+    }
+
+    fn content(&self, doc_id: u32) -> Cow<'_, str> {
+        self.searcher.snapshot().content(doc_id)
+    }
+
+    fn content_length(&self, doc_id: u32) -> usize {
+        self.searcher.snapshot().content_length(doc_id)
+    }
+
+    fn role(&self, doc_id: u32) -> &str {
+        self.searcher.snapshot().role(doc_id)
+    }
+
+    fn turn(&self, doc_id: u32) -> Option<u32> {
+        self.searcher.catalogue.place(doc_id)
+    }
+}
+
+struct IndexedConceptScorer<'a> {
+    filter: ConceptFilter<'a>,
+    concept: &'a Concept,
+    norms: Norms,
+}
+
+impl ConceptScorer for IndexedConceptScorer<'_> {
+    fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates> {
+        let accepts = |doc_id: u32| self.filter.accepts(doc_id);
+        let by_terms = self.bm25().best(self.filter.doc_set(), &accepts, depth, stop)?;
+        let mut candidates = Candidates { by_terms, ..Candidates::default() };
+        if let Some(vector) = &self.concept.vector {
+            match self.filter.nearest(vector, depth, stop) {
+                Ok(found) => candidates.by_vector = found,
+                Err(error) => candidates.vector_error = Some(error.to_string()),
+            }
+        }
+        stop.check(db::Error::Stopped)?;
+        Ok(candidates)
+    }
+
+    fn scores(
+        &self,
+        candidates: &mut dyn Iterator<Item = u32>,
+        scale: &Scale,
+        stop: &Stop,
+    ) -> Result<Vec<(u32, f32)>> {
+        let mut doc_ids: Vec<u32> = self.with_context(candidates).into_iter().collect();
+        doc_ids.sort_unstable();
+        let own = self.own_scores(&doc_ids, scale, stop)?;
+        Ok(self.final_scores(&doc_ids, &own).collect())
+    }
+}
+
+impl IndexedConceptScorer<'_> {
+    fn bm25(&self) -> Bm25<'_> {
+        Bm25 { segments: &self.filter.terms, terms: &self.concept.terms, norms: self.norms }
+    }
+
+    /// Returns the given messages, and those of their neighbours that pass the filter.
+    fn with_context(&self, doc_ids: &mut dyn Iterator<Item = u32>) -> HashSet<u32> {
+        let catalogue = &self.filter.searcher.catalogue;
+        let mut all = HashSet::new();
+        for doc_id in doc_ids {
+            all.insert(doc_id);
+            let (Some(conversation), Some(turn)) =
+                (catalogue.conversation(doc_id), catalogue.place(doc_id))
+            else {
+                continue;
+            };
+            let reading = catalogue.reading(conversation);
+            let turn = turn as usize;
+            let end = reading.len().min(turn + formula::CONTEXT_AFTER + 1);
+            for neighbour in &reading[turn.saturating_sub(formula::CONTEXT_BEFORE)..end] {
+                if !all.contains(neighbour) && self.filter.accepts(*neighbour) {
+                    all.insert(*neighbour);
+                }
+            }
+        }
+        all
+    }
+
+    /// Returns `f` in the formula of the module `formula`, by doc id.
+    fn own_scores(&self, doc_ids: &[u32], scale: &Scale, stop: &Stop) -> Result<Scores> {
+        let mut own: Scores = HashMap::with_capacity(doc_ids.len());
+        if scale.term_share > 0.0 {
+            let doc_set = DocSet::DocIds(doc_ids);
+            let found = self.bm25().best(doc_set, &|_| true, doc_ids.len(), stop)?;
+            let share = |score: f32| scale.term_share * score / scale.best_terms;
+            own.extend(found.into_iter().map(|(doc_id, score)| (doc_id, share(score))));
+        }
+        if let Some(vector) = &self.concept.vector {
+            let cosines = self.filter.cosines(vector, doc_ids);
+            let cosines = cosines.unwrap_or_else(|_| vec![0.0; doc_ids.len()]);
+            for (doc_id, cosine) in doc_ids.iter().zip(cosines).filter(|(_, it)| *it != 0.0) {
+                *own.entry(*doc_id).or_default() += scale.vector_share * scale.nearness.of(cosine);
+            }
+        }
+        Ok(own)
+    }
+
+    /// Adds context and bonuses to the messages' own scores; leaves out messages without a score.
+    fn final_scores<'s>(
+        &'s self,
+        doc_ids: &'s [u32],
+        own: &'s Scores,
+    ) -> impl Iterator<Item = (u32, f32)> + 's {
+        let catalogue = &self.filter.searcher.catalogue;
+        let snapshot = self.filter.searcher.snapshot();
+        let concept = self.concept;
+        let newest = catalogue.conversations().first().and_then(|listed| listed.last);
+        let mut titles = TitleShares::new(concept);
+        doc_ids.iter().filter_map(move |doc_id| {
+            let conversation = catalogue.conversation(*doc_id)?;
+            let reading = catalogue.reading(conversation);
+            let turn = i64::from(catalogue.place(*doc_id)?);
+            let neighbour = |offset: i64| {
+                let turn = usize::try_from(turn + offset).ok()?;
+                own.get(reading.get(turn)?).copied()
+            };
+            let title = &catalogue.conversations()[conversation as usize].title;
+            let surroundings = Surroundings {
+                own: own.get(doc_id).copied().unwrap_or(0.0),
+                neighbour: &neighbour,
+                length: self.filter.searcher.length(*doc_id).unwrap_or(1),
+                role: snapshot.role(*doc_id),
+                title_share: &mut || titles.share(conversation, title),
+                age: newest.zip(snapshot.time(*doc_id)),
+            };
+            Some((*doc_id, formula::score(concept, surroundings)?))
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! The term and vector indexes of a snapshot's segments, open for ranking.
+
+use std::{collections::HashSet, ops::Range, sync::Arc};
+
+use crate::source::catalogue::Catalogue;
+use verbatim_embed::Model;
+use verbatim_index::{Snapshot, TermIndex, Vectors};
+
+/// Roles that are not names of people.
+const PLAIN_ROLES: [&str; 6] = ["", "user", "assistant", "tool", "system", "unknown"];
+
+pub(super) fn is_person(role: &str) -> bool {
+    !PLAIN_ROLES.contains(&role)
+}
+
+/// A snapshot of a source with everything that ranking needs.
+#[derive(Debug)]
+pub(crate) struct Searcher {
+    pub(in crate::source) catalogue: Arc<Catalogue>,
+    pub(super) segments: Vec<SegmentSearcher>,
+    /// The roles that are names of people, sorted.
+    authors: Vec<String>,
+    pub(super) model: Model,
+}
+
+#[derive(Debug)]
+pub(super) struct SegmentSearcher {
+    pub(super) doc_ids: Range<u32>,
+    pub(super) terms: Option<Arc<TermIndex>>,
+    pub(super) vectors: Option<Arc<Vectors>>,
+}
+
+impl Searcher {
+    pub(in crate::source) fn open(catalogue: Arc<Catalogue>, model: &Model) -> Searcher {
+        let segments = catalogue.snapshot().segments().into_iter().map(|segment| {
+            let count = segment.doc_ids.len() as u32;
+            SegmentSearcher {
+                terms: TermIndex::open(segment.folder, count).ok().map(Arc::new),
+                vectors: Vectors::open(segment.folder, model.name(), count).map(Arc::new),
+                doc_ids: segment.doc_ids,
+            }
+        });
+        let segments = segments.collect();
+        let authors = authors(catalogue.snapshot());
+        Searcher { catalogue, segments, authors, model: model.clone() }
+    }
+
+    pub(super) fn snapshot(&self) -> &Snapshot {
+        self.catalogue.snapshot()
+    }
+
+    /// Returns the number of messages without a term index, and the number without a vector.
+    pub(crate) fn missing(&self) -> (u32, u32) {
+        let count = |lacks: &dyn Fn(&SegmentSearcher) -> bool| {
+            let segments = self.segments.iter().filter(|segment| lacks(segment));
+            segments.map(|segment| segment.doc_ids.len() as u32).sum()
+        };
+        (count(&|segment| segment.terms.is_none()), count(&|segment| segment.vectors.is_none()))
+    }
+
+    /// Returns the existing term indexes of segments, with the doc ids of these segments.
+    pub(super) fn terms(&self) -> Vec<(Range<u32>, &TermIndex)> {
+        let of = |segment: &'_ SegmentSearcher| segment.doc_ids.clone();
+        let segments = self.segments.iter();
+        segments.filter_map(|segment| Some((of(segment), segment.terms.as_deref()?))).collect()
+    }
+
+    /// Returns the length of a message in terms; `None` if its segment has no term index.
+    pub(super) fn length(&self, doc_id: u32) -> Option<u32> {
+        let segment = self.segments.iter().find(|segment| segment.doc_ids.contains(&doc_id))?;
+        Some(segment.terms.as_ref()?.length(doc_id - segment.doc_ids.start))
+    }
+
+    /// Returns the authors of the given messages, or of all messages if `doc_ids` is `None`.
+    pub(super) fn authors_of(&self, doc_ids: Option<&[u32]>) -> Vec<&str> {
+        let Some(doc_ids) = doc_ids else {
+            return self.authors.iter().map(String::as_str).collect();
+        };
+        let role = |doc_id: &u32| self.snapshot().role(*doc_id);
+        let mut authors: Vec<&str> = doc_ids.iter().map(role).collect();
+        authors.sort_unstable();
+        authors.dedup();
+        authors.retain(|author| is_person(author));
+        authors
+    }
+}
+
+/// Returns the roles that are names of people, sorted.
+fn authors(snapshot: &Snapshot) -> Vec<String> {
+    let mut roles: HashSet<&str> = HashSet::new();
+    let mut before = "";
+    for doc_id in 0..snapshot.max_doc() {
+        let role = snapshot.role(doc_id);
+        // Consecutive messages often have the same role, and comparing is cheaper than hashing.
+        if role != before {
+            roles.insert(role);
+            before = role;
+        }
+    }
+    let names = roles.into_iter().filter(|role| is_person(role));
+    let mut authors: Vec<String> = names.map(str::to_owned).collect();
+    authors.sort_unstable();
+    authors
+}

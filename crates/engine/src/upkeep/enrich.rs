@@ -1,0 +1,368 @@
+//! Builds the files of ranked search: term indexes, vectors and summaries.
+//!
+//! All of them are derived from an index after it came into use.
+//!
+//! Invariant: one thread at a time builds the files of a segment. A second thread, or another process, waits,
+//! and then finds the files.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    error::{Error, Result},
+    source::{Source, summaries},
+};
+use verbatim_base::{model::Stop, private::FileLock};
+use verbatim_embed::{self as embed, Model, Texts};
+use verbatim_index::{
+    self as index, Resources, SegmentRef, Snapshot, TermIndex, VectorBuilder, VectorOptions,
+    Vectors, build_terms,
+};
+
+/// The file in a segment's folder that is locked while its words and vectors are built.
+const LOCK: &str = "words.lock";
+
+/// Maximum wait of a question for another thread or process that builds the same files.
+const QUESTION_WAIT: Duration = Duration::from_secs(2);
+
+/// Maximum number of messages in a segment for which a question builds terms and vectors: about a
+/// second of work.
+pub(crate) const MAX_IN_A_QUESTION: u32 = 20_000;
+
+/// Steps of progress per message: its terms, its vector, the grouping of vectors, and the summaries.
+const STEPS: u64 = 4;
+
+/// Number of bytes of text that are read before their memory is given back.
+const RELEASED: u64 = 64 << 20;
+
+/// Number of bytes of a message that are embedded. Models read even less.
+const MAX_EMBEDDED: usize = 1 << 20;
+
+/// How the files of ranked search are built.
+#[derive(Clone, Copy, Debug)]
+pub struct EnrichOptions {
+    pub(crate) resources: Resources,
+    /// Whether vectors are built too, and not only term indexes.
+    pub(crate) with_vectors: bool,
+    /// Maximum wait for another thread or process that builds the same files.
+    pub(crate) patience: Duration,
+}
+
+impl EnrichOptions {
+    /// Returns the options that build all files and wait for others.
+    pub fn all(resources: Resources) -> EnrichOptions {
+        EnrichOptions { resources, with_vectors: true, patience: Duration::MAX }
+    }
+}
+
+/// Counts of the messages that got terms and vectors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Enriched {
+    /// Number of messages whose terms were indexed.
+    pub words: u32,
+    /// Number of messages whose vectors were made.
+    pub vectors: u32,
+}
+
+/// A stage of building the files of ranked search. The stages follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnrichStage {
+    /// The terms of messages are indexed.
+    Words,
+    /// Vectors of messages are made.
+    Vectors,
+    /// Vectors are put into clusters.
+    Groups,
+    /// Titles and summaries of conversations are made.
+    Summaries,
+}
+
+/// The progress of building the files of ranked search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnrichProgress {
+    /// The current stage.
+    pub stage: EnrichStage,
+    /// Number of messages, or conversations for summaries, that this stage has finished.
+    pub done: u64,
+    /// All messages or conversations of this stage.
+    pub total: u64,
+    /// Number of finished steps of all stages, and number of all steps.
+    pub(crate) steps: (u64, u64),
+}
+
+impl EnrichProgress {
+    /// Returns the share of all stages that is done, from 0 to 1.
+    pub fn share(self) -> f64 {
+        self.steps.0 as f64 / self.steps.1.max(1) as f64
+    }
+}
+
+impl Source {
+    /// Builds the term indexes, vectors and summaries that the index of the source lacks. `progress` gets the
+    /// number of finished steps and of all steps.
+    pub fn enrich(
+        &self,
+        resources: Resources,
+        stop: &Stop,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Enriched> {
+        let mut steps = |now: EnrichProgress| progress(now.steps.0, now.steps.1);
+        enrich(self, EnrichOptions::all(resources), stop, &mut steps)
+    }
+}
+
+/// Does the same as [`Source::enrich`], and reports the stage of the work. It is an error if another thread or
+/// process builds the same files for longer than `options.patience`.
+pub fn enrich(
+    source: &Source,
+    options: EnrichOptions,
+    stop: &Stop,
+    progress: &mut dyn FnMut(EnrichProgress),
+) -> Result<Enriched> {
+    while let Some(snapshot) = source.latest_index(stop) {
+        let done = enrich_index(source, &snapshot, options, stop, progress);
+        let is_latest = || source.latest_index(stop).is_some_and(|it| it.name() == snapshot.name());
+        // Another process may have replaced the index meanwhile, and removed a segment of this one.
+        if done.is_ok() || stop.requested() || is_latest() {
+            return done;
+        }
+    }
+    Ok(Enriched::default())
+}
+
+fn enrich_index(
+    source: &Source,
+    snapshot: &Snapshot,
+    options: EnrichOptions,
+    stop: &Stop,
+    progress: &mut dyn FnMut(EnrichProgress),
+) -> Result<Enriched> {
+    let EnrichOptions { resources, with_vectors, patience } = options;
+    let model = source.model();
+    let mut done = Enriched::default();
+    let mut failed = None;
+    let messages = u64::from(snapshot.max_doc());
+    let all = STEPS * messages;
+    let release_step = (RELEASED * messages / snapshot.text_bytes().max(1)).max(1);
+    let mut released = 0;
+    let mut release = |snapshot: &Snapshot, steps: u64| {
+        if steps / release_step > std::mem::replace(&mut released, steps / release_step) {
+            snapshot.release();
+        }
+    };
+    let mut tell = |stage, done: u64, steps: u64| {
+        release(snapshot, steps);
+        progress(EnrichProgress { stage, done, total: messages, steps: (steps, all) });
+    };
+    let mut before = 0;
+    for segment in snapshot.segments() {
+        let count = segment.doc_ids.len() as u32;
+        let first = u64::from(segment.doc_ids.start);
+        let mut advance = |some: u32| {
+            let some = u64::from(some);
+            tell(EnrichStage::Words, first + some, before + some);
+        };
+        let lacks_words = || TermIndex::open(segment.folder, count).is_err();
+        let lacks_vectors =
+            || with_vectors && Vectors::open(segment.folder, model.name(), count).is_none();
+        let _lock = match lacks_words() || lacks_vectors() {
+            true => {
+                let elsewhere = || Error::Indexing { folder: segment.folder.to_owned() };
+                Some(lock(segment.folder, patience, stop)?.ok_or_else(elsewhere)?)
+            }
+            false => None,
+        };
+        if lacks_words() {
+            advance(0);
+            build_terms(snapshot, &segment, resources, stop, &mut advance)?;
+            done.words += count;
+        }
+        before += u64::from(count);
+        if failed.is_none() && lacks_vectors() {
+            let threads = resources.threads;
+            let mut advance = |some: u64| match some.checked_sub(u64::from(count)) {
+                Some(grouped) => tell(EnrichStage::Groups, first + grouped, before + some),
+                None => tell(EnrichStage::Vectors, first + some, before + some),
+            };
+            advance(0);
+            match build_vectors(snapshot, &segment, model, threads, stop, &mut advance) {
+                Ok(()) => done.vectors += count,
+                // The terms of the next segments are built even if a provider does not answer.
+                Err(error) => failed = Some(error),
+            }
+        }
+        before += 2 * u64::from(count);
+    }
+    if !with_vectors {
+        return Ok(done);
+    }
+    if let Ok(snapshot) = source.current_index(stop) {
+        let catalogue = source.catalogue(&snapshot);
+        let total = catalogue.conversations().len() as u64;
+        let mut made = 0;
+        summaries::build(&catalogue, model, stop, &mut || {
+            made = u64::min(made + 1, total);
+            let steps = (before + messages * made / total.max(1), all);
+            release(&snapshot, steps.0);
+            progress(EnrichProgress { stage: EnrichStage::Summaries, done: made, total, steps });
+        })?;
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if let Some(index_dir) = snapshot.segments().first().and_then(|segment| segment.folder.parent())
+    {
+        let text = |doc_id: u32| snapshot.beginning(doc_id, MAX_EMBEDDED);
+        let texts = Texts { count: snapshot.max_doc(), text: &text };
+        model.tidy(index_dir, &texts, stop)?;
+    }
+    Ok(done)
+}
+
+/// Removes the cached vectors of texts that the index of a source does not hold.
+pub(crate) fn prune_caches(source: &Source, stop: &Stop) -> Result<()> {
+    let Some(snapshot) = source.latest_index(stop) else { return Ok(()) };
+    let text = |doc_id: u32| snapshot.beginning(doc_id, MAX_EMBEDDED);
+    let texts = Texts { count: snapshot.max_doc(), text: &text };
+    Ok(source.model().prune(source.index_dir()?.folder(), &texts, stop)?)
+}
+
+/// Returns whether a segment of the index in use lacks a term index or, if `with_vectors`, vectors of
+/// the current model.
+pub(crate) fn is_lacking(source: &Source, with_vectors: bool, stop: &Stop) -> bool {
+    let Some(snapshot) = source.latest_index(stop) else { return false };
+    snapshot.segments().into_iter().any(|segment| {
+        let count = segment.doc_ids.len() as u32;
+        TermIndex::open(segment.folder, count).is_err()
+            || with_vectors && Vectors::open(segment.folder, source.model().name(), count).is_none()
+    })
+}
+
+/// Builds missing terms and vectors of small segments, for a question that comes before the maintainer.
+/// If something cannot be built, ranking works without it.
+pub(crate) fn enrich_small(snapshot: &Snapshot, model: &Model, resources: Resources, stop: &Stop) {
+    for segment in snapshot.segments() {
+        let count = segment.doc_ids.len() as u32;
+        if count > MAX_IN_A_QUESTION || stop.requested() {
+            continue;
+        }
+        let lacks_words = || TermIndex::open(segment.folder, count).is_err();
+        // Questions do not wait for a provider to embed new messages.
+        let lacks_vectors =
+            || model.is_built_in() && Vectors::open(segment.folder, model.name(), count).is_none();
+        if !lacks_words() && !lacks_vectors() {
+            continue;
+        }
+        let Ok(Some(_lock)) = lock(segment.folder, QUESTION_WAIT, stop) else { continue };
+        if lacks_words() {
+            drop(build_terms(snapshot, &segment, resources, stop, &mut |_| ()));
+        }
+        if lacks_vectors() {
+            drop(build_vectors(snapshot, &segment, model, 1, stop, &mut |_| ()));
+        }
+    }
+}
+
+/// Waits until no other thread or process builds files of a segment; returns `None` if that takes longer than
+/// `patience`.
+fn lock(folder: &Path, patience: Duration, stop: &Stop) -> Result<Option<FileLock>, Error> {
+    /// The number of attempts between two checks of the stop.
+    const ATTEMPTS: u32 = 5;
+
+    let begun = Instant::now();
+    loop {
+        stop.check(index::Error::Stopped)?;
+        let failed = |error| index::Error::Write { path: folder.to_owned(), error };
+        match FileLock::take(&folder.join(LOCK), ATTEMPTS).map_err(failed)? {
+            None if begun.elapsed() < patience => {}
+            taken => return Ok(taken),
+        }
+    }
+}
+
+/// Builds the vectors of a segment. `progress` gets the number of finished steps, two for each message.
+fn build_vectors(
+    snapshot: &Snapshot,
+    segment: &SegmentRef<'_>,
+    model: &Model,
+    threads: usize,
+    stop: &Stop,
+    progress: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let text = |doc_id: u32| snapshot.beginning(segment.doc_ids.start + doc_id, MAX_EMBEDDED);
+    let texts = Texts { count: segment.doc_ids.len() as u32, text: &text };
+    let cache = segment.folder.parent().unwrap_or(segment.folder);
+    let mut embedded = |step: embed::EmbedProgress| progress(step.done);
+    let encoder = model.encoder(cache, &texts, threads, stop, &mut embedded)?;
+    let average = snapshot.text_bytes() / u64::from(snapshot.max_doc().max(1));
+    let options = match model.is_built_in() {
+        true => VectorOptions { threads, ..VectorOptions::codes(average) },
+        false => VectorOptions { threads, ..VectorOptions::default() },
+    };
+    let (name, dimensions) = (model.name(), encoder.dimensions());
+    let mut builder = VectorBuilder::begin(segment.folder, name, dimensions, texts.count, options)?;
+    encoder.run(&mut |rows, scales| builder.add(rows, scales).map_err(Error::from))?;
+    let count = f64::from(texts.count);
+    builder.finish(stop, &mut |share| progress((count * (1.0 + share)) as u64))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::TestExport;
+
+    #[test]
+    fn threads_that_begin_at_once_make_each_file_once() {
+        let export = TestExport::indexed(&["red", "green and blue", "a longer text about trees"]);
+        let source = export.engine.sources().remove(0);
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        let options = EnrichOptions::all(resources);
+        let make = || enrich(&source, options, &Stop::never(), &mut |_| ()).unwrap();
+        let made = thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(make));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        let sum = |count: fn(&Enriched) -> u32| made.iter().map(count).sum::<u32>();
+        assert_eq!((sum(|it| it.words), sum(|it| it.vectors)), (3, 3), "{made:?}");
+    }
+
+    #[test]
+    fn a_maintainer_does_not_wait_for_words_that_another_process_makes() {
+        let export = TestExport::indexed(&["red"]);
+        let source = export.engine.sources().remove(0);
+        let snapshot = source.latest_index(&Stop::never()).unwrap();
+        let folder = snapshot.segments()[0].folder.to_owned();
+        let lock = FileLock::take(&folder.join(LOCK), 1).unwrap();
+        let mut maintainer = export.engine.upkeep().maintainer();
+        let mut told = Vec::new();
+        let (begun, stop) = (Instant::now(), Stop::never());
+        let next = maintainer.poll(&stop, &mut |event| told.push(format!("{event:?}")));
+        assert!(next.is_some() && begun.elapsed() < Duration::from_secs(5), "{next:?}, {told:?}");
+        assert!(told.is_empty() && is_lacking(&source, true, &stop), "{told:?}");
+        drop(lock);
+        maintainer.poll(&stop, &mut |_| ());
+        assert!(!is_lacking(&source, true, &stop));
+    }
+
+    #[test]
+    fn each_stage_tells_how_far_it_is() {
+        let export = TestExport::indexed(&["red", "green and blue", "a longer text about trees"]);
+        let source = export.engine.sources().remove(0);
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        let mut told: Vec<EnrichProgress> = Vec::new();
+        let mut tell = |now| told.push(now);
+        enrich(&source, EnrichOptions::all(resources), &Stop::never(), &mut tell).unwrap();
+        assert!(told.is_sorted_by_key(|now| now.steps.0), "{told:?}");
+        assert!(told.iter().all(|now| now.done <= now.total && now.total == 3), "{told:?}");
+        let last = told.pop().unwrap();
+        assert_eq!((last.stage, last.done, last.share()), (EnrichStage::Summaries, 3, 1.0));
+        for stage in [EnrichStage::Words, EnrichStage::Vectors] {
+            assert!(told.iter().any(|now| now.stage == stage), "{stage:?}: {told:?}");
+        }
+    }
+}

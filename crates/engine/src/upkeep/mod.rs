@@ -1,0 +1,136 @@
+//! Keeps all derived files current: transcript store, indexes, terms, vectors and summaries.
+
+pub(crate) mod diff;
+pub(crate) mod enrich;
+pub(crate) mod events;
+pub(crate) mod follow;
+pub(crate) mod maintainer;
+pub(crate) mod merge;
+pub(crate) mod refresh;
+pub(crate) mod transcripts;
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use self::{
+    enrich::{EnrichOptions, EnrichProgress},
+    maintainer::Maintainer,
+    refresh::{Progress, Reindex, Reindexed},
+    transcripts::{ArchiveProgress, ArchiveReport},
+};
+use super::{
+    error::{Error, Result},
+    source::{Source, Sources},
+};
+use verbatim_base::model::Stop;
+use verbatim_index::Resources;
+
+/// Share of all work that building the index takes. Terms, vectors and summaries take the rest.
+const INDEX_SHARE: f64 = 0.5;
+
+/// Wait between two checks whether another process has finished its build.
+const ELSEWHERE: Duration = Duration::from_millis(100);
+
+/// Time during which a refresh is tried again while other programs write to the database.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The progress of completing an index: first the index itself, then the files for ranking.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Completing {
+    /// The index of texts is being built or refreshed.
+    Index(Progress),
+    /// The terms, vectors and summaries are being made.
+    Ranking(EnrichProgress),
+}
+
+impl Completing {
+    /// Returns the finished share, from 0 to 1.
+    pub(crate) fn share(self) -> f64 {
+        match self {
+            Completing::Index(step) => step.share() * INDEX_SHARE,
+            Completing::Ranking(step) => INDEX_SHARE + (1.0 - INDEX_SHARE) * step.share(),
+        }
+    }
+}
+
+/// Access to the work that keeps an engine's indexes and transcript store current.
+#[derive(Clone, Copy, Debug)]
+pub struct Upkeep<'a> {
+    pub(super) sources: &'a Arc<Sources>,
+}
+
+impl Upkeep<'_> {
+    /// Returns a maintainer, which keeps the indexes current in the background.
+    pub fn maintainer(&self) -> Maintainer {
+        Maintainer::new(Arc::clone(self.sources))
+    }
+
+    /// Refreshes the index of the export, unless it is current. It is an error if there is no export, or
+    /// if another process is building the index.
+    pub fn reindex(
+        &self,
+        options: Reindex,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Reindexed> {
+        self.sources.export()?.reindex(options, stop, progress)
+    }
+
+    /// Builds all files that ranking a source needs: the index, the terms and, with the built-in model,
+    /// the vectors. If another process builds them, waits for it.
+    pub fn complete(
+        &self,
+        source: &Source,
+        resources: Resources,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Completing),
+    ) -> Result<()> {
+        if source.database().is_none() {
+            // An import into a cluster builds the index with terms and vectors.
+            return Ok(());
+        }
+        let options = Reindex { resources, full: false };
+        let mut indexed = |step: Progress| progress(Completing::Index(step));
+        let begun = Instant::now();
+        while let Err(error) = source.reindex(options, stop, &mut indexed) {
+            match error {
+                Error::Indexing { .. } => {}
+                error if !error.is_contention() => return Err(error),
+                _ if begun.elapsed() < PATIENCE && !stop.requested() => {}
+                error => return Err(error),
+            }
+            thread::sleep(ELSEWHERE);
+        }
+        let is_built_in = source.model().is_built_in();
+        while enrich::is_lacking(source, is_built_in, stop) {
+            let Some(_writing) = source.index_dir()?.lock()? else {
+                thread::sleep(ELSEWHERE);
+                continue;
+            };
+            let mut ranking = |step: EnrichProgress| progress(Completing::Ranking(step));
+            let options =
+                EnrichOptions { with_vectors: is_built_in, ..EnrichOptions::all(resources) };
+            enrich::enrich(source, options, stop, &mut ranking)?;
+            break;
+        }
+        Ok(())
+    }
+
+    /// Updates the transcript store from the files of the transcripts.
+    pub fn sync_transcripts(
+        &self,
+        stop: &Stop,
+        progress: &dyn Fn(ArchiveProgress),
+    ) -> Result<ArchiveReport> {
+        Ok(transcripts::sync(&self.sources.current_config(), &mut None, stop, progress)?)
+    }
+
+    /// Returns the folders in which a change may concern a source, whether they exist or not.
+    pub fn watched_folders(&self) -> Vec<PathBuf> {
+        maintainer::watched_folders(self.sources.config())
+    }
+}

@@ -1,0 +1,97 @@
+//! Reports which parts of the transcripts could not be read.
+
+use std::{collections::BTreeMap, fs::File, io, path::Path};
+
+use super::{pass::FOREIGN, report::ArchiveReport, walk::walk};
+use crate::{config::Config, error::Result};
+use verbatim_base::model::Stop;
+use verbatim_chats::{db, import::transcript::TranscriptReader};
+use verbatim_text::amount::counted;
+
+/// Files of which some parts could not be read.
+#[derive(Default)]
+struct Partly {
+    parts: u64,
+    files: u64,
+    /// The path of the first of these files.
+    first: String,
+}
+
+impl Partly {
+    fn add(&mut self, parts: u64, path: &str) {
+        if parts == 0 {
+            return;
+        }
+        if self.files == 0 {
+            // File names may contain line breaks.
+            self.first = path.replace(['\n', '\r'], " ");
+        }
+        self.parts += parts;
+        self.files += 1;
+    }
+
+    /// Returns a sentence about the files, if there are any. `say` gets the numbers of parts and of files.
+    fn said(&self, say: impl Fn(u64, String) -> String) -> Option<String> {
+        let said = || {
+            format!("{}; the first is {}", say(self.parts, counted(self.files, "file")), self.first)
+        };
+        (self.files > 0).then(said)
+    }
+}
+
+/// Returns the parts of a configuration's transcripts that could not be read, one sentence each: lines,
+/// content of unknown types, files and folders.
+pub(crate) fn partly_read(config: &Config, stop: &Stop) -> Result<Vec<String>> {
+    let database = config.archive_database();
+    let roots = config.archive_roots();
+    let [mut broken, mut not_utf8, mut unknown, mut foreign] = <[Partly; 4]>::default();
+    let mut kinds = BTreeMap::<String, u64>::new();
+    let files = db::read_tables(&database, stop, db::reading_states)?;
+    for file in files.values().filter(|file| file.is_shown) {
+        let is_followed = roots.iter().any(|root| Path::new(&file.path).starts_with(root));
+        let Some(reader) = TranscriptReader::restore(&file.reader).filter(|_| is_followed) else {
+            continue;
+        };
+        broken.add(reader.malformed(), &file.path);
+        not_utf8.add(reader.not_utf8(), &file.path);
+        unknown.add(reader.unknown().len() as u64, &file.path);
+        foreign.add(u64::from(reader.is_foreign()), &file.path);
+        for (kind, count) in reader.unknown() {
+            *kinds.entry(kind.clone()).or_default() += count;
+        }
+    }
+    let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
+    let kinds = kinds.join(", ");
+    let lines = |lines| counted(lines, "line");
+    let mut said: Vec<String> = [
+        broken.said(|parts, files| format!("{} in {files} cannot be read", lines(parts))),
+        not_utf8.said(|parts, files| {
+            format!("{} in {files}: bytes that are not UTF-8 were replaced by U+FFFD", lines(parts))
+        }),
+        unknown.said(|_, files| {
+            format!("content of types that we do not know is in {files}: {kinds}")
+        }),
+        foreign.said(|_, files| format!("{files}: {FOREIGN}")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let mut unread = ArchiveReport::default();
+    for found in walk(config, &mut unread).found {
+        let is_read = files.get(&found.name).is_some_and(|file| file.stamp == found.stamp);
+        if !is_read
+            && let Err(error) = File::open(&found.path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            unread.fail(&found.path, &error);
+        }
+    }
+    if let Some(failure) = unread.failures.first() {
+        let failed = match unread.failed {
+            1 => "1 file or folder is".to_owned(),
+            failed => format!("{failed} files and folders are"),
+        };
+        said.push(format!("{failed} not read; the first is {failure}"));
+    }
+    Ok(said)
+}

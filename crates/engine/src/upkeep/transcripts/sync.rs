@@ -1,0 +1,223 @@
+//! Updates the transcript store. Only one process does so at a time.
+
+use std::{
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    pass::Pass,
+    report::{ArchiveProgress, ArchiveReport, SyncError},
+    walk::{Walk, walk},
+};
+use crate::{
+    attachments::{AttachmentStore, TranscriptFiles},
+    config::Config,
+    forgotten::Forgotten,
+    source::wipe_indexes,
+    withheld::Withheld,
+};
+use verbatim_base::{
+    model::Stop,
+    private::{self, FileLock},
+};
+use verbatim_chats::db::{
+    self, State,
+    transcripts::{self, TranscriptStore},
+};
+use verbatim_index::IndexDir;
+
+/// Wait between two checks whether another process has finished its build.
+const ELSEWHERE: Duration = Duration::from_millis(50);
+
+/// The inputs of the last update of the transcript store that left nothing to do. As long as they are the
+/// same, another update would change nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Settled {
+    walk: Walk,
+    exclude: Vec<String>,
+    forgotten: Forgotten,
+    store: State,
+}
+
+/// Updates the transcript store of a configuration from the transcripts in its folders, without those
+/// that are withheld.
+///
+/// If another process is updating the store, does nothing, and the report says so. Also does nothing if the
+/// inputs are those in `settled`, because opening the store creates files, which would wake the watchers of
+/// its folder. Otherwise updates `settled`.
+pub(crate) fn sync(
+    config: &Config,
+    settled: &mut Option<Settled>,
+    stop: &Stop,
+    progress: &dyn Fn(ArchiveProgress),
+) -> Result<ArchiveReport, SyncError> {
+    let begun = Instant::now();
+    let mut report = ArchiveReport::default();
+    if !config.has_transcripts() {
+        return Ok(report);
+    }
+    let database = config.archive_database();
+    let walk = walk(config, &mut report);
+    // If there are neither transcripts nor a store, no file is created.
+    if walk.found.is_empty() && !database.is_file() {
+        return Ok(report);
+    }
+    if let Some(known) = settled.take()
+        && known.walk == walk
+        && known.exclude == config.exclude
+        && withheld_by(config)?.forgotten() == &known.forgotten
+        && db::state(&database).is_ok_and(|state| state == known.store)
+    {
+        report.files = walk.found.len() as u64;
+        *settled = Some(known);
+        return Ok(report);
+    }
+    let Some(_lock) = lock(&database)? else {
+        report.elsewhere = true;
+        return Ok(report);
+    };
+    // The list is read under the lock, because a process that forgets a conversation first changes the
+    // list and then waits for the lock.
+    let withheld = &withheld_by(config)?;
+    if !database.is_file() {
+        remove_old(&config.index_folder());
+    }
+    let failures = (report.failures.clone(), report.failed);
+    let mut set_aside = Vec::new();
+    let attachments = AttachmentStore::of_transcripts(config);
+    for is_last in [false, true] {
+        (report.failures, report.failed) = failures.clone();
+        let store = TranscriptStore::open(&database, &mut |path| set_aside.push(path))?;
+        let forgets = config.forget_deleted;
+        let files = TranscriptFiles::new(&attachments, stop);
+        let pass = Pass::new(&store, withheld, files, forgets, stop, &mut report);
+        if forgets {
+            store.delete_securely()?;
+        }
+        let done = pass.telling(progress).run(&walk).and_then(|()| {
+            if forgets && report.removed > 0 {
+                store.scrub()?;
+            }
+            Ok(store.close()?)
+        });
+        match done {
+            Ok(()) => break,
+            // A damaged store was set aside, so the files are read once more into a new store.
+            Err(SyncError::Store(error)) if error.is_damage() && !is_last => {
+                set_aside.extend(TranscriptStore::set_aside(&database)?);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if config.forget_deleted && report.removed > 0 {
+        wipe_indexes(config, &database, &mut |_| {
+            thread::sleep(ELSEWHERE);
+            !stop.requested()
+        })?;
+    }
+    for path in set_aside {
+        let reason = "the transcript store was damaged. It has been rebuilt from the transcripts that \
+                      are there; this file may still hold those that were deleted";
+        report.fail(&path, &reason);
+    }
+    if report.failed == failures.1
+        && !stop.requested()
+        && let Ok(store) = db::state(&database)
+    {
+        let (exclude, forgotten) = (config.exclude.clone(), withheld.forgotten().clone());
+        *settled = Some(Settled { walk, exclude, forgotten, store });
+    }
+    report.took = begun.elapsed();
+    Ok(report)
+}
+
+/// Removes withheld conversations from the store at `database`, so that its files have none of their text.
+/// While another process synchronises the store, calls `wait` repeatedly. Stops if `wait` returns false.
+/// Returns `None`, and writes nothing, if the store never had one of the conversations. If `always` is set,
+/// cleans the files in any case. A store of an earlier version is removed.
+///
+/// Otherwise returns whether the log is clean too, because another program may read an older state.
+pub(crate) fn withhold(
+    database: &Path,
+    config: &Config,
+    ids: &[String],
+    always: bool,
+    wait: &mut dyn FnMut() -> bool,
+) -> Result<Option<bool>, SyncError> {
+    let _lock = loop {
+        match lock(database)? {
+            Some(lock) => break lock,
+            None if wait() => {}
+            None => return Err(SyncError::Stopped),
+        }
+    };
+    let withheld = &withheld_by(config)?;
+    let store = match TranscriptStore::connect(database) {
+        Ok(Some(store)) => store,
+        Ok(None) if database.parent() == Some(&config.index_folder()) => {
+            remove_index_of(database, &config.index_folder());
+            TranscriptStore::remove(database)?;
+            return Ok(None);
+        }
+        Err(error) if !error.is_damage() => return Err(error.into()),
+        // A store that was set aside may still contain the text. The command that forgets the text says so.
+        Ok(None) | Err(_) => {
+            TranscriptStore::set_aside(database)?;
+            return Ok(None);
+        }
+    };
+    let mut is_there = always;
+    for id in ids {
+        is_there |= store.has_file_of(id)?;
+    }
+    if !is_there {
+        return Ok(None);
+    }
+    store.delete_securely()?;
+    let (mut report, stop) = (ArchiveReport::default(), Stop::never());
+    let attachments = AttachmentStore::of_transcripts(config);
+    let files = TranscriptFiles::new(&attachments, &stop);
+    Pass::new(&store, withheld, files, config.forget_deleted, &stop, &mut report).withhold()?;
+    let is_clean = store.scrub()?;
+    store.close()?;
+    Ok(Some(is_clean))
+}
+
+fn withheld_by(config: &Config) -> Result<Withheld, SyncError> {
+    Ok(Withheld::of(config)?)
+}
+
+/// Removes the stores of earlier versions from the index folder, and their indexes. There was one store
+/// for each set of folders. Files that cannot be removed stay, but nothing reads them.
+fn remove_old(folder: &Path) {
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !name.starts_with("archive-") || !path.is_file() {
+            continue;
+        }
+        if name.ends_with(".db") {
+            remove_index_of(&path, folder);
+        }
+        drop(fs::remove_file(&path));
+    }
+}
+
+/// Removes the index of a store that is no longer read.
+fn remove_index_of(store: &Path, folder: &Path) {
+    if let Ok(real) = dunce::canonicalize(store) {
+        drop(fs::remove_dir_all(IndexDir::of(folder, &real).folder()));
+    }
+}
+
+/// Locks the store for writing; `None` if another process holds the lock.
+fn lock(database: &Path) -> Result<Option<FileLock>, SyncError> {
+    let path = database.with_extension("lock");
+    let failed = |source| SyncError::Store(transcripts::Error::Io { path: path.clone(), source });
+    if let Some(folder) = path.parent() {
+        private::create_dir_all(folder).map_err(failed)?;
+    }
+    FileLock::take(&path, 1).map_err(failed)
+}

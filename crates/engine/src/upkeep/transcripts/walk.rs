@@ -1,0 +1,149 @@
+//! Walks the archives for transcripts. Links are not followed.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use super::report::ArchiveReport;
+use crate::config::{Config, without_links};
+use verbatim_chats::{
+    db::header::Stamp,
+    import::compressed::{self, is_named_as_transcript},
+};
+
+const MAX_FOLDER_DEPTH: usize = 12;
+
+/// A transcript that a walk found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TranscriptPath {
+    pub(super) path: PathBuf,
+    /// The path as text, in the form that the store has.
+    pub(super) name: String,
+    /// The identity, the size and the time of the last change of the file.
+    pub(super) stamp: String,
+    pub(super) size: u64,
+}
+
+/// The result of a walk through the archives.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Walk {
+    pub(super) found: Vec<TranscriptPath>,
+    /// The folders of the archives. A walk finds out nothing about files outside them.
+    roots: Vec<PathBuf>,
+    /// Folders that could not be read. Known files below them do not count as gone.
+    unread: Vec<PathBuf>,
+}
+
+/// Walks the archives. Adds failures to the report.
+pub(super) fn walk(config: &Config, report: &mut ArchiveReport) -> Walk {
+    let mut walk = Walk { roots: config.archive_roots(), ..Walk::default() };
+    let mut roots: Vec<PathBuf> = Vec::new();
+    for archive in config.archives_now() {
+        match dunce::canonicalize(archive) {
+            Ok(root) => roots.push(root),
+            // If the folder of an archive is gone, its transcripts are gone too.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                report.fail(archive, &"there is no such folder to look for transcripts in");
+            }
+            Err(error) => {
+                report.fail(archive, &error);
+                walk.unread.push(without_links(archive));
+            }
+        }
+    }
+    roots.sort();
+    roots.dedup();
+    // An archive inside another archive is walked only once.
+    let outer = roots.clone();
+    roots.retain(|root| !outer.iter().any(|it| it != root && root.starts_with(it)));
+    for root in roots {
+        walk.look(&root, MAX_FOLDER_DEPTH, report);
+    }
+    walk
+}
+
+impl Walk {
+    /// Adds the transcript at a path, or the transcripts below it.
+    fn look(&mut self, path: &Path, depth: usize, report: &mut ArchiveReport) {
+        let metadata = match fs::symlink_metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) => return self.fail(path, &error, report),
+        };
+        if metadata.is_file() && is_named_as_transcript(path) {
+            // While a file is being compressed, both files exist, and only the plain file is complete.
+            if compressed::plain(path).is_some_and(|plain| plain.exists()) {
+                return;
+            }
+            match path.to_str() {
+                Some(name) => match Stamp::at(path) {
+                    Ok(stamp) => self.found.push(TranscriptPath::of(path, name, &stamp)),
+                    Err(error) => self.fail(path, &error, report),
+                },
+                None => report.fail(path, &"its name is not Unicode"),
+            }
+        } else if metadata.is_dir() && depth == 0 {
+            report.fail(path, &"folders that are nested so deeply are not read");
+        } else if metadata.is_dir() {
+            let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+            let entries = match entries {
+                Ok(entries) => entries,
+                Err(error) => return self.fail(path, &error, report),
+            };
+            for entry in entries {
+                let is_wanted = match entry.file_type() {
+                    Ok(kind) if kind.is_symlink() => false,
+                    Ok(kind) if kind.is_file() => is_named_as_transcript(&entry.path()),
+                    _ => true,
+                };
+                if is_wanted {
+                    self.look(&entry.path(), depth - 1, report);
+                }
+            }
+        }
+    }
+
+    /// Reports that a path cannot be read, unless the path no longer exists.
+    fn fail(&mut self, path: &Path, error: &io::Error, report: &mut ArchiveReport) {
+        if error.kind() != io::ErrorKind::NotFound {
+            report.fail(path, error);
+            self.unread.push(path.to_owned());
+        }
+    }
+
+    /// Returns whether a path is below the folder of an archive.
+    pub(super) fn is_in_archives(&self, name: &str) -> bool {
+        self.roots.iter().any(|root| Path::new(name).starts_with(root))
+    }
+
+    /// Returns whether a known file that was not found is missing: it does not exist, or it is compressed
+    /// and the plain file exists. Nothing is known about files below folders that could not be read.
+    pub(super) fn is_missing(&self, name: &str) -> bool {
+        let path = Path::new(name);
+        if self.unread.iter().any(|folder| path.starts_with(folder)) {
+            return false;
+        }
+        match fs::symlink_metadata(path) {
+            Ok(_) => compressed::plain(path).is_some_and(|plain| plain.exists()),
+            Err(error) => {
+                matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+            }
+        }
+    }
+}
+
+impl TranscriptPath {
+    pub(super) fn of(path: &Path, name: &str, stamp: &Stamp) -> TranscriptPath {
+        let [device, number] = stamp.identity.numbers();
+        let since = stamp.modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let modified = since.map_or(0, |since| since.as_nanos());
+        TranscriptPath {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            // The identity comes first, because it stays when the file is renamed.
+            stamp: format!("{device:x}.{number:x} {} {modified}", stamp.size),
+            size: stamp.size,
+        }
+    }
+}

@@ -1,0 +1,569 @@
+//! Embedding providers, good and bad: a server in the test that speaks both protocols.
+
+use std::{
+    borrow::Cow,
+    collections::{HashSet, VecDeque},
+    fs,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use verbatim_base::model::Stop;
+use verbatim_embed::{EmbedProgress, Error, Model, Provider, Texts};
+use verbatim_engine::{Config, Engine, Reindex};
+use verbatim_index::{self as index, Resources, VectorOptions, Vectors};
+
+use crate::corpus::{SCHEMA, folder, folder_with};
+
+/// How the server answers one request.
+#[derive(Clone, Debug)]
+enum Answer {
+    Good,
+    /// A status, further header lines, and a body.
+    Status(u16, &'static str, &'static str),
+    /// The server answers after a pause.
+    Slow(Duration),
+    /// The server answers with vectors of this many numbers.
+    Numbers(usize),
+    /// The server answers with one vector too few.
+    OneLess,
+    /// The server closes the connection in the middle of an answer.
+    Half,
+    /// The server answers with status 200 and this body.
+    Body(&'static str),
+    /// The server refuses texts that are longer than this, and more than two of them.
+    Small(usize),
+}
+
+struct Seen {
+    head: String,
+    body: Value,
+}
+
+#[derive(Clone)]
+struct Server {
+    address: String,
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+    /// The behaviour after the listed answers are used up.
+    usual: Arc<Mutex<Answer>>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+const NUMBERS: usize = 8;
+
+impl Server {
+    fn start() -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Server {
+            address: format!("http://{}", listener.local_addr().unwrap()),
+            answers: Arc::default(),
+            usual: Arc::new(Mutex::new(Answer::Good)),
+            seen: Arc::default(),
+        };
+        let other = server.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let server = other.clone();
+                thread::spawn(move || server.serve(stream.unwrap()));
+            }
+        });
+        server
+    }
+
+    fn then(&self, answers: &[Answer]) {
+        self.answers.lock().unwrap().extend(answers.iter().cloned());
+    }
+
+    fn always(&self, answer: Answer) {
+        *self.usual.lock().unwrap() = answer;
+    }
+
+    fn requests(&self) -> usize {
+        self.seen.lock().unwrap().len()
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let seen = self.seen.lock().unwrap();
+        seen.iter().flat_map(|seen| inputs(&seen.body)).collect()
+    }
+
+    fn serve(&self, mut stream: TcpStream) {
+        let mut bytes = Vec::new();
+        let mut buffer = [0; 4096];
+        let (head, mut body) = loop {
+            let length = stream.read(&mut buffer).unwrap_or(0);
+            if length == 0 {
+                return;
+            }
+            bytes.extend_from_slice(&buffer[..length]);
+            if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+                break (
+                    String::from_utf8_lossy(&bytes[..end]).into_owned(),
+                    bytes[end + 4..].to_vec(),
+                );
+            }
+        };
+        let length = head.to_lowercase();
+        let length = length.split("content-length:").nth(1).unwrap().lines().next().unwrap();
+        let length: usize = length.trim().parse().unwrap();
+        while body.len() < length {
+            let more = stream.read(&mut buffer).unwrap_or(0);
+            assert!(more > 0, "half a request");
+            body.extend_from_slice(&buffer[..more]);
+        }
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let is_ollama = head.starts_with("POST /api/embed ");
+        assert!(is_ollama || head.starts_with("POST /v1/embeddings "), "{head}");
+        let texts = inputs(&body);
+        self.seen.lock().unwrap().push(Seen { head, body });
+        let next = self.answers.lock().unwrap().pop_front();
+        let answer = next.unwrap_or_else(|| self.usual.lock().unwrap().clone());
+        let mut numbers = NUMBERS;
+        let mut cut = false;
+        let mut count = texts.len();
+        match answer {
+            Answer::Good => {}
+            Answer::Slow(while_) => thread::sleep(while_),
+            Answer::Numbers(other) => numbers = other,
+            Answer::OneLess => count -= 1,
+            Answer::Half => cut = true,
+            Answer::Status(status, headers, body) => {
+                return reply(&mut stream, status, headers, body.as_bytes(), false);
+            }
+            Answer::Body(body) => return reply(&mut stream, 200, "", body.as_bytes(), false),
+            Answer::Small(most) => {
+                if texts.len() > 2 || texts.iter().any(|text| text.chars().count() > most) {
+                    let body = br#"{"error": {"message": "input is too long"}}"#;
+                    return reply(&mut stream, 400, "", body, false);
+                }
+            }
+        }
+        let vectors: Vec<Vec<f32>> =
+            texts[..count].iter().map(|text| vector(text, numbers)).collect();
+        let body = if is_ollama {
+            json!({"model": "m", "embeddings": vectors})
+        } else {
+            // The order differs from the request, which the protocol allows.
+            let datum = |(index, vector)| json!({"index": index, "embedding": vector});
+            let data: Vec<Value> = vectors.iter().enumerate().map(datum).rev().collect();
+            json!({"object": "list", "data": data})
+        };
+        reply(&mut stream, 200, "", body.to_string().as_bytes(), cut);
+    }
+}
+
+fn reply(stream: &mut TcpStream, status: u16, headers: &str, body: &[u8], cut: bool) {
+    let head = format!(
+        "HTTP/1.1 {status} Status\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         content-length: {}\r\n{headers}\r\n",
+        body.len()
+    );
+    let body = if cut { &body[..body.len() / 2] } else { body };
+    // Clients that were stopped have closed their connections.
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+}
+
+fn inputs(body: &Value) -> Vec<String> {
+    let inputs = body["input"].as_array().unwrap();
+    inputs.iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+/// The vector of a text: the number of times that each of some letters occurs. Its length is not 1.
+fn vector(text: &str, numbers: usize) -> Vec<f32> {
+    let count = |at: usize| text.chars().filter(|c| *c as usize % numbers == at).count() as f32;
+    (0..numbers).map(count).collect()
+}
+
+fn model_of(form: &str, key: Option<&str>) -> Model {
+    let provider: Provider = form.parse().unwrap();
+    let Provider::Remote(mut remote) = provider.with_keys(key, None) else { panic!("{form}") };
+    remote.first_wait = Duration::from_millis(5);
+    remote.timeout = Duration::from_secs(30);
+    Model::of(&Provider::Remote(remote))
+}
+
+fn openai(server: &Server) -> Model {
+    model_of(&format!("openai:{}#m", server.address), Some("sk-secret"))
+}
+
+fn why(error: &Error) -> String {
+    let text = error.to_string();
+    assert!(!text.contains("secret"), "{text}");
+    assert!(matches!(error, Error::Provider { .. }), "{text}");
+    text
+}
+
+fn build(
+    segment: &Path,
+    model: &Model,
+    texts: &[String],
+    stop: &Stop,
+    progress: &mut dyn FnMut(EmbedProgress),
+) -> Result<Vectors, Box<dyn std::error::Error>> {
+    let options = VectorOptions::default();
+    crate::build_vectors::build_with(segment, model, texts, options, stop, progress)
+}
+
+fn some_texts(count: usize) -> Vec<String> {
+    (0..count).map(|at| format!("text number {at} about {}", "abcdefgh".repeat(at % 5))).collect()
+}
+
+#[test]
+fn both_protocols_answer_in_order_and_one_long() {
+    let server = Server::start();
+    let forms =
+        [format!("openai:{}/v1#m", server.address), format!("ollama:{}#m:latest", server.address)];
+    for form in forms {
+        let model = model_of(&form, Some("sk-secret"));
+        let texts: Vec<String> = some_texts(150);
+        let mut refs: Vec<&str> = texts.iter().map(String::as_str).collect();
+        refs.insert(70, "  \n");
+        let vectors = model.encode(&refs, &Stop::never()).unwrap();
+        assert_eq!(vectors.len(), 151);
+        assert_eq!(vectors[70], [0.0; NUMBERS]);
+        for (text, vector) in refs.iter().zip(&vectors).filter(|(text, _)| !text.trim().is_empty())
+        {
+            let raw = self::vector(text, NUMBERS);
+            let length = raw.iter().map(|x| x * x).sum::<f32>().sqrt();
+            for (ours, theirs) in vector.iter().zip(raw) {
+                assert!((ours - theirs / length).abs() < 1e-6, "{text}");
+            }
+        }
+        assert_eq!(model.dimensions(&Stop::never()).unwrap(), NUMBERS);
+    }
+    let seen = server.seen.lock().unwrap();
+    assert_eq!(seen.len(), 6, "64 texts in a request");
+    assert!(seen[0].head.to_lowercase().contains("authorization: bearer sk-secret"));
+    assert_eq!(seen[5].body["model"], "m:latest");
+    assert!(seen.iter().all(|seen| inputs(&seen.body).iter().all(|text| !text.trim().is_empty())));
+}
+
+#[test]
+fn embeddinggemma_is_told_questions_from_documents() {
+    let server = Server::start();
+    let model = model_of(&format!("ollama:{}#embeddinggemma:300m", server.address), None);
+    model.encode(&["a text"], &Stop::never()).unwrap();
+    model.encode_query("a question", &Stop::never()).unwrap();
+    let said = ["title: none | text: a text", "task: search result | query: a question"];
+    assert_eq!(server.texts(), said);
+    assert!(!server.seen.lock().unwrap()[0].head.to_lowercase().contains("authorization"));
+}
+
+#[test]
+fn passing_trouble_passes() {
+    let server = Server::start();
+    let busy = Answer::Status(429, "retry-after: 1\r\n", "{}");
+    let down = Answer::Status(503, "", "<html>");
+    server.then(&[busy, Answer::Half, down, Answer::Status(500, "", "")]);
+    let begun = Instant::now();
+    openai(&server).encode(&["a", "b"], &Stop::never()).unwrap();
+    assert_eq!(server.requests(), 5);
+    assert!(begun.elapsed() >= Duration::from_secs(1), "it waited as it was asked to");
+}
+
+#[test]
+fn lasting_trouble_is_said() {
+    let table: [(Answer, usize, &str); 9] = [
+        (Answer::Status(500, "", r#"{"error": "out of memory"}"#), 5, "status 500: out of memory"),
+        (Answer::Status(429, "retry-after: 0\r\n", ""), 5, "status 429"),
+        (Answer::Status(401, "", r#"{"error": {"message": "bad key sk-secret"}}"#), 1, "the key"),
+        (Answer::Status(404, "", r#"{"error": "no key sk-secret here"}"#), 1, "no key … here"),
+        (Answer::Status(307, "location: http://elsewhere/\r\n", ""), 1, "status 307"),
+        (Answer::Half, 5, "tried several times"),
+        (Answer::OneLess, 1, "1 vectors for 2 texts"),
+        (Answer::Body("[1, 2"), 1, "does not fit the request"),
+        (Answer::Body(r#"{"data": [{"index": 0, "embedding": [1e39, null]}]}"#), 1, "does not fit"),
+    ];
+    for (answer, requests, expected) in table {
+        let server = Server::start();
+        server.always(answer.clone());
+        let error = openai(&server).encode(&["a", "b"], &Stop::never()).unwrap_err();
+        assert!(why(&error).contains(expected), "{answer:?}: {error}");
+        assert_eq!(server.requests(), requests, "{answer:?}");
+    }
+    let bodies = [
+        r#"{"data": [{"index": 0, "embedding": [1e39]}, {"index": 1, "embedding": [1]}]}"#,
+        r#"{"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": []}]}"#,
+        r#"{"data": [{"index": 1, "embedding": [1]}, {"index": 1, "embedding": [1]}]}"#,
+        r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1, 2]}]}"#,
+    ];
+    for body in bodies {
+        let server = Server::start();
+        server.always(Answer::Body(body));
+        why(&openai(&server).encode(&["a", "b"], &Stop::never()).unwrap_err());
+    }
+}
+
+#[test]
+fn what_is_too_much_is_asked_in_pieces() {
+    let server = Server::start();
+    server.always(Answer::Small(1_000));
+    let long = "word ".repeat(700);
+    let texts = ["a", long.as_str(), "c", "d", "e"];
+    let vectors = openai(&server).encode(&texts, &Stop::never()).unwrap();
+    assert_eq!(vectors.len(), 5);
+    let alone = openai(&server).encode(&["e"], &Stop::never()).unwrap();
+    assert_eq!(vectors[4], alone[0]);
+}
+
+#[test]
+fn a_provider_that_is_not_there_is_missed_quickly() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let model = model_of(&format!("ollama:http://127.0.0.1:{port}#m"), None);
+    let error = model.encode_query("a", &Stop::never()).unwrap_err();
+    assert!(why(&error).contains(&format!("127.0.0.1:{port}")), "{error}");
+    let again = model.encode_query("a", &Stop::never()).unwrap_err();
+    assert_eq!(again.to_string(), error.to_string());
+}
+
+#[test]
+fn a_question_is_not_sent_where_none_was_answered() {
+    let server = Server::start();
+    server.always(Answer::Status(503, "", ""));
+    let model = openai(&server);
+    model.encode_query("a", &Stop::never()).unwrap_err();
+    let requests = server.requests();
+    server.always(Answer::Good);
+    model.encode_query("a", &Stop::never()).unwrap_err();
+    assert_eq!(server.requests(), requests);
+    model.encode(&["a"], &Stop::never()).unwrap();
+    model.encode_query("a", &Stop::never()).expect("it is back");
+}
+
+#[test]
+fn slow_answers_end_with_the_time_or_the_stop() {
+    let server = Server::start();
+    server.always(Answer::Slow(Duration::from_secs(40)));
+    let stop = Stop::after(Duration::from_millis(300));
+    assert!(matches!(openai(&server).encode(&["a"], &stop), Err(Error::Stopped)));
+    let provider: Provider = format!("openai:{}#m", server.address).parse().unwrap();
+    let Provider::Remote(mut remote) = provider else { panic!() };
+    remote.timeout = Duration::from_millis(200);
+    remote.first_wait = Duration::from_millis(1);
+    let error = Model::of(&Provider::Remote(remote)).encode(&["a"], &Stop::never()).unwrap_err();
+    assert!(why(&error).contains("within 200ms"), "{error}");
+}
+
+#[test]
+fn interrupted_work_goes_on_where_it_was() {
+    let (index_dir, segment) = folder_with("segment-1");
+    fs::create_dir(&segment).unwrap();
+    let server = Server::start();
+    let model = openai(&server);
+    let mut texts = some_texts(300);
+    texts[5] = String::new();
+    texts[7] = texts[8].clone();
+    let stop = Stop::never();
+    let mut steps = Vec::new();
+    let stopped = build(&segment, &model, &texts, &stop, &mut |step| {
+        steps.push(step);
+        if steps.len() == 2 {
+            stop.request();
+        }
+    });
+    assert!(matches!(stopped.unwrap_err().downcast_ref(), Some(Error::Stopped)));
+    assert_eq!(steps[0], EmbedProgress { done: 66, total: 300 });
+    assert!(Vectors::open(&segment, model.name(), 300).is_none());
+    let before = server.texts().len();
+    assert_eq!(before, 128);
+    // Another process continues later, after a power cut while a record was written.
+    let cache = index_dir.path().join(format!("embedded-{}", model.name()));
+    let whole = fs::read(&cache).unwrap();
+    fs::write(&cache, &whole[..whole.len() - 3]).unwrap();
+    let model = openai(&server);
+    let vectors = build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    assert_eq!(server.texts().len(), 1 + 298 + 1, "one to see how long they are, one lost");
+    let query = model.encode_query(&texts[123], &Stop::never()).unwrap();
+    let best = vectors.top_k(&query, 1, |doc_id| doc_id % 2 == 1).unwrap();
+    assert!(best[0].score > 0.99, "{best:?}");
+    assert_eq!(vectors.scores(&query, &[5]).unwrap(), [-1.0]);
+    // Another segment with the same texts costs nothing, even while the provider is away.
+    server.always(Answer::Status(503, "", ""));
+    let other = index_dir.path().join("segment-2");
+    fs::create_dir(&other).unwrap();
+    let again = build(&other, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    let doc_ids: Vec<u32> = (0..300).collect();
+    assert_eq!(again.scores(&query, &doc_ids).unwrap(), vectors.scores(&query, &doc_ids).unwrap());
+    // No file on disk has any part of the key.
+    let text = String::from_utf8_lossy(&fs::read(&cache).unwrap()).into_owned();
+    assert!(!text.contains("sk-secret"));
+}
+
+#[test]
+fn another_model_embeds_anew() {
+    let (_index_dir, segment) = folder_with("segment-1");
+    fs::create_dir(&segment).unwrap();
+    let server = Server::start();
+    let texts = some_texts(20);
+    let first = openai(&server);
+    build(&segment, &first, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    let second = model_of(&format!("openai:{}#other", server.address), None);
+    assert!(Vectors::open(&segment, second.name(), 20).is_none());
+    build(&segment, &second, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    assert_eq!(server.texts().len(), 40);
+    assert!(Vectors::open(&segment, first.name(), 20).is_some());
+    // The provider has the same model name, but vectors of another length.
+    server.always(Answer::Numbers(12));
+    let changed = openai(&server);
+    let query = changed.encode_query("a", &Stop::never()).unwrap();
+    let old = Vectors::open(&segment, changed.name(), 20).unwrap();
+    let error = old.top_k(&query, 5, |_| true).unwrap_err();
+    assert!(matches!(error, index::Error::Lengths { ours: NUMBERS, theirs: 12 }), "{error}");
+    let anew = build(&segment, &changed, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    assert_eq!(anew.dimensions(), 12);
+    assert_eq!(anew.top_k(&query, 5, |_| true).unwrap().len(), 5);
+}
+
+#[test]
+fn a_damaged_cache_is_worth_nothing() {
+    let (index_dir, segment) = folder_with("segment-1");
+    fs::create_dir(&segment).unwrap();
+    let server = Server::start();
+    let model = openai(&server);
+    let texts = some_texts(30);
+    build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    let cache = index_dir.path().join(format!("embedded-{}", model.name()));
+    let good = fs::read(&cache).unwrap();
+    let mut flipped = good.clone();
+    flipped[good.len() / 2] ^= 1;
+    let bads: [&[u8]; 4] = [b"", b"verbatim vectors\0\0\0\0", &[0xFF; 5000], &flipped];
+    for bad in bads {
+        fs::write(&cache, bad).unwrap();
+        let vectors = build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+        assert_eq!(fs::read(&cache).unwrap().len(), good.len());
+        let query = model.encode_query(&texts[3], &Stop::never()).unwrap();
+        assert!(vectors.scores(&query, &[3]).unwrap()[0] > 0.99);
+    }
+}
+
+#[test]
+fn what_no_message_has_any_more_is_forgotten() {
+    let (index_dir, segment) = folder_with("segment-1");
+    fs::create_dir(&segment).unwrap();
+    let server = Server::start();
+    let model = openai(&server);
+    let texts = some_texts(30);
+    build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    let cache = index_dir.path().join(format!("embedded-{}", model.name()));
+    let length = || fs::metadata(&cache).unwrap().len();
+    let tidy = |count: usize| {
+        // The last texts are kept, so that their records have to move.
+        let text = |doc_id: u32| Cow::Borrowed(texts[30 - count + doc_id as usize].as_str());
+        let texts = Texts { count: count as u32, text: &text };
+        model.tidy(index_dir.path(), &texts, &Stop::never()).unwrap();
+    };
+    let whole = length();
+    tidy(15);
+    assert_eq!(length(), whole, "half of it is in use");
+    tidy(10);
+    let record = 24 + NUMBERS as u64;
+    assert_eq!(length(), 20 + 10 * record);
+    let asked = server.texts().len();
+    let kept = texts[20..].to_vec();
+    let vectors = build(&segment, &model, &kept, &Stop::never(), &mut |_| ()).unwrap();
+    assert_eq!(server.texts().len(), asked, "nothing is asked for again");
+    let query = model.encode_query(&texts[23], &Stop::never()).unwrap();
+    assert!(vectors.scores(&query, &[3]).unwrap()[0] > 0.99);
+
+    let other = index_dir.path().join("embedded-other");
+    for (days, is_there) in [(29, true), (31, false)] {
+        let used = SystemTime::now() - Duration::from_secs(days * 86_400);
+        fs::write(&other, "anything").unwrap();
+        fs::File::options().append(true).open(&other).unwrap().set_modified(used).unwrap();
+        tidy(10);
+        assert_eq!(other.exists(), is_there, "{days} days");
+    }
+    assert!(cache.exists());
+}
+
+const CONVERSATIONS: u32 = 200;
+
+/// Makes an export of many conversations, in a home whose vectors come from a server.
+fn home_with_conversations(server: &Server) -> (TempDir, Connection, Config) {
+    let home = folder();
+    fs::create_dir(home.path().join("db")).unwrap();
+    let connection = Connection::open(home.path().join("db/chats.db")).unwrap();
+    connection.execute_batch(SCHEMA).unwrap();
+    connection.execute_batch("BEGIN").unwrap();
+    for at in 0..CONVERSATIONS {
+        let sql = "INSERT INTO conversations VALUES ('c' || ?1, '1', '1', 'Title ' || ?1)";
+        connection.execute(sql, [at]).unwrap();
+        let sql = "INSERT INTO messages VALUES ('m' || ?1, 'c' || ?1, 'user', ?2, '1', NULL, 0)";
+        let text =
+            format!("Which of the {at} mountains in Norway has the longest walk to its top?");
+        connection.execute(sql, (at, text)).unwrap();
+    }
+    connection.execute_batch("COMMIT").unwrap();
+    let provider: Provider = format!("openai:{}#m", server.address).parse().unwrap();
+    let config = Config { home: home.path().to_owned(), embeddings: provider, ..Config::default() };
+    let engine = Engine::new(config.clone());
+    engine.upkeep().reindex(SMALL, &Stop::never(), &mut |_| ()).unwrap();
+    (home, connection, config)
+}
+
+const SMALL: Reindex =
+    Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
+
+impl Server {
+    /// The summaries among the texts, which begin with a title.
+    fn summaries(&self) -> Vec<String> {
+        let mut texts = self.texts();
+        texts.retain(|text| text.starts_with("Title "));
+        texts
+    }
+}
+
+#[test]
+fn summaries_that_were_sent_are_kept_when_the_work_is_stopped() {
+    let server = Server::start();
+    let (_home, _connection, config) = home_with_conversations(&server);
+    let enrich = |stop: &Stop, progress: &mut dyn FnMut()| {
+        let engine = Engine::new(config.clone());
+        let source = engine.sources().remove(0);
+        source.enrich(SMALL.resources, stop, &mut |_, _| progress())
+    };
+    let stop = Stop::never();
+    let stopped = enrich(&stop, &mut || {
+        if !server.summaries().is_empty() {
+            stop.request();
+        }
+    });
+    assert!(stopped.unwrap_err().is_stopped());
+    assert_eq!(server.summaries().len(), 64, "one request after which it was stopped");
+    let requests = server.requests();
+    enrich(&Stop::never(), &mut || ()).unwrap();
+    assert_eq!(server.requests(), requests + 3, "the other summaries, and no message again");
+    let sent = server.summaries();
+    let once: HashSet<&String> = sent.iter().collect();
+    assert_eq!((sent.len(), once.len()), (CONVERSATIONS as usize, CONVERSATIONS as usize));
+    enrich(&Stop::never(), &mut || ()).unwrap();
+    assert_eq!(server.requests(), requests + 3);
+}
+
+#[test]
+fn summaries_give_way_to_a_database_that_changes() {
+    let server = Server::start();
+    let (_home, connection, config) = home_with_conversations(&server);
+    let engine = Engine::new(config);
+    server.always(Answer::Slow(Duration::from_millis(600)));
+    let mut maintainer = engine.upkeep().maintainer();
+    thread::scope(|scope| {
+        let (server, connection) = (&server, connection);
+        scope.spawn(move || {
+            while server.summaries().is_empty() {
+                thread::sleep(Duration::from_millis(5));
+            }
+            connection.execute_batch("UPDATE messages SET role = 'tool' WHERE id = 'm1'").unwrap();
+        });
+        maintainer.poll(&Stop::never(), &mut |_| ());
+    });
+    let sent = server.summaries().len();
+    assert!((64..CONVERSATIONS as usize).contains(&sent), "{sent} summaries were sent");
+}

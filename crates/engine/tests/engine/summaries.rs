@@ -1,0 +1,138 @@
+//! Summaries of conversations in lists and answers.
+
+use std::{fs, path::Path};
+
+use rusqlite::Connection;
+use verbatim_base::model::Stop;
+use verbatim_engine::{Config, Engine, Fields, Mode, Question, Reindex, SourceKind};
+use verbatim_index::Resources;
+
+use crate::corpus::{SCHEMA, folder};
+
+const BREAD: &str = "How do I bake a sourdough bread that is not flat and dense every single time?";
+const ANSWER: &str = "A flat sourdough bread usually means that the dough was proofed too long, or \
+                      that the starter was too weak to raise the bread.\n```\nprint('x')\n```";
+
+fn engine_in(home: &Path) -> Engine {
+    Engine::new(Config { home: home.to_owned(), ..Config::default() })
+}
+
+fn reindex(engine: &Engine) {
+    let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
+    engine.upkeep().reindex(options, &Stop::never(), &mut |_| ()).unwrap();
+    let source = engine.sources().remove(0);
+    source.enrich(options.resources, &Stop::never(), &mut |_, _| ()).unwrap();
+}
+
+fn summary(engine: &Engine, id: &str) -> (String, String) {
+    let about = engine.find(&Stop::never()).about(SourceKind::Export, id).unwrap().unwrap();
+    (about.title, about.summary)
+}
+
+#[test]
+fn conversations_say_what_they_are_about() {
+    let home = folder();
+    fs::create_dir(home.path().join("db")).unwrap();
+    let connection = Connection::open(home.path().join("db/chats.db")).unwrap();
+    connection.execute_batch(SCHEMA).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO conversations VALUES ('a', '1', '1', NULL), ('b', '1', '1', 'Named')",
+        )
+        .unwrap();
+    let add = |id: &str, conversation: &str, role: &str, text: &str, at: i64| {
+        let values = (id, conversation, role, text, 1_700_000_000 + at, at);
+        connection
+            .execute("INSERT INTO messages VALUES (?1, ?2, ?3, ?4, ?5, NULL, ?6)", values)
+            .unwrap();
+    };
+    add("1", "a", "user", BREAD, 0);
+    add("2", "a", "assistant", ANSWER, 1);
+    add("3", "a", "tool", "The tool has a long sentence of its own about the bread here.", 2);
+    add("4", "b", "user", "Thanks!", 3);
+    let engine = engine_in(home.path());
+    reindex(&engine);
+    let (title, text) = summary(&engine, "a");
+    assert!(title.starts_with("How do I bake a sourdough bread"), "{title}");
+    assert!(title.chars().count() <= 70, "{title}");
+    assert!((100..=300).contains(&text.chars().count()), "{text}");
+    assert!(!text.contains("print") && !text.contains("tool"), "{text}");
+    assert_eq!(summary(&engine, "b"), ("Named".to_owned(), String::new()));
+    let index_dirs = fs::read_dir(home.path().join("index")).unwrap();
+    let kept = index_dirs
+        .map(|index_dir| index_dir.unwrap().path().join("summaries"))
+        .find(|it| it.is_file());
+    let kept = kept.expect("summaries are kept");
+    let before = fs::read(&kept).unwrap();
+    // A conversation that continues gets a new summary, with the new messages.
+    add("5", "b", "user", "Which mountain in Norway has the longest walk up to its top?", 4);
+    reindex(&engine);
+    assert!(summary(&engine, "b").1.contains("mountain"));
+    assert_eq!(summary(&engine, "a"), (title, text));
+    let whole = fs::read(&kept).unwrap();
+    assert_ne!(whole, before);
+    // A damaged file does no harm.
+    for damage in [&b"nonsense"[..], &whole[..whole.len() / 2], &before] {
+        fs::write(&kept, damage).unwrap();
+        reindex(&engine_in(home.path()));
+        assert_eq!(fs::read(&kept).unwrap(), whole);
+    }
+}
+
+/// Searches conversations by their summaries.
+fn about(engine: &Engine, text: &str, mode: Mode) -> Vec<(String, f64)> {
+    let question = Question {
+        concepts: vec![text.to_owned()],
+        mode,
+        fields: Fields::Summaries,
+        limit: 10,
+        ..Question::default()
+    };
+    let ranking = engine.rank_conversations(&question, &Stop::never()).unwrap();
+    assert_eq!(ranking.notes(), [""; 0], "{text}");
+    ranking.items.into_iter().map(|one| (one.about.id, one.score)).collect()
+}
+
+#[test]
+fn conversations_are_found_by_what_they_are_about() {
+    let home = folder();
+    fs::create_dir(home.path().join("db")).unwrap();
+    let connection = Connection::open(home.path().join("db/chats.db")).unwrap();
+    connection.execute_batch(SCHEMA).unwrap();
+    let add = |conversation: &str, title: Option<&str>, text: &str| {
+        let values = (conversation, title);
+        connection.execute("INSERT INTO conversations VALUES (?1, '1', '1', ?2)", values).unwrap();
+        let sql = "INSERT INTO messages VALUES (?1 || 'm', ?1, 'user', ?2, 1700000000, NULL, 0)";
+        connection.execute(sql, (conversation, text)).unwrap();
+    };
+    add("bread", None, BREAD);
+    add("car", Some("Engine trouble"), "The engine of my old car makes a strange noise uphill.");
+    add("trip", None, "We would like to walk in the mountains of Norway for a week in summer.");
+    let engine = engine_in(home.path());
+    reindex(&engine);
+    let check = |engine: &Engine| {
+        // By words, also in the title; by meaning, if no word is shared; by both.
+        let by_words = about(engine, "engine noise", Mode::Text);
+        assert_eq!(by_words.len(), 1, "{by_words:?}");
+        assert!(by_words[0].0 == "car" && by_words[0].1 > 0.8, "{by_words:?}");
+        for (text, expected) in
+            [("vehicle repair", "car"), ("hiking holiday", "trip"), ("oven loaf", "bread")]
+        {
+            for mode in [Mode::Vector, Mode::Both] {
+                let found = about(engine, text, mode);
+                assert_eq!(found[0].0, expected, "{text}: {found:?}");
+                assert!(found.windows(2).all(|two| two[0].1 >= two[1].1), "{found:?}");
+                assert!(found.iter().all(|(_, score)| (0.0..=1.0).contains(score)), "{found:?}");
+            }
+        }
+        assert_eq!(about(engine, "vehicle", Mode::Text), []);
+    };
+    check(&engine);
+    check(&engine_in(home.path()));
+    // A new conversation has no stored summary yet, and is found nevertheless.
+    add("cat", None, "My cat refuses to eat the dry food that the vet told us to buy.");
+    let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
+    engine.upkeep().reindex(options, &Stop::never(), &mut |_| ()).unwrap();
+    assert_eq!(about(&engine, "feline nutrition", Mode::Vector)[0].0, "cat");
+    check(&engine);
+}

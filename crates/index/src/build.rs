@@ -1,0 +1,194 @@
+//! Builds a segment: the document store, the posting lists, the manifest.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{
+    Error, Result, Snapshot,
+    artifact::write_file,
+    invert::{Inverter, Resources},
+    postings::{DocBits, PostingsWriter},
+    segment::{COLUMNS, COMMON, GRAMS, PLAIN, ROWS, SIGNATURES, SegmentManifest, Size},
+    signature::SignatureWriter,
+    store::{ConversationTitle, DocStoreWriter, Document},
+};
+use verbatim_base::{failpoint, model::Stop, private};
+use verbatim_text::{fold::fold, grams::CommonGrams, like::is_regular};
+
+/// The facts about a segment that are known before its messages are read.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildPlan<'a> {
+    /// All conversations. Documents refer to a conversation by its place in this list.
+    pub conversations: &'a [ConversationTitle],
+    /// Sampled texts from all parts of the database. They decide which grams are common.
+    pub sample: &'a [String],
+    /// The snapshot that the segment is added to. The segment uses the snapshot's common grams.
+    pub beside: Option<&'a Snapshot>,
+    /// The number of messages that will be added. It only sets the sizes of buffers.
+    pub messages: u32,
+    /// The approximate total length of the texts in bytes.
+    pub text_bytes: u64,
+}
+
+/// The maximum number of bytes of the sample that are read: enough to find the grams in a fiftieth
+/// of the texts.
+const MAX_SAMPLED: usize = 8 << 20;
+
+/// A segment under construction.
+#[derive(Debug)]
+pub struct Build<'a> {
+    folder: PathBuf,
+    plan: BuildPlan<'a>,
+    common: Arc<CommonGrams>,
+    resources: Resources,
+    store: DocStoreWriter,
+    texts: Inverter,
+    signatures: SignatureWriter,
+    /// For each message, whether its text is plain: folding changes its ASCII letters only.
+    plain: Vec<bool>,
+    irregular_titles: Vec<bool>,
+    text_bytes: u64,
+    added: u32,
+}
+
+impl<'a> Build<'a> {
+    /// Begins a segment in an empty folder.
+    pub fn start(folder: &Path, plan: BuildPlan<'a>, resources: Resources) -> Result<Self> {
+        let failed = |error| Error::Write { path: folder.to_owned(), error };
+        let sampled: usize = plan.sample.iter().map(String::len).sum();
+        let step = sampled.div_ceil(MAX_SAMPLED).max(1);
+        let sample = || plan.sample.iter().step_by(step).map(String::as_str);
+        let common = match plan.beside {
+            Some(snapshot) => Arc::clone(&snapshot.common),
+            None => Arc::new(CommonGrams::of_sample(sample())),
+        };
+        // The document store's columns take about 60 bytes per message.
+        let resources = Resources {
+            memory: resources.memory.saturating_sub(60 * plan.messages as usize),
+            threads: resources.threads,
+        };
+        let texts =
+            Inverter::start(folder, Arc::clone(&common), sample(), plan.text_bytes, resources)
+                .map_err(failed)?;
+        let sizes = (plan.messages as usize, plan.conversations.len());
+        let store = DocStoreWriter::create(folder, ROWS, sizes, &sample().collect::<Vec<_>>())
+            .map_err(failed)?;
+        let signatures = SignatureWriter::create(folder, SIGNATURES).map_err(failed)?;
+        failpoint::pass("segment begun");
+        Ok(Build {
+            folder: folder.to_owned(),
+            irregular_titles: plan
+                .conversations
+                .iter()
+                .map(|c| !is_regular(c.title_bytes()))
+                .collect(),
+            plan,
+            common,
+            resources,
+            store,
+            texts,
+            signatures,
+            plain: Vec::with_capacity(plan.messages as usize),
+            text_bytes: 0,
+            added: 0,
+        })
+    }
+
+    /// Adds the next message in result order.
+    pub fn add(&mut self, document: &Document<'_>) -> Result<()> {
+        let regular = !self.irregular_titles[document.conversation as usize]
+            && document.shown.is_none_or(is_regular)
+            && document.stored.is_none_or(is_regular);
+        let failed = |error| Error::Write { path: self.folder.clone(), error };
+        let titled = self.plan.conversations[document.conversation as usize].title.is_some();
+        self.store.add(document, regular, titled).map_err(failed)?;
+        let mut is_plain = false;
+        if regular {
+            let text = |bytes| std::str::from_utf8(bytes).expect("regular text is UTF-8");
+            let (shown, stored) = (document.shown.map_or("", text), document.stored.map(text));
+            let is_loose = self.texts.add(self.added, shown, stored).map_err(failed)?;
+            if stored.is_none() {
+                self.signatures.add(self.added, shown).map_err(failed)?;
+                is_plain = !is_loose && is_folded(shown);
+            }
+        }
+        self.plain.push(is_plain);
+        self.text_bytes += document.shown.map_or(0, <[u8]>::len) as u64;
+        self.added += 1;
+        Ok(())
+    }
+
+    /// Writes the posting lists and the manifest, and makes the segment durable. Calls `progress` with the
+    /// written share of the lists.
+    pub fn finish(self, stop: &Stop, mut progress: impl FnMut(f64)) -> Result<Size> {
+        let failed = |error| match stop.requested() {
+            true => Error::Stopped,
+            false => Error::Write { path: self.folder.clone(), error },
+        };
+        let titles = self.invert_titles().map_err(failed)?;
+        failpoint::pass("segment filled");
+        let Build { folder, plan, common, store, texts, signatures, plain, .. } = self;
+        let failed = |error| match stop.requested() {
+            true => Error::Stopped,
+            false => Error::Write { path: folder.clone(), error },
+        };
+        let grams = folder.join(GRAMS);
+        private::create_dir(&grams).map_err(failed)?;
+        let postings = PostingsWriter { texts, titles, store: &store };
+        let written = postings.write(&grams, |gram| {
+            progress(gram.0 as f64 / u64::MAX as f64);
+            if stop.requested() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+        });
+        written.map_err(|error| failed(io::Error::other(error)))?;
+        failpoint::pass("posting lists written");
+        let (layout, [rows, columns]) =
+            store.finish(&folder, COLUMNS, plan.conversations).map_err(failed)?;
+        let packed: Vec<u8> = common.packed().into_iter().flat_map(u64::to_le_bytes).collect();
+        let common = write_file(&folder, COMMON, &packed).map_err(failed)?;
+        let plain = write_file(&folder, PLAIN, &DocBits::of(&plain).to_bytes()).map_err(failed)?;
+        let signatures = signatures.finish().map_err(failed)?;
+        failpoint::pass("segment written");
+        let written = [rows, columns, common, plain, signatures];
+        let sealed = SegmentManifest::seal(&folder, layout, self.text_bytes, &written);
+        let (manifest, manifest_checksum) = sealed.map_err(failed)?;
+        Ok(Size {
+            messages: self.added,
+            text_bytes: self.text_bytes,
+            index_bytes: manifest.index_bytes(),
+            store_bytes: manifest.store_bytes(),
+            manifest_checksum,
+        })
+    }
+
+    /// Inverts the titles of all conversations that have messages. Irregular titles count as empty.
+    fn invert_titles(&self) -> io::Result<Inverter> {
+        let conversations = self.plan.conversations;
+        let title = |number: usize| match self.irregular_titles[number] {
+            true => "",
+            false => std::str::from_utf8(conversations[number].title_bytes())
+                .expect("regular text is UTF-8"),
+        };
+        let bytes = conversations.iter().map(|c| c.title_bytes().len() as u64).sum();
+        let sample = (0..conversations.len()).step_by(1 + conversations.len() / 20_000);
+        let Resources { memory, threads } = self.resources;
+        let mut titles = Inverter::start(
+            &self.folder,
+            Arc::clone(&self.common),
+            sample.map(title),
+            bytes,
+            Resources { memory: memory / 8, threads },
+        )?;
+        for (number, place) in (0..).zip(self.store.conversations()) {
+            titles.add(number, title(*place as usize), None)?;
+        }
+        Ok(titles)
+    }
+}
+
+/// Returns whether folding changes ASCII letters only.
+fn is_folded(text: &str) -> bool {
+    text.is_ascii() || text.chars().all(|c| c.is_ascii() || fold(c) == c)
+}

@@ -1,0 +1,123 @@
+//! Finds the matching messages of one segment, in result order.
+
+use super::{
+    Result,
+    plan::{GramQuery, Plan, QueryGrams},
+    scan::Scan,
+    snapshot::SegmentReader,
+    trace::Trace,
+    verify::Verifier,
+};
+use verbatim_base::model::{Hit, Stop};
+use verbatim_text::lossy;
+
+/// The number of bytes that verification may read before a pattern's gaps are expanded
+/// ([`super::wildcards`]). Reading this much takes about as long as the expansion.
+const BYTES_BEFORE_EXPANSION: u64 = 1 << 20;
+
+/// The number of candidates after which a pattern's gaps are expanded.
+const CANDIDATES_BEFORE_EXPANSION: u64 = 2_000;
+
+/// A search in one segment.
+pub(super) struct Cursor<'a> {
+    pub(super) segment: &'a SegmentReader,
+    query: &'a GramQuery<'a>,
+    plan: Plan<'a>,
+    verifier: Verifier<'a>,
+    candidates: u64,
+    /// Whether the pattern has gaps (`_`, or `.` in an expression) that were not expanded yet.
+    can_expand: bool,
+    /// A scan of all messages, if the posting lists do not narrow the candidates.
+    scan: Option<Scan<'a>>,
+}
+
+impl std::fmt::Debug for Cursor<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cursor").field("candidates", &self.candidates).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Cursor<'a> {
+    /// Plans the search; returns `None` if no message can match.
+    pub(super) fn open(
+        segment: &'a SegmentReader,
+        query: &'a GramQuery<'_>,
+        grams: &mut QueryGrams,
+        stop: &'a Stop,
+        trace: &mut Trace,
+    ) -> Result<Option<Cursor<'a>>> {
+        let Some(plan) = Plan::new(segment, query, grams, trace)? else { return Ok(None) };
+        Ok(Some(Cursor {
+            segment,
+            query,
+            scan: plan.is_scan.then(|| Scan::new(&segment.data, query, stop)),
+            plan,
+            verifier: Verifier::new(&segment.data, query),
+            candidates: 0,
+            can_expand: !query.gaps.is_empty(),
+        }))
+    }
+
+    /// Returns the next message that matches; `None` after the last, or once `stop` returns true.
+    pub(super) fn next(
+        &mut self,
+        stop: &mut dyn FnMut() -> bool,
+        trace: &mut Trace,
+    ) -> Result<Option<u32>> {
+        let mut stop = || stop();
+        if self.can_expand && self.scan.as_ref().is_some_and(Scan::is_slow) {
+            self.expand_wildcards(trace)?;
+        }
+        if let Some(scan) = &mut self.scan {
+            return Ok(scan.next(&mut self.plan, &mut stop, trace));
+        }
+        while let Some(candidate) = self.plan.next(&mut stop) {
+            self.candidates += 1;
+            trace.candidates += 1;
+            let read = self.verifier.bytes_read;
+            if self.can_expand
+                && (read > BYTES_BEFORE_EXPANSION || self.candidates > CANDIDATES_BEFORE_EXPANSION)
+            {
+                self.expand_wildcards(trace)?;
+            }
+            let matches = self.verifier.matches(&candidate);
+            trace.bytes_read += self.verifier.bytes_read - read;
+            if matches {
+                trace.verified += 1;
+                return Ok(Some(candidate.doc));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn hit(&self, doc: u32, raw_content: bool) -> Hit<'_> {
+        let store = &self.segment.data.store;
+        match self.verifier.known_text(doc) {
+            Some(text) => store.hit_with(doc, lossy(text)),
+            None => store.hit(doc, raw_content),
+        }
+    }
+
+    /// Returns whether a message that matches is known to match by its shown text, and not only by its
+    /// stored text or its title.
+    pub(super) fn is_by_text(&mut self, doc: u32) -> bool {
+        self.scan.is_none() && self.verifier.is_by_text(doc)
+    }
+
+    /// Narrows the candidates by the pattern's gaps: the characters around each gap propose too many.
+    fn expand_wildcards(&mut self, trace: &mut Trace) -> Result<()> {
+        self.can_expand = false;
+        let mut is_narrowed = false;
+        for gap in &self.query.gaps {
+            if let Some(documents) = self.segment.data.expand(gap, self.query.common)? {
+                self.plan.narrow(documents);
+                trace.gaps += 1;
+                is_narrowed = true;
+            }
+        }
+        if is_narrowed {
+            self.plan.narrow_titles(|| self.verifier.titled());
+        }
+        Ok(())
+    }
+}

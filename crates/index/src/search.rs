@@ -1,0 +1,117 @@
+//! Exact search in a snapshot: the matches of its segments, merged in result order.
+
+use std::{
+    borrow::Cow,
+    cmp::Ordering,
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
+
+use super::{Error, Result, Snapshot, cursor::Cursor, plan::GramQuery, trace::Trace};
+use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_text::lossy;
+
+/// One in this many rows is timed.
+const TIMED_ROWS: u32 = 8;
+
+/// A message that matches.
+#[derive(Debug)]
+pub struct Found<'f, 'a> {
+    cursor: &'f mut Cursor<'a>,
+    request: &'a Request,
+    doc: u32,
+}
+
+impl Found<'_, '_> {
+    /// Returns the id of the conversation, with U+FFFD for bytes that are not UTF-8.
+    pub fn conversation_id(&self) -> Cow<'_, str> {
+        let store = &self.cursor.segment.data.store;
+        lossy(store.conversation_id(store.conversation(self.doc)))
+    }
+
+    /// Returns the message with the text that the request asks for: shown or stored.
+    pub fn hit(&self) -> Hit<'_> {
+        self.cursor.hit(self.doc, self.request.raw_content)
+    }
+
+    /// Returns whether the message is known to match by its shown text, and not only by its stored text or
+    /// its title.
+    pub fn is_by_text(&mut self) -> bool {
+        self.cursor.is_by_text(self.doc)
+    }
+
+    /// Returns the message without reading its text. The searched text replaces the message's text.
+    pub fn unread(&self) -> Hit<'_> {
+        self.cursor.segment.data.store.hit_with(self.doc, self.request.text.as_str().into())
+    }
+}
+
+impl Snapshot {
+    /// Calls `sink` with each message that matches a request, in result order.
+    pub fn search(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn FnMut(Found<'_, '_>) -> ControlFlow<()>,
+    ) -> Result<Trace> {
+        let mut trace = Trace::default();
+        let begun = Instant::now();
+        let Some(mut limit) = Some(request.limit.unwrap_or(usize::MAX)).filter(|limit| *limit > 0)
+        else {
+            return Ok(trace);
+        };
+        let (query, mut grams) = GramQuery::new(request, &self.common)?;
+        let mut cursors: Vec<Cursor<'_>> = Vec::with_capacity(self.segments.len());
+        for segment in &self.segments {
+            cursors.extend(Cursor::open(segment, &query, &mut grams, stop, &mut trace)?);
+        }
+        trace.lookup = begun.elapsed();
+
+        let (mut rows_time, mut rows) = (Duration::ZERO, 0u32);
+        let mut stopped = false;
+        let mut is_stopped = || {
+            stopped = stopped || stop.requested();
+            stopped
+        };
+        // The next match of each segment. The next hit is the match that comes first in result order.
+        let mut heads: Vec<Option<u32>> = Vec::with_capacity(cursors.len());
+        for cursor in &mut cursors {
+            heads.push(cursor.next(&mut is_stopped, &mut trace)?);
+        }
+        while let Some((place, doc)) = first(&cursors, &heads) {
+            // Reading the clock takes as long as a tenth of a row.
+            let matched = (rows.is_multiple_of(TIMED_ROWS)).then(Instant::now);
+            let flow = sink(Found { cursor: &mut cursors[place], request, doc });
+            rows_time += matched.map_or(Duration::ZERO, |matched| matched.elapsed());
+            rows += 1;
+            limit -= 1;
+            if flow.is_break() || limit == 0 {
+                break;
+            }
+            heads[place] = cursors[place].next(&mut is_stopped, &mut trace)?;
+        }
+        if stopped {
+            return Err(Error::Stopped);
+        }
+        let timed = rows.div_ceil(TIMED_ROWS).max(1);
+        trace.rows = rows_time.mul_f64(f64::from(rows) / f64::from(timed));
+        trace.search = begun.elapsed().saturating_sub(trace.lookup + trace.rows);
+        Ok(trace)
+    }
+}
+
+/// Returns the next match in result order, with the place of its segment.
+fn first(cursors: &[Cursor<'_>], heads: &[Option<u32>]) -> Option<(usize, u32)> {
+    let store = |place: usize| &cursors[place].segment.data.store;
+    let mut first: Option<(usize, u32)> = None;
+    for (place, doc) in heads.iter().enumerate() {
+        let Some(doc) = *doc else { continue };
+        let is_first = first.is_none_or(|(best, best_doc)| {
+            store(place).order(doc, store(best), best_doc) == Ordering::Less
+        });
+        if is_first {
+            first = Some((place, doc));
+        }
+    }
+    first
+}

@@ -1,0 +1,434 @@
+//! Signatures of long messages. A signature tells in which pieces of a long text a run of characters may be.
+//!
+//! Few messages are long, but a long message has nearly every gram. So the posting lists propose long
+//! messages for queries that do not match, and reading the texts takes long. The signature is read first. It
+//! is a table of bits: a row for each slot (a hash of trigrams), a column for each piece of the text. A bit
+//! is set if a trigram of the slot begins in the piece or soon after the piece. So a piece in which a run
+//! begins has the bits of all trigrams of the run.
+//!
+//! The file `signatures`, whose numbers are little-endian:
+//!
+//! ```text
+//! the tables, one after the other: rows of whole bytes, the first piece in the lowest bit
+//! for each table: its message (u32), the bytes of a piece (u32), the start of the table (u64)
+//! the number of tables (u64)
+//! ```
+//!
+//! Trigrams are folded ([`verbatim_text::fold`]), but not in loose form.
+//!
+//! This is a bit-sliced signature file of blocks (Faloutsos and Christodoulakis, "Signature files", 1984).
+//!
+//! Invariant: [`Signature::next`] finds every piece in which a run begins.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+};
+
+use super::{
+    artifact::{ArtifactFile, WrittenFile},
+    store::Text,
+};
+use verbatim_base::map_faults::Mapped;
+use verbatim_text::{fold::fold, matcher::Matcher, pattern::Pattern, run_query::RunQuery};
+
+/// The minimum length in bytes of a text with a signature. Signatures of shorter texts would save little time
+/// and take much space.
+const LONG: usize = 2 << 10;
+
+/// The limits for the bytes of a piece. Only a text that would have more than `MOST_PIECES` pieces has larger
+/// pieces.
+const SMALLEST_PIECE: usize = 256;
+const USUAL_PIECE: usize = 1 << 10;
+const MOST_PIECES: usize = 4 << 10;
+
+/// The number of slots, as a power of two. About two in five bits of a table are set. So by chance, one piece
+/// in fifteen has all three trigrams of a run of five characters.
+const SLOT_BITS: u32 = 10;
+const SLOTS: usize = 1 << SLOT_BITS;
+
+/// A signature covers each piece and this many bytes after it, so that the piece has all trigrams of a run
+/// that begins near its end.
+const OVERLAP: usize = 256;
+
+/// The length of the longest UTF-8 character in bytes.
+const LONGEST_CHARACTER: usize = 4;
+
+/// The maximum number of characters of a run that are looked up.
+const MOST_CHARACTERS: usize = OVERLAP / LONGEST_CHARACTER;
+
+/// The maximum number of slots that are looked up for a run.
+const MOST_SLOTS: usize = 16;
+
+/// The size in bytes of a table's entry, and of the number of tables at the end of the file.
+const ENTRY: usize = 16;
+const COUNT: usize = 8;
+
+/// Returns the slot of three folded characters.
+#[inline]
+fn slot([a, b, c]: [char; 3]) -> usize {
+    let packed = u64::from(u32::from(a)) << 42 | u64::from(u32::from(b)) << 21 | u64::from(c);
+    (packed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SLOT_BITS)) as usize
+}
+
+fn piece_bytes(text: &str) -> usize {
+    let usual = text.len().div_ceil(8).clamp(SMALLEST_PIECE, USUAL_PIECE);
+    usual.max(text.len().div_ceil(MOST_PIECES))
+}
+
+#[derive(Debug)]
+pub(super) struct SignatureWriter {
+    file: ArtifactFile,
+    entries: Vec<u8>,
+    length: u64,
+    table: Vec<u8>,
+}
+
+impl SignatureWriter {
+    pub(super) fn create(folder: &Path, name: &str) -> io::Result<SignatureWriter> {
+        let file = ArtifactFile::begin(folder, name)?;
+        Ok(SignatureWriter { file, entries: Vec::new(), length: 0, table: Vec::new() })
+    }
+
+    /// Adds the signature of a message's text, if the text is long. Messages come in ascending order.
+    pub(super) fn add(&mut self, doc: u32, text: &str) -> io::Result<()> {
+        if text.len() < LONG {
+            return Ok(());
+        }
+        let piece = piece_bytes(text);
+        self.fill(text, piece);
+        for bytes in
+            [&doc.to_le_bytes()[..], &(piece as u32).to_le_bytes(), &self.length.to_le_bytes()]
+        {
+            self.entries.extend_from_slice(bytes);
+        }
+        self.length += self.table.len() as u64;
+        self.file.write_all(&self.table)
+    }
+
+    fn fill(&mut self, text: &str, piece: usize) {
+        let width = text.len().div_ceil(piece).div_ceil(8);
+        self.table.clear();
+        self.table.resize(SLOTS * width, 0);
+        let mut last = [(0, '\0'); 3];
+        for (place, (at, character)) in text.char_indices().enumerate() {
+            last = [last[1], last[2], (at, fold(character))];
+            if place < 2 {
+                continue;
+            }
+            let row = width * slot(last.map(|(_, character)| character));
+            let begin = last[0].0;
+            let column = begin / piece;
+            self.table[row + column / 8] |= 1 << (column % 8);
+            if column > 0 && begin % piece < OVERLAP {
+                self.table[row + (column - 1) / 8] |= 1 << ((column - 1) % 8);
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self) -> io::Result<WrittenFile> {
+        self.file.write_all(&self.entries)?;
+        self.file.write_all(&((self.entries.len() / ENTRY) as u64).to_le_bytes())?;
+        self.file.finish()
+    }
+}
+
+/// The signatures of a segment, open for reading.
+#[derive(Debug)]
+pub(super) struct Signatures {
+    file: Mapped,
+    /// The offset of the entries in the file, in bytes.
+    entries_at: usize,
+    /// The messages that have a signature, ascending.
+    docs: Vec<u32>,
+    /// A bit per message: whether it has a signature. This check is fast, and most messages have none.
+    has: Vec<u64>,
+}
+
+impl Signatures {
+    /// Opens the signatures of a segment with `messages` messages; `None` if the file is invalid.
+    pub(super) fn open(file: Mapped, messages: u32) -> Option<Signatures> {
+        let count_at = file.len().checked_sub(COUNT)?;
+        let count = u64::from_le_bytes(file[count_at..].try_into().ok()?);
+        let entries_at = count_at.checked_sub(usize::try_from(count).ok()?.checked_mul(ENTRY)?)?;
+        let mut has = vec![0; (messages as usize).div_ceil(64)];
+        let mut docs: Vec<u32> = Vec::with_capacity(count as usize);
+        let mut last_start = 0;
+        for entry in file[entries_at..count_at].chunks_exact(ENTRY) {
+            let (doc, piece, start) = parsed(entry);
+            let is_next = docs.last().is_none_or(|last| *last < doc) && doc < messages;
+            if !is_next || piece == 0 || start < last_start || start > entries_at as u64 {
+                return None;
+            }
+            last_start = start;
+            has[doc as usize / 64] |= 1 << (doc % 64);
+            docs.push(doc);
+        }
+        Some(Signatures { file, entries_at, docs, has })
+    }
+
+    #[inline]
+    pub(super) fn of(&self, doc: u32) -> Option<Signature<'_>> {
+        let has_one = self.has[doc as usize / 64] >> (doc % 64) & 1 == 1;
+        if has_one { self.find(doc) } else { None }
+    }
+
+    fn find(&self, doc: u32) -> Option<Signature<'_>> {
+        let place = self.docs.binary_search(&doc).ok()?;
+        let at = self.entries_at + ENTRY * place;
+        let (_, piece, start) = parsed(&self.file[at..at + ENTRY]);
+        let end = match place + 1 < self.docs.len() {
+            true => parsed(&self.file[at + ENTRY..at + 2 * ENTRY]).2 as usize,
+            false => self.entries_at,
+        };
+        let table = self.file.get(start as usize..end)?;
+        Some(Signature { table, width: table.len() / SLOTS, piece: piece as usize })
+    }
+}
+
+/// Reads an entry: the doc id of the message, the length of its pieces in bytes, and the offset of its
+/// table in the file.
+fn parsed(entry: &[u8]) -> (u32, u32, u64) {
+    let number = |at: usize| u32::from_le_bytes(entry[at..at + 4].try_into().expect("four bytes"));
+    let start = u64::from(number(12)) << 32 | u64::from(number(8));
+    (number(0), number(4), start)
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Signature<'a> {
+    table: &'a [u8],
+    /// The size of a row in bytes.
+    width: usize,
+    /// The size of a piece in bytes.
+    piece: usize,
+}
+
+impl Signature<'_> {
+    /// Returns the first piece from `from` on that has the bits of all `slots`. A run may begin there.
+    fn next(&self, slots: &[u16], from: usize) -> Option<usize> {
+        let mut first = u8::MAX << (from % 8);
+        for byte in from / 8..self.width {
+            let both =
+                |bits: u8, slot: &u16| bits & self.table[usize::from(*slot) * self.width + byte];
+            let bits = slots.iter().try_fold(first, |bits, slot| match both(bits, slot) {
+                0 => None,
+                bits => Some(bits),
+            });
+            if let Some(bits) = bits {
+                return Some(8 * byte + bits.trailing_zeros() as usize);
+            }
+            first = u8::MAX;
+        }
+        None
+    }
+
+    /// Returns whether the signature's text may match a query.
+    pub(super) fn may_have(&self, query: &SignatureQuery) -> bool {
+        match query {
+            SignatureQuery::Anything => true,
+            SignatureQuery::Run { slots, .. } => self.next(slots, 0).is_some(),
+            SignatureQuery::All(parts) => parts.iter().all(|part| self.may_have(part)),
+            SignatureQuery::OneOf(parts) => parts.iter().any(|part| self.may_have(part)),
+        }
+    }
+
+    /// Returns whether `matches` is true for a part of the text in which a run may be. Parts are whole
+    /// characters. If the text has the run, one part has the whole run.
+    pub(super) fn any_part(
+        &self,
+        (slots, characters): (&[u16], usize),
+        text: Text<'_>,
+        buffer: &mut Vec<u8>,
+        mut matches: impl FnMut(&[u8]) -> bool,
+    ) -> bool {
+        let begins = |byte: &u8| byte & 0xC0 != 0x80;
+        let mut from = 0;
+        while let Some(first) = self.next(slots, from) {
+            // Consecutive pieces are read as one part.
+            let mut last = first;
+            while self.next(slots, last + 1) == Some(last + 1) {
+                last += 1;
+            }
+            let end = (last + 1) * self.piece + LONGEST_CHARACTER * characters;
+            let (start, end) = ((first * self.piece).min(text.len()), end.min(text.len()));
+            // A character that begins before `end` may have three more bytes after `end`.
+            let read = (end + LONGEST_CHARACTER - 1).min(text.len());
+            let part = text.part(start..read, buffer);
+            let begin = part.iter().position(begins).unwrap_or(part.len());
+            let rest = part[end - start..].iter();
+            let to = end - start + rest.take_while(|byte| !begins(byte)).count();
+            if begin < to && matches(&part[begin..to]) {
+                return true;
+            }
+            from = last + 1;
+        }
+        false
+    }
+}
+
+/// A query for signatures: the slots that every matching text has.
+#[derive(Debug)]
+pub(super) enum SignatureQuery {
+    /// Matches every text, because a signature cannot exclude any.
+    Anything,
+    /// A run with known and unknown characters: the slots of its trigrams, and its number of characters.
+    Run { slots: Vec<u16>, characters: usize },
+    /// Matches if all of these queries match.
+    All(Vec<SignatureQuery>),
+    /// Matches if one of these queries matches.
+    OneOf(Vec<SignatureQuery>),
+}
+
+impl SignatureQuery {
+    /// Returns a query that matches at least the texts that the matcher matches.
+    pub(super) fn new(matcher: &Matcher, pattern: Option<&Pattern<'_>>) -> SignatureQuery {
+        match (matcher, pattern) {
+            (Matcher::Regex(expression), _) => SignatureQuery::of_runs(expression.runs()),
+            (_, None) => SignatureQuery::Anything,
+            (_, Some(pattern)) => {
+                let segments = pattern.segments.iter();
+                let mut all: Vec<_> = segments.map(|it| SignatureQuery::run(&it.runs)).collect();
+                if all.len() == 1 { all.remove(0) } else { SignatureQuery::All(all) }
+            }
+        }
+    }
+
+    fn of_runs(query: &RunQuery) -> SignatureQuery {
+        let of = |parts: &[RunQuery]| parts.iter().map(SignatureQuery::of_runs).collect();
+        match query {
+            RunQuery::Anything => SignatureQuery::Anything,
+            RunQuery::Run(run) | RunQuery::Word(run) => SignatureQuery::run(&[run]),
+            RunQuery::All(parts) => SignatureQuery::All(of(parts)),
+            RunQuery::OneOf(parts) => SignatureQuery::OneOf(of(parts)),
+        }
+    }
+
+    /// Returns the query for consecutive runs with exactly one unknown character between two runs.
+    fn run(runs: &[&str]) -> SignatureQuery {
+        let mut characters: Vec<Option<char>> = Vec::new();
+        for (place, run) in runs.iter().enumerate() {
+            characters.extend((place > 0).then_some(None));
+            characters.extend(run.chars().map(|character| Some(fold(character))));
+        }
+        let looked_up = &characters[..characters.len().min(MOST_CHARACTERS)];
+        let trigrams: Vec<[char; 3]> = looked_up
+            .windows(3)
+            .filter_map(|three| Some([three[0]?, three[1]?, three[2]?]))
+            .collect();
+        let step = trigrams.len().div_ceil(MOST_SLOTS).max(1);
+        let slots: Vec<u16> =
+            trigrams.into_iter().step_by(step).map(|three| slot(three) as u16).collect();
+        match slots.is_empty() {
+            true => SignatureQuery::Anything,
+            false => SignatureQuery::Run { slots, characters: characters.len() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    /// Makes the signatures of texts; the doc id is the text's place.
+    fn signatures(texts: &[&str]) -> Signatures {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("signatures");
+        let mut writer = SignatureWriter::create(folder.path(), "signatures").expect("create");
+        for (doc, text) in (0..).zip(texts) {
+            writer.add(doc, text).expect("add");
+        }
+        writer.finish().expect("finish");
+        let file = Mapped::new(&File::open(path).expect("open")).expect("a map");
+        Signatures::open(file, texts.len() as u32).expect("whole")
+    }
+
+    /// Returns a long pseudo-random text with characters of several scripts.
+    fn long_text(characters: usize, seed: u32) -> String {
+        const LETTERS: [char; 12] =
+            ['a', 'B', 'c', ' ', 'é', 'É', '日', '本', '\u{10348}', '\u{212A}', 'ß', '.'];
+        let mut state = seed;
+        let letter = |_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            LETTERS[(state >> 16) as usize % LETTERS.len()]
+        };
+        (0..characters).map(letter).collect()
+    }
+
+    #[test]
+    fn a_run_is_found_wherever_it_begins() {
+        let texts: Vec<String> =
+            [700, 1_500, 9_000, 40_000].map(|count| long_text(count, 1)).into();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let signatures = signatures(&texts);
+        assert!(signatures.of(0).is_none());
+        for (doc, text) in (0..).zip(&texts).skip(1) {
+            let signature = signatures.of(doc).expect("it is long");
+            let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+            for (place, length) in
+                (0..starts.len()).step_by(7).zip([3, 4, 64, 65, 300].iter().cycle())
+            {
+                let run: String = text[starts[place]..].chars().take(*length).collect();
+                if run.chars().count() < 3 {
+                    continue;
+                }
+                let query =
+                    SignatureQuery::of_runs(&RunQuery::Run(run.to_lowercase().replace('ß', "ẞ")));
+                assert!(signature.may_have(&query), "{place} {length}");
+                let exact = SignatureQuery::run(&[&run]);
+                let SignatureQuery::Run { slots, characters } = &exact else { panic!("{run}") };
+                let mut parts = 0;
+                let has = |part: &[u8]| {
+                    parts += part.len();
+                    str::from_utf8(part).expect("whole characters").contains(&run)
+                };
+                assert!(
+                    signature.any_part(
+                        (slots, *characters),
+                        Text::plain(text.as_bytes()),
+                        &mut Vec::new(),
+                        has
+                    ),
+                    "{place} {length}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn little_is_read_of_a_text_without_the_run() {
+        let text = long_text(40_000, 1);
+        let signatures = signatures(&[&text]);
+        let signature = signatures.of(0).expect("it is long");
+        let absent = ["zebra crossing", "something else"];
+        for run in absent {
+            let query = SignatureQuery::run(&[run]);
+            let SignatureQuery::Run { slots, characters } = &query else { panic!("{run}") };
+            let mut read = 0;
+            let plain = Text::plain(text.as_bytes());
+            let found = signature.any_part((slots, *characters), plain, &mut Vec::new(), |part| {
+                read += part.len();
+                false
+            });
+            assert!(!found && read < text.len() / 4, "{run}: {read} of {}", text.len());
+        }
+        let either = absent.map(|run| RunQuery::Run(run.to_owned()));
+        let known = RunQuery::Run(text.chars().take(9).collect());
+        let both = RunQuery::All(vec![known.clone(), RunQuery::OneOf(either.into())]);
+        assert!(!signature.may_have(&SignatureQuery::of_runs(&both)));
+        assert!(signature.may_have(&SignatureQuery::of_runs(&RunQuery::OneOf(vec![both, known]))));
+        assert!(signature.may_have(&SignatureQuery::of_runs(&RunQuery::Run("zz".to_owned()))));
+    }
+
+    #[test]
+    fn what_is_no_file_of_signatures_is_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("signatures");
+        for bytes in [&b""[..], b"1234567", &[1, 0, 0, 0, 0, 0, 0, 0], &[0xFF; 40]] {
+            std::fs::write(&path, bytes).expect("write");
+            let file = Mapped::new(&File::open(&path).expect("open")).expect("a map");
+            assert!(Signatures::open(file, 10).is_none(), "{bytes:?}");
+        }
+    }
+}

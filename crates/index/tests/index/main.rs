@@ -1,0 +1,7 @@
+//! The files of a segment.
+
+#[path = "../../../../tests/shared/build_vectors.rs"]
+mod build_vectors;
+#[path = "../../../../tests/shared/cases.rs"]
+mod cases;
+mod vectors;

@@ -1,0 +1,215 @@
+//! The login of a browser: a form asks for the token, and the answer sets the cookie.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use maud::{DOCTYPE, Markup, html};
+
+use super::token::{self, AccessToken, is_equal};
+
+use verbatim_base::lock::lock;
+
+/// The paths of the login form and of its files.
+pub(super) const LOGIN: &str = "/login";
+pub(super) const LOGIN_SCRIPT: &str = "/login.js";
+pub(super) const LOGIN_STYLE: &str = "/login.css";
+
+/// How long a browser keeps the cookie.
+const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
+
+/// How long the login code is valid.
+const CODE_LIFE: Duration = Duration::from_secs(120);
+
+/// The script that moves the token from the fragment of the address into the form. Browsers never
+/// send the fragment to a server.
+const SCRIPT_TEXT: &str = "\
+'use strict';
+const form = document.querySelector('form');
+const enter = () => {
+  const given = new URLSearchParams(location.hash.slice(1)).get('token');
+  if (!given) return;
+  history.replaceState(null, '', location.pathname + location.search);
+  form.elements.token.value = given;
+  form.submit();
+};
+enter();
+addEventListener('hashchange', enter);
+";
+
+/// The colours are those of the page.
+const STYLE_TEXT: &str = "\
+:root { color-scheme: light dark; --paper: light-dark(#fff, #131519); --ink: light-dark(#14171c, #e7e9ec);
+  --soft: light-dark(#474e58, #b6bcc5); --edge: light-dark(#7f8792, #737b87);
+  --link: light-dark(#1c4dbf, #9dbaff); --mark: light-dark(#ffe382, #574503); }
+body { max-width: 30rem; margin: 18vh auto 0; padding: 0 1.25rem; background: var(--paper); color: var(--soft);
+  font: .9375rem/1.5 -apple-system, 'Segoe UI', system-ui, Roboto, sans-serif; }
+h1 { display: inline-block; margin: 0; color: var(--ink); font-size: 1.5rem; letter-spacing: -.03em;
+  background: linear-gradient(transparent 55%, var(--mark) 55% 92%, transparent 92%); }
+a { color: var(--link); }
+code { color: var(--ink); font-family: ui-monospace, monospace; }
+label { display: block; margin: 1.5rem 0 .25rem; color: var(--ink); font-size: .8125rem; font-weight: 600; }
+input { width: 100%; box-sizing: border-box; padding: .5rem .75rem; border: 1px solid var(--edge); border-radius: 4px;
+  background: var(--paper); color: var(--ink); font: inherit; }
+input:focus { border-color: var(--link); outline: 1px solid var(--link); }
+button { margin-top: .75rem; padding: .4375rem 1.25rem; border: 1px solid var(--link); border-radius: 4px;
+  background: var(--link); color: var(--paper); font: inherit; cursor: pointer; }
+";
+
+/// The code that logs in the browser that the program starts. The code is valid once and for a
+/// short time. The token is not passed to the browser, because other users can see the browser's
+/// command line.
+#[derive(Debug, Default)]
+pub(super) struct LoginCode(Mutex<Option<(String, Instant)>>);
+
+impl LoginCode {
+    pub(super) fn make(&self) -> Result<String, token::Error> {
+        let code = token::random()?;
+        *lock(&self.0) = Some((code.clone(), Instant::now() + CODE_LIFE));
+        Ok(code)
+    }
+
+    /// Returns whether the given code is right. A right code cannot be used again.
+    fn take(&self, given: &[u8]) -> bool {
+        let mut held = lock(&self.0);
+        let is_right = held.as_ref().is_some_and(|(code, until)| {
+            Instant::now() < *until && is_equal(code.as_bytes(), given)
+        });
+        if is_right {
+            *held = None;
+        }
+        is_right
+    }
+}
+
+#[derive(Debug, serde::Deserialize)]
+pub(super) struct LoginForm {
+    token: String,
+    #[serde(default)]
+    next: String,
+}
+
+/// Answers the login form: with the cookie and a redirect if the token is right, else with the form.
+pub(super) fn log_in(
+    form: &LoginForm,
+    token: &AccessToken,
+    code: &LoginCode,
+    cookie_name: &str,
+    is_secure: bool,
+) -> Response {
+    let given = form.token.trim().as_bytes();
+    if !token.is(given) && !code.take(given) {
+        return page("This token is not right, or was used already.", &form.next);
+    }
+    let secure = if is_secure { "; Secure" } else { "" };
+    let cookie = format!(
+        "{cookie_name}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={COOKIE_SECONDS}{secure}",
+        token.cookie()
+    );
+    let location =
+        HeaderValue::from_str(own_path(&form.next)).unwrap_or(HeaderValue::from_static("/"));
+    let mut answer = StatusCode::SEE_OTHER.into_response();
+    answer.headers_mut().insert(header::LOCATION, location);
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        answer.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    answer
+}
+
+/// Returns a path on this server; the first page instead of an address of another server.
+fn own_path(text: &str) -> &str {
+    let is_local = text.starts_with('/') && !text[1..].starts_with(['/', '\\']);
+    let is_path = is_local && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_path && text != LOGIN { text } else { "/" }
+}
+
+/// Returns the form that asks for the token. The browser then goes to the path `next`.
+pub(super) fn page(problem: &str, next: &str) -> Response {
+    let script = html! { script src=(LOGIN_SCRIPT) defer {} };
+    let main = html! {
+        @if !problem.is_empty() { p role="alert" { (problem) } }
+        p { "Your chats are private. The command " code { "verbatim token" } " prints the token that opens them." }
+        form method="post" action=(LOGIN) {
+            input type="hidden" name="next" value=(own_path(next));
+            label for="token" { "Token" }
+            input id="token" name="token" type="password" autocomplete="off" required autofocus;
+            button { "Open" }
+        }
+    };
+    answer(StatusCode::UNAUTHORIZED, "Verbatim: token", &script, &main)
+}
+
+/// Returns a page for a visitor who follows a link on another site. The browser does not send the
+/// cookie with that first request. The link on the page makes a request with the cookie.
+pub(super) fn sent_by_another_site(path: &str) -> Response {
+    let main = html! {
+        p { "Another site or program sent you here." }
+        p { a href=(own_path(path)) { "Open your chats" } }
+    };
+    answer(StatusCode::FORBIDDEN, "Verbatim", &html! {}, &main)
+}
+
+fn answer(status: StatusCode, title: &str, script: &Markup, main: &Markup) -> Response {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                link rel="stylesheet" href=(LOGIN_STYLE);
+                (script)
+            }
+            body { main { h1 { "verbatim" } (main) } }
+        }
+    };
+    let kind = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
+    (status, kind, page.into_string()).into_response()
+}
+
+pub(super) async fn script() -> Response {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], SCRIPT_TEXT).into_response()
+}
+
+pub(super) async fn style() -> Response {
+    ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE_TEXT).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_on_this_server() {
+        for path in ["/", "/c/1?q=a%20b", "/search?q=%C3%A4"] {
+            assert_eq!(own_path(path), path);
+        }
+        for other in [
+            "",
+            "c/1",
+            "//evil.example",
+            "/\\evil.example",
+            "/a b",
+            "/a\r\nSet-Cookie:x",
+            "https://x",
+            LOGIN,
+        ] {
+            assert_eq!(own_path(other), "/", "{other}");
+        }
+    }
+
+    #[test]
+    fn a_code_works_once() {
+        let codes = LoginCode::default();
+        assert!(!codes.take(b""));
+        let code = codes.make().unwrap();
+        assert!(
+            !codes.take(b"wrong") && codes.take(code.as_bytes()) && !codes.take(code.as_bytes())
+        );
+    }
+}

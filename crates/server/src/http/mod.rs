@@ -1,0 +1,357 @@
+//! The HTTP server: listens, lets clients in, and hands requests to MCP, the search and the page.
+//!
+//! Invariant: over TCP, a request without the token reaches no chat.
+//! Invariant: no address, query or token is logged or counted.
+
+mod gate;
+mod idle;
+mod listener;
+mod login;
+mod metrics;
+mod paths;
+pub mod search;
+mod timed;
+pub mod token;
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    sync::Arc,
+};
+
+use axum::{
+    Form, Router,
+    extract::{DefaultBodyLimit, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{MethodRouter, get, post},
+};
+use tokio::{sync::Semaphore, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+use tower_http::{
+    catch_panic::CatchPanicLayer, set_header::SetResponseHeaderLayer,
+    timeout::RequestBodyTimeoutLayer,
+};
+
+use self::{
+    gate::{Credential, Gate, refused},
+    listener::{Acceptor, Listener},
+    login::{LoginCode, LoginForm},
+    metrics::Metrics,
+    paths::{HEALTH, MCP, METRICS, SEARCH_PATH},
+    search::{SearchRun, Searches},
+    token::AccessToken,
+};
+pub use listener::ConnectionLimits;
+
+use crate::log::{flush, log};
+
+/// The maximum size of the login form in bytes.
+const FORM_BYTES: usize = 4 << 10;
+
+/// The number of open files that the program asks the system to allow.
+#[cfg(unix)]
+const OPEN_FILES: u64 = 4096;
+
+/// The number of threads for the page, besides the threads for MCP.
+const PAGE_THREADS: usize = 16;
+
+/// The policy of the page: it loads files only from this server, and runs no script in a chat.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The default headers of every answer.
+const HEADERS: [(&str, &str); 7] = [
+    ("content-security-policy", CONTENT_SECURITY_POLICY),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("x-frame-options", "DENY"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("cache-control", "no-store"),
+];
+
+/// An error of the HTTP server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The server cannot listen on an address.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The address, or the path of a Unix socket.
+        address: String,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The server would listen without a token on this address, which other machines can reach.
+    #[error(
+        "{0} can be reached from other machines, so it needs a token; leave out --no-token, or listen \
+         on 127.0.0.1"
+    )]
+    Open(SocketAddr),
+    /// The runtime or a socket of the server cannot be prepared.
+    #[error("cannot start the server: {0}")]
+    Start(#[source] io::Error),
+    /// The access token or a login code cannot be read or made.
+    #[error(transparent)]
+    Token(#[from] token::Error),
+}
+
+/// The sockets that a server listens on.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    /// The TCP socket; `None` to listen on none.
+    pub tcp: Option<TcpListener>,
+    /// The Unix socket; `None` to listen on none.
+    #[cfg(unix)]
+    pub unix: Option<std::os::unix::net::UnixListener>,
+}
+
+impl Sockets {
+    fn listeners(self) -> Result<Vec<Listener>, Error> {
+        let mut listeners = Vec::new();
+        if let Some(tcp) = self.tcp {
+            listeners.push(Listener::tcp(tcp).map_err(Error::Start)?);
+        }
+        #[cfg(unix)]
+        if let Some(unix) = self.unix {
+            listeners.push(Listener::unix(unix).map_err(Error::Start)?);
+        }
+        Ok(listeners)
+    }
+}
+
+/// An HTTP server with MCP, the search and the page.
+pub struct HttpServer {
+    sockets: Sockets,
+    gate: Gate,
+    page: Option<Router>,
+    code: Arc<LoginCode>,
+    /// The limits of connections and of time. The default limits apply unless they are replaced.
+    pub limits: ConnectionLimits,
+    /// Whether each request is logged; false at first.
+    pub logs: bool,
+    search: Option<Arc<SearchRun>>,
+}
+
+impl HttpServer {
+    /// Returns a server. TCP clients must send `token`; `None` admits every user of this machine,
+    /// and is refused if other machines can reach the server. `names` are the host names of the
+    /// server besides `localhost` and its address.
+    pub fn new(
+        sockets: Sockets,
+        token: Option<AccessToken>,
+        names: Vec<String>,
+        page: Option<Router>,
+    ) -> Result<HttpServer, Error> {
+        let address = sockets.tcp.as_ref().map(TcpListener::local_addr).transpose();
+        let address = address.map_err(Error::Start)?;
+        if let (Some(address), None) = (address, &token)
+            && !address.ip().is_loopback()
+        {
+            return Err(Error::Open(address));
+        }
+        let port = address.map_or(0, |address| address.port());
+        let cookie_name = format!("verbatim_{port}");
+        let gate = Gate { token, cookie_name, names, has_page: page.is_some() };
+        let (limits, code) = (ConnectionLimits::default(), Arc::default());
+        Ok(HttpServer { sockets, gate, page, code, limits, logs: false, search: None })
+    }
+
+    /// Adds the route `/search`; the function `search` answers its requests.
+    pub fn with_search(self, search: Arc<SearchRun>) -> HttpServer {
+        HttpServer { search: Some(search), ..self }
+    }
+
+    /// Returns the address of the TCP socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.sockets.tcp.as_ref().and_then(|tcp| tcp.local_addr().ok())
+    }
+
+    /// Returns the URL by which a browser on this computer reaches the server.
+    pub fn url(&self) -> Option<String> {
+        let mut address = self.address()?;
+        if address.ip().is_unspecified() {
+            address.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
+        Some(format!("http://{address}"))
+    }
+
+    /// Returns a login code for one browser. The code goes into the fragment of the page's address.
+    pub fn login_code(&self) -> Result<Option<String>, Error> {
+        let make = || self.code.make();
+        Ok(self.gate.token.is_some().then(make).transpose()?)
+    }
+
+    /// Answers requests until `end` completes. `mcp` makes the handler of `/mcp` from a
+    /// cancellation token. The calls end when the token is cancelled.
+    pub fn serve(
+        self,
+        mcp: impl FnOnce(CancellationToken) -> MethodRouter,
+        end: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(crate::mcp::CONCURRENT_CALLS + PAGE_THREADS)
+            .enable_all()
+            .build()
+            .map_err(Error::Start)?;
+        allow_files();
+        let (stop, is_over) = (CancellationToken::new(), CancellationToken::new());
+        let grace = self.limits.grace;
+        let outcome = runtime.block_on(async {
+            let (app, metrics) = self.app(mcp(is_over.clone()));
+            let acceptor = Acceptor {
+                app,
+                limits: self.limits,
+                slots: Arc::new(Semaphore::new(self.limits.connections)),
+                idle: Arc::default(),
+                metrics,
+                stop: stop.clone(),
+            };
+            let mut accepting = JoinSet::new();
+            for listener in self.sockets.listeners()? {
+                accepting.spawn(acceptor.clone().accept_all(listener));
+            }
+            end.await;
+            stop.cancel();
+            while accepting.join_next().await.is_some() {}
+            Ok(())
+        });
+        is_over.cancel();
+        runtime.shutdown_timeout(grace);
+        flush();
+        outcome
+    }
+
+    /// Returns the routes with all access checks.
+    fn app(&self, mcp: MethodRouter) -> (Router, Arc<Metrics>) {
+        let metrics = Arc::new(Metrics::new(self.logs));
+        let login = LoginState {
+            token: self.gate.token.clone(),
+            code: self.code.clone(),
+            cookie_name: self.gate.cookie_name.clone(),
+        };
+        let gate = Arc::new(self.gate.clone());
+        let measured = middleware::from_fn_with_state(metrics.clone(), metrics::measure);
+        let mut app = Router::new()
+            .route(HEALTH, get(async || "ok\n"))
+            .route(METRICS, get(metrics::answer).with_state(metrics.clone()))
+            .route(MCP, mcp);
+        if let Some(search) = &self.search {
+            let found =
+                SearchHandlers { searches: Searches::new(search.clone()), page: self.page.clone() };
+            app = app.route(SEARCH_PATH, get(search_for).with_state(found));
+        }
+        if let Some(page) = self.page.clone() {
+            let log_in = post(log_in).with_state(Arc::new(login));
+            app = app
+                .route(login::LOGIN, log_in.layer(DefaultBodyLimit::max(FORM_BYTES)))
+                .route(login::LOGIN_SCRIPT, get(login::script))
+                .route(login::LOGIN_STYLE, get(login::style))
+                .fallback_service(page);
+        } else {
+            app = app.fallback(async || refused(StatusCode::NOT_FOUND, "there is nothing here"));
+        }
+        let mut app = app
+            .layer(RequestBodyTimeoutLayer::new(self.limits.body_time))
+            .layer(middleware::from_fn(only_plain_bodies))
+            .layer(middleware::from_fn(only_the_page_changes))
+            .layer(middleware::from_fn_with_state(gate, gate::guard))
+            .layer(CatchPanicLayer::custom(panicked))
+            .layer(measured);
+        for (name, value) in HEADERS {
+            let value = HeaderValue::from_static(value);
+            let name = HeaderName::from_static(name);
+            app = app.layer(SetResponseHeaderLayer::if_not_present(name, value));
+        }
+        (app, metrics)
+    }
+}
+
+/// Raises the limit of open files, if the system allows it, because each connection is an open file.
+fn allow_files() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let limit = getrlimit(Resource::Nofile);
+        let wanted = limit.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
+        if limit.current.is_some_and(|now| now < wanted) {
+            // If this fails, the server serves fewer clients at once.
+            let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
+        }
+    }
+}
+
+/// The handlers of `/search`: JSON for programs, the page for browsers.
+#[derive(Clone)]
+struct SearchHandlers {
+    searches: Searches,
+    page: Option<Router>,
+}
+
+async fn search_for(State(found): State<SearchHandlers>, request: Request) -> Response {
+    let headers = request.headers();
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    // Browsers name HTML in `Accept`; other programs do so only if they want HTML.
+    let is_browser = !headers.contains_key(header::AUTHORIZATION)
+        && accept.is_some_and(|accept| accept.contains("text/html"));
+    match found.page {
+        Some(page) if is_browser => page.oneshot(request).await.into_response(),
+        _ => search::answer(State(found.searches), request).await,
+    }
+}
+
+struct LoginState {
+    token: Option<AccessToken>,
+    code: Arc<LoginCode>,
+    cookie_name: String,
+}
+
+async fn log_in(
+    State(login): State<Arc<LoginState>>,
+    headers: HeaderMap,
+    Form(form): Form<LoginForm>,
+) -> Response {
+    // The scheme of the origin shows whether a proxy in front of the server uses TLS.
+    let is_secure =
+        headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
+    match &login.token {
+        Some(token) => login::log_in(&form, token, &login.code, &login.cookie_name, is_secure),
+        None => refused(StatusCode::NOT_FOUND, "this server needs no token"),
+    }
+}
+
+/// Refuses a change that is requested with a cookie, unless the request comes from this server's page.
+async fn only_the_page_changes(request: Request, next: Next) -> Response {
+    let reads = [Method::GET, Method::HEAD].contains(request.method());
+    let has_cookie = request.extensions().get() == Some(&Credential::Cookie);
+    match reads || !has_cookie || gate::is_from_page(request.headers()) {
+        true => next.run(request).await,
+        false => refused(StatusCode::FORBIDDEN, "only the page itself can ask for a change"),
+    }
+}
+
+/// Refuses a compressed body, which no route decompresses.
+async fn only_plain_bodies(request: Request, next: Next) -> Response {
+    let mut codings = request.headers().get_all(header::CONTENT_ENCODING).iter();
+    match codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        true => next.run(request).await,
+        false => {
+            let why = "send the body uncompressed, without Content-Encoding";
+            let answer = refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+            ([(header::ACCEPT_ENCODING, "identity")], answer).into_response()
+        }
+    }
+}
+
+/// Writes the panic of a route to the log, and returns an error answer.
+#[expect(clippy::needless_pass_by_value, reason = "the layer gives it so")]
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    log(&format!("a request panicked: {text}"));
+    let why = "this request failed; see the server's log";
+    refused(StatusCode::INTERNAL_SERVER_ERROR, why).into_response()
+}

@@ -1,0 +1,292 @@
+//! `/search`: the messages that contain a text, or answer a question, as JSON lines.
+
+use std::{
+    io::{self, Write},
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    extract::{Request, State},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use hyper::body::Frame;
+use tokio::{
+    runtime::Handle,
+    sync::{Semaphore, mpsc},
+    time::{Instant, timeout, timeout_at},
+};
+
+use super::gate::refused;
+use crate::log::log;
+use verbatim_base::{
+    map_faults,
+    model::{Stop, StopOnDrop},
+};
+
+/// The number of concurrent searches; further searches wait.
+const CONCURRENT: usize = 8;
+
+/// The maximum time that a search waits for a permit.
+const MOST_WAIT: Duration = Duration::from_secs(15);
+
+/// The time limit of a search, including the time to send the answer.
+const MOST_TIME: Duration = Duration::from_secs(300);
+
+/// The size of a part of an answer in bytes.
+const CHUNK: usize = 32 << 10;
+
+/// The maximum number of parts that wait until the client reads them.
+const AHEAD: usize = 4;
+
+/// The reason why a search gives no answer.
+#[derive(Debug)]
+pub enum SearchFailure {
+    /// The parameters are wrong; the text is the reason.
+    Asked(String),
+    /// The search itself failed or took too long; the text is the reason.
+    Failed(String),
+}
+
+/// A function that searches with the parameters of a query, and writes JSON lines.
+pub type SearchRun =
+    dyn Fn(&[(String, String)], &Stop, &mut dyn Write) -> Result<(), SearchFailure> + Send + Sync;
+
+#[derive(Clone)]
+pub(super) struct Searches {
+    run: Arc<SearchRun>,
+    permits: Arc<Semaphore>,
+    most_wait: Duration,
+    most_time: Duration,
+}
+
+impl Searches {
+    pub(super) fn new(run: Arc<SearchRun>) -> Searches {
+        let permits = Arc::new(Semaphore::new(CONCURRENT));
+        Searches { run, permits, most_wait: MOST_WAIT, most_time: MOST_TIME }
+    }
+}
+
+/// A part of an answer, or the reason why there is no answer.
+type AnswerPart = Result<Bytes, SearchFailure>;
+
+pub(super) async fn answer(State(searches): State<Searches>, request: Request) -> Response {
+    let asked = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(request.uri());
+    let Ok(axum::extract::Query(asked)) = asked else {
+        return refused(StatusCode::BAD_REQUEST, "the query of the address cannot be read");
+    };
+    let free = timeout(searches.most_wait, searches.permits.clone().acquire_owned());
+    let Ok(Ok(permit)) = free.await else {
+        let why = "other searches take all the time of the server; try again in a moment";
+        return refused(StatusCode::SERVICE_UNAVAILABLE, why);
+    };
+    let (sender, mut parts) = mpsc::channel(AHEAD);
+    let most_time = searches.most_time;
+    let stop = Stop::after(most_time);
+    let guard = StopOnDrop(stop.clone());
+    let is_whole = Arc::new(AtomicBool::new(false));
+    let (run, done_whole) = (searches.run, Arc::clone(&is_whole));
+    let (handle, deadline) = (Handle::current(), Instant::now() + most_time);
+    tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        let mut out = PartWriter { sender, held: Vec::new(), handle, deadline };
+        let done = map_faults::caught(|| run(&asked, &stop, &mut out));
+        // After a panic, the answer must not look complete.
+        let done = done.unwrap_or_else(|panic| {
+            log(&format!("a search panicked: {panic}"));
+            let why = "the search failed; see the server's log";
+            Err(SearchFailure::Failed(why.to_owned()))
+        });
+        // If the client is gone, nobody reads the rest, so errors of sending are ignored.
+        match done {
+            Ok(()) => done_whole.store(out.flush().is_ok(), Ordering::Release),
+            Err(SearchFailure::Failed(_)) if stop.requested() => {
+                let why = format!(
+                    "the search took longer than {} s; add a filter or more text",
+                    most_time.as_secs()
+                );
+                drop(out.send(Err(SearchFailure::Failed(why))));
+            }
+            Err(failure) => drop(out.send(Err(failure))),
+        }
+    });
+    // The status code is known when the search sends its first part, or when it ends.
+    let first = match parts.recv().await {
+        Some(Ok(first)) => Some(first),
+        Some(Err(SearchFailure::Asked(why))) => {
+            return refused(StatusCode::BAD_REQUEST, why.trim_end());
+        }
+        Some(Err(SearchFailure::Failed(why))) => {
+            let status = match guard.0.requested() {
+                true => StatusCode::SERVICE_UNAVAILABLE,
+                false => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            return refused(status, &why);
+        }
+        None => None,
+    };
+    let body = Body::new(PartBody { first, parts, is_whole, _guard: guard });
+    ([(header::CONTENT_TYPE, "application/x-ndjson; charset=utf-8")], body).into_response()
+}
+
+/// Sends the output in parts; waits for a slow client, and fails when the client disconnects.
+struct PartWriter {
+    sender: mpsc::Sender<AnswerPart>,
+    held: Vec<u8>,
+    handle: Handle,
+    /// The time by which the client must have read the answer.
+    deadline: Instant,
+}
+
+impl PartWriter {
+    fn send(&self, part: AnswerPart) -> io::Result<()> {
+        match self.handle.block_on(timeout_at(self.deadline, self.sender.send(part))) {
+            Ok(sent) => sent.map_err(|_| io::ErrorKind::BrokenPipe.into()),
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+impl Write for PartWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.held.extend_from_slice(bytes);
+        if self.held.len() >= CHUNK {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let part = Bytes::from(std::mem::take(&mut self.held));
+        self.send(Ok(part))
+    }
+}
+
+/// The body of an answer. If the search fails, the connection is aborted, so that the client does
+/// not mistake the first part of the answer for the whole answer.
+struct PartBody {
+    first: Option<Bytes>,
+    parts: mpsc::Receiver<AnswerPart>,
+    /// Whether the whole answer was sent.
+    is_whole: Arc<AtomicBool>,
+    _guard: StopOnDrop,
+}
+
+impl HttpBody for PartBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        Poll::Ready(match ready!(self.parts.poll_recv(context)) {
+            Some(Ok(part)) => Some(Ok(Frame::data(part))),
+            Some(Err(SearchFailure::Asked(why) | SearchFailure::Failed(why))) => {
+                log(&format!("a search failed after its answer began: {why}"));
+                Some(Err(io::Error::other(why)))
+            }
+            None if self.is_whole.load(Ordering::Acquire) => None,
+            None => Some(Err(io::ErrorKind::TimedOut.into())),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower::ServiceExt;
+
+    use super::*;
+
+    /// Returns the status and the body of an answer, or the error of an incomplete body.
+    fn asked(run: Arc<SearchRun>) -> (StatusCode, Result<Bytes, String>) {
+        asked_of(Searches::new(run))
+    }
+
+    fn asked_of(searches: Searches) -> (StatusCode, Result<Bytes, String>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let router = axum::Router::new()
+                .route("/search", axum::routing::get(answer).with_state(searches));
+            let request = Request::get("/search?q=a").body(Body::empty()).unwrap();
+            let answer = router.oneshot(request).await.unwrap();
+            let status = answer.status();
+            let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await;
+            (status, body.map_err(|error| error.to_string()))
+        })
+    }
+
+    #[test]
+    fn a_search_that_fails_is_no_whole_answer() {
+        let (status, body) = asked(Arc::new(|asked, _, out| {
+            assert_eq!(asked, [("q".to_owned(), "a".to_owned())]);
+            out.write_all(b"{}\n").unwrap();
+            Ok(())
+        }));
+        assert_eq!((status, body), (StatusCode::OK, Ok(Bytes::from_static(b"{}\n"))));
+        let (status, _) = asked(Arc::new(|_, _, _| panic!("a bug")));
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        let failed = || SearchFailure::Failed("the disk is gone".to_owned());
+        let (status, body) = asked(Arc::new(move |_, _, _| Err(failed())));
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(body.unwrap(), "the disk is gone\n");
+        for panics in [false, true] {
+            let (_, body) = asked(Arc::new(move |_, _, out| {
+                out.write_all(&vec![b' '; 2 * CHUNK]).unwrap();
+                assert!(!panics, "a bug in the middle");
+                Err(failed())
+            }));
+            assert!(body.is_err(), "{panics}: it breaks off");
+        }
+    }
+
+    #[test]
+    fn no_search_takes_the_time_of_all_others() {
+        let none: Arc<SearchRun> = Arc::new(|_, _, _| Ok(()));
+        let taken = Searches { most_wait: Duration::from_millis(10), ..Searches::new(none) };
+        let permits = taken.permits.clone().try_acquire_many_owned(CONCURRENT as u32).unwrap();
+        let (status, why) = asked_of(taken.clone());
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(why.is_ok_and(|why| why.starts_with(b"other searches")));
+        drop(permits);
+        assert_eq!(asked_of(taken).0, StatusCode::OK);
+        let long: Arc<SearchRun> = Arc::new(|_, stop, _| {
+            while !stop.requested() {
+                std::thread::yield_now();
+            }
+            Err(SearchFailure::Failed("stopped".to_owned()))
+        });
+        let most_time = Duration::from_millis(10);
+        let (status, _) = asked_of(Searches { most_time, ..Searches::new(long) });
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        // The client does not read this endless answer.
+        let endless: Arc<SearchRun> = Arc::new(|_, _, out| {
+            loop {
+                let part = out.write_all(&[b' '; CHUNK]);
+                part.map_err(|error| SearchFailure::Failed(error.to_string()))?;
+            }
+        });
+        let searches = Searches { most_time, ..Searches::new(endless) };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let request = Request::get("/search?q=a").body(Body::empty()).unwrap();
+            let answer = answer(State(searches.clone()), request).await;
+            // This call succeeds only if all permits are free again.
+            drop(searches.permits.acquire_many(CONCURRENT as u32).await.unwrap());
+            assert!(axum::body::to_bytes(answer.into_body(), usize::MAX).await.is_err());
+        });
+    }
+}

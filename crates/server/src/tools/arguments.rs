@@ -1,0 +1,140 @@
+//! Parsing of a call's arguments. An error names the wrong argument, the expected value and the given value.
+
+use serde_json::{Map, Value};
+
+use super::error::{Error, Result};
+use verbatim_engine as engine;
+use verbatim_text::{like::MOST_PATTERN_BYTES, snippet};
+
+/// The maximum number of unknown arguments that an error names.
+const MOST_NAMED: usize = 5;
+
+/// The arguments of one call. Null and the empty string count as absent.
+pub(super) struct Arguments<'a> {
+    pub(super) tool: &'static str,
+    pub(super) values: &'a Map<String, Value>,
+}
+
+impl<'a> Arguments<'a> {
+    /// Refuses arguments that are not in `known`.
+    pub(super) fn only(&self, known: &[&str]) -> Result<()> {
+        let unknown = self.values.keys().filter(|name| !known.contains(&name.as_str()));
+        let unknown = unknown.take(MOST_NAMED).map(|name| format!("{:?}", snippet::echo(name)));
+        match unknown.collect::<Vec<_>>() {
+            unknown if unknown.is_empty() => Ok(()),
+            unknown => {
+                let (tool, names, takes) = (self.tool, unknown.join(", "), known.join(", "));
+                Err(Error::Refused(format!("{tool} has no argument {names}; it takes {takes}")))
+            }
+        }
+    }
+
+    /// Returns a value; `None` if the argument is absent.
+    pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
+        let is_absent = |value: &Value| value.is_null() || value.as_str() == Some("");
+        self.values.get(name).filter(|value| !is_absent(value))
+    }
+
+    /// Returns a string; `None` if the argument is absent.
+    pub(super) fn string(&self, name: &str, takes: &str) -> Result<Option<&'a str>> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(wrong(name, takes, other)),
+        }
+    }
+
+    /// Returns an array of strings; an empty array if the argument is absent.
+    pub(super) fn strings(&self, name: &str, takes: &str) -> Result<Vec<&'a str>> {
+        let Some(value) = self.value(name) else { return Ok(Vec::new()) };
+        let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
+        texts.ok_or_else(|| wrong(name, takes, value))
+    }
+
+    /// Returns an integer clamped to a range; `20.0` and `"20"` count as integers.
+    pub(super) fn integer(
+        &self,
+        name: &str,
+        takes: &str,
+        range: std::ops::RangeInclusive<usize>,
+    ) -> Result<Option<usize>> {
+        let Some((whole, _)) = self.number(name, takes)? else { return Ok(None) };
+        // The range is small, so the clamped float converts to a `usize` without loss.
+        Ok(Some(whole.clamp(*range.start() as f64, *range.end() as f64) as usize))
+    }
+
+    /// Returns an integer that must be in a range; `20.0` and `"20"` count as integers.
+    pub(super) fn integer_in(
+        &self,
+        name: &str,
+        takes: &str,
+        range: std::ops::RangeInclusive<usize>,
+    ) -> Result<Option<usize>> {
+        let Some((whole, value)) = self.number(name, takes)? else { return Ok(None) };
+        if whole < *range.start() as f64 || whole > *range.end() as f64 {
+            return Err(wrong(name, takes, value));
+        }
+        Ok(Some(whole as usize))
+    }
+
+    /// Returns an integer, with the value from which it was read.
+    fn number(&self, name: &str, takes: &str) -> Result<Option<(f64, &'a Value)>> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        let number = match value {
+            Value::Number(number) => number.as_f64(),
+            Value::String(text) => number_in(text),
+            _ => None,
+        };
+        let whole = number.filter(|number| number.fract() == 0.0);
+        Ok(Some((whole.ok_or_else(|| wrong(name, takes, value))?, value)))
+    }
+
+    /// Returns the choice that an argument names; `None` if the argument is absent.
+    pub(super) fn choice<T: Copy>(
+        &self,
+        name: &str,
+        takes: &str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>> {
+        let Some(text) = self.string(name, takes)? else { return Ok(None) };
+        let chosen = choices.iter().find(|(word, _)| *word == text);
+        chosen
+            .map(|(_, choice)| Some(*choice))
+            .ok_or_else(|| wrong(name, takes, &self.values[name]))
+    }
+
+    /// Returns a boolean; `false` if the argument is absent.
+    pub(super) fn flag(&self, name: &str) -> Result<bool> {
+        match self.value(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(other) => Err(wrong(name, "true or false", other)),
+        }
+    }
+}
+
+/// Returns a search text without white space at its ends. A text that is too long for any search is
+/// refused here, before the search reads messages.
+pub(super) fn searchable(text: &str) -> Result<&str> {
+    let text = snippet::trim(text);
+    let bytes = text.len() + "%%".len();
+    if bytes > MOST_PATTERN_BYTES {
+        return Err(engine::Error::QueryTooLong { bytes }.into());
+    }
+    Ok(text)
+}
+
+/// Returns the number in a text in JSON's notation.
+fn number_in(text: &str) -> Option<f64> {
+    let text = snippet::trim(text);
+    text.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c)).then(|| text.parse().ok())?
+}
+
+pub(super) fn wrong(name: &str, takes: &str, value: &Value) -> Error {
+    Error::Refused(format!("{name} takes {takes}; got {}", shown(value)))
+}
+
+/// Returns a value as JSON, cut if the JSON is long.
+pub(super) fn shown(value: &Value) -> String {
+    snippet::echo(&value.to_string()).into_owned()
+}

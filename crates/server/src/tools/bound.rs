@@ -1,0 +1,177 @@
+//! Limits on the size of an answer, in tokens of a model.
+
+use verbatim_text::snippet;
+
+/// The maximum number of tokens of an answer, as [`tokens`] estimates them.
+pub(super) const MOST_TOKENS: usize = 20_000;
+
+/// The maximum size of an answer in bytes, for tools that count bytes: three bytes for each token.
+pub(super) const MOST_ANSWER_BYTES: usize = 60_000;
+
+/// The number of tokens reserved for the text around the parts of an answer.
+pub(super) const FRAME: usize = 500;
+
+/// Returns an upper estimate of a text's tokens: one for every 3.5 ASCII characters, and one for each
+/// other character.
+pub(super) fn tokens(text: &str) -> usize {
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    let others = text.chars().count() - ascii;
+    (ascii * 2).div_ceil(7) + others
+}
+
+/// Returns the beginning of a text with at most `most` tokens; `None` if the whole text fits.
+pub(super) fn cut(text: &str, most: usize) -> Option<&str> {
+    // A short ASCII text fits without counting its tokens.
+    if text.len() * 2 <= most * 7 && text.is_ascii() || tokens(text) <= most {
+        return None;
+    }
+    let mut sevenths = 0;
+    for (at, character) in text.char_indices() {
+        sevenths += if character.is_ascii() { 2 } else { 7 };
+        if sevenths > most * 7 {
+            return Some(&text[..at]);
+        }
+    }
+    None
+}
+
+/// The prefix of each line of a quoted text.
+pub(super) const QUOTE: &str = "> ";
+
+/// Returns a text of a conversation with [`QUOTE`] before each line, so that no line can be
+/// mistaken for a line of the answer. Nothing else changes, so the original text can be restored.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + text.len() / 32 + QUOTE.len());
+    quoted.push_str(QUOTE);
+    let mut start = 0;
+    for end in breaks(text) {
+        if !(text[..end].ends_with('\r') && text[end..].starts_with('\n')) {
+            quoted.push_str(&text[start..end]);
+            quoted.push_str(QUOTE);
+            start = end;
+        }
+    }
+    quoted + &text[start..]
+}
+
+/// Returns the end of each line break of a text.
+fn breaks(text: &str) -> impl Iterator<Item = usize> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        loop {
+            // The first bytes of all line breaks. Characters with other first bytes are skipped quickly.
+            let may_begin = |byte: &u8| matches!(byte, 0x0A..=0x0D | 0xC2 | 0xE2);
+            let at = from + text.as_bytes()[from..].iter().position(may_begin)?;
+            let character = text[at..].chars().next()?;
+            from = at + character.len_utf8();
+            if is_break(character) {
+                return Some(from);
+            }
+        }
+    })
+}
+
+/// Returns the beginning of a text that has at most `most` tokens as a quoted text, and its number
+/// of tokens.
+pub(super) fn quoted_start(text: &str, most: usize) -> (&str, usize) {
+    let mut sevenths = 2 * QUOTE.len();
+    // A token covers at most four bytes, so a text of more than `4 * most` bytes cannot fit.
+    // Counting bytes is faster than decoding characters.
+    if text.len() <= 4 * most {
+        let ascii = text.bytes().filter(u8::is_ascii).count();
+        let others = text.chars().count() - ascii;
+        let all = sevenths + 2 * ascii + 7 * others + 2 * QUOTE.len() * breaks(text).count();
+        if all <= most * 7 {
+            return (text, all.div_ceil(7));
+        }
+    }
+    for (at, character) in text.char_indices() {
+        let before = sevenths;
+        sevenths += if character.is_ascii() { 2 } else { 7 };
+        sevenths += if is_break(character) { 2 * QUOTE.len() } else { 0 };
+        if sevenths > most * 7 {
+            return (&text[..at], before.div_ceil(7));
+        }
+    }
+    (text, sevenths.div_ceil(7))
+}
+
+pub(super) fn line_breaks_as_spaces(text: &str) -> String {
+    text.replace(is_break, " ")
+}
+
+/// Returns whether programs show a character as a line break.
+fn is_break(character: char) -> bool {
+    matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Returns a text on one line, cut to `most` characters. A cut text ends with `…`.
+pub(super) fn line(text: &str, most: usize) -> String {
+    shortened(&text.split_whitespace().collect::<Vec<_>>().join(" "), most)
+}
+
+/// Returns a text cut to `most` characters. A cut text ends with `…`.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    match snippet::cut(text, most) {
+        Some(start) => format!("{start}…"),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_texts_and_their_tokens() {
+        let text = "a\r\nb\rc\n\nd\u{85}é\u{2028}中\u{2029}£\u{b}\u{c}😀 end";
+        let expected =
+            "> a\r\n> b\r> c\n> \n> d\u{85}> é\u{2028}> 中\u{2029}> £\u{b}> \u{c}> 😀 end";
+        assert_eq!(quoted(text), expected);
+        let sevenths = |text: &str| -> usize {
+            let of = |c: char| if c.is_ascii() { 2 } else { 7 } + if is_break(c) { 4 } else { 0 };
+            4 + text.chars().map(of).sum::<usize>()
+        };
+        for most in 0..40 {
+            let fits = |end: &usize| sevenths(&text[..*end]) <= most * 7;
+            let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+            let Some(end) = ends.take_while(fits).last() else { continue };
+            let expected = (&text[..end], sevenths(&text[..end]).div_ceil(7));
+            assert_eq!(quoted_start(text, most), expected, "{most}");
+        }
+    }
+
+    #[test]
+    fn tokens_of_scripts() {
+        for (text, expected) in [("", 0), ("a", 1), ("abcdefg", 2), ("日本語", 3), ("aé", 2)] {
+            assert_eq!(tokens(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_line_is_quoted() {
+        for (text, expected) in [
+            ("", "> "),
+            ("a", "> a"),
+            (
+                "a\n\n**User:**\r\nb\rc\u{2028}d\n",
+                "> a\n> \n> **User:**\r\n> b\r> c\u{2028}> d\n> ",
+            ),
+        ] {
+            assert_eq!(quoted(text), expected);
+        }
+    }
+
+    #[test]
+    fn cuts() {
+        assert_eq!(cut("abcdefg", 2), None);
+        assert_eq!(cut("abcdefgh", 2), Some("abcdefg"));
+        assert_eq!(cut("日本語", 3), None);
+        assert_eq!(cut("日本語", 2), Some("日本"));
+        assert_eq!(cut("日本語", 0), Some(""));
+        let long = "é and e ".repeat(9999);
+        let start = cut(&long, 100).expect("cut");
+        assert!(tokens(start) <= 100 && tokens(start) >= 99);
+        assert_eq!(line(" a\n b\tc ", 3), "a b…");
+    }
+}

@@ -1,0 +1,46 @@
+//! The error of a tool that gives no answer.
+
+use super::hint::Explained;
+use verbatim_engine as engine;
+
+/// The result of a call that fails with the error of this room.
+pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    /// The caller has to change the call; the text says how.
+    #[error("{0}")]
+    Refused(String),
+    /// The caller has to change the call; the text is a sentence of the tool's contract, without a prefix.
+    #[error("{0}")]
+    Contract(String),
+    #[error("{}", Explained(.0))]
+    Engine(#[from] engine::Error),
+}
+
+impl Error {
+    pub(super) fn refused(text: impl Into<String>) -> Error {
+        Error::Refused(text.into())
+    }
+
+    /// Returns whether reading an index failed. The next attempt may read a repaired index, or no index.
+    pub(super) fn is_of_index(&self) -> bool {
+        use engine::Error as E;
+        match self {
+            Error::Engine(error @ E::Index(_)) => !error.is_stopped(),
+            Error::Engine(E::Torn { .. }) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the text for the log; `None` if the caller can correct the error.
+    pub(super) fn unexpected(&self) -> Option<String> {
+        use engine::Error as E;
+        let Error::Engine(error) = self else { return None };
+        let is_expected = error.is_not_found()
+            || error.is_stopped()
+            || error.is_of_request()
+            || matches!(error, E::Threads(_) | E::Workspace(_));
+        (!is_expected).then(|| format!("{error} ({error:?})"))
+    }
+}

@@ -1,0 +1,393 @@
+//! `manage_conversation`: threads that continue across sessions.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    arguments::searchable,
+    bound::{self, MOST_ANSWER_BYTES},
+    error::{Error, Result},
+    tool::{self, Answer, Effect, Tool, object},
+};
+use verbatim_engine::{Recalled, Start};
+use verbatim_text::{date, snippet, up_to};
+
+/// The default number of messages or matches.
+const DEFAULT_LIMIT: usize = 10;
+
+/// The maximum number of messages or matches.
+const MAX_LIMIT: usize = 1000;
+
+/// The size of the JSON around a match in bytes.
+const MATCH_FRAME: usize = 100;
+
+/// The maximum number of characters of a topic, a user name or a platform name.
+const LONGEST_NAME: usize = 500;
+
+const LONGEST_TURN_BYTES: usize = 1 << 20;
+
+const DEFAULT_USER: &str = "default";
+const DEFAULT_TOPIC: &str = "general";
+
+const ACTIONS: [&str; 6] = ["start", "continue", "resume", "history", "search", "analytics"];
+
+const ARGUMENTS: [&str; 10] = [
+    "action",
+    "thread_id",
+    "continuation_id",
+    "topic",
+    "query",
+    "message",
+    "role",
+    "user_id",
+    "platform",
+    "limit",
+];
+
+/// The tool that records threads turn by turn, and recalls passages for each turn.
+pub const TOOL: Tool = Tool {
+    name: "manage_conversation",
+    title: "Manage conversation threads",
+    description: "Start, continue, resume, or search conversation threads across sessions; history and analytics. \
+                  continue records a turn and returns what memory holds on it, and the next continuation_id.",
+    use_for: "record threads turn by turn, with recall",
+    effect: Effect::Adds,
+    searches: &[],
+    schema,
+    output_schema: None,
+    run,
+    refuse,
+};
+
+#[derive(Serialize)]
+struct Done<'a> {
+    success: bool,
+    action: &'a str,
+    data: Data,
+    /// A note about what was ignored, left out or not found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Failed<'a> {
+    success: bool,
+    action: &'a Value,
+    error: String,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Data {
+    Start {
+        thread_id: String,
+        continuation_id: String,
+        topic: String,
+        created_at: Option<String>,
+    },
+    Continue {
+        thread_id: String,
+        continuation_id: String,
+        response: String,
+        message_count: u64,
+    },
+    Resume {
+        thread_id: String,
+        topic: String,
+        last_message_at: Option<String>,
+        message_count: u64,
+        continuation_id: String,
+    },
+    History {
+        thread_id: String,
+        /// The summary with which a conversation was saved.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
+        messages: Vec<HistoryMessage>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    Search {
+        query: String,
+        matches: Vec<ThreadMatch>,
+    },
+    Analytics {
+        total_threads: u64,
+        threads_by_user: Map<String, Value>,
+        avg_messages_per_thread: f64,
+        recent_topics: Vec<String>,
+    },
+}
+
+#[derive(Serialize)]
+struct HistoryMessage {
+    role: String,
+    content: String,
+    timestamp: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ThreadMatch {
+    thread_id: String,
+    topic: String,
+    snippet: String,
+    score: f64,
+}
+
+fn schema() -> Map<String, Value> {
+    object(json!({
+        "type": "object",
+        "properties": {
+            "action": {
+                "type": "string",
+                "enum": ACTIONS,
+            },
+            "thread_id": {"type": "string", "description": "For resume, history"},
+            "continuation_id": {"type": "string", "description": "For continue: from the last answer"},
+            "topic": {"type": "string", "default": DEFAULT_TOPIC, "description": "For start"},
+            "query": {"type": "string", "description": "The turn's text (continue), or what to find (search)"},
+            "message": {"type": "string", "description": "For continue, instead of query"},
+            "role": {"type": "string", "enum": ["user", "assistant"], "default": "user", "description": "Who speaks, for continue"},
+            "user_id": {"type": "string", "default": DEFAULT_USER, "description": "For start: its owner"},
+            "platform": {"type": "string", "description": "For start"},
+            "limit": {"type": "integer", "default": DEFAULT_LIMIT, "minimum": 1, "maximum": MAX_LIMIT, "description": "For history, search"},
+        },
+        "required": ["action"],
+    }))
+}
+
+fn run(call: &tool::ToolCall<'_>) -> Result<Answer> {
+    let name = call.arguments.string("action", "one of the actions as a string")?;
+    let required = || Error::Refused(format!("action is required: one of {}", ACTIONS.join(", ")));
+    let name = name.ok_or_else(required)?;
+    let action = ACTIONS.into_iter().find(|action| *action == name).ok_or_else(|| {
+        let (name, actions) = (snippet::echo(name), ACTIONS.join(", "));
+        Error::Refused(format!("Unknown action: '{name}'. Valid actions: {actions}"))
+    })?;
+    let mut told = Told::default();
+    let call = ThreadCall { call, name: action };
+    let data = match action {
+        "start" => call.start(),
+        "continue" => call.record(&mut told),
+        "resume" => call.resume(),
+        "history" => call.history(),
+        "search" => call.search(&mut told),
+        _ => call.analytics(),
+    }?;
+    if let Err(error) = call.call.arguments.only(&ARGUMENTS) {
+        told.notes.push(format!("ignored: {error}"));
+    }
+    let note = (!told.notes.is_empty()).then(|| told.notes.join("; "));
+    let text = written(&Done { success: true, action, data, note });
+    Ok(Answer { log: told.log, ..text.into() })
+}
+
+/// The notes for the caller of an action, and a line for the log.
+#[derive(Default)]
+struct Told {
+    notes: Vec<String>,
+    log: Option<String>,
+}
+
+fn refuse(call: &tool::ToolCall<'_>, error: &Error) -> Answer {
+    let action = match call.arguments.values.get("action") {
+        Some(Value::String(name)) => Value::String(snippet::echo(name).into_owned()),
+        _ => Value::Null,
+    };
+    let failed = Failed { success: false, action: &action, error: error.to_string() };
+    Answer { is_error: true, ..written(&failed).into() }
+}
+
+/// A call of one action; it reads only the arguments of that action.
+struct ThreadCall<'a> {
+    call: &'a tool::ToolCall<'a>,
+    name: &'static str,
+}
+
+impl<'a> ThreadCall<'a> {
+    fn start(&self) -> Result<Data> {
+        let name = |name, default| Ok::<_, Error>(self.short_text(name)?.unwrap_or(default));
+        let start = Start {
+            topic: name("topic", DEFAULT_TOPIC)?,
+            user: name("user_id", DEFAULT_USER)?,
+            platform: self.short_text("platform")?,
+        };
+        let thread = self.call.engine.memory().start_thread(&start)?;
+        Ok(Data::Start {
+            thread_id: thread.id,
+            continuation_id: thread.continuation,
+            topic: thread.topic,
+            created_at: thread.begun.and_then(date::to_iso),
+        })
+    }
+
+    fn record(&self, told: &mut Told) -> Result<Data> {
+        let continuation = self.required("continuation_id")?;
+        let role = self.text("role")?.unwrap_or("user");
+        if !["user", "assistant"].contains(&role) {
+            let role = snippet::echo(role);
+            return Err(Error::Refused(format!(
+                "role takes \"user\" or \"assistant\"; got {role:?}"
+            )));
+        }
+        let message = self.text("message")?;
+        let (name, text) = match message {
+            Some(text) if self.text("query")?.is_none() => ("message", text),
+            _ => ("query", self.required("query")?),
+        };
+        if text.len() > LONGEST_TURN_BYTES {
+            return Err(too_long(name, "1 MiB"));
+        }
+        let memory = self.call.engine.memory();
+        let recorded = memory.continue_thread(continuation, (role, text), self.call.stop)?;
+        if name == "query" && message.is_some_and(|message| message != text) {
+            told.notes.push("query was recorded; message was not: a turn has one text".to_owned());
+        }
+        if let Some(why) = recorded.trouble {
+            let is_late = why.is_stopped();
+            let why =
+                if is_late { "there was not enough time".to_owned() } else { why.to_string() };
+            told.notes.push(format!("the turn is recorded; nothing could be recalled: {why}"));
+            told.log = (!is_late).then(|| format!("manage_conversation recalled nothing: {why}"));
+        }
+        Ok(Data::Continue {
+            thread_id: recorded.thread.id,
+            continuation_id: recorded.thread.continuation,
+            response: recorded.memory.iter().map(passage).collect::<Vec<_>>().join("\n\n"),
+            message_count: recorded.thread.messages,
+        })
+    }
+
+    fn resume(&self) -> Result<Data> {
+        let thread = self.call.engine.memory().thread(self.required("thread_id")?)?;
+        Ok(Data::Resume {
+            thread_id: thread.id,
+            topic: thread.topic,
+            last_message_at: thread.last.and_then(date::to_iso),
+            message_count: thread.messages,
+            continuation_id: thread.continuation,
+        })
+    }
+
+    fn history(&self) -> Result<Data> {
+        let id = self.required("thread_id")?;
+        let memory = self.call.engine.memory();
+        let (turns, total) = memory.thread_history(id, self.limit()?)?;
+        let summary = memory.saved_summary(id)?;
+        let returned = turns.len();
+        let room =
+            MOST_ANSWER_BYTES - summary.as_ref().map_or(0, String::len).min(MOST_ANSWER_BYTES);
+        let (mut bytes, mut messages, mut is_cut) = (0, Vec::new(), false);
+        for turn in turns.into_iter().rev() {
+            let content = up_to(&turn.content, room);
+            if bytes + content.len() > room {
+                break;
+            }
+            bytes += content.len();
+            is_cut |= content.len() < turn.content.len();
+            let timestamp = turn.time.and_then(date::to_iso);
+            messages.push(HistoryMessage {
+                role: turn.role,
+                content: content.to_owned(),
+                timestamp,
+            });
+        }
+        messages.reverse();
+        let shown = messages.len();
+        let is_part = (shown as u64) < total || is_cut;
+        let note = is_part.then(|| {
+            let cut = if is_cut { ", cut" } else { "" };
+            let more = if shown < returned {
+                "more do not fit here"
+            } else if (shown as u64) < total {
+                "raise limit (at most 1000) for more"
+            } else {
+                "a long one does not fit here"
+            };
+            let all = format!("the tool read shows all of them in full: path {id}");
+            format!("the latest {shown} of {total} messages{cut}; {more}; {all}")
+        });
+        Ok(Data::History { thread_id: id.to_owned(), summary, messages, note })
+    }
+
+    fn search(&self, told: &mut Told) -> Result<Data> {
+        let query = searchable(self.required("query")?)?;
+        let limit = self.limit()?;
+        let memory = self.call.engine.memory();
+        let mut found = memory.search_threads(query, limit + 1, self.call.stop)?;
+        if found.len() > limit {
+            found.truncate(limit);
+            told.notes.push(format!("limit {limit} reached; raise it (at most 1000) for more"));
+        }
+        let (count, mut bytes) = (found.len(), 0);
+        let fits = |one: &Recalled| {
+            bytes += one.passage.len() + one.title.len() + MATCH_FRAME;
+            bytes <= MOST_ANSWER_BYTES
+        };
+        let matches = found.into_iter().take_while(fits).map(|one| ThreadMatch {
+            thread_id: one.conversation,
+            topic: one.title,
+            snippet: one.passage,
+            score: (one.score * 1000.0).round() / 1000.0,
+        });
+        let matches: Vec<ThreadMatch> = matches.collect();
+        if matches.len() < count {
+            let left = count - matches.len();
+            told.notes.push(format!("{left} more do not fit here: lower limit or narrow query"));
+        }
+        Ok(Data::Search { query: snippet::echo(query).into_owned(), matches })
+    }
+
+    fn analytics(&self) -> Result<Data> {
+        let usage = self.call.engine.memory().thread_analytics()?;
+        let average = usage.messages as f64 / usage.threads.max(1) as f64;
+        Ok(Data::Analytics {
+            total_threads: usage.threads,
+            threads_by_user: usage.users.into_iter().map(|(user, n)| (user, n.into())).collect(),
+            avg_messages_per_thread: (average * 100.0).round() / 100.0,
+            recent_topics: usage.topics,
+        })
+    }
+
+    /// Returns a text; `None` if the argument is absent or empty.
+    fn text(&self, name: &'static str) -> Result<Option<&'a str>> {
+        let text = self.call.arguments.string(name, "a string")?;
+        Ok(text.filter(|text| !snippet::trim(text).is_empty()))
+    }
+
+    fn required(&self, name: &'static str) -> Result<&'a str> {
+        let missing = || Error::Refused(format!("{name} is required for {} action", self.name));
+        self.text(name)?.ok_or_else(missing)
+    }
+
+    /// Returns a text of at most [`LONGEST_NAME`] characters.
+    fn short_text(&self, name: &'static str) -> Result<Option<&'a str>> {
+        let text = self.text(name)?;
+        match text.and_then(|text| snippet::cut(text, LONGEST_NAME)) {
+            Some(_) => Err(too_long(name, "500 characters")),
+            None => Ok(text),
+        }
+    }
+
+    fn limit(&self) -> Result<usize> {
+        let takes = "an integer from 1 to 1000";
+        let limit = self.call.arguments.integer_in("limit", takes, 1..=MAX_LIMIT)?;
+        Ok(limit.unwrap_or(DEFAULT_LIMIT))
+    }
+}
+
+fn passage(one: &Recalled) -> String {
+    let time = one.time.and_then(date::to_minute).unwrap_or_else(|| "no time".to_owned());
+    let role = if one.role.is_empty() { "unknown" } else { &one.role };
+    let title = bound::line(&one.title, 100);
+    let (source, id) = (one.source.name(), bound::line_breaks_as_spaces(&one.conversation));
+    format!("[{time}] {role} in \"{title}\" ({source}, {id}):\n{}", bound::quoted(&one.passage))
+}
+
+fn too_long(name: &str, most: &str) -> Error {
+    Error::Refused(format!("{name} is too long: it takes at most {most}"))
+}
+
+fn written(answer: &impl Serialize) -> String {
+    serde_json::to_string(answer).expect("strings and numbers are JSON")
+}

@@ -1,0 +1,72 @@
+//! The common parts of the answers of all modes: compact and verbose JSON, and the fields of a conversation.
+
+use serde::Serialize;
+
+use crate::tools::{
+    bound,
+    error::Result,
+    tool::{Answer, Options, ToolCall},
+};
+use verbatim_base::model::Instant;
+use verbatim_engine::{About, Engine, SourceKind};
+use verbatim_text::{date, snippet};
+
+pub(super) const MOST_IN_ANSWER: usize = 50;
+
+const LONGEST_TITLE: usize = 500;
+
+/// The maximum number of characters of a summary that was made from a conversation's sentences.
+const LONGEST_SUMMARY: usize = 300;
+
+const IS_JSON: &str = "strings, numbers and lists of them are JSON";
+
+/// Returns an answer. The options choose compact or verbose text; the structured data is always verbose.
+pub(super) fn answer(
+    options: &Options,
+    compact: &impl Serialize,
+    verbose: &impl Serialize,
+) -> Answer {
+    let text = if options.verbose { json(verbose, options) } else { json(compact, options) };
+    let structured = serde_json::to_value(verbose).expect(IS_JSON);
+    Answer { structured: Some(structured), ..text.into() }
+}
+
+/// Returns JSON: on one line if compact, else pretty-printed.
+pub(super) fn json(value: &impl Serialize, options: &Options) -> String {
+    if options.verbose {
+        serde_json::to_string_pretty(value).expect(IS_JSON)
+    } else {
+        serde_json::to_string(value).expect(IS_JSON)
+    }
+}
+
+/// Returns a conversation's summary: the saved summary in full, else a sentence of the conversation
+/// on one line.
+pub(super) fn summary(call: &ToolCall<'_>, about: &About) -> Result<Option<String>> {
+    let saved = match about.source {
+        SourceKind::Threads => call.engine.memory().saved_summary(&about.id)?,
+        SourceKind::Export | SourceKind::Archive => None,
+    };
+    Ok(saved.or_else(|| shown(&about.summary, LONGEST_SUMMARY)))
+}
+
+/// Returns a title on one line, cut to [`LONGEST_TITLE`]; `None` if it is blank.
+pub(super) fn title(title: &str) -> Option<String> {
+    shown(title, LONGEST_TITLE)
+}
+
+pub(super) fn shown(text: &str, most: usize) -> Option<String> {
+    let text = snippet::trim(text);
+    (!text.is_empty()).then(|| bound::line(text, most))
+}
+
+/// Returns the number of a conversation's turns; the summary of a saved conversation is not a turn.
+pub(super) fn turn_count(engine: &Engine, about: &About) -> Result<u32> {
+    let is_saved =
+        about.source == SourceKind::Threads && engine.memory().saved_summary(&about.id)?.is_some();
+    Ok(about.turns.saturating_sub(u32::from(is_saved)))
+}
+
+pub(super) fn iso(instant: Option<Instant>) -> Option<String> {
+    instant.and_then(date::to_iso)
+}

@@ -1,0 +1,168 @@
+//! `mode="get"`: one conversation with its first turns.
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    answer::{answer, iso, summary, title},
+    turn::{ANSWER_TOKENS, Budget, CompactTurn, TurnText},
+};
+use crate::tools::{
+    bound,
+    error::{Error, Result},
+    tool::{Answer, ToolCall, conversation, first_turn},
+};
+use verbatim_engine::{self as engine, About, Session};
+use verbatim_text::snippet;
+
+/// The maximum number of tokens of a turn in `mode="get"`.
+const READ_TURN_TOKENS: usize = 4_000;
+
+#[derive(Serialize)]
+struct Got {
+    mode: &'static str,
+    found: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<DescribedSession>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns: Option<Vec<TurnText>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DescribedSession {
+    id: String,
+    session_key: String,
+    title: Option<String>,
+    summary: Option<String>,
+    turn_count: usize,
+    last_activity: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct CompactGot {
+    id: String,
+    k: String,
+    t: Option<String>,
+    sum: Option<String>,
+    n: usize,
+    turns: Vec<CompactTurn>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+/// Answers with the session of an id or a key, and at most `most_turns` of its turns.
+pub(super) fn get(
+    call: &ToolCall<'_>,
+    id: Option<&str>,
+    key: Option<&str>,
+    most_turns: usize,
+    ignored: Option<String>,
+) -> Result<Answer> {
+    let ToolCall { engine, options, stop, .. } = call;
+    let (about, word) = match (id, key) {
+        (Some(id), _) => {
+            (conversation(call, "sessionId", id)?, format!("ID: {}", snippet::echo(id)))
+        }
+        (None, Some(key)) => {
+            (conversation(call, "sessionKey", key)?, format!("key: {}", snippet::echo(key)))
+        }
+        (None, None) => {
+            let text =
+                "Missing session identifier: sessionId or sessionKey is required for mode=\"get\"";
+            return Err(Error::refused(text));
+        }
+    };
+    let Some(about) = about else { return Ok(not_found(call, &word)) };
+    let session = engine.find(stop).session(about.source, &about.id, options.raw_content)?;
+    // If the session has no messages or no times, the values of the first lookup are used.
+    let about = &match &session {
+        Some(session) => About {
+            begun: session.about.begun.or(about.begun),
+            last: session.about.last.or(about.last),
+            ..session.about.clone()
+        },
+        None => about,
+    };
+    let mut notes: Vec<String> =
+        ignored.into_iter().chain(other_key(call, about, id, key)?).collect();
+    let (title, summary) = (title(about.own_title()), summary(call, about)?);
+    let texts = [&title, &summary].into_iter().flatten().map(|text| bound::tokens(text));
+    let mut budget = Budget::new(ANSWER_TOKENS.saturating_sub(texts.sum()), READ_TURN_TOKENS);
+    let (mut turns, mut total) = (Vec::new(), 0);
+    if let Some(session) = &session {
+        let first = first_turn(session);
+        total = session.turns() - first;
+        let wanted = first..first + total.min(most_turns);
+        turns.extend(wanted.map_while(|at| TurnText::of(session, at, &mut budget)));
+        if budget.is_cut || turns.len() < total {
+            notes.push(rest(call, session, turns.len(), budget.is_cut));
+        }
+    }
+    let message = (!notes.is_empty()).then(|| notes.join(". "));
+    let described = DescribedSession {
+        id: about.id.clone(),
+        session_key: engine.find(stop).key_of(about)?,
+        title,
+        summary,
+        turn_count: total,
+        last_activity: iso(about.last),
+        created_at: iso(about.begun),
+    };
+    let compact = CompactGot {
+        id: engine.find(stop).short_id(&described.id)?,
+        k: described.session_key.clone(),
+        t: described.title.clone(),
+        sum: described.summary.clone(),
+        n: described.turn_count,
+        turns: turns.iter().map(|turn| CompactTurn::of(turn, usize::MAX)).collect(),
+        message: message.clone(),
+    };
+    let got =
+        Got { mode: "get", found: true, session: Some(described), turns: Some(turns), message };
+    Ok(answer(options, &compact, &got))
+}
+
+/// Returns a note if the given key does not belong to the session with the given id.
+fn other_key(
+    call: &ToolCall<'_>,
+    about: &About,
+    id: Option<&str>,
+    key: Option<&str>,
+) -> Result<Option<String>> {
+    let (Some(_), Some(key)) = (id, key) else { return Ok(None) };
+    let named = match call.engine.find(call.stop).by_key(snippet::trim(key)) {
+        Err(engine::Error::Ambiguous { .. }) => return Ok(None),
+        named => named?,
+    };
+    let is_same = named.is_some_and(|it| (it.source, &it.id) == (about.source, &about.id));
+    let ignored = || format!("sessionKey {:?} is not of this session: ignored", snippet::echo(key));
+    Ok((!is_same).then(ignored))
+}
+
+fn not_found(call: &ToolCall<'_>, word: &str) -> Answer {
+    let mut message =
+        format!("Session not found: No conversation found with {word}. Check with mode=list.");
+    for note in call.engine.all_sources().problems(call.stop) {
+        message.push_str(&format!(" Note: {note}."));
+    }
+    let compact = json!({"found": false, "message": message});
+    let message = Some(message);
+    let got = Got { mode: "get", found: false, session: None, turns: None, message };
+    answer(call.options, &compact, &got)
+}
+
+/// Returns a note about the part of a session that is shown, and how to read the rest.
+fn rest(call: &ToolCall<'_>, session: &Session, shown: usize, is_cut: bool) -> String {
+    let first = first_turn(session);
+    let total = session.turns() - first;
+    let path = call.engine.find(call.stop).path_of(&session.about);
+    let next = session.line(first + shown.min(total.saturating_sub(1)));
+    let cut = if is_cut { " Long ones are cut to keep this short." } else { "" };
+    let from = if shown < total { format!(" startLine={next}") } else { String::new() };
+    format!("{shown} of {total} turns.{cut} For more, tool read: path={path}{from}")
+}

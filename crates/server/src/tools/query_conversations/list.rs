@@ -1,0 +1,111 @@
+//! `mode="list"`: conversations, latest activity first.
+
+use serde::Serialize;
+
+use super::answer::{answer, iso, shown, turn_count};
+use crate::tools::{
+    error::Result,
+    notes,
+    tool::{Answer, ToolCall},
+};
+use verbatim_engine::{ListOptions, Note, Scope};
+
+const LONGEST_TITLE: usize = 300;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListItem {
+    session_id: String,
+    session_key: String,
+    title: Option<String>,
+    turn_count: u32,
+    last_activity: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ListPage {
+    mode: &'static str,
+    total: usize,
+    returned: usize,
+    offset: usize,
+    conversations: Vec<ListItem>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    complete: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct CompactListItem<'a> {
+    id: String,
+    k: &'a str,
+    t: &'a Option<String>,
+    turns: u32,
+    last: &'a Option<String>,
+}
+
+impl CompactListItem<'_> {
+    fn of(item: &ListItem, id: String) -> CompactListItem<'_> {
+        CompactListItem {
+            id,
+            k: &item.session_key,
+            t: &item.title,
+            turns: item.turn_count,
+            last: &item.last_activity,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct CompactListPage<'a> {
+    n: usize,
+    c: Vec<CompactListItem<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: &'a Option<String>,
+}
+
+/// Answers with one page of the conversations in a scope.
+pub(super) fn list(
+    call: &ToolCall<'_>,
+    scope: &Scope,
+    offset: usize,
+    limit: usize,
+    ignored: Option<String>,
+) -> Result<Answer> {
+    let options = ListOptions { briefly: true, with_empty: true };
+    let page = offset..offset.saturating_add(limit);
+    let listed = call.engine.all_sources().list(scope, page, options, call.stop)?;
+    let mut conversations = Vec::new();
+    for about in &listed.abouts {
+        conversations.push(ListItem {
+            session_id: about.id.clone(),
+            session_key: call.engine.find(call.stop).key_of(about)?,
+            title: shown(about.own_title(), LONGEST_TITLE),
+            turn_count: turn_count(call.engine, about)?,
+            last_activity: iso(about.last),
+            created_at: iso(about.begun),
+        });
+    }
+    let mut notes = notes::lines(&listed.notes);
+    notes.extend(ignored);
+    let page = ListPage {
+        mode: "list",
+        total: listed.total,
+        returned: conversations.len(),
+        offset,
+        conversations,
+        complete: listed.notes.iter().any(Note::is_gap).then_some(false),
+        message: notes::message(&notes),
+        notes,
+    };
+    let ids: Vec<&str> = listed.abouts.iter().map(|about| about.id.as_str()).collect();
+    let ids = call.engine.find(call.stop).short_ids(&ids)?;
+    let items = page.conversations.iter().zip(ids);
+    let compact = items.map(|(item, id)| CompactListItem::of(item, id)).collect();
+    let compact = CompactListPage { n: page.total, c: compact, message: &page.message };
+    Ok(answer(call.options, &compact, &page))
+}

@@ -1,0 +1,206 @@
+//! `query_conversations`: searches, reads and lists conversations as sessions.
+
+mod answer;
+mod get;
+mod list;
+mod search;
+mod turn;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    arguments::{Arguments, wrong},
+    error::{Error, Result},
+    search::day,
+    tool::{Answer, Effect, Tool, ToolCall, object},
+};
+use verbatim_engine::{self as engine, Fields, Question, Scope, SourceKind};
+use verbatim_text::{date::Edge, snippet};
+
+/// A numeric argument of at least 1.
+struct CountArgument {
+    default: usize,
+    most: usize,
+    takes: &'static str,
+}
+
+/// The number of conversations in an answer.
+const LIMIT: CountArgument =
+    CountArgument { default: 20, most: answer::MOST_IN_ANSWER, takes: "an integer from 1 to 50" };
+
+/// The number of turns of each conversation that a search finds.
+const TURNS_OF_MATCH: CountArgument =
+    CountArgument { default: 10, most: 50, takes: "an integer from 1 to 50" };
+
+/// The number of turns of the conversation in `mode="get"`.
+const TURNS: CountArgument =
+    CountArgument { default: 50, most: 200, takes: "an integer from 1 to 200" };
+
+/// The maximum number of characters of a query.
+const LONGEST_QUERY: usize = 1000;
+
+const ARGUMENTS: [&str; 13] = [
+    "mode",
+    "query",
+    "searchMode",
+    "includeTranscript",
+    "maxTurnsPerConversation",
+    "sessionId",
+    "sessionKey",
+    "maxTurns",
+    "limit",
+    "offset",
+    "after",
+    "before",
+    "project",
+];
+
+const SEARCH_MODES: [(&str, Fields); 3] =
+    [("summary", Fields::Summaries), ("turns", Fields::Messages), ("both", Fields::Both)];
+
+/// The tool that lists conversations, gets one, or searches their summaries.
+pub const TOOL: Tool = Tool {
+    name: "query_conversations",
+    title: "Query conversations",
+    description: "Query past conversations as sessions. mode=\"list\": recent ones. mode=\"get\": one. \
+                  mode=\"search\": by what whole sessions are about; to find what was said, use search.",
+    use_for: "list sessions, get one by id, key or title, search their summaries",
+    effect: Effect::Reads,
+    searches: &SourceKind::ALL,
+    schema,
+    output_schema: Some(output_schema),
+    run,
+    refuse,
+};
+
+#[derive(Clone, Copy, Debug)]
+enum CallMode {
+    Search,
+    Get,
+    List,
+}
+
+fn schema() -> Map<String, Value> {
+    let count = |CountArgument { default, most, .. }| json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
+    object(json!({
+        "type": "object",
+        "properties": {
+            "mode": {"type": "string", "enum": ["search", "get", "list"]},
+            "query": {"type": "string", "minLength": 1, "maxLength": LONGEST_QUERY},
+            "searchMode": {"type": "string", "enum": ["summary", "turns", "both"], "default": "summary"},
+            "includeTranscript": {"type": "boolean"},
+            "maxTurnsPerConversation": count(TURNS_OF_MATCH),
+            "sessionId": {"type": "string", "description": "Id or its beginning, or a unique title"},
+            "sessionKey": {"type": "string"},
+            "maxTurns": count(TURNS),
+            "limit": count(LIMIT),
+            "offset": {"type": "integer", "minimum": 0, "default": 0},
+            "after": {"type": "string", "description": "YYYY-MM-DD"},
+            "before": {"type": "string"},
+            "project": {"type": "string"},
+        },
+        "required": ["mode"],
+        "additionalProperties": false,
+    }))
+}
+
+fn output_schema() -> Map<String, Value> {
+    let any = json!({});
+    let of = |keys: &[&str]| json!({"type": "object", "required": keys});
+    let list = |items: Value| json!({"type": "array", "items": items});
+    object(json!({
+        "type": "object",
+        "properties": {
+            "mode": {"type": "string"},
+            "totalResults": any, "total": any, "returned": any, "offset": any,
+            "conversations": list(of(&["sessionId"])),
+            "found": any,
+            "session": of(&["id", "turnCount"]),
+            "turns": list(of(&["role", "content"])),
+            "message": any, "complete": any, "notes": any,
+        },
+        "required": ["mode"],
+    }))
+}
+
+fn refuse(call: &ToolCall<'_>, error: &Error) -> Answer {
+    let text = answer::json(&json!({"error": error.to_string()}), call.options);
+    Answer { is_error: true, ..text.into() }
+}
+
+fn run(call: &ToolCall<'_>) -> Result<Answer> {
+    if call.options.no_conversations {
+        let text = "Conversations not enabled: set ENABLE_CONVERSATIONS=true";
+        return Err(Error::refused(text));
+    }
+    let given = &call.arguments;
+    given.only(&ARGUMENTS)?;
+    let takes = "\"search\", \"get\" or \"list\"";
+    let modes = [("search", CallMode::Search), ("get", CallMode::Get), ("list", CallMode::List)];
+    let mode = given.choice("mode", takes, &modes)?;
+    let mode = mode.ok_or_else(|| wrong("mode", takes, &Value::Null))?;
+    // All arguments are checked in every mode, so that the caller is told about every mistake.
+    let query = given.string("query", "a string")?.map(snippet::trim);
+    let takes = "\"summary\", \"turns\" or \"both\"";
+    let fields = given.choice("searchMode", takes, &SEARCH_MODES)?.unwrap_or(Fields::Summaries);
+    let with_transcript = given.flag("includeTranscript")?;
+    let count = |name, CountArgument { default, most, takes }| {
+        given.integer_in(name, takes, 1..=most).map(|count| count.unwrap_or(default))
+    };
+    let turns_of_match = count("maxTurnsPerConversation", TURNS_OF_MATCH)?;
+    let turns = count("maxTurns", TURNS)?;
+    let limit = count("limit", LIMIT)?;
+    let offset =
+        given.integer_in("offset", "an integer from 0 to 4294967295", 0..=u32::MAX as usize)?;
+    // White space at the ends may be part of an id.
+    let word = |name| {
+        let word = given.string(name, "a string")?;
+        Ok::<_, Error>(word.filter(|word| !snippet::trim(word).is_empty()))
+    };
+    let (id, key) = (word("sessionId")?, word("sessionKey")?);
+    let scope = Scope {
+        since: day(given, "after", Edge::Start)?.map(|(instant, _)| instant),
+        until: day(given, "before", Edge::End)?.map(|(instant, _)| instant),
+        project: word("project")?.map(|word| snippet::trim(word).to_owned()),
+        ..Scope::default()
+    };
+    let ignored = ignored(given, mode);
+    match mode {
+        CallMode::Search => {
+            let question = Question { scope, ..question(query, fields, limit)? };
+            search::search(call, &question, with_transcript.then_some(turns_of_match), ignored)
+        }
+        CallMode::Get => get::get(call, id, key, turns, ignored),
+        CallMode::List => list::list(call, &scope, offset.unwrap_or(0), limit, ignored),
+    }
+}
+
+/// Returns a note that names the given arguments that belong to other modes.
+fn ignored(given: &Arguments<'_>, mode: CallMode) -> Option<String> {
+    const OF_SEARCH: [&str; 4] =
+        ["query", "searchMode", "includeTranscript", "maxTurnsPerConversation"];
+    const OF_GET: [&str; 3] = ["sessionId", "sessionKey", "maxTurns"];
+    const OF_LIST: [&str; 1] = ["offset"];
+    const OF_SCOPE: [&str; 4] = ["limit", "after", "before", "project"];
+    let (name, others): (_, [&[&str]; 3]) = match mode {
+        CallMode::Search => ("search", [&OF_GET, &OF_LIST, &[]]),
+        CallMode::Get => ("get", [&OF_SEARCH, &OF_LIST, &OF_SCOPE]),
+        CallMode::List => ("list", [&OF_SEARCH, &OF_GET, &[]]),
+    };
+    let others = others.into_iter().flatten().copied();
+    let given: Vec<&str> = others.filter(|name| given.value(name).is_some()).collect();
+    (!given.is_empty()).then(|| format!("ignored, not for mode=\"{name}\": {}", given.join(", ")))
+}
+
+fn question(query: Option<&str>, fields: Fields, limit: usize) -> Result<Question> {
+    let query = query.filter(|query| !query.is_empty());
+    let missing = "Missing query: query is required for mode=\"search\"";
+    let query = query.ok_or_else(|| Error::refused(missing))?;
+    let length = query.chars().count();
+    if length > LONGEST_QUERY {
+        let text = format!("query takes 1 to {LONGEST_QUERY} characters; got {length}");
+        return Err(Error::Refused(text));
+    }
+    let (concepts, mode) = (vec![query.to_owned()], engine::Mode::Both);
+    Ok(Question { concepts, mode, fields, limit, ..Question::default() })
+}

@@ -1,0 +1,283 @@
+//! The common parts of tools: a description, a call, an answer or an error.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    arguments::Arguments,
+    error::{Error, Result},
+};
+use verbatim_base::{
+    map_faults,
+    model::{Instant, Stop},
+};
+use verbatim_engine::{self as engine, About, Engine, SAVED, Session, SourceKind};
+use verbatim_text::date;
+
+/// A tool, as a front end offers it.
+#[derive(Debug)]
+pub struct Tool {
+    /// The name by which the tool is called.
+    pub name: &'static str,
+    /// The name for people.
+    pub title: &'static str,
+    /// The description that the model reads.
+    pub description: &'static str,
+    /// The purpose of the tool, for the server's instructions.
+    pub use_for: &'static str,
+    /// The effect of a call.
+    pub effect: Effect,
+    /// The sources that a call scans completely if they have no index.
+    pub searches: &'static [SourceKind],
+    /// Returns the JSON schema of the tool's arguments.
+    pub schema: fn() -> Map<String, Value>,
+    /// Returns the JSON schema of [`Answer::structured`], if the answers have structured data.
+    pub output_schema: Option<fn() -> Map<String, Value>>,
+    pub(super) run: fn(&ToolCall<'_>) -> Result<Answer>,
+    /// Returns the text of an error in the format of the tool's contract.
+    pub(super) refuse: fn(&ToolCall<'_>, &Error) -> Answer,
+}
+
+/// The maximum number of attempts of a read-only tool if index files change during a read.
+const ATTEMPTS: u32 = 3;
+
+impl Tool {
+    /// Runs the tool. If an index was damaged or truncated during a call that only reads, the tool
+    /// runs again on the current files. The last attempt uses no index. If the last attempt panics,
+    /// the answer is an error with the panic's message for the log.
+    pub fn call(
+        &self,
+        engine: &Engine,
+        options: &Options,
+        arguments: &Map<String, Value>,
+        stop: &Stop,
+    ) -> Answer {
+        let arguments = Arguments { tool: self.name, values: arguments };
+        let stop = &self.stop_of_call(stop);
+        let call = ToolCall { engine, options, arguments, stop };
+        // A tool that writes runs only once.
+        let attempts = if self.effect == Effect::Reads { ATTEMPTS } else { 1 };
+        for _ in 1..attempts {
+            let before = map_faults::count();
+            let done = map_faults::caught(|| (self.run)(&call));
+            let is_sound = match &done {
+                Ok(done) => !matches!(done, Err(error) if error.is_of_index()),
+                Err(_) => false,
+            };
+            if is_sound && map_faults::count() == before {
+                return self.answer(&call, done);
+            }
+            // The indexes are closed, so that the next attempt opens the current files.
+            engine.close();
+        }
+        let without = stop.avoiding_indexes();
+        let stop = if attempts > 1 { &without } else { stop };
+        let call = ToolCall { stop, ..call };
+        let done = map_faults::caught(|| (self.run)(&call));
+        if done.is_err() {
+            engine.close();
+        }
+        self.answer(&call, done)
+    }
+
+    /// Runs the tool as [`Tool::call`] does, but returns `None` if the call would search a source
+    /// without an index, which can take minutes.
+    pub(crate) fn call_by_index(
+        &self,
+        engine: &Engine,
+        options: &Options,
+        arguments: &Map<String, Value>,
+        stop: &Stop,
+    ) -> Option<Answer> {
+        let stop = self.stop_of_call(stop);
+        let mut searched = engine.all_sources().present_of(self.searches).into_iter();
+        let mut scans = || searched.any(|source| !source.is_indexed(&stop));
+        // Reading a damaged index may panic here. Then the call itself handles the damage.
+        let scans = map_faults::caught(&mut scans).unwrap_or(true);
+        (!scans).then(|| self.call(engine, options, arguments, &stop))
+    }
+
+    /// Returns the stop for a call of this tool. A tool that writes must see its own changes.
+    fn stop_of_call(&self, stop: &Stop) -> Stop {
+        if self.effect == Effect::Reads { stop.of_call() } else { stop.clone() }
+    }
+
+    /// Returns the answer for a run that succeeded, failed or panicked.
+    fn answer(&self, call: &ToolCall<'_>, done: Result<Result<Answer>, String>) -> Answer {
+        match done {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => {
+                let answer = (self.refuse)(call, &error);
+                Answer {
+                    log: error.unexpected().map(|log| format!("{}: {log}", self.name)),
+                    ..answer
+                }
+            }
+            Err(panic) => {
+                let text = format!("{} failed; see the server's log", self.name);
+                let log = Some(format!("{} panicked: {panic}", self.name));
+                Answer { text, is_error: true, log, structured: None }
+            }
+        }
+    }
+}
+
+/// The effect of calling a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The call changes nothing.
+    Reads,
+    /// The call adds to the stored threads; each call adds again.
+    Adds,
+    /// The call may remove or replace stored threads.
+    Removes,
+}
+
+/// The options of a server that apply to all calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Whether ASCII letters match only in their own case.
+    pub case_sensitive: bool,
+    /// Whether messages are matched and shown as stored, even if that is JSON.
+    pub raw_content: bool,
+    /// Whether JSON answers have long keys: `COMPACT_RESPONSES=false`.
+    pub verbose: bool,
+    /// Whether the tools for conversation sessions are switched off: `ENABLE_CONVERSATIONS=false`.
+    pub no_conversations: bool,
+    /// The address of the page for browsers, if there is one.
+    pub page_url: Option<String>,
+}
+
+/// The answer of a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The text for the model.
+    pub text: String,
+    /// The answer as data in the form of the tool's output schema; `None` for an error.
+    pub structured: Option<Value>,
+    /// Whether the protocol should mark the answer as an error.
+    pub is_error: bool,
+    /// A line for the server's log, if something unexpected went wrong.
+    pub log: Option<String>,
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Answer {
+        Answer { text, ..Answer::default() }
+    }
+}
+
+pub(super) struct ToolCall<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) options: &'a Options,
+    pub(super) arguments: Arguments<'a>,
+    pub(super) stop: &'a Stop,
+}
+
+/// Returns an error answer with the error's text.
+pub(super) fn plain_error(_: &ToolCall<'_>, error: &Error) -> Answer {
+    Answer { is_error: true, ..error.to_string().into() }
+}
+
+/// Returns an error answer in the format of the tools that save and delete conversations.
+pub(super) fn json_error(_: &ToolCall<'_>, error: &Error) -> Answer {
+    Answer { is_error: true, ..json!({"error": error.to_string()}).to_string().into() }
+}
+
+/// The error of the tools that save and delete conversations, if they are switched off.
+pub(super) const SWITCHED_OFF: &str =
+    "Conversations not enabled (ENABLE_CONVERSATIONS is false; set ENABLE_CONVERSATIONS=true)";
+
+/// Returns the number of the first turn: the summary of a saved conversation is a message but not a turn.
+pub(super) fn first_turn(session: &Session) -> usize {
+    let is_saved = session.about.source == SourceKind::Threads
+        && session.turns() > 0
+        && session.role(0) == SAVED;
+    usize::from(is_saved)
+}
+
+/// The minimum length, in characters, of the beginning of an id that names a conversation.
+pub(super) const SHORTEST_ID: usize = 4;
+
+/// Returns the conversation that an argument names; `None` if there is no such conversation.
+pub(super) fn conversation(call: &ToolCall<'_>, name: &str, handle: &str) -> Result<Option<About>> {
+    match call.engine.find(call.stop).by_handle(handle, SHORTEST_ID) {
+        Err(engine::Error::Ambiguous { word, candidates, total }) => {
+            let ids: Vec<String> = candidates.iter().take(5).map(|one| one.id.clone()).collect();
+            let more = match total.saturating_sub(ids.len()) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            Err(Error::Refused(format!(
+                "{name} {word:?} may be any of: {}{more}; give one of these",
+                ids.join(", ")
+            )))
+        }
+        Err(engine::Error::SameId { id, keys }) => {
+            let keys: Vec<String> = keys.into_iter().map(|(_, key)| key).collect();
+            let keys = keys.join(", ");
+            Err(Error::Refused(format!("{name} {id:?} may be any of: {keys}; give one of these")))
+        }
+        found => Ok(found?),
+    }
+}
+
+/// Returns the error that `text` says. Sources that cannot be read may have the conversation, so it names them.
+pub(super) fn not_found(call: &ToolCall<'_>, mut text: String) -> Error {
+    for note in call.engine.all_sources().problems(call.stop) {
+        text.push_str(&format!("; {note}"));
+    }
+    Error::Refused(text)
+}
+
+pub(super) fn object(literal: Value) -> Map<String, Value> {
+    let Value::Object(object) = literal else { unreachable!("the literal is an object") };
+    object
+}
+
+pub(super) fn day(instant: Option<Instant>) -> Option<String> {
+    let minute = date::to_minute(instant?)?;
+    Some(minute.split(' ').next().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use verbatim_engine::Config;
+
+    fn tool(effect: Effect, run: fn(&ToolCall<'_>) -> Result<Answer>) -> Tool {
+        Tool {
+            name: "broken",
+            title: "",
+            description: "",
+            use_for: "",
+            effect,
+            searches: &[],
+            schema: Map::new,
+            output_schema: None,
+            run,
+            refuse: plain_error,
+        }
+    }
+
+    #[test]
+    fn a_panic_is_reported_and_only_reading_is_tried_again() {
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let engine = Engine::new(Config::default());
+        for (runs, effect) in [(ATTEMPTS, Effect::Reads), (ATTEMPTS + 1, Effect::Adds)] {
+            let tool = tool(effect, |_| {
+                RUNS.fetch_add(1, Ordering::Relaxed);
+                panic!("a bug")
+            });
+            let answer = tool.call(&engine, &Options::default(), &Map::new(), &Stop::never());
+            assert_eq!(RUNS.load(Ordering::Relaxed), runs);
+            assert!(answer.is_error && answer.text.starts_with("broken failed"), "{answer:?}");
+            let log = answer.log.expect("a panic is logged");
+            assert!(
+                log.starts_with("broken panicked: a bug (crates/server/src/tools/tool.rs:"),
+                "{log}"
+            );
+        }
+    }
+}

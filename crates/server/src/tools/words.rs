@@ -1,0 +1,100 @@
+//! The words of a question: quotes them in messages, and marks them in results.
+
+use std::{collections::HashSet, ops::Range};
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use verbatim_engine::Note;
+use verbatim_text::{literal::LiteralPattern, snippet, words::Tokenizer};
+
+/// The maximum number of marked spans in a text, if the question's text was found inside other words.
+const MOST_SPANS: usize = 100;
+
+/// Returns a text in quotation marks, for a message.
+pub fn quoted(text: &str) -> String {
+    format!("\"{}\"", snippet::echo(text))
+}
+
+/// The terms of a question, stemmed as in ranked search.
+pub struct Words {
+    tokenizer: Tokenizer,
+    terms: HashSet<String>,
+    /// The text of the question, if messages with this text were found in place of its words.
+    text: Option<LiteralPattern>,
+}
+
+impl Words {
+    /// Returns the terms of a question, without those that [`Words::heed`] adds.
+    pub fn of(question: &str) -> Words {
+        let tokenizer = Tokenizer::default();
+        let terms = tokenizer.question(question).into_iter().collect();
+        Words { tokenizer, terms, text: None }
+    }
+
+    /// Adds the term or the text that, as a note says, was found in place of the question's words.
+    pub fn heed(&mut self, note: &Note) {
+        match note {
+            Note::Slip { meant, .. } => drop(self.terms.insert(meant.clone())),
+            Note::WithinWords { text } | Note::NoWords { text } => {
+                self.text = Some(LiteralPattern::new(text, false));
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the first word of the texts whose stemmed term is `term`. If there is none, returns
+    /// the first word with a part whose term is `term`.
+    pub fn written<'t>(
+        &self,
+        term: &str,
+        texts: impl IntoIterator<Item = &'t str>,
+    ) -> Option<&'t str> {
+        let mut with_part = None;
+        for word in texts.into_iter().flat_map(|text| text.unicode_words()) {
+            let (mut parts, mut has_term) = (0, false);
+            self.tokenizer.word(word, &mut |other| {
+                parts += 1;
+                has_term |= other == term;
+            });
+            if has_term && parts == 1 {
+                return Some(word);
+            }
+            with_part = with_part.or(has_term.then_some(word));
+        }
+        with_part
+    }
+
+    /// Returns the spans of the question's words in a text.
+    pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
+        if let Some(pattern) = &self.text {
+            return pattern.first_spans(text, MOST_SPANS);
+        }
+        let mut spans = Vec::new();
+        for (start, word) in text.unicode_word_indices() {
+            let mut is_asked = false;
+            self.tokenizer.word(word, &mut |term| is_asked |= self.terms.contains(term));
+            if is_asked {
+                spans.push(start..start + word.len());
+            }
+        }
+        spans
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_in_every_form() {
+        let text = "Borrowing checks: the BORROWED value.";
+        let found: Vec<&str> =
+            Words::of("how to borrow").spans(text).into_iter().map(|span| &text[span]).collect();
+        assert_eq!(found, ["Borrowing", "BORROWED"]);
+        let words = Words::of("");
+        assert_eq!(words.written("queri", ["no", "two queries, a query"]), Some("queries"));
+        assert_eq!(words.written("queri", ["none"]), None);
+        assert_eq!(words.written("queri", ["useQueryClient", "a query"]), Some("query"));
+        assert_eq!(words.written("queri", ["useQueryClient", "or"]), Some("useQueryClient"));
+    }
+}

@@ -1,0 +1,216 @@
+//! The request of a page, parsed from its address: the text, the filters and the view.
+
+use percent_encoding::percent_decode_str;
+
+use verbatim_engine as engine;
+use verbatim_text::address::encoded;
+
+/// The value of the project filter for conversations without a project. No project has this name,
+/// because a project has the name of a folder.
+pub(super) const NO_PROJECT: &str = "/";
+
+/// The kind of search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Finds messages that contain the text, in any letter case.
+    #[default]
+    Exact,
+    /// Finds the best messages for the text, by words and by meaning.
+    Meaning,
+}
+
+impl Way {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Way::Exact => "exact",
+            Way::Meaning => "meaning",
+        }
+    }
+}
+
+/// The parts of messages that a conversation shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ShownParts {
+    #[default]
+    All,
+    /// Prompts and answers.
+    Text,
+    Thinking,
+    /// Tool calls and their results.
+    Tools,
+}
+
+impl ShownParts {
+    pub(super) const EACH: [ShownParts; 4] =
+        [ShownParts::All, ShownParts::Text, ShownParts::Thinking, ShownParts::Tools];
+
+    /// Returns the value of `view` in an address; empty for the default.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ShownParts::All => "",
+            ShownParts::Text => "text",
+            ShownParts::Thinking => "thinking",
+            ShownParts::Tools => "tools",
+        }
+    }
+
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            ShownParts::All => "Everything",
+            ShownParts::Text => "Prompts and answers",
+            ShownParts::Thinking => "Thinking",
+            ShownParts::Tools => "Tools",
+        }
+    }
+}
+
+/// The request of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ask {
+    /// The text as the user typed it.
+    pub(super) q: String,
+    pub(super) way: Way,
+    pub(super) sources: Vec<String>,
+    pub(super) projects: Vec<String>,
+    pub(super) models: Vec<String>,
+    pub(super) roles: Vec<String>,
+    pub(super) from: String,
+    pub(super) to: String,
+    /// Whether only starred conversations are requested.
+    pub(super) starred: bool,
+    /// Whether only hidden conversations are requested. Other results leave out hidden conversations.
+    pub(super) hidden: bool,
+    /// The search text inside one conversation.
+    pub(super) find: String,
+    pub(super) view: ShownParts,
+    /// The page of the results, from 0.
+    pub(super) page: usize,
+}
+
+pub(super) fn fields(query: &str) -> impl Iterator<Item = (String, String)> {
+    let decoded = |text: &str| {
+        let text = text.replace('+', " ");
+        percent_decode_str(&text).decode_utf8_lossy().into_owned()
+    };
+    query.split('&').filter(|field| !field.is_empty()).map(move |field| {
+        let (name, value) = field.split_once('=').unwrap_or((field, ""));
+        (decoded(name), decoded(value))
+    })
+}
+
+impl Ask {
+    pub(super) fn parse(query: &str) -> Ask {
+        let mut ask = Ask::default();
+        for (name, value) in fields(query) {
+            match &*name {
+                "q" => ask.q = value,
+                "mode" if value == Way::Meaning.name() => ask.way = Way::Meaning,
+                "source" if !value.is_empty() => ask.sources.push(value),
+                "project" if !value.is_empty() => ask.projects.push(value),
+                "model" if !value.is_empty() => ask.models.push(value),
+                "role" if !value.is_empty() => ask.roles.push(value),
+                "from" | "since" => ask.from = value.trim().to_owned(),
+                "to" | "until" => ask.to = value.trim().to_owned(),
+                "starred" => ask.starred = value == "1",
+                "hidden" => ask.hidden = value == "1",
+                "find" => ask.find = value,
+                "view" => {
+                    let view = ShownParts::EACH.into_iter().find(|view| view.name() == value);
+                    ask.view = view.unwrap_or_default();
+                }
+                "page" => ask.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
+                _ => {}
+            }
+        }
+        // A search by meaning has one page of results.
+        if ask.way == Way::Meaning && !ask.text().is_empty() {
+            ask.page = 0;
+        }
+        ask
+    }
+
+    /// Returns the text without white space at its ends.
+    pub(super) fn text(&self) -> &str {
+        engine::trimmed(&self.q)
+    }
+
+    /// Returns the text to mark in a conversation.
+    pub(super) fn sought(&self) -> &str {
+        match engine::trimmed(&self.find) {
+            "" => self.text(),
+            find => find,
+        }
+    }
+
+    pub(super) fn has_filters(&self) -> bool {
+        let lists = [&self.sources, &self.projects, &self.models, &self.roles];
+        lists.iter().any(|list| !list.is_empty())
+            || !self.from.is_empty()
+            || !self.to.is_empty()
+            || self.starred
+            || self.hidden
+    }
+
+    pub(super) fn query(&self) -> String {
+        let mut fields = Vec::new();
+        let mut add = |name: &str, value: &str| {
+            if !value.is_empty() {
+                fields.push(format!("{name}={}", encoded(value)));
+            }
+        };
+        add("q", &self.q);
+        add("mode", if self.way == Way::Meaning { self.way.name() } else { "" });
+        self.sources.iter().for_each(|value| add("source", value));
+        self.projects.iter().for_each(|value| add("project", value));
+        self.models.iter().for_each(|value| add("model", value));
+        self.roles.iter().for_each(|value| add("role", value));
+        add("from", &self.from);
+        add("to", &self.to);
+        add("starred", if self.starred { "1" } else { "" });
+        add("hidden", if self.hidden { "1" } else { "" });
+        add("find", &self.find);
+        add("view", self.view.name());
+        if self.page > 0 {
+            add("page", &(self.page + 1).to_string());
+        }
+        fields.join("&")
+    }
+
+    pub(super) fn address(&self) -> String {
+        let search = Ask { find: String::new(), view: ShownParts::All, ..self.clone() };
+        match search.query() {
+            query if query.is_empty() => "/".to_owned(),
+            query => format!("/?{query}"),
+        }
+    }
+
+    /// Returns the query string that keeps the text marked on a conversation's page.
+    pub(super) fn marks(&self) -> String {
+        match self.query() {
+            _ if self.sought().is_empty() && self.view == ShownParts::All => String::new(),
+            query => format!("?{query}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_says_everything() {
+        let query = "q=a+b%26%3D%e6%97%a5&mode=meaning&starred=1&hidden=1&source=chatgpt&source=codex&project=-\
+                     &model=gpt-4o&role=user&from=2025-06&to=30d&page=3&unknown=1&&flag";
+        let ask = Ask::parse(query);
+        assert_eq!((ask.q.as_str(), ask.way, ask.page), ("a b&=日", Way::Meaning, 0));
+        assert_eq!(ask.sources, ["chatgpt", "codex"]);
+        assert!(ask.starred && ask.hidden);
+        assert_eq!(Ask::parse(&ask.query()), ask);
+        assert_eq!(
+            Ask::parse("q=a&page=3&since=7d&until=2025").query(),
+            "q=a&from=7d&to=2025&page=3"
+        );
+        assert_eq!(Ask::default().address(), "/");
+        assert_eq!(Ask::parse("q=%ff%zz").q, "\u{fffd}%zz");
+    }
+}

@@ -1,0 +1,288 @@
+//! Charts, drawn by the server. Widths are in percent, so charts are sharp at every size.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use verbatim_text::{
+    amount::grouped,
+    months::{self, number_of},
+};
+
+/// The minimum number of months in a chart. With fewer months, the columns would be too wide.
+const FEWEST: usize = 24;
+
+/// Pixels of the highest column.
+const HEIGHT: u64 = 48;
+
+const NAMES: &str =
+    "January February March April May June July August September October November December";
+
+/// A column of the timeline.
+pub(super) struct Month<'a> {
+    pub(super) name: &'a str,
+    pub(super) count: u64,
+    /// Whether the month is in the range of dates.
+    pub(super) is_in: bool,
+}
+
+/// Returns the months in order, with the empty months between them. Messages without a time are left out.
+pub(super) fn months(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
+    months::filled(counts).into_iter().filter(|(name, _)| number_of(name).is_some()).collect()
+}
+
+/// Returns a month for people, such as `January 2025`.
+pub(super) fn month_name(month: &str) -> String {
+    match number_of(month) {
+        Some(number) => {
+            let name = NAMES.split(' ').nth(number as usize % 12).unwrap_or_default();
+            format!("{name} {}", number / 12)
+        }
+        None => month.to_owned(),
+    }
+}
+
+/// Returns a part of a whole in percent, as a width in SVG.
+fn percent(part: f64, whole: f64) -> String {
+    format!("{:.2}%", part / whole.max(1.0) * 100.0)
+}
+
+/// Draws the timeline of a search.
+pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
+    let Some((first, last)) = months.first().zip(months.last()) else { return html! {} };
+    let most = months.iter().map(|month| month.count).max().unwrap_or(0).max(1);
+    let busiest = months.iter().find(|month| month.count == most).unwrap_or(first);
+    let all = months.len().max(FEWEST) as f64;
+    let label = format!(
+        "Messages by month, {} to {}; most, {}, in {}",
+        month_name(first.name),
+        month_name(last.name),
+        grouped(most as usize),
+        month_name(busiest.name)
+    );
+    let height = |count: u64| if count == 0 { 0 } else { (count * HEIGHT / most).max(2) };
+    let width = percent(0.82, all);
+    let within: Vec<usize> = (0..months.len()).filter(|at| months[*at].is_in).collect();
+    let brush = within.first().zip(within.last()).filter(|_| within.len() < months.len());
+    html! {
+        svg.hist width="100%" height="68" role="img" aria-label=(label) data-all=(all) {
+            @if let Some((from, to)) = brush {
+                rect.brush x=(percent(*from as f64, all)) y="0"
+                    width=(percent((to - from + 1) as f64, all)) height=(HEIGHT) {}
+            }
+            @for (at, month) in months.iter().enumerate() {
+                rect class=[month.is_in.then_some("in")] data-month=(month.name)
+                    x=(percent(at as f64 + 0.09, all)) y=(HEIGHT - height(month.count))
+                    width=(width) height=(height(month.count)) {
+                    title { (month_name(month.name)) ": " (grouped(month.count as usize)) }
+                }
+            }
+            @for (at, label) in years(months) {
+                text x=(percent(at as f64, all)) y="66" { (label) }
+            }
+        }
+    }
+}
+
+/// Returns the positions of the year labels, as many as have room.
+fn years<'a>(months: &[Month<'a>]) -> Vec<(usize, &'a str)> {
+    /// The number of labels that have room on a phone.
+    const MOST: usize = 8;
+
+    let mut starts: Vec<(usize, &str)> = Vec::new();
+    for (at, month) in months.iter().enumerate() {
+        let year = month.name.split('-').next().unwrap_or_default();
+        if starts.last().is_none_or(|(_, last)| *last != year) {
+            starts.push((at, year));
+        }
+    }
+    // The first label is left out if the second label would cover it.
+    if starts.len() > 1 && (starts[1].0 as f64) < months.len() as f64 * 0.12 {
+        starts.remove(0);
+    }
+    // A label at the right end would reach beyond the chart.
+    starts.retain(|(at, _)| *at == 0 || (*at as f64) < months.len() as f64 * 0.94);
+    let step = starts.len().div_ceil(MOST).max(1);
+    starts.into_iter().step_by(step).collect()
+}
+
+/// The pixels of the highest value of a chart with lines at round numbers, and of its base.
+const TALL: f64 = 176.0;
+const FOOT: f64 = 184.0;
+
+/// Returns the distance between the lines of a chart, and the value of its highest line, which is `most` or
+/// above it.
+fn scale(most: f64) -> (f64, f64) {
+    let step = round_step(most);
+    (step, (most / step - 1e-9).ceil() * step)
+}
+
+/// Draws lines at round numbers up to `top`, with the numbers at the left, and the years below.
+fn grid((step, top): (f64, f64), months: &[Month<'_>], all: f64) -> Markup {
+    let lines = (0..=(top / step + 1e-9) as u64).map(|line| line as f64 * step);
+    html! {
+        @for line in lines {
+            @let y = FOOT - line / top * TALL;
+            line.axis x1="0" x2="100%" y1=(format!("{y:.1}")) y2=(format!("{y:.1}")) {}
+            text x="-8" y=(format!("{:.1}", y + 4.0)) text-anchor="end" {
+                @if step < 1.0 { (format!("{line:.1}")) } @else { (grouped(line as usize)) }
+            }
+        }
+        @for (at, year) in years(months) {
+            text x=(percent(at as f64, all)) y=(FOOT + 17.0) { (year) }
+        }
+    }
+}
+
+/// Draws the messages by month for the statistics.
+pub(super) fn columns(months: &[(String, u64)]) -> Markup {
+    let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+    let (step, top) = scale(most as f64);
+    let all = months.len().max(FEWEST) as f64;
+    let height = |count: u64| (count as f64 / top * TALL).max(1.0);
+    let named: Vec<Month<'_>> =
+        months.iter().map(|(name, count)| Month { name, count: *count, is_in: true }).collect();
+    let label = "Messages by month; the numbers are in the table below";
+    html! {
+        svg.chart height="204" role="img" aria-label=(label) {
+            (grid((step, top), &named, all))
+            @for (at, (name, count)) in months.iter().enumerate() {
+                @if *count > 0 {
+                    rect.col x=(percent(at as f64 + 0.09, all)) y=(format!("{:.1}", FOOT - height(*count)))
+                        width=(percent(0.82, all)) height=(format!("{:.1}", height(*count))) {
+                        title { (month_name(name)) ": " (grouped(*count as usize)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Draws several numbers by month as lines, on one scale, which ends at `least` or above. `what` says
+/// what is counted.
+pub(super) fn lines(months: &[&str], series: &[Vec<f64>], least: f64, what: &str) -> Markup {
+    let (step, top) = scale(series.iter().flatten().copied().fold(least, f64::max));
+    let last = months.len().max(2) - 1;
+    let point = |(at, value): (usize, &f64)| format!("{at},{:.1}", TALL - value / top * TALL);
+    let named: Vec<Month<'_>> =
+        months.iter().map(|name| Month { name, count: 0, is_in: true }).collect();
+    html! {
+        svg.chart height="204" role="img" aria-label=(format!("{what} by month; the numbers are in the table below")) {
+            (grid((step, top), &named, last as f64))
+            svg.lines y=(FOOT - TALL) height=(TALL) viewBox=(format!("0 0 {last} {TALL}")) preserveAspectRatio="none" {
+                @for (place, values) in series.iter().enumerate() {
+                    // The line of a single month goes across the chart.
+                    @let values = values.iter().cycle().take(last + 1);
+                    polyline class=(format!("t{}", place + 1))
+                        points=(values.enumerate().map(point).collect::<Vec<_>>().join(" ")) {}
+                }
+            }
+        }
+    }
+}
+
+/// Returns a round number that is about a quarter of `most`; at least a tenth.
+fn round_step(most: f64) -> f64 {
+    let least = if most < 1.0 { 0.1 } else { 1.0 };
+    let steps = (0..).map(|n: i32| [1.0, 2.0, 5.0][n as usize % 3] * 10f64.powi(n / 3) * least);
+    steps.into_iter().find(|step| most / step < 6.0).unwrap_or(most)
+}
+
+pub(super) const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+pub(super) const HOURS: usize = 24;
+
+pub(super) fn count_at(hours: &BTreeMap<i64, u64>, day: usize, hour: usize) -> u64 {
+    hours.get(&((day * HOURS + hour) as i64)).copied().unwrap_or(0)
+}
+
+/// Draws the messages by the hours of a week, counted from Monday 0:00: more messages, darker colour.
+pub(super) fn heat(hours: &BTreeMap<i64, u64>) -> Markup {
+    const ROW: usize = 22;
+    /// The number of shades, without the shade for 0.
+    const SHADES: u64 = 5;
+
+    let most = hours.values().copied().max().unwrap_or(0).max(1);
+    // The shade depends on the square root of the count, so that one busy hour does not hide the differences
+    // between the others.
+    let shade = |count: u64| {
+        (0..SHADES).find(|q| q * q * most >= count * SHADES * SHADES).unwrap_or(SHADES)
+    };
+    let busiest = hours.iter().find(|(_, count)| **count == most).map_or(0, |(hour, _)| *hour);
+    let (day, hour) = (busiest as usize / HOURS % DAYS.len(), busiest as usize % HOURS);
+    let label = format!(
+        "Messages by hour and weekday; most, {}, on {} from {hour} to {}; the numbers are in the table below",
+        grouped(most as usize),
+        DAYS[day],
+        hour + 1
+    );
+    let all = HOURS as f64;
+    html! {
+        div.heat {
+            div aria-hidden="true" { @for day in DAYS { div { (day) } } }
+            svg width="100%" height=(ROW * DAYS.len() + 18) role="img" aria-label=(label) {
+                @for (row, day) in DAYS.iter().enumerate() {
+                    @for hour in 0..HOURS {
+                        @let count = count_at(hours, row, hour);
+                        rect class=(format!("q{}", shade(count))) x=(percent(hour as f64, all))
+                            y=(row * ROW + 1) width=(percent(0.92, all)) height=(ROW - 2) rx="2" {
+                            title { (day) " " (hour) "–" (hour + 1) ": " (grouped(count as usize)) }
+                        }
+                    }
+                }
+                @for hour in (0..HOURS).step_by(6) {
+                    text x=(percent(hour as f64, all)) y=(ROW * DAYS.len() + 14) { (hour) ":00" }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the numbers of a chart as a table, which the reader opens.
+pub(super) fn as_table(label: &str, head: &Markup, rows: &Markup) -> Markup {
+    html! {
+        details.fold {
+            summary { "The same as a table" }
+            div.scroll tabindex="0" role="group" aria-label=(label) {
+                table { thead { tr { (head) } } tbody { (rows) } }
+            }
+        }
+    }
+}
+
+/// Draws a bar of a table. Its name is the share of all.
+pub(super) fn bar(count: u64, most: u64, all: u64) -> Markup {
+    let share = format!("{:.0} %", count as f64 * 100.0 / all.max(1) as f64);
+    html! {
+        svg role="img" aria-label=(share) {
+            title { (share) } rect width=(percent(count as f64, most as f64)) height="10" {} }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_busy_hour_does_not_level_the_others() {
+        let drawn = heat(&[(0, 1600), (1, 300), (2, 20)].into()).into_string();
+        let shades = ["q5", "q3", "q1"].map(|q| drawn.matches(&format!("class=\"{q}\"")).count());
+        assert_eq!(shades, [1, 1, 1], "{drawn}");
+        assert!(heat(&BTreeMap::new()).into_string().contains("class=\"q0\""));
+    }
+
+    #[test]
+    fn months_and_steps() {
+        let counts = [("2024-11", 3), ("2025-02", 1), ("9999-01", 1), ("no time", 4)];
+        let counts = counts.map(|(name, count)| (name.to_owned(), count)).into();
+        let names: Vec<String> = months(&counts).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["2024-11", "2024-12", "2025-01", "2025-02", "9999-01"]);
+        for (most, step) in [(1, 1), (5, 1), (6, 2), (11, 2), (12, 5), (99, 20), (5_000, 1_000)] {
+            assert_eq!(round_step(f64::from(most)), f64::from(step), "{most}");
+            // No value is above the highest line.
+            assert!((most..most + step).contains(&(scale(f64::from(most)).1 as i32)), "{most}");
+        }
+        assert_eq!(month_name("2025-02"), "February 2025");
+        assert!(histogram(&[]).into_string().is_empty());
+    }
+}

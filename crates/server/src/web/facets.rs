@@ -1,0 +1,307 @@
+//! The filters with their counts, and the timeline. The browser requests the counts separately, so
+//! that the results do not wait for the counts.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use maud::{Markup, html};
+
+use super::{
+    ask::{Ask, NO_PROJECT, Way},
+    card::{counted as counted_of, label_of, role_name},
+    chart::{Month, histogram, months},
+    chosen::chosen,
+    scope::{choice, flagged},
+    site::{Problem, Site},
+};
+use verbatim_base::model::Stop;
+use verbatim_engine::{ChosenIds, Error, Facets, Flags, Scope, count_of};
+use verbatim_text::amount::grouped;
+
+/// The time limit of counting. If counting takes longer, the counts are lower bounds.
+const MOST_COUNTING: Duration = Duration::from_millis(2_500);
+
+/// The time limit of the counts that the page shows first.
+const MOST_FIRST_COUNTING: Duration = Duration::from_millis(80);
+
+/// The time limit of counting before a whole page is sent.
+pub(super) const MOST_TOTAL_COUNTING: Duration = Duration::from_millis(20);
+
+/// The number of visible names of a filter.
+const MOST_NAMES: usize = 8;
+
+/// The maximum number of names in the collapsed list of a filter.
+const MOST_FOLDED: usize = 40;
+
+/// The roles that are offered before messages are counted.
+const ROLES: [&str; 4] = ["assistant", "user", "tool", "system"];
+
+/// Returns the filters and the timeline with counts. With `is_first`, counts only for a short time.
+pub(super) fn fragment(
+    site: &Site,
+    ask: &Ask,
+    is_first: bool,
+    stop: &Stop,
+) -> Result<Markup, Problem> {
+    let flags = site.flags()?;
+    let most = if is_first { MOST_FIRST_COUNTING } else { MOST_COUNTING };
+    let counted = count(site, ask, (&flags, most), stop)?;
+    let counted = counted.as_deref();
+    // A conversation whose title alone matches has no message to count.
+    let has_some = |facets: &&Facets| facets.messages > 0 || !facets.is_complete;
+    let in_all = counted.filter(|_| !ask.text().is_empty()).filter(has_some);
+    Ok(html! {
+        (filters(site, ask, (counted, &flags), stop)?)
+        @if let Some(facets) = counted { (timeline(site, ask, facets)?) } @else { div #hist {} }
+        @if let Some(facets) = in_all {
+            p #exact data-count=(facets.messages)
+                data-more=[(!facets.is_complete).then_some("")] {
+                b {
+                    @if !facets.is_complete { "more than " }
+                    (counted_of(facets.messages as usize, "message"))
+                }
+                " in " span { (counted_of(facets.conversations, "conversation")) }
+            }
+        }
+    })
+}
+
+/// Counts the matching messages. At the time limit, counting stops, and the counts are incomplete.
+/// Returns `None` for a search by meaning, which ranks all messages.
+pub(super) fn count(
+    site: &Site,
+    ask: &Ask,
+    (flags, most): (&Flags, Duration),
+    stop: &Stop,
+) -> Result<Option<Arc<Facets>>, Problem> {
+    if ask.way == Way::Meaning && !ask.text().is_empty() {
+        return Ok(None);
+    }
+    if ask.text().is_empty() {
+        let ChosenIds { only: conversations, without } = flagged(ask, flags);
+        let scope = Scope { conversations, without, ..Scope::default() };
+        let count = || everything(site, &scope, stop);
+        return Ok(Some(site.totals(&scope, count)?));
+    }
+    let choice = choice(site, ask, flags)?;
+    let (clock, limited) = (site.clock(), stop.within(most));
+    let month = |time| clock.month(time);
+    let count = || {
+        let places = site.places(true, &limited)?;
+        site.engine.all_sources().facets(&choice, &places, &month, &limited)
+    };
+    match count() {
+        Err(error) if error.is_stopped() && !stop.requested() => Ok(Some(Arc::default())),
+        counted => Ok(Some(Arc::new(counted?))),
+    }
+}
+
+pub(super) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Facets, Error> {
+    let clock = site.clock();
+    let tally = site.engine.tally(scope, &|time| clock.day(time), stop)?;
+    let places = site.places(true, stop)?;
+    let mut facets = Facets {
+        messages: tally.messages,
+        conversations: tally.conversations,
+        roles: tally.roles,
+        months: tally.months,
+        is_complete: true,
+        notes: tally.notes,
+        ..Facets::default()
+    };
+    let add = |counts: &mut BTreeMap<String, u64>, name: &str, count: u64| {
+        *counts.entry(name.to_owned()).or_default() += count;
+    };
+    for (kind, conversations) in tally.by_conversation {
+        for (id, count) in conversations {
+            let place = places.get(&(kind, id));
+            let service = place.map_or(kind.name(), |place| &*place.service);
+            add(&mut facets.services, service, count);
+            let project = place.and_then(|place| place.project.as_deref());
+            add(&mut facets.projects, project.unwrap_or_default(), count);
+            for model in place.map(|place| place.models.as_slice()).unwrap_or_default() {
+                add(&mut facets.models, model, count);
+            }
+        }
+    }
+    Ok(facets)
+}
+
+/// Returns the filters. A dash stands for an unknown count.
+pub(super) fn filters(
+    site: &Site,
+    ask: &Ask,
+    (counted, flags): (Option<&Facets>, &Flags),
+    stop: &Stop,
+) -> Result<Markup, Problem> {
+    let (mut services, mut projects, mut models) = <[BTreeMap<&str, u64>; 3]>::default().into();
+    // Models are read only together with counts, so that the results do not wait for models.
+    let places = site.places(counted.is_some(), stop)?;
+    for place in places.values() {
+        for model in &place.models {
+            *models.entry(model).or_default() += 1;
+        }
+        *services.entry(&place.service).or_default() += 1;
+        *projects.entry(place.project.as_deref().unwrap_or(NO_PROJECT)).or_default() += 1;
+    }
+    let roles = ROLES.into_iter().rev().zip(1..);
+    let named = |name: &str| if name == NO_PROJECT { String::new() } else { name.to_owned() };
+    let of = |counts: Option<&BTreeMap<String, u64>>, name: &str| -> Option<u64> {
+        // If counting ended early, a missing count is unknown, not 0.
+        let rest = counted.and_then(|facets| facets.is_complete.then_some(0));
+        counts.and_then(|counts| counts.get(name).copied().or(rest))
+    };
+    let all = [
+        Facet {
+            name: "source",
+            legend: "Source",
+            chosen: &ask.sources,
+            known: services,
+            count: &|name| of(counted.map(|facets| &facets.services), name),
+        },
+        Facet {
+            name: "project",
+            legend: "Project",
+            chosen: &ask.projects,
+            known: projects,
+            count: &|name| of(counted.map(|facets| &facets.projects), &named(name)),
+        },
+        Facet {
+            name: "model",
+            legend: "Model",
+            chosen: &ask.models,
+            known: models,
+            count: &|name| of(counted.map(|facets| &facets.models), name),
+        },
+        Facet {
+            name: "role",
+            legend: "Role",
+            chosen: &ask.roles,
+            known: roles.collect(),
+            count: &|name| of(counted.map(|facets| &facets.roles), name),
+        },
+    ];
+    let at_least = counted.is_some_and(|facets| !facets.is_complete);
+    Ok(html! {
+        details.filters #facets {
+            summary { "Filters" @if ask.has_filters() { ": " (chosen(ask)) } }
+            @for facet in &all {
+                // A filter with only one name is not shown, because it offers no choice.
+                @if facet.known.len() > 1 || !facet.chosen.is_empty() { (facet.show(at_least)) }
+            }
+            (kept(ask, flags))
+            p.nojs { button.btn form="find" { "Apply filters" } }
+        }
+    })
+}
+
+/// Returns the filters for starred and hidden conversations.
+fn kept(ask: &Ask, flags: &Flags) -> Markup {
+    let rows = [
+        ("starred", "★ Starred", ask.starred, count_of(&flags.starred)),
+        ("hidden", "Hidden", ask.hidden, count_of(&flags.hidden)),
+    ];
+    let rows: Vec<_> = rows.into_iter().filter(|row| row.2 || row.3 > 0).collect();
+    html! {
+        @if !rows.is_empty() {
+            fieldset.facet {
+                legend { "Yours" }
+                @for (name, label, is_chosen, count) in rows {
+                    label {
+                        input type="checkbox" name=(name) value="1" form="find" checked[is_chosen];
+                        " " span { (label) } " "
+                        span.n title=(counted_of(count, "conversation")) { (grouped(count)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One filter.
+struct Facet<'a> {
+    name: &'static str,
+    legend: &'static str,
+    chosen: &'a [String],
+    /// The names with their number of conversations.
+    known: BTreeMap<&'a str, u64>,
+    count: &'a dyn Fn(&str) -> Option<u64>,
+}
+
+impl Facet<'_> {
+    fn show(&self, at_least: bool) -> Markup {
+        let mut names: Vec<(&str, u64, Option<u64>)> =
+            self.known.iter().map(|(name, weight)| (*name, *weight, (self.count)(name))).collect();
+        for name in self.chosen.iter().filter(|name| !self.known.contains_key(name.as_str())) {
+            names.push((name, 0, (self.count)(name)));
+        }
+        let is_chosen = |name: &str| self.chosen.iter().any(|chosen| chosen == name);
+        // Names with most messages come first; without counts, names with most conversations.
+        names.sort_by_key(|(name, weight, count)| {
+            std::cmp::Reverse((is_chosen(name), count.unwrap_or(0), *weight))
+        });
+        let shown = MOST_NAMES.max(self.chosen.len()).min(names.len());
+        let (first, rest) = names.split_at(shown);
+        let folded = &rest[..rest.len().min(MOST_FOLDED)];
+        let hidden = rest.len() - folded.len();
+        let choice = |(name, _, count): &(&str, u64, Option<u64>)| {
+            html! {
+                label.zero[*count == Some(0)] {
+                    input type="checkbox" name=(self.name) value=(name) form="find"
+                        checked[is_chosen(name)];
+                    " " (self.label(name)) " "
+                    span.n {
+                        @match count {
+                            Some(count) => { (grouped(*count as usize)) @if at_least && *count > 0 { "+" } }
+                            None => "–",
+                        }
+                    }
+                }
+            }
+        };
+        html! {
+            fieldset.facet {
+                legend { (self.legend) }
+                @for name in first { (choice(name)) }
+                @if !folded.is_empty() {
+                    details.rest-of {
+                        summary { (grouped(rest.len())) " more" }
+                        @for name in folded { (choice(name)) }
+                        @if hidden > 0 { p.note { (grouped(hidden)) " have fewer, and are not listed" } }
+                    }
+                }
+            }
+        }
+    }
+
+    fn label(&self, name: &str) -> Markup {
+        match self.name {
+            "source" => {
+                let (class, label) = label_of(name);
+                html! { span class=(format!("src {class}")) { (label) } }
+            }
+            "role" => html! { span { (role_name(name)) } },
+            _ if name == NO_PROJECT => html! { span { "No project" } },
+            _ => html! { span dir="auto" title=(name) { (name) } },
+        }
+    }
+}
+
+/// Draws the messages by month; months in the range of dates are darker.
+fn timeline(site: &Site, ask: &Ask, facets: &Facets) -> Result<Markup, Problem> {
+    let choice = choice(site, ask, &Flags::default())?;
+    let clock = site.clock();
+    let (first, last) = (
+        choice.request.since.and_then(|time| clock.month(time)),
+        choice.request.until.and_then(|time| clock.month(time)),
+    );
+    let is_in = |month: &str| {
+        first.as_deref().is_none_or(|first| month >= first)
+            && last.as_deref().is_none_or(|last| month <= last)
+    };
+    let months = months(&facets.months);
+    let bars: Vec<Month<'_>> = months
+        .iter()
+        .map(|(name, count)| Month { name, count: *count, is_in: is_in(name) })
+        .collect();
+    Ok(html! { div #hist { (histogram(&bars)) } })
+}

@@ -1,0 +1,380 @@
+//! Finds messages, and groups them by conversation.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    ops::ControlFlow,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant as Clockwork},
+};
+
+use super::{
+    ask::{Ask, Way},
+    card::{Card, cards},
+    excerpt::{Marker, TextPiece, around, whole},
+    scope,
+    site::{Problem, Site},
+};
+use crate::tools::words::Words;
+use verbatim_base::{
+    lock::lock,
+    model::{Hit, Instant, Stop},
+};
+use verbatim_engine::{
+    ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Match, Mode, Note, Question,
+    Render, Scope, SearchPlan, SourceKind,
+};
+use verbatim_text::{literal::LiteralPattern, snippet};
+
+/// The number of conversations on a page.
+pub(super) const GROUPS: usize = 20;
+
+/// The maximum number of shown messages of a conversation; the others are on the conversation's page.
+const MOST_LINES: usize = 8;
+
+/// The maximum number of bytes after the first match that an excerpt shows.
+const MOST_AROUND: usize = 4 << 10;
+
+/// The maximum number of messages of a conversation to read, including messages with the same text.
+const MOST_READ: usize = 60;
+
+/// The time limit of counting messages beyond a full page. The request for the filters counts all messages.
+const MOST_COUNTING: Duration = Duration::from_millis(1);
+
+/// How long a search without an index may take before the page says why it is slow.
+const SLOW: Duration = Duration::from_millis(200);
+
+/// The number of results of a search by meaning.
+const NEAREST: usize = 60;
+
+/// The results of a search, grouped by conversation.
+#[derive(Default)]
+pub(super) struct SearchResults {
+    pub(super) groups: Vec<FoundGroup>,
+    /// The numbers of counted messages and conversations.
+    pub(super) messages: usize,
+    pub(super) conversations: usize,
+    /// Whether there are more messages than were counted.
+    pub(super) is_cut: bool,
+    /// The counts of all messages, if the search was cut and counting did not take long.
+    pub(super) totals: Option<Arc<Facets>>,
+    pub(super) took: Duration,
+    /// Whether the search was slow because a source has no current index.
+    pub(super) is_without_index: bool,
+    pub(super) notes: Vec<Note>,
+    pub(super) flags: Flags,
+}
+
+/// A conversation in the results.
+pub(super) struct FoundGroup {
+    pub(super) card: Card,
+    pub(super) title: Vec<TextPiece>,
+    pub(super) time: Option<Instant>,
+    /// The summary of the conversation, in a list without a search text.
+    pub(super) summary: String,
+    pub(super) lines: Vec<FoundLine>,
+    /// The number of counted messages that are not among the lines; more if the search was cut.
+    pub(super) more: usize,
+}
+
+/// A message in the results.
+pub(super) struct FoundLine {
+    pub(super) number: u32,
+    /// The position in the conversation, from 0 to 1.
+    pub(super) place: f64,
+    pub(super) role: String,
+    pub(super) text: Vec<TextPiece>,
+    /// The number of messages with the same text, including this message.
+    pub(super) copies: u32,
+    /// The message numbers of the other messages with the same text, as far as they are known.
+    pub(super) same: Vec<u32>,
+}
+
+/// Finds the conversations and messages for a request.
+pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults, Problem> {
+    let begun = Clockwork::now();
+    let flags = site.flags()?;
+    let scope = scope::scope(site, ask, &flags, stop)?;
+    let mut results = match (ask.text(), ask.way) {
+        ("", _) => recent(site, ask, &scope, stop),
+        (_, Way::Exact) => exact(site, ask, &scope, stop),
+        (_, Way::Meaning) => by_meaning(site, ask, scope.clone(), stop),
+    }?;
+    // This check counts every message, so it runs only if there are no results.
+    if results.groups.is_empty() {
+        results.notes.extend(site.engine.all_sources().unknown_role(&scope, stop)?);
+    }
+    results.flags = flags;
+    if results.took == Duration::ZERO {
+        results.took = begun.elapsed();
+    }
+    Ok(results)
+}
+
+/// Returns the rule that marks the matches of a request.
+pub(super) fn marker(ask: &Ask) -> Marker {
+    match (ask.text(), ask.way) {
+        ("", _) => Marker::Nothing,
+        (text, Way::Exact) => Marker::Text(LiteralPattern::new(text, false)),
+        (text, Way::Meaning) => Marker::Words(Words::of(text)),
+    }
+}
+
+fn title_of(title: &str, marker: &Marker) -> Vec<TextPiece> {
+    match snippet::trim(title) {
+        "" => whole("Untitled", &[]),
+        title => whole(title, &marker.spans(title)),
+    }
+}
+
+/// A hit of an exact search.
+struct StreamedHit {
+    kind: SourceKind,
+    /// The message with its role, without other texts.
+    hit: Hit<'static>,
+    title: Vec<TextPiece>,
+    /// Whether the message itself matches, not only the title.
+    is_in_text: bool,
+    /// The text around the first matches, and a hash of the whole text; `None` if the text is not needed.
+    text: Option<(Vec<TextPiece>, u64)>,
+}
+
+/// A message to show, and the messages with the same text.
+struct ShownHit {
+    hit: Hit<'static>,
+    text: Vec<TextPiece>,
+    hash: u64,
+    same: Vec<Hit<'static>>,
+}
+
+/// The conversations of an exact search, in the order of their first hit.
+#[derive(Default)]
+struct Grouping {
+    places: HashMap<ConversationKey, usize>,
+    seen: Vec<SeenConversation>,
+    messages: usize,
+}
+
+struct SeenConversation {
+    key: ConversationKey,
+    title: Vec<TextPiece>,
+    time: Option<Instant>,
+    found: Vec<ShownHit>,
+    /// The number of messages in `found`, including messages with the same text.
+    read: usize,
+    messages: usize,
+}
+
+impl Grouping {
+    /// Adds a hit. Returns its conversation if the texts of the conversation's next hits are not needed.
+    fn take(&mut self, found: StreamedHit, first_shown: usize) -> Option<&ConversationKey> {
+        let StreamedHit { kind, hit, title, is_in_text, text } = found;
+        let key = (kind, hit.conversation_id.clone().into_owned());
+        let place = *self.places.entry(key).or_insert_with_key(|key| {
+            let (key, time) = (key.clone(), hit.time);
+            let (found, read, messages) = (Vec::new(), 0, 0);
+            self.seen.push(SeenConversation { key, title, time, found, read, messages });
+            self.seen.len() - 1
+        });
+        if !is_in_text {
+            return None;
+        }
+        let is_shown = (first_shown..first_shown.saturating_add(GROUPS)).contains(&place);
+        let seen = &mut self.seen[place];
+        self.messages += 1;
+        seen.messages += 1;
+        if let Some((text, hash)) = text
+            && is_shown
+            && seen.found.len() < MOST_LINES
+            && seen.read < MOST_READ
+        {
+            seen.read += 1;
+            let is_same = |it: &ShownHit| it.hash == hash && it.hit.role == hit.role;
+            match seen.found.iter().position(is_same) {
+                Some(place) => seen.found[place].same.push(hit),
+                None => seen.found.push(ShownHit { hit, text, hash, same: Vec::new() }),
+            }
+        }
+        let is_done = seen.found.len() == MOST_LINES || seen.read == MOST_READ;
+        (!is_shown || is_done).then_some(&seen.key)
+    }
+}
+
+/// Finds the messages that contain the text, newest first.
+fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
+    let begun = Clockwork::now();
+    let request = scope::request(ask);
+    let (pattern, marker) = (LiteralPattern::new(&request.text, false), marker(ask));
+    let first_shown = ask.page.saturating_mul(GROUPS);
+    let is_full = AtomicBool::new(false);
+    // Conversations that have enough messages to show. Their further hits are only counted.
+    let done: Mutex<ConversationIds> = Mutex::default();
+    let reads = |kind, id: &str| {
+        let done = lock(&done);
+        !is_full.load(Ordering::Relaxed) && !done.get(&kind).is_some_and(|ids| ids.contains(id))
+    };
+    let make = |kind, hit: Hit<'_>| {
+        let first = pattern.first_spans(&hit.content, 1);
+        let is_in_text = !first.is_empty();
+        let is_shown = reads(kind, &hit.conversation_id);
+        let title = if is_shown { title_of(&hit.title, &marker) } else { Vec::new() };
+        let text = first.first().filter(|_| is_shown).map(|first| {
+            // An excerpt needs only the text around the first match.
+            let near = first.end.saturating_add(MOST_AROUND)..hit.content.len();
+            let end = near.clone().find(|at| hit.content.is_char_boundary(*at)).unwrap_or(near.end);
+            let (text, spans) = marker.readable(&hit.content[..end]);
+            let mut hasher = DefaultHasher::new();
+            hit.content.hash(&mut hasher);
+            (around(&text, &spans), hasher.finish())
+        });
+        let hit = Hit { content: "".into(), title: "".into(), ..hit }.into_owned();
+        Some(StreamedHit { kind, hit, title, is_in_text, text })
+    };
+    let mut grouping = Grouping::default();
+    let mut until = None;
+    let mut is_cut = false;
+    let mut show = |found: StreamedHit| {
+        if let Some((kind, id)) = grouping.take(found, first_shown) {
+            let mut done = lock(&done);
+            done.entry(*kind).or_default().insert(id.clone());
+        }
+        // A conversation beyond the page is needed to know whether there is a next page.
+        if grouping.seen.len() <= first_shown.saturating_add(GROUPS) {
+            return ControlFlow::Continue(());
+        }
+        is_full.store(true, Ordering::Relaxed);
+        let until = *until.get_or_insert_with(|| Clockwork::now() + MOST_COUNTING);
+        if Clockwork::now() < until {
+            return ControlFlow::Continue(());
+        }
+        is_cut = true;
+        ControlFlow::Break(())
+    };
+    let searched = site.engine.all_sources().search(
+        &request,
+        scope,
+        stop,
+        Render { make: &make, reads: &reads },
+        &mut show,
+    )?;
+    let took = begun.elapsed();
+    let is_slow = |plan: &SearchPlan| match plan {
+        SearchPlan::ByLike { why: FallbackReason::NoIndex | FallbackReason::Stale, took } => {
+            *took >= SLOW
+        }
+        _ => false,
+    };
+    let is_without_index = searched.plans.iter().any(|(_, plan, _)| is_slow(plan));
+    let (messages, conversations) = (grouping.messages, grouping.seen.len());
+    let shown: Vec<SeenConversation> =
+        grouping.seen.into_iter().skip(first_shown).take(GROUPS).collect();
+    let keys: Vec<ConversationKey> = shown.iter().map(|seen| seen.key.clone()).collect();
+    let mut cards = cards(&site.engine, &keys, stop)?;
+    let groups = shown.into_iter().filter_map(|seen| {
+        let card = cards.remove(&seen.key)?;
+        Some(seen.group(card))
+    });
+    Ok(SearchResults {
+        groups: groups.collect(),
+        messages,
+        conversations,
+        is_cut,
+        took,
+        is_without_index,
+        notes: searched.notes,
+        ..SearchResults::default()
+    })
+}
+
+/// Finds the best messages by words and meaning.
+fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<SearchResults, Problem> {
+    let concepts = vec![ask.text().to_owned()];
+    let question =
+        Question { concepts, mode: Mode::Both, scope, limit: NEAREST, ..Question::default() };
+    let ranking = site.engine.rank(&question, stop)?;
+    let mut words = Words::of(ask.text());
+    for note in &ranking.notes {
+        words.heed(note);
+    }
+    let marker = Marker::Words(words);
+    let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
+    let keys: Vec<ConversationKey> = ranking.items.iter().map(key).collect();
+    let mut cards = cards(&site.engine, &keys, stop)?;
+    let mut places: HashMap<ConversationKey, usize> = HashMap::new();
+    let mut groups: Vec<FoundGroup> = Vec::new();
+    let messages = ranking.items.len();
+    for (one, key) in ranking.items.iter().zip(keys) {
+        let place = match places.get(&key) {
+            Some(place) => *place,
+            None => {
+                let Some(card) = cards.remove(&key) else { continue };
+                let title = title_of(&one.hit.title, &marker);
+                let (time, summary, lines) = (one.hit.time, String::new(), Vec::new());
+                groups.push(FoundGroup { card, title, time, summary, lines, more: 0 });
+                places.insert(key, groups.len() - 1);
+                groups.len() - 1
+            }
+        };
+        let group = &mut groups[place];
+        let passage = one.passage.trim();
+        group.lines.push(FoundLine {
+            number: one.line,
+            place: group.card.place(&one.hit).1,
+            role: one.hit.role.clone().into_owned(),
+            text: whole(passage, &marker.spans(passage)),
+            copies: one.copies,
+            same: Vec::new(),
+        });
+    }
+    let conversations = groups.len();
+    let notes = ranking.notes;
+    Ok(SearchResults { groups, messages, conversations, notes, ..SearchResults::default() })
+}
+
+/// Lists the conversations, latest activity first.
+fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
+    let first = ask.page.saturating_mul(GROUPS);
+    let page = site.engine.list(scope, first..first.saturating_add(GROUPS), stop)?;
+    let keys: Vec<ConversationKey> =
+        page.abouts.iter().map(|about| (about.source, about.id.clone())).collect();
+    let mut cards = cards(&site.engine, &keys, stop)?;
+    let groups = page.abouts.into_iter().filter_map(|about| {
+        let card = cards.remove(&(about.source, about.id))?;
+        Some(FoundGroup {
+            card,
+            title: title_of(&about.title, &Marker::Nothing),
+            time: about.last,
+            summary: about.summary,
+            lines: Vec::new(),
+            more: about.turns as usize,
+        })
+    });
+    Ok(SearchResults {
+        groups: groups.collect(),
+        conversations: page.total,
+        notes: page.notes,
+        ..SearchResults::default()
+    })
+}
+
+impl SeenConversation {
+    fn group(self, card: Card) -> FoundGroup {
+        let SeenConversation { title, time, found, messages, .. } = self;
+        let line = |ShownHit { hit, text, same, .. }: ShownHit| {
+            let mut places: Vec<(u32, f64)> =
+                same.iter().chain([&hit]).map(|hit| card.place(hit)).collect();
+            places.sort_unstable_by_key(|(number, _)| *number);
+            let (number, place) = places[0];
+            let same: Vec<u32> = places[1..].iter().map(|(number, _)| *number).collect();
+            let copies = places.len() as u32;
+            FoundLine { number, place, role: hit.role.into_owned(), text, copies, same }
+        };
+        let mut lines: Vec<FoundLine> = found.into_iter().map(line).collect();
+        lines.sort_by_key(|line| line.number);
+        let more = messages - lines.iter().map(|line| line.copies as usize).sum::<usize>();
+        FoundGroup { card, title, time, summary: String::new(), lines, more }
+    }
+}

@@ -1,0 +1,53 @@
+//! The flags of conversations: starred and hidden. Results leave out hidden conversations.
+
+use maud::{Markup, html};
+
+use super::{
+    ask::Ask,
+    card::{Card, counted},
+};
+use verbatim_engine::{Flag, Flags, count_of};
+
+/// The parameters of the address that sets or removes a flag.
+pub(super) const STAR: &str = "star";
+pub(super) const HIDE: &str = "hide";
+
+/// Returns the button that stars a conversation, or removes its star.
+pub(super) fn star_button(flags: &Flags, card: &Card, way_back: &str) -> Markup {
+    let is_set = flags.has(Flag::Starred, card.kind, &card.id);
+    button((STAR, is_set), if is_set { "★ Starred" } else { "☆ Star" }, card, way_back)
+}
+
+/// Returns the button that hides a conversation from results, or shows it again.
+pub(super) fn hide_button(flags: &Flags, card: &Card, way_back: &str) -> Markup {
+    let is_set = flags.has(Flag::Hidden, card.kind, &card.id);
+    let label = if is_set { "Show in results again" } else { "Hide from results" };
+    button((HIDE, is_set), label, card, way_back)
+}
+
+/// Returns a button; `way_back` is the query of the address of the shown message.
+fn button((name, is_set): (&str, bool), label: &str, card: &Card, way_back: &str) -> Markup {
+    let address = format!("{}/flag?{name}={}{way_back}", card.address(), u8::from(!is_set));
+    html! { form method="post" action=(address) { button.btn { (label) } } }
+}
+
+pub(super) fn star(flags: &Flags, card: &Card) -> Markup {
+    html! {
+        @if flags.has(Flag::Starred, card.kind, &card.id) {
+            " " span.star title="Starred" { "★" span.sr { "Starred" } }
+        }
+    }
+}
+
+/// Returns a note that results leave out hidden conversations, if there are any.
+pub(super) fn left_out(flags: &Flags, ask: &Ask) -> Markup {
+    let hidden = count_of(&flags.hidden);
+    html! {
+        @if hidden > 0 && !ask.hidden {
+            p.note.left-out {
+                (counted(hidden, "conversation")) " that you hid " (if hidden == 1 { "is" } else { "are" }) " left out. "
+                a href=(Ask { hidden: true, page: 0, ..ask.clone() }.address()) { "Only the hidden ones" }
+            }
+        }
+    }
+}

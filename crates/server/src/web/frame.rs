@@ -1,0 +1,189 @@
+//! The parts that every page has: the head, the bar with the search field, the foot.
+
+use maud::{DOCTYPE, Markup, html};
+
+use super::{
+    ask::{Ask, Way, fields},
+    assets::{FAVICON, SCRIPT, STYLE},
+    chosen::{chosen, when},
+};
+use verbatim_text::amount::grouped;
+
+/// A page of the site.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tab {
+    Search,
+    Statistics,
+    Status,
+    Import,
+    Elsewhere,
+}
+
+/// The parts of the frame that differ between pages.
+pub(super) struct Frame<'a> {
+    pub(super) title: &'a str,
+    pub(super) tab: Tab,
+    pub(super) ask: &'a Ask,
+    /// The number of all messages, if known.
+    pub(super) messages: Option<u64>,
+    /// The time zone of the times on the page, if there are any.
+    pub(super) zone: Option<String>,
+    /// The stamp of the data on the page. The script compares stamps to see whether something changed.
+    pub(super) stamp: &'a str,
+}
+
+impl Frame<'_> {
+    /// Returns the whole page with this content.
+    pub(super) fn around(&self, body: Markup) -> Markup {
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (self.title) " – verbatim" }
+                    link rel="stylesheet" href=(STYLE.address());
+                    link rel="icon" type="image/svg+xml" href=(FAVICON.address());
+                    script src=(SCRIPT.address()) {}
+                }
+                body data-stamp=(self.stamp) {
+                    a.skip href="#main" { "Skip to the text" }
+                    (self.bar())
+                    (body)
+                    (self.foot())
+                    (keys())
+                    // The script writes here what a screen reader is to say.
+                    p.sr #said role="status" {}
+                }
+            }
+        }
+    }
+
+    fn bar(&self) -> Markup {
+        let tabs = [
+            (Tab::Search, "/", "Search"),
+            (Tab::Statistics, "/stats", "Statistics"),
+            (Tab::Status, "/status", "Status"),
+            (Tab::Import, "/import", "Import"),
+        ];
+        let placeholder = match self.messages {
+            Some(count) => format!("Search {} messages", grouped(count as usize)),
+            None => "Search your chats".to_owned(),
+        };
+        html! {
+            header.bar {
+                div.top {
+                    a.brand href="/" { span { "verbatim" } }
+                    nav aria-label="Pages" {
+                        @for (tab, address, name) in tabs {
+                            a href=(address) aria-current=[(tab == self.tab).then_some("page")] {
+                                (name)
+                            }
+                        }
+                    }
+                    form.find #find role="search" action="/" method="get" {
+                        button aria-label="Search" {
+                            svg width="16" height="16" aria-hidden="true" {
+                                circle cx="6.5" cy="6.5" r="5" {}
+                                path d="M10.5 10.5 15 15" {}
+                            }
+                        }
+                        label.sr for="q" { "Text to find" }
+                        input #q type="search" name="q" value=(self.ask.q) placeholder=(placeholder)
+                            dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false"
+                            enterkeyhint="search" aria-keyshortcuts="/ Control+K"
+                            autofocus[self.tab == Tab::Search];
+                        fieldset.seg {
+                            legend.sr { "Find" }
+                            (self.way(Way::Exact, "Exact"))
+                            (self.way(Way::Meaning, "Meaning"))
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn way(&self, way: Way, label: &str) -> Markup {
+        html! {
+            label {
+                input type="radio" name="mode" value=(way.name()) checked[self.ask.way == way];
+                span { (label) }
+            }
+        }
+    }
+
+    fn foot(&self) -> Markup {
+        html! {
+            footer.foot {
+                span { "Nothing leaves this page for another site." }
+                @if let Some(zone) = &self.zone { span { "Times are in " (zone) "." } }
+                span.keys.scripted { kbd { "/" } " search · " kbd { "j" } " " kbd { "k" } " move · "
+                    kbd { "Enter" } " open · " button #all-keys type="button" { kbd { "?" } " all keys" } }
+                span { "verbatim " (env!("CARGO_PKG_VERSION")) }
+            }
+        }
+    }
+}
+
+/// Returns the list of keyboard shortcuts, which the script opens.
+fn keys() -> Markup {
+    let rows = [
+        (&["/", "Ctrl+K"][..], "Go to the search field"),
+        (&["j", "↓"], "The next result"),
+        (&["k", "↑"], "The result before"),
+        (
+            &["J", "K"],
+            "In a conversation: the next of your own messages, the one before; j and k too",
+        ),
+        (&["Enter"], "Open the chosen result"),
+        (&["n"], "The next match in the conversation"),
+        (&["N"], "The match before"),
+        (&["f"], "Find in the conversation"),
+        (&["u"], "Back to the results"),
+        (&["Esc"], "Leave the search field, or close this"),
+        (&["?"], "Show these keys"),
+    ];
+    html! {
+        dialog #keys aria-labelledby="keys-title" {
+            h2 #keys-title { "Keys" }
+            dl {
+                @for (keys, what) in rows {
+                    div {
+                        dt { @for key in keys { kbd { (key) } " " } }
+                        dd { (what) }
+                    }
+                }
+            }
+            label.row { input #letters type="checkbox"; " Letters and signs alone are keys. Switch this off if you dictate." }
+            form method="dialog" { button.btn { "Close" } }
+        }
+    }
+}
+
+/// Returns the page that explains an error. It keeps the filters of the request, and offers its dates for
+/// correction.
+pub(super) fn problem(heading: &str, what: &Markup, ask: &Ask) -> Markup {
+    let (title, tab, stamp) = (heading, Tab::Elsewhere, "");
+    let frame = Frame { title, tab, ask, messages: None, zone: None, stamp };
+    let (q, way, from, to) = Default::default();
+    let others = Ask { q, way, from, to, ..ask.clone() }.query();
+    frame.around(html! {
+        div.page.plain {
+            main #main {
+                h1 { (heading) }
+                (what)
+                @if ask.has_filters() {
+                    (when(ask))
+                    p.note { "Filters: " bdi { (chosen(ask)) } }
+                    @for (name, value) in fields(&others) { input type="hidden" name=(name) value=(value) form="find"; }
+                }
+                p.row.acts {
+                    a.btn href="/" { "Search" } " " a.btn href="/status" { "Status" }
+                    " " a.btn href="/import" { "Bring your chats" }
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,78 @@
+//! The import that was begun on the page: its progress and its result.
+
+use std::sync::Mutex;
+
+use verbatim_base::lock::lock;
+
+/// The current import, or the last one.
+#[derive(Default)]
+pub(super) struct Imports(Mutex<Option<Upload>>);
+
+/// A file that was dropped on the page.
+#[derive(Clone, Debug)]
+pub(super) struct Upload {
+    pub(super) name: String,
+    pub(super) stage: Stage,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The file is being received: the received bytes, and the total if the browser gave it.
+    Receiving(u64, Option<u64>),
+    Reading(ReadSoFar),
+    Done(Outcome),
+    /// The import failed; the text is the reason.
+    Failed(String),
+}
+
+/// The part of a file that was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ReadSoFar {
+    pub(super) done: u64,
+    pub(super) total: u64,
+    pub(super) conversations: u64,
+    pub(super) messages: u64,
+    /// Whether the file was read, and is now being copied into a cluster.
+    pub(super) is_copy: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) conversations: u64,
+    pub(super) new_conversations: u64,
+    pub(super) new_messages: u64,
+    pub(super) updated_messages: u64,
+    /// Whether the whole file could be read.
+    pub(super) is_whole: bool,
+    /// One line for each kind of thing that was left out.
+    pub(super) left_out: Vec<String>,
+}
+
+impl Imports {
+    /// Begins an import; returns false if another import is running.
+    pub(super) fn begin(&self, name: &str, bytes: Option<u64>) -> bool {
+        let mut now = lock(&self.0);
+        if now.as_ref().is_some_and(Upload::is_under_way) {
+            return false;
+        }
+        *now = Some(Upload { name: name.to_owned(), stage: Stage::Receiving(0, bytes) });
+        true
+    }
+
+    pub(super) fn set(&self, stage: Stage) {
+        if let Some(upload) = &mut *lock(&self.0) {
+            upload.stage = stage;
+        }
+    }
+
+    /// Returns the current import, or the last one.
+    pub(super) fn last(&self) -> Option<Upload> {
+        lock(&self.0).clone()
+    }
+}
+
+impl Upload {
+    pub(super) fn is_under_way(&self) -> bool {
+        matches!(self.stage, Stage::Receiving(..) | Stage::Reading(_))
+    }
+}

@@ -1,0 +1,311 @@
+//! The search page: results, or a hint if there are none.
+
+use maud::{Markup, html};
+
+use super::{
+    ask::{Ask, Way},
+    card::{counted, role_name},
+    chosen::when,
+    excerpt::marked,
+    facets,
+    find::{FoundGroup, FoundLine, GROUPS, SearchResults, find},
+    flag,
+    frame::{Frame, Tab},
+    import,
+    site::{Problem, Site},
+};
+use verbatim_base::model::Stop;
+use verbatim_engine::Note;
+use verbatim_text::{amount::grouped, snippet};
+
+/// The number of messages of a conversation that are visible; the others are in a collapsed list.
+const OPEN_LINES: usize = 3;
+
+pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
+    let stamp = site.stamp();
+    let mut results = match find(site, ask, stop) {
+        Err(Problem::Engine(error)) if error.is_not_found() => {
+            return Ok(import::page_on(site, Tab::Search, ask, None));
+        }
+        results => results?,
+    };
+    if results.is_cut {
+        let limit = (&results.flags, facets::MOST_TOTAL_COUNTING);
+        results.totals = facets::count(site, ask, limit, stop)?.filter(|it| it.is_complete);
+    }
+    let messages = site.messages(stop);
+    let title = if ask.text().is_empty() { "Search" } else { ask.text() };
+    let zone = Some(site.clock().zone());
+    let frame = Frame { title, tab: Tab::Search, ask, messages, zone, stamp };
+    let filters = facets::filters(site, ask, (None, &results.flags), stop)?;
+    Ok(frame.around(html! {
+        div.page.search {
+            aside aria-label="Filters" { (filters) }
+            main #main {
+                (found(site, ask, &results, messages))
+            }
+            aside.peek #peek aria-label="The chosen message" {}
+        }
+    }))
+}
+
+/// Returns the part of the page that changes while the user types.
+pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
+    let results = find(site, ask, stop)?;
+    Ok(found(site, ask, &results, site.messages(stop)))
+}
+
+fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
+    html! {
+        div #count {
+            (headline(ask, results))
+            @if !results.groups.is_empty() || ask.page > 0 { (count(ask, results, messages)) }
+            @if results.is_without_index {
+                p.say { "There is no current index yet, so every message was read: the answer is complete, and only slower. " a href="/status" { "Status" } }
+            }
+            (notices(&results.notes))
+            (flag::left_out(&results.flags, ask))
+        }
+        (when(ask))
+        div #list {
+            @if results.groups.is_empty() && ask.page > 0 {
+                p { "There are no more results. " a href=(Ask { page: 0, ..ask.clone() }.address()) { "The first page" } "." }
+            } @else if results.groups.is_empty() {
+                (none(ask, messages))
+            } @else {
+                ol.groups aria-label="Conversations" {
+                    @for place in 0..results.groups.len() { (conversation(site, ask, results, place)) }
+                }
+                (pages(ask, results))
+            }
+        }
+    }
+}
+
+fn headline(ask: &Ask, results: &SearchResults) -> Markup {
+    let text = snippet::echo(ask.text());
+    let is_empty = results.groups.is_empty() && ask.page == 0;
+    html! {
+        @match (ask.text(), ask.way) {
+            ("", _) if is_empty => h1 { "There is no conversation here" },
+            ("", _) => h1.sr { "Recent conversations" },
+            (_, Way::Exact) if is_empty => {
+                h1.nothing { "No message holds “" bdi { (text) } "”" }
+            }
+            (_, Way::Meaning) if is_empty => {
+                h1.nothing { "No message answers “" bdi { (text) } "”" }
+            }
+            (_, Way::Exact) => h1.sr { "Messages that hold “" (text) "”" },
+            (_, Way::Meaning) => h1.sr { "Messages that answer “" (text) "”" },
+        }
+    }
+}
+
+/// Returns the numbers of messages and conversations, and the time of the search.
+fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
+    let counts = (results.messages, results.conversations);
+    let is_cut = results.is_cut && results.totals.is_none();
+    let totals = results.totals.as_ref().map(|all| (all.messages as usize, all.conversations));
+    let (messages, conversations) = totals.unwrap_or(counts);
+    let more = if is_cut { "more than " } else { "" };
+    let conversations = counted(conversations, "conversation");
+    let took = results.took.as_secs_f64() * 1e3;
+    let took = match took {
+        ..10.0 => format!("{took:.1} ms"),
+        ..1e3 => format!("{took:.0} ms"),
+        _ => format!("{:.1} s", took / 1e3),
+    };
+    let leaves_out = !results.flags.hidden.is_empty();
+    let of = all.filter(|_| !ask.has_filters() && !is_cut && !leaves_out);
+    let by_title = messages == 0;
+    html! {
+        p.count {
+            @match (ask.text(), ask.way) {
+                ("", _) => span #status { b { (conversations) } ", the latest first" },
+                (_, Way::Exact) => {
+                    span {
+                        @if messages > 1 && ask.page == 0 { b #rank aria-hidden="true" {} }
+                        span #status {
+                            b #total data-count=(messages) data-more=[is_cut.then_some("")] {
+                                @if by_title { "Only the title" } @else { (more) (counted(messages, "message")) }
+                            }
+                            @if by_title { " of " } @else { " in " }
+                            (conversations) @if is_cut { " or more" }
+                        }
+                    }
+                    span { @if let Some(of) = of { (grouped(of as usize)) " searched in " } (took) }
+                }
+                (_, Way::Meaning) => {
+                    span #status {
+                        b { "The " (grouped(messages)) " nearest messages" }
+                        " in " (conversations) ", the best first"
+                    }
+                    span { (took) }
+                }
+            }
+            @if ask.has_filters() {
+                a href=(Ask { q: ask.q.clone(), way: ask.way, ..Ask::default() }.address()) {
+                    "without filters"
+                }
+            }
+        }
+    }
+}
+
+/// Returns the notes about missing results.
+fn notices(notes: &[Note]) -> Markup {
+    html! {
+        @for note in notes {
+            p.say.warn { b { "Note" } " " (note.to_string()) ". " a href="/status" { "Status" } }
+        }
+    }
+}
+
+fn conversation(site: &Site, ask: &Ask, results: &SearchResults, place: usize) -> Markup {
+    let group = &results.groups[place];
+    let address = format!("{}{}", group.card.address(), ask.marks());
+    let (open, folded) = group.lines.split_at(group.lines.len().min(OPEN_LINES));
+    let clock = site.clock();
+    html! {
+        li.group {
+            header {
+                h2 dir="auto" { a href=(address) { (marked(&group.title)) } (flag::star(&results.flags, &group.card)) }
+                p.meta {
+                    @if ask.text().is_empty() { span { (counted(group.more, "message")) } " " }
+                    (group.card.meta(clock, group.time))
+                    @if !group.lines.is_empty() { (ticks(&group.lines)) }
+                }
+            }
+            @if !group.summary.is_empty() { p.text.summary dir="auto" { (group.summary) } }
+            @if !open.is_empty() {
+                ol.hits { @for line in open { (hit(ask, group, place, line)) } }
+            } @else if !ask.text().is_empty() {
+                p.note.by-title { "Found by its title" }
+            }
+            @if !folded.is_empty() {
+                details.more {
+                    summary { (folded.len()) " more in this conversation" }
+                    ol.hits { @for line in folded { (hit(ask, group, place, line)) } }
+                }
+            }
+            @if group.more > 0 && !ask.text().is_empty() {
+                p.note.rest { a href=(address) {
+                    @if results.is_cut { "At least " } (grouped(group.more)) " more in the conversation itself"
+                } }
+            }
+        }
+    }
+}
+
+fn hit(ask: &Ask, group: &FoundGroup, place: usize, line: &FoundLine) -> Markup {
+    let number = line.number;
+    let to = |number: u32| format!("{}/{number}{}#m{number}", group.card.address(), ask.marks());
+    let label = format!("Message {number}, {}", role_name(&line.role));
+    let text = format!("t{place}-{number}");
+    html! {
+        li {
+            a.no href=(to(number)) aria-label=(label) aria-describedby=(text) { (number) }
+            " " span.who aria-hidden="true" { (role_name(&line.role).to_lowercase()) }
+            p.text #(text) dir="auto" {
+                (marked(&line.text))
+                @if line.copies > 1 && line.same.is_empty() { " " span.note { "(" (line.copies) " times)" } }
+            }
+            @if !line.same.is_empty() {
+                details.same {
+                    summary { "and " (counted(line.same.len(), "identical message")) }
+                    @for number in &line.same { a href=(to(*number)) { (number) } " " }
+                }
+            }
+        }
+    }
+}
+
+/// Draws the positions of messages in their conversation.
+fn ticks(lines: &[FoundLine]) -> Markup {
+    html! {
+        svg.pos aria-hidden="true" {
+            rect y="5.5" width="100%" height="1" {}
+            @for line in lines {
+                rect.t x=(format!("{:.1}%", line.place * 98.0)) width="2" height="12" {}
+            }
+        }
+    }
+}
+
+fn pages(ask: &Ask, results: &SearchResults) -> Markup {
+    let to = |page| Ask { page, ..ask.clone() }.address();
+    let has_more = results.conversations > (ask.page + 1) * GROUPS;
+    html! {
+        @if ask.page > 0 || has_more {
+            p.row.turn {
+                @if ask.page > 0 {
+                    a.btn href=(to(ask.page - 1)) rel="prev" { "Previous " (GROUPS) }
+                }
+                @if has_more && (ask.way == Way::Exact || ask.text().is_empty()) {
+                    a.btn href=(to(ask.page + 1)) rel="next" { "Next " (GROUPS) " conversations" }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the text that nothing was found, with advice.
+fn none(ask: &Ask, messages: Option<u64>) -> Markup {
+    if ask.text().is_empty() {
+        return html! {
+            p { "No conversation is within these filters. " a href="/" { "Remove them" } "." }
+        };
+    }
+    let other = if ask.way == Way::Exact { Way::Meaning } else { Way::Exact };
+    let with = |change: &dyn Fn(&mut Ask)| {
+        let mut other = Ask { page: 0, ..ask.clone() };
+        change(&mut other);
+        other.address()
+    };
+    let words: Vec<&str> = ask.text().split_whitespace().collect();
+    let longest = words.iter().max_by_key(|word| word.chars().count());
+    let longest = longest.filter(|_| words.len() > 1);
+    let looked = match (messages, ask.has_filters()) {
+        (_, true) => "the messages within the filters".to_owned(),
+        (Some(count), false) => format!("{} messages and their titles", grouped(count as usize)),
+        (None, false) => "every message and title".to_owned(),
+    };
+    html! {
+        p {
+            @match ask.way {
+                Way::Exact => { "Looked for exactly this text, in any letter case, in " (looked) "." }
+                Way::Meaning => { "Looked for its words and its meaning in " (looked) "." }
+            }
+        }
+        section.try aria-labelledby="try" {
+            h2 #try { "What may find something" }
+            ul.list {
+                @if ask.has_filters() {
+                    li {
+                        a href=(Ask { q: ask.q.clone(), way: ask.way, ..Ask::default() }.address()) {
+                            "The same text without the filters"
+                        }
+                    }
+                }
+                @if let Some(word) = longest {
+                    li { a href=(with(&|ask| ask.q = (*word).to_owned())) { "“" bdi { (word) } "” alone" } }
+                }
+                li {
+                    a href=(with(&|ask| ask.way = other)) {
+                        @match other {
+                            Way::Meaning => "By meaning",
+                            Way::Exact => "Exactly this text",
+                        }
+                    }
+                    " " span.note {
+                        @match other {
+                            Way::Meaning => "other words for the same thing",
+                            Way::Exact => "letter by letter",
+                        }
+                    }
+                }
+                li { a href="/status" { "What is searched" } " " span.note { "sources, and how current they are" } }
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Sets and removes the star of a conversation, and hides and unhides a conversation.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Path, RawQuery, State},
+    response::{IntoResponse, Redirect, Response},
+};
+
+use super::{
+    ask::{Ask, fields},
+    flag::{HIDE, STAR},
+    site::{Problem, Site, SiteState, changed, refused},
+    talk,
+};
+use verbatim_base::model::Stop;
+use verbatim_engine::{Error, Flag, Flags};
+use verbatim_text::address::id_in_path;
+
+/// Sets the flag of a conversation in the address, and redirects back to the shown message.
+pub(super) async fn set(
+    State(site): State<Arc<SiteState>>,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let query = query.unwrap_or_default();
+    let work = move |site: &Site| {
+        let wanted = fields(&query).find_map(|(name, value)| {
+            let flag = match &*name {
+                STAR => Flag::Starred,
+                HIDE => Flag::Hidden,
+                _ => return None,
+            };
+            Some((flag, value == "1"))
+        });
+        let what = || Problem::Wrong("The address does not say what is to be changed.".to_owned());
+        let (flag, is_set) = wanted.ok_or_else(what)?;
+        let (session, card) = talk::find(site, &id, &Stop::never())?;
+        // If the id in the address now finds another conversation, nothing changes.
+        if card.id != id_in_path(&id) {
+            return Err(Error::NoConversation { word: id.clone() }.into());
+        }
+        let conversation = (session.about.source, &*card.id);
+        Flags::set(site.engine.config(), flag, conversation, is_set)?;
+        let at =
+            fields(&query).find_map(|(name, value)| (name == "at").then(|| value.parse().ok())?);
+        let ask = Ask::parse(&query);
+        Ok(at.map_or(card.address() + &ask.marks(), |at| talk::address(&card, &ask, at)))
+    };
+    match changed(&site, work).await {
+        Ok(address) => Redirect::to(&address).into_response(),
+        Err(problem) => refused(&problem),
+    }
+}

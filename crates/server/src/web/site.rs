@@ -1,0 +1,427 @@
+//! The state that all pages share, and the code that runs their work.
+
+use std::{
+    ops::Deref,
+    sync::{Arc, Mutex, OnceLock},
+    time::{Duration, Instant},
+};
+
+use axum::{
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use maud::{Markup, html};
+
+use super::{
+    ask::Ask,
+    card::{counted, moment},
+    frame,
+    imports::Imports,
+};
+use crate::tools::{clock::Clock, hint::Explained};
+use verbatim_base::{
+    lock::lock,
+    map_faults,
+    model::{self, Stop, StopOnDrop},
+};
+use verbatim_engine::Heading;
+use verbatim_engine::{self as engine, Engine, Facets, Flags, Places, Resources, Result, Scope};
+use verbatim_text::{address::page_path, amount::grouped};
+
+/// The number of attempts to make a page if index files change during the work.
+const ATTEMPTS: u32 = 3;
+
+/// The time limit of making a page.
+const MOST_TIME: Duration = Duration::from_secs(30);
+
+/// How long the number of all messages is cached.
+const COUNTED_FOR: Duration = Duration::from_secs(10);
+
+/// The state while one answer is made: the state of all pages, and the stamp of the sources.
+pub(super) struct Site {
+    state: Arc<SiteState>,
+    /// The stamp, made only when it is needed: making it takes system calls or a request to a cluster.
+    stamp: OnceLock<String>,
+}
+
+/// The state that all pages share.
+pub(super) struct SiteState {
+    pub(super) engine: Arc<Engine>,
+    local_time: bool,
+    /// The number of all messages, the time of counting, and the stamp of the counted state.
+    counted: Mutex<Option<(Instant, String, u64)>>,
+    places: Mutex<Option<KnownPlaces>>,
+    totals: Mutex<Option<KnownTotals>>,
+    pub(super) imports: Imports,
+    /// The limits of indexing.
+    pub(super) resources: Resources,
+}
+
+/// The counts of all messages in a scope.
+struct KnownTotals {
+    /// The stamp of the counted state, and the scope.
+    of: (String, Scope),
+    counts: Arc<Facets>,
+}
+
+/// The origin of every conversation.
+#[derive(Clone)]
+struct KnownPlaces {
+    /// The stamp of the state from which the origins were read.
+    stamp: String,
+    has_models: bool,
+    places: Arc<Places>,
+}
+
+impl SiteState {
+    pub(super) fn new(engine: Arc<Engine>, local_time: bool, resources: Resources) -> SiteState {
+        let (counted, places, totals) = Default::default();
+        let imports = Imports::default();
+        SiteState { engine, local_time, counted, places, totals, imports, resources }
+    }
+
+    /// Drops the cached number of all messages, so that the messages are counted again.
+    pub(super) fn forget_counts(&self) {
+        *lock(&self.counted) = None;
+    }
+}
+
+impl Deref for Site {
+    type Target = SiteState;
+
+    fn deref(&self) -> &SiteState {
+        &self.state
+    }
+}
+
+impl Site {
+    fn of(state: &Arc<SiteState>) -> Site {
+        Site { state: Arc::clone(state), stamp: OnceLock::new() }
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        Clock::new(self.local_time)
+    }
+
+    /// Returns the number of all messages, which may be a few seconds old; `None` if nothing can be
+    /// counted.
+    pub(super) fn messages(&self, stop: &Stop) -> Option<u64> {
+        let known = lock(&self.counted).clone();
+        let is_good = |at: Instant, of: &str| at.elapsed() < COUNTED_FOR || of == self.stamp();
+        if let Some((_, _, count)) = known.filter(|(at, of, _)| is_good(*at, of)) {
+            return Some(count);
+        }
+        let stamp = self.stamp().to_owned();
+        let count = self.engine.tally(&Scope::default(), &model::Instant::day, stop).ok()?.messages;
+        let mut counted = lock(&self.counted);
+        *counted = Some((Instant::now(), stamp, count));
+        Some(count)
+    }
+
+    /// Returns a text that changes whenever the messages, stars or hidden conversations change. It is made
+    /// once for each answer. Data that is read later is as new as this text, or newer.
+    pub(super) fn stamp(&self) -> &str {
+        let flags = || Flags::stamp(self.engine.config());
+        self.stamp.get_or_init(|| format!("{} {}", self.engine.all_sources().stamp(), flags()))
+    }
+
+    /// Returns the sets of starred and hidden conversations.
+    pub(super) fn flags(&self) -> Result<Flags> {
+        Flags::of(self.engine.config())
+    }
+
+    /// Returns the origin of every conversation; models are included if they are requested.
+    pub(super) fn places(&self, with_models: bool, stop: &Stop) -> Result<Arc<Places>> {
+        let stamp = self.stamp().to_owned();
+        let known = lock(&self.places).clone();
+        if let Some(known) = known.filter(|it| it.stamp == stamp && it.has_models >= with_models) {
+            return Ok(known.places);
+        }
+        let places = Arc::new(self.engine.all_sources().places(with_models, stop)?);
+        let known = KnownPlaces { stamp, has_models: with_models, places: Arc::clone(&places) };
+        *lock(&self.places) = Some(known);
+        Ok(places)
+    }
+
+    /// Returns the counts of all messages in a scope; `count` counts them if they are not cached.
+    pub(super) fn totals(
+        &self,
+        scope: &Scope,
+        count: impl FnOnce() -> Result<Facets>,
+    ) -> Result<Arc<Facets>> {
+        let of = (self.stamp().to_owned(), scope.clone());
+        let mut known = lock(&self.totals);
+        if let Some(known) = known.as_ref().filter(|known| known.of == of) {
+            return Ok(Arc::clone(&known.counts));
+        }
+        // The lock is held during the count, so that other requests wait for the same counts.
+        let counts = Arc::new(count()?);
+        *known = Some(KnownTotals { of, counts: Arc::clone(&counts) });
+        Ok(counts)
+    }
+}
+
+/// The reason why there is no page.
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// Nothing has this address.
+    Missing(String),
+    /// Several conversations may have this address: what the address calls them, the first of them, and
+    /// the number of all.
+    Several(String, Vec<Heading>, usize),
+    /// The request cannot be understood.
+    Wrong(String),
+    Refused(String),
+    Engine(engine::Error),
+    /// A defect of this program.
+    Panicked(String),
+}
+
+impl From<engine::Error> for Problem {
+    fn from(error: engine::Error) -> Problem {
+        match error {
+            engine::Error::NoConversation { .. } | engine::Error::SameId { .. } => {
+                Problem::Missing(error.to_string())
+            }
+            engine::Error::Ambiguous { word, candidates, total } => {
+                Problem::Several(word, candidates, total)
+            }
+            error if error.is_of_request() => Problem::Wrong(error.to_string()),
+            other => Problem::Engine(other),
+        }
+    }
+}
+
+impl Problem {
+    fn status(&self) -> StatusCode {
+        match self {
+            Problem::Missing(_) | Problem::Several(..) => StatusCode::NOT_FOUND,
+            Problem::Wrong(_) => StatusCode::BAD_REQUEST,
+            Problem::Refused(_) => StatusCode::CONFLICT,
+            Problem::Engine(error) if error.is_not_found() => StatusCode::OK,
+            Problem::Engine(error) if error.is_stopped() => StatusCode::SERVICE_UNAVAILABLE,
+            Problem::Engine(_) | Problem::Panicked(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// Returns a heading in the form of a sentence, and the details. Links keep the text of the request.
+    fn words(&self, ask: &Ask) -> (String, Markup) {
+        let (heading, what) = match self {
+            Problem::Several(word, candidates, total) => {
+                let heading = format!("“{word}” may be any of {}", counted(*total, "conversation"));
+                return (heading, candidates_of(candidates, *total, ask));
+            }
+            Problem::Missing(what) => ("Nothing is here".to_owned(), sentence(what)),
+            Problem::Wrong(what) => ("This cannot be searched for".to_owned(), sentence(what)),
+            Problem::Refused(what) => ("This was not done".to_owned(), what.clone()),
+            Problem::Engine(error) if error.is_not_found() => {
+                let what = "Import an export of ChatGPT or Claude.ai, and it can be searched here.";
+                ("There are no chats yet".to_owned(), what.to_owned())
+            }
+            Problem::Engine(error) if error.is_stopped() => {
+                let what = "It was stopped. Add a filter or more text, and search again.";
+                ("This took too long".to_owned(), what.to_owned())
+            }
+            Problem::Engine(error) => {
+                ("The chats cannot be read".to_owned(), Explained(error).to_string())
+            }
+            Problem::Panicked(what) => ("This page has a defect".to_owned(), what.clone()),
+        };
+        (heading, html! { p.broken { (what) } })
+    }
+}
+
+/// Returns the list of the conversations that an address may mean.
+fn candidates_of(candidates: &[Heading], total: usize, ask: &Ask) -> Markup {
+    let more = total - candidates.len();
+    html! {
+        ul.list {
+            @for it in candidates {
+                li {
+                    a href=(page_path(&it.id) + &ask.marks()) { bdi { (if it.title.is_empty() { "Untitled" } else { &it.title }) } }
+                    " " span.note { code { (it.id) } " " (moment(Clock::new(false), it.last)) }
+                    " " span.n { (counted(it.messages as usize, "message")) }
+                }
+            }
+        }
+        @if more > 0 { p.note { (grouped(more)) " more: give more letters of the id." } }
+    }
+}
+
+/// Returns an error message as a sentence.
+fn sentence(message: &str) -> String {
+    let mut rest = message.chars();
+    let first: String = rest.next().into_iter().flat_map(char::to_uppercase).collect();
+    let end = if message.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{end}", rest.as_str())
+}
+
+/// Runs work off the async threads. The work stops when the client disconnects, and runs again if
+/// an index changed during the work.
+pub(super) async fn run<T: Send + 'static>(
+    site: &Arc<SiteState>,
+    work: impl Fn(&Site, &Stop) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let stop = Stop::after(MOST_TIME);
+    let _guard = StopOnDrop(stop.clone());
+    let site = Arc::clone(site);
+    let attempts = move || {
+        for _ in 1..ATTEMPTS {
+            let before = map_faults::count();
+            let done = map_faults::caught(|| work(&Site::of(&site), &stop));
+            let is_sound = matches!(&done, Ok(done) if !is_torn(done));
+            match done {
+                Ok(done) if is_sound && map_faults::count() == before => return done,
+                // The indexes are closed, so that the next attempt opens the current files.
+                _ => site.engine.close(),
+            }
+        }
+        map_faults::caught(|| work(&Site::of(&site), &stop)).unwrap_or_else(|panic| {
+            site.engine.close();
+            Err(Problem::Panicked(panic))
+        })
+    };
+    match tokio::task::spawn_blocking(attempts).await {
+        Ok(done) => done,
+        Err(error) => Err(Problem::Panicked(error.to_string())),
+    }
+}
+
+fn is_torn<T>(done: &Result<T, Problem>) -> bool {
+    matches!(done, Err(Problem::Engine(engine::Error::Torn { .. })))
+}
+
+/// Returns whether a text is the id of a conversation.
+pub(super) async fn is_id(site: &Arc<SiteState>, id: &str) -> bool {
+    let id = id.to_owned();
+    let work = move |site: &Site, stop: &Stop| {
+        let is_of = |kind| matches!(site.engine.find(stop).about(kind, &id), Ok(Some(_)));
+        Ok(engine::SourceKind::ALL.into_iter().any(is_of))
+    };
+    run(site, work).await.unwrap_or_default()
+}
+
+/// Answers with an HTML page; an error also gets an HTML page.
+pub(super) async fn html(
+    site: &Arc<SiteState>,
+    work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
+) -> Response {
+    html_for(site, Ask::default(), move |site, _, stop| work(site, stop)).await
+}
+
+/// Answers with an HTML page for a request; an error page keeps the text of the request.
+pub(super) async fn html_for(
+    site: &Arc<SiteState>,
+    ask: Ask,
+    work: impl Fn(&Site, &Ask, &Stop) -> Result<Markup, Problem> + Send + 'static,
+) -> Response {
+    let of = ask.clone();
+    match run(site, move |site, stop| work(site, &of, stop)).await {
+        Ok(page) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
+        Err(problem) => refused_for(&problem, &ask),
+    }
+}
+
+/// Answers with a file to download.
+pub(super) async fn file(
+    site: &Arc<SiteState>,
+    work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
+) -> Response {
+    match run(site, work).await {
+        Ok(page) => {
+            let page = answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string());
+            ([(header::CONTENT_DISPOSITION, "attachment")], page).into_response()
+        }
+        Err(problem) => refused(&problem),
+    }
+}
+
+/// Makes a change, and answers with HTML. The change is completed even if the client disconnects.
+pub(super) async fn change(
+    site: &Arc<SiteState>,
+    work: impl FnOnce(&Site) -> Result<Markup, Problem> + Send + 'static,
+) -> Response {
+    match changed(site, work).await {
+        Ok(page) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
+        Err(problem) => refused(&problem),
+    }
+}
+
+/// Makes a change off the async threads. The change is completed even if the client disconnects.
+pub(super) async fn changed<T: Send + 'static>(
+    site: &Arc<SiteState>,
+    work: impl FnOnce(&Site) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let site = Arc::clone(site);
+    let work = move || {
+        map_faults::caught(|| work(&Site::of(&site)))
+            .unwrap_or_else(|it| Err(Problem::Panicked(it)))
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Problem::Panicked(error.to_string())))
+}
+
+/// Answers with plain text; an error is an HTML page.
+pub(super) async fn text(
+    site: &Arc<SiteState>,
+    work: impl Fn(&Site, &Stop) -> Result<String, Problem> + Send + 'static,
+) -> Response {
+    match run(site, work).await {
+        Ok(text) => answer(StatusCode::OK, "text/markdown; charset=utf-8", text),
+        Err(problem) => refused(&problem),
+    }
+}
+
+/// Answers with an error page.
+pub(super) fn refused(problem: &Problem) -> Response {
+    refused_for(problem, &Ask::default())
+}
+
+fn refused_for(problem: &Problem, ask: &Ask) -> Response {
+    let (heading, what) = problem.words(ask);
+    let page = frame::problem(&heading, &what, ask);
+    answer(problem.status(), "text/html; charset=utf-8", page.into_string())
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: String) -> Response {
+    // Chats change and are private, so the browser must not cache them.
+    let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-store")];
+    (status, headers, body).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::facets, *};
+    use crate::test_export::TestExport;
+
+    fn state_of(export: &TestExport) -> Arc<SiteState> {
+        let engine = Arc::new(Engine::new(export.engine.config().clone()));
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        Arc::new(SiteState::new(engine, false, resources))
+    }
+
+    #[test]
+    fn counts_that_take_too_long_are_lower_bounds() {
+        let export = TestExport::indexed(&["red"]);
+        let site = Site::of(&state_of(&export));
+        let ask = Ask::parse("q=red");
+        let limit = (&Flags::default(), Duration::ZERO);
+        let counted = facets::count(&site, &ask, limit, &Stop::never());
+        assert!(!counted.expect("no error").expect("a count").is_complete);
+    }
+
+    #[test]
+    fn an_answer_makes_the_stamp_once() {
+        let export = TestExport::of(&["red"]);
+        let state = state_of(&export);
+        let site = Site::of(&state);
+        let before = site.stamp().to_owned();
+        export.add(1, "red fox");
+        assert_eq!(site.stamp(), before);
+        // The data that the next call reads is as new as the stamp or newer.
+        assert_eq!(site.places(false, &Stop::never()).unwrap().len(), 2);
+        let next = Site::of(&state);
+        assert_ne!(next.stamp(), before);
+        assert_eq!(next.messages(&Stop::never()), Some(2));
+    }
+}

@@ -1,0 +1,690 @@
+//! The page of a conversation: the messages around a match, the list of matches, and links.
+
+use std::{collections::HashMap, fmt::Write as _, ops::Range, time::Duration};
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::{
+    ansi,
+    ask::{Ask, ShownParts, Way, fields},
+    assets::STYLE,
+    branches::Path,
+    card::{Card, cards, counted, hour, title_of},
+    code::Highlighter,
+    excerpt::{Marker, around, few_words, marked, whole},
+    family::Family,
+    files::MessageFiles,
+    find::marker,
+    flag,
+    frame::{Frame, Tab},
+    message::{MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view},
+    site::{Problem, Site},
+};
+use verbatim_base::model::Stop;
+use verbatim_engine::{self as engine, Error, Flags, Session, SourceKind};
+use verbatim_text::{address::id_in_path, amount::grouped, literal::LiteralPattern, snippet};
+
+/// The maximum number of messages on a page. A shorter conversation is shown completely.
+const MOST_MESSAGES: usize = 120;
+
+/// The number of messages before the chosen message.
+const BEFORE: usize = 20;
+
+/// The maximum number of bytes of messages on a page.
+const MOST_BYTES: usize = 600_000;
+
+/// The maximum number of rows of the list beside the messages.
+const MOST_ROWS: usize = 200;
+
+/// The maximum number of ticks in the overview strip. More ticks could not be told apart.
+const MOST_TICKS: usize = 400;
+
+/// The time limit of colouring the code of an exported file.
+const MOST_COLOURING: Duration = Duration::from_secs(3);
+
+/// The maximum number of characters of a title in a file name.
+const MOST_NAME: usize = 60;
+
+/// The requested part of a conversation.
+pub(super) struct TalkView {
+    /// The id or its beginning, a title or a link.
+    id: String,
+    number: Option<u32>,
+    ask: Ask,
+    /// Whether the message is shown completely, even if it is long.
+    is_whole: bool,
+}
+
+impl TalkView {
+    pub(super) fn new(id: String, number: Option<u32>, query: &str) -> TalkView {
+        let is_whole = fields(query).any(|(name, value)| name == "all" && value == "1");
+        TalkView { id, number, ask: Ask::parse(query), is_whole }
+    }
+
+    pub(super) fn ask(&self) -> &Ask {
+        &self.ask
+    }
+}
+
+/// A conversation with its matches.
+struct Talk {
+    session: Session,
+    card: Card,
+    ask: Ask,
+    /// The turns that match.
+    hits: Vec<usize>,
+    /// The turn that the reader chose.
+    turn: Option<usize>,
+    /// The messages that are shown: the path through the branch of the chosen turn.
+    path: Path,
+    family: Family,
+    is_whole: bool,
+}
+
+pub(super) fn page(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, Problem> {
+    let stamp = site.stamp();
+    let marker = marked_in(&view.ask);
+    let talk = open(site, view, &marker, stop)?;
+    let title = talk.title();
+    let flags = site.flags()?;
+    let zone = Some(site.clock().zone());
+    let messages = site.messages(stop);
+    let (ask, tab) = (&view.ask, Tab::Elsewhere);
+    let frame = Frame { title: &title, tab, ask, messages, zone, stamp };
+    Ok(frame.around(html! {
+        div.page.talk {
+            (talk.beside(&marker))
+            main #main {
+                header.head {
+                    p.meta { (talk.card.meta(site.clock(), None)) }
+                    h1 dir="auto" { (marked(&whole(&title, &marker.spans(&title)))) }
+                }
+                (talk.about(site, &flags))
+                div.thread {
+                    (talk.within())
+                    (talk.hop())
+                    (talk.messages(site, &marker, stop))
+                }
+            }
+            (talk.strip())
+        }
+    }))
+}
+
+/// Returns a message with its neighbours, for the pane beside the results.
+pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, Problem> {
+    let marker = marked_in(&view.ask);
+    let (session, card) = find(site, &view.id, stop)?;
+    let turn = turn_of(&session, view.number.unwrap_or(1))?;
+    let mut reading = reading(site, &card, &marker, Highlighter::new());
+    let path = Path::of(&session, &follows(site, &session, stop)?, Some(turn));
+    let place = path.place(turn).unwrap_or(0);
+    let number = session.line(turn);
+    let near = |turn: usize| {
+        let text = session.message(turn).content;
+        let role = super::card::role_name(session.role(turn)).to_owned();
+        let words = marked(&around(&ansi::plain(&text), &[]));
+        html! { div.near { p dir="auto" { b { (session.line(turn)) " " (role) } " " (words) } } }
+    };
+    let hit = session.message(turn);
+    let files = MessageFiles::of(site, &card, session.about.source);
+    let address = address(&card, &view.ask, number);
+    let message = ShownMessage {
+        number,
+        role: session.role(turn),
+        time: hit.time,
+        content: &hit.content,
+        address: address.clone(),
+        is_current: true,
+        is_whole: false,
+        is_open: true,
+        versions: None,
+        files: files.shown(&hit),
+        pictures: files.pictures(&hit),
+    };
+    Ok(html! {
+        header {
+            h2 { "Message " (number) " " span.id { (card.short_id) ":" (number) } }
+            " " a.btn href=(address) { "Open " kbd { "Enter" } }
+        }
+        @for turn in &path.turns()[place.saturating_sub(2)..place] { (near(*turn)) }
+        (reading.message(&message))
+        @if let Some(turn) = path.turns().get(place + 1) { (near(*turn)) }
+    })
+}
+
+pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, Problem> {
+    let (session, card) = find(site, id, stop)?;
+    let clock = site.clock();
+    let mut text = format!("# {}\n\n`{}` · {}\n", title_of(&session.about), card.id, card.service);
+    if let Some(link) = &card.link {
+        let _ = write!(text, "\n<{link}>\n");
+    }
+    if let Some(resume) = card.resume() {
+        let _ = write!(text, "\nresume: `{resume}`\n");
+    }
+    let path = Path::of(&session, &follows(site, &session, stop)?, None);
+    let files = MessageFiles::of(site, &card, session.about.source);
+    for turn in 0..session.turns() {
+        if stop.requested() {
+            return Err(Problem::Wrong(
+                "The conversation is too long to be sent in time".to_owned(),
+            ));
+        }
+        let message = session.message(turn);
+        let other = if path.place(turn).is_none() { " · another version" } else { "" };
+        let role = if message.role.is_empty() { "unknown" } else { &message.role };
+        let time = message.time.and_then(|time| clock.minute(time));
+        let time = time.map_or_else(String::new, |time| format!(" · {time}"));
+        let content = ansi::plain(snippet::trim(&message.content));
+        let _ = write!(text, "\n## {} · {role}{time}{other}\n\n{content}\n", session.line(turn));
+        for line in files.lines(&message) {
+            let _ = write!(text, "\n{line}\n");
+        }
+    }
+    Ok(text)
+}
+
+/// Returns a whole conversation as one HTML file that needs no other files.
+pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem> {
+    /// The policy of the file: no script runs, and nothing is loaded.
+    const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+    let (session, card) = find(site, id, stop)?;
+    let title = title_of(&session.about);
+    let path = Path::of(&session, &follows(site, &session, stop)?, None);
+    let is_other = |turn: &usize| path.place(*turn).is_none();
+    let others: Vec<usize> = (0..session.turns()).filter(is_other).collect();
+    let mut reading = reading(site, &card, &Marker::Nothing, Highlighter::lasting(MOST_COLOURING));
+    let files = MessageFiles::of(site, &card, session.about.source);
+    let mut shown = |turns: &[usize]| -> Result<Vec<Markup>, Problem> {
+        let one = |turn: &usize| {
+            if stop.requested() {
+                let why = "The conversation is too long: the file could not be made within the time limit.";
+                return Err(Problem::Wrong(why.to_owned()));
+            }
+            let (hit, number) = (session.message(*turn), session.line(*turn));
+            Ok(reading.message(&ShownMessage {
+                number,
+                role: session.role(*turn),
+                time: hit.time,
+                content: &hit.content,
+                address: format!("#m{number}"),
+                is_current: false,
+                is_whole: true,
+                is_open: false,
+                versions: None,
+                files: files.named(&hit),
+                pictures: 0,
+            }))
+        };
+        turns.iter().map(one).collect()
+    };
+    let (thread, rest) = (shown(path.turns())?, shown(&others)?);
+    Ok(html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE.content())) }
+            }
+            body {
+                main.file {
+                    header.head {
+                        p.meta { (card.meta(site.clock(), session.about.last)) }
+                        h1 dir="auto" { (title) }
+                    }
+                    div.thread { @for message in &thread { (message) } }
+                    @if !rest.is_empty() {
+                        h2 { "Other versions" }
+                        div.thread { @for message in &rest { (message) } }
+                    }
+                }
+                footer.foot {
+                    span { (counted(session.turns(), "message")) ". Times are in " (site.clock().zone()) "." }
+                    span { "verbatim " (env!("CARGO_PKG_VERSION")) }
+                }
+            }
+        }
+    })
+}
+
+/// Returns the rule that marks matches in a conversation.
+fn marked_in(ask: &Ask) -> Marker {
+    match engine::trimmed(&ask.find) {
+        "" => marker(ask),
+        find => Marker::Text(LiteralPattern::new(find, false)),
+    }
+}
+
+/// Returns whether the transcript may join thinking and answer without a separator, as in Codex.
+fn joins_thinking(card: &Card) -> bool {
+    card.service == "codex"
+}
+
+fn reading<'a>(
+    site: &Site,
+    card: &Card,
+    marker: &'a Marker,
+    highlighter: Highlighter,
+) -> MessageSettings<'a> {
+    let (clock, joins_thinking) = (site.clock(), joins_thinking(card));
+    MessageSettings { clock, marker, highlighter, joins_thinking, view: ShownParts::All }
+}
+
+/// Returns the messages on branches that the service does not show, each with the message before it.
+fn follows(site: &Site, session: &Session, stop: &Stop) -> Result<HashMap<String, String>, Error> {
+    site.engine.all_sources().branches(session.about.source, &session.about.id, stop)
+}
+
+/// Opens the conversation with an id, a beginning of an id, a title or a link.
+pub(super) fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card), Problem> {
+    let (engine, id) = (&site.engine, id_in_path(id));
+    let mut failed = None;
+    let by_id = SourceKind::ALL.into_iter().find_map(|kind| {
+        let opened = engine.find(stop).session(kind, id, false);
+        let session = opened.unwrap_or_else(|error| {
+            failed.get_or_insert(error);
+            None
+        });
+        session.map(|session| (kind, session))
+    });
+    let (kind, session) = match by_id {
+        Some(found) => found,
+        None => {
+            let about = match (engine.find(stop).by_word(id), failed) {
+                (Ok(about), _) => about,
+                // The caller repeats the work after this error, and then reads the current files.
+                (Err(_), Some(failed @ Error::Torn { .. })) => return Err(failed.into()),
+                (Err(error @ Error::NoConversation { .. }), _) => {
+                    let unread = engine.all_sources().problems(stop);
+                    let unread: String = unread.iter().map(|note| format!("; {note}")).collect();
+                    return Err(Problem::Missing(format!("{error}{unread}")));
+                }
+                (Err(error), _) => return Err(error.into()),
+            };
+            let session = engine.find(stop).session(about.source, &about.id, false)?;
+            let gone = || Error::NoConversation { word: snippet::echo(id).into_owned() };
+            (about.source, session.ok_or_else(gone)?)
+        }
+    };
+    let key = (kind, session.about.id.clone());
+    let card = cards(engine, std::slice::from_ref(&key), stop)?.remove(&key);
+    let card = card.ok_or_else(|| Problem::Missing("The conversation is gone".to_owned()))?;
+    Ok((session, card))
+}
+
+/// Returns the turn of the message with a number. In a transcript, returns the first turn from that line on.
+fn turn_of(session: &Session, number: u32) -> Result<usize, Problem> {
+    let mut turns = 0..session.turns();
+    let found = turns.find(|turn| session.line(*turn) >= number);
+    found.ok_or_else(|| {
+        let last = session.turns().checked_sub(1).map_or(0, |turn| session.line(turn));
+        Problem::Missing(format!("The last message of this conversation is {last}."))
+    })
+}
+
+fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Talk, Problem> {
+    let (session, card) = find(site, &view.id, stop)?;
+    let mut turn = view.number.map(|number| turn_of(&session, number)).transpose()?;
+    let is_kept = |at: usize| {
+        let of = |content: &str| {
+            is_in_view(view.ask.view, session.role(at), content, joins_thinking(&card))
+        };
+        view.ask.view == ShownParts::All || of(&session.message(at).content)
+    };
+    let mut hits = Vec::new();
+    if !matches!(marker, Marker::Nothing) {
+        for turn in 0..session.turns() {
+            if stop.requested() {
+                return Err(Problem::Wrong(
+                    "The conversation is too long to be searched".to_owned(),
+                ));
+            }
+            if marker.is_in(&session.message(turn).content) && is_kept(turn) {
+                hits.push(turn);
+            }
+        }
+    }
+    // The page of a search inside the conversation begins at the first match.
+    if turn.is_none() && !view.ask.find.is_empty() {
+        turn = hits.first().copied();
+    }
+    let mut path = Path::of(&session, &follows(site, &session, stop)?, turn);
+    if view.ask.view != ShownParts::All {
+        path.retain(|at| Some(at) == turn || is_kept(at));
+    }
+    let family = Family::of(&site.engine, &session, stop)?;
+    let (ask, is_whole) = (view.ask.clone(), view.is_whole);
+    Ok(Talk { session, card, ask, hits, turn, path, family, is_whole })
+}
+
+/// Returns the address of a message, with the text to mark.
+pub(super) fn address(card: &Card, ask: &Ask, number: u32) -> String {
+    format!("{}/{number}{}#m{number}", card.address(), ask.marks())
+}
+
+impl Talk {
+    fn title(&self) -> String {
+        title_of(&self.session.about)
+    }
+
+    fn link(&self, turn: usize) -> String {
+        address(&self.card, &self.ask, self.session.line(turn))
+    }
+
+    /// Returns the place of the chosen turn on the path.
+    fn place(&self) -> Option<usize> {
+        self.path.place(self.turn?)
+    }
+
+    /// Returns the places on the path that the page shows.
+    fn shown(&self) -> Range<usize> {
+        let turns = self.path.turns();
+        let all = turns.len();
+        if self.is_whole {
+            let place = self.place().unwrap_or(0);
+            return place..place + 1;
+        }
+        let start = match self.place() {
+            _ if all <= MOST_MESSAGES => 0,
+            Some(place) => place.saturating_sub(BEFORE).min(all - MOST_MESSAGES),
+            None => 0,
+        };
+        let mut bytes = 0;
+        let first = self.place().unwrap_or(start);
+        let mut from = first;
+        // Messages before the chosen message are added first, then messages after it.
+        let size = |place: usize| self.session.message(turns[place]).content.len().min(MOST_SHOWN);
+        while from > start && bytes < MOST_BYTES / 4 {
+            from -= 1;
+            bytes += size(from);
+        }
+        let mut to = first;
+        while to < all && to < from + MOST_MESSAGES && bytes < MOST_BYTES {
+            bytes += size(to);
+            to += 1;
+        }
+        from..to.max(first + 1).min(all)
+    }
+
+    fn messages(&self, site: &Site, marker: &Marker, stop: &Stop) -> Markup {
+        let mut reading = MessageSettings {
+            view: self.ask.view,
+            ..reading(site, &self.card, marker, Highlighter::new())
+        };
+        let files = MessageFiles::of(site, &self.card, self.session.about.source);
+        let shown = self.shown();
+        let turns = self.path.turns();
+        let all = turns.len();
+        let step = |place: usize| self.link(turns[place]);
+        // The chosen message is on the page in every view.
+        let is_shown = |turn: usize| {
+            let content = self.session.message(turn).content;
+            is_in_view(self.ask.view, self.session.role(turn), &content, reading.joins_thinking)
+        };
+        let is_bare = self.ask.view != ShownParts::All && !turns.iter().any(|turn| is_shown(*turn));
+        html! {
+            (files.problem())
+            @if is_bare {
+                p.note { "This conversation has no " (self.ask.view.label().to_lowercase()) "." }
+            }
+            @if shown.start > 0 {
+                p.pages.note {
+                    a href=(step(shown.start.saturating_sub(MOST_MESSAGES - BEFORE))) rel="prev" {
+                        "↑ " (counted(shown.start, "message")) " before this"
+                    }
+                    " · " a href=(step(0)) { "The first" }
+                }
+            }
+            @for turn in &turns[shown.clone()] {
+                @let hit = self.session.message(*turn);
+                (reading.message(&ShownMessage {
+                    number: self.session.line(*turn),
+                    role: self.session.role(*turn),
+                    time: hit.time,
+                    content: &hit.content,
+                    address: self.link(*turn),
+                    is_current: self.turn == Some(*turn),
+                    is_whole: self.is_whole,
+                    is_open: self.is_whole,
+                    versions: self.versions(*turn),
+                    files: html! {
+                        (self.family.of_message(&site.engine, &hit, stop))
+                        (files.shown(&hit))
+                    },
+                    pictures: files.pictures(&hit),
+                }))
+            }
+            @if shown.end < all {
+                p.pages.note {
+                    a href=(step(shown.end)) { "↓ " (counted(all - shown.end, "message")) " after this" }
+                    " · " a href=(step(all - 1)) { "The last" }
+                }
+            }
+        }
+    }
+
+    /// Returns the versions of a message; `None` if there is only one version.
+    fn versions(&self, turn: usize) -> Option<Versions> {
+        let versions = self.path.versions(turn);
+        let at = versions.iter().position(|version| *version == turn)?;
+        let link = |at: usize| versions.get(at).map(|version| self.link(*version));
+        let (before, after) = (at.checked_sub(1).and_then(link), link(at + 1));
+        let versions = Versions { number: at + 1, all: versions.len(), before, after };
+        (versions.all > 1).then_some(versions)
+    }
+
+    /// Returns the place of the chosen turn among the matches; `None` if the turn does not match.
+    fn rank(&self) -> Option<usize> {
+        self.hits.binary_search(&self.turn?).ok()
+    }
+
+    /// Returns the matches before and after the chosen turn.
+    fn neighbours(&self) -> (Option<usize>, Option<usize>) {
+        let Some(turn) = self.turn else { return (None, self.hits.first().copied()) };
+        let before = self.hits.partition_point(|hit| *hit < turn);
+        let after = self.hits.partition_point(|hit| *hit <= turn);
+        (before.checked_sub(1).map(|at| self.hits[at]), self.hits.get(after).copied())
+    }
+
+    /// Returns the search field of this conversation, and a note about left-out parts.
+    fn within(&self) -> Markup {
+        let query = Ask { find: String::new(), page: 0, ..self.ask.clone() }.query();
+        let with = |view: ShownParts| {
+            let ask = Ask { view, ..self.ask.clone() };
+            match self.turn {
+                Some(turn) => address(&self.card, &ask, self.session.line(turn)),
+                None => format!("{}{}", self.card.address(), ask.marks()),
+            }
+        };
+        html! {
+            form.within.row role="search" aria-label="This conversation" action=(self.card.address()) method="get" {
+                @for (name, value) in fields(&query) { input type="hidden" name=(name) value=(value); }
+                label.sr for="within" { "Text to find in this conversation" }
+                input.field #within type="search" name="find" value=(self.ask.find) dir="auto"
+                    placeholder="Find in this conversation" autocomplete="off" spellcheck="false" aria-keyshortcuts="f";
+                nav.views aria-label="What is shown" {
+                    @for view in ShownParts::EACH {
+                        a href=(with(view)) aria-current=[(view == self.ask.view).then_some("true")] { (view.label()) }
+                        " "
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the bar with links to the previous and next match.
+    fn hop(&self) -> Markup {
+        if self.ask.sought().is_empty() {
+            return html! {};
+        }
+        let (before, after) = self.neighbours();
+        let button = |turn: Option<usize>, rel: &str, keys: &str, label: Markup| {
+            html! {
+                @match turn {
+                    Some(turn) => a.btn href=(self.link(turn)) rel=(rel) aria-keyshortcuts=(keys) { (label) },
+                    None => span.btn.off { (label) },
+                }
+            }
+        };
+        let way = match self.ask.way {
+            Way::Meaning if self.ask.find.is_empty() => "its words",
+            _ => "exact",
+        };
+        html! {
+            div.hop role="group" aria-label="Matches" {
+                (button(before, "prev", "Shift+N", html! { "‹ " span { "Previous" } }))
+                (button(after, "next", "n", html! { span { "Next" } " ›" }))
+                p.count {
+                    b {
+                        @match self.rank() {
+                            Some(rank) => { (grouped(rank + 1)) " of " (grouped(self.hits.len())) }
+                            None => (counted(self.hits.len(), "hit")),
+                        }
+                    }
+                    " " span dir="auto" { "“" bdi { (snippet::echo(self.ask.sought())) } "”, " (way) }
+                }
+                span.of aria-hidden="true" dir="auto" { (self.title()) }
+                a.back href=(self.ask.address()) { "All results" }
+            }
+        }
+    }
+
+    /// Returns the list beside the messages: the matches or, without a search, the prompts of the person.
+    fn beside(&self, marker: &Marker) -> Markup {
+        let is_search = !self.ask.sought().is_empty();
+        let prompts: Vec<usize>;
+        let turns: &[usize] = match is_search {
+            true => &self.hits,
+            false => {
+                let all = self.path.turns().iter().copied();
+                prompts = all.filter(|turn| self.session.role(*turn) == "user").collect();
+                &prompts
+            }
+        };
+        let current = self.turn.unwrap_or(0);
+        let middle = turns.partition_point(|turn| *turn < current);
+        let start = middle.saturating_sub(MOST_ROWS / 2).min(turns.len().saturating_sub(MOST_ROWS));
+        let rows = &turns[start..turns.len().min(start + MOST_ROWS)];
+        let label = if is_search { "Matches in this conversation" } else { "What you wrote" };
+        html! {
+            nav.where aria-label=(label) {
+                p {
+                    @if is_search {
+                        a href=(self.ask.address()) rel="up" { "← All results" }
+                    } @else if !rows.is_empty() { b { "What you wrote" } }
+                }
+                @if start > 0 { p.note { (counted(start, "row")) " before these" } }
+                ol {
+                    @for turn in rows {
+                        @let hit = self.session.message(*turn);
+                        @let (content, spans) = marker.readable(&hit.content);
+                        li {
+                            a href=(self.link(*turn))
+                                aria-current=[(self.turn == Some(*turn)).then_some("true")] {
+                                b { (self.session.line(*turn)) }
+                                " " span dir="auto" {
+                                    @if self.path.place(*turn).is_none() { i { "other version " } }
+                                    (marked(&few_words(&content, &spans)))
+                                }
+                            }
+                        }
+                    }
+                }
+                @if start + rows.len() < turns.len() {
+                    p.note { (counted(turns.len() - start - rows.len(), "row")) " after these" }
+                }
+            }
+        }
+    }
+
+    fn about(&self, site: &Site, flags: &Flags) -> Markup {
+        let about = &self.session.about;
+        let clock = site.clock();
+        let is_web = |link: &&String| link.starts_with("https://") || link.starts_with("http://");
+        let address = self.card.address();
+        let at = self.turn.map_or(String::new(), |turn| format!("&at={}", self.session.line(turn)));
+        let way_back = self.ask.marks().replacen('?', "&", 1) + &at;
+        html! {
+            section.about aria-label="About this conversation" {
+                div.row.acts {
+                    a.btn href=(format!("{address}.md")) data-copy="text" {
+                        "Copy Markdown"
+                    }
+                    @if let Some(link) = self.card.link.as_ref().filter(is_web) {
+                        " " a.btn href=(link) rel="noreferrer" { "Open original ↗" }
+                    }
+                    " " a.btn href=(address) data-copy="address" { "Copy link" }
+                    " " (flag::star_button(flags, &self.card, &way_back))
+                    details.resume {
+                        summary { "Save, hide or forget" }
+                        div.row {
+                            a.btn href=(format!("{address}.html")) download=(file_name(&self.title(), "html")) { "Save as HTML" }
+                            " " a.btn href=(format!("{address}.md")) download=(file_name(&self.title(), "md")) { "Save as Markdown" }
+                            " " (flag::hide_button(flags, &self.card, &way_back))
+                            " " a.btn href=(self.card.forget_address()) { "Forget …" }
+                        }
+                    }
+                    @if let Some(resume) = self.card.resume() {
+                        details.resume {
+                            summary { "Resume in a terminal" }
+                            div.row { code data-copied="" { (resume) } }
+                        }
+                    }
+                }
+                dl.facts {
+                    div { dt { "Begun" } " " dd { (hour(clock, about.begun)) } }
+                    div { dt { "Last" } " " dd { (hour(clock, about.last)) } }
+                    div { dt { "Messages" } " " dd { (grouped(self.session.turns())) } }
+                    @if self.path.branches() > 1 {
+                        div { dt { "Branches" } " " dd { (grouped(self.path.branches())) } }
+                    }
+                    @if let Some(project) = self.card.project() {
+                        div { dt { "Project" } " " dd dir="auto" { (project) } }
+                    }
+                    (self.family.facts())
+                    div { dt { "Id" } " " dd { code { (self.card.id) } } }
+                }
+            }
+        }
+    }
+
+    /// Draws the positions of the matches in the conversation.
+    fn strip(&self) -> Markup {
+        let all = self.path.turns().len().max(1) as f64;
+        let y = |place: usize| format!("{:.2}%", place as f64 / all * 100.0);
+        let shown = self.shown();
+        let step = self.hits.len().div_ceil(MOST_TICKS).max(1);
+        let ticks = self.hits.iter().step_by(step);
+        let ticks = ticks.filter_map(|turn| Some((*turn, self.path.place(*turn)?)));
+        // Without a match, the strip only shows which part of the conversation is on the page.
+        let is_bare = self.hits.is_empty() && shown.len() == self.path.turns().len();
+        html! {
+            svg.strip.bare[is_bare] aria-hidden="true" focusable="false" {
+                rect.view y=(y(shown.start)) width="100%" height=(y(shown.len())) {}
+                @for (turn, place) in ticks {
+                    a href=(self.link(turn)) tabindex="-1" {
+                        title { "Message " (self.session.line(turn)) }
+                        rect.t y=(y(place)) width="100%" height="3" {}
+                    }
+                }
+                @if let Some(place) = self.place().filter(|_| self.rank().is_some()) {
+                    rect.t.here y=(y(place)) width="100%" height="5" {}
+                }
+            }
+        }
+    }
+}
+
+/// Returns a title as a file name that is valid on every system.
+fn file_name(title: &str, ending: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || "-_'+".contains(c) { c } else { ' ' };
+    let text: String = title.chars().map(plain).take(MOST_NAME).collect();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{}.{ending}", if text.is_empty() { "Conversation" } else { &text })
+}

@@ -1,0 +1,333 @@
+//! The tool `search`: the contract's own examples and error table, with an index and without.
+
+use std::{sync::mpsc, thread, time::Duration};
+
+use rusqlite::{Connection, params};
+use serde_json::{Value, json};
+use verbatim_base::model::Stop;
+use verbatim_engine::{Engine, Reindex, Resources};
+
+use crate::{
+    calls::{engines, found, path_of, refused, sampled},
+    corpus::{SCHEMA, database, engine, folder_with},
+};
+
+#[test]
+fn the_error_table_of_search() {
+    let (_home, db) = sampled();
+    let [engine, _] = engines(&db);
+    for (arguments, text) in [
+        (json!({"query": 5}), "Query must be string or array; got 5"),
+        (json!({}), "Query must be string or array; got nothing"),
+        (json!({"query": null}), "Query must be string or array; got null"),
+        (json!({"query": {"a": 1}}), r#"Query must be string or array; got {"a":1}"#),
+        (json!({"query": ["ab", 5]}), "Query must be string or array of strings; got 5 in it"),
+        (json!({"query": ["one"]}), "Query array must have 2-5 items; got 1"),
+        (json!({"query": []}), "Query array must have 2-5 items; got 0"),
+        (
+            json!({"query": ["ab", "cd", "ef", "gh", "ij", "kl"]}),
+            "Query array must have 2-5 items; got 6",
+        ),
+        (json!({"query": "a"}), r#"Query too short: "a" has fewer than 2 characters"#),
+        (json!({"query": "  é  "}), r#"Query too short: "é" has fewer than 2 characters"#),
+        (json!({"query": ["ab", " "]}), r#"Query too short: "" has fewer than 2 characters"#),
+        (
+            json!({"query": "ab", "after": "2025-13-01"}),
+            r#"Invalid date format: after takes a day as YYYY-MM-DD; got "2025-13-01""#,
+        ),
+        (
+            json!({"query": "ab", "before": "yesterday"}),
+            r#"Invalid date format: before takes a day as YYYY-MM-DD; got "yesterday""#,
+        ),
+        (
+            json!({"query": "ab", "before": "2025-09"}),
+            r#"Invalid date format: before takes a day as YYYY-MM-DD; got "2025-09""#,
+        ),
+        (
+            json!({"query": "ab", "before": "2025-02-29"}),
+            r#"Invalid date format: before takes a day as YYYY-MM-DD; got "2025-02-29""#,
+        ),
+        (
+            json!({"query": "ab", "after": 20250901}),
+            "Invalid date format: after takes a day as YYYY-MM-DD; got 20250901",
+        ),
+        (
+            json!({"query": "ab", "after": "2025-10-01", "before": "2025-09-01"}),
+            "after (2025-10-01) is later than before (2025-09-01): no day lies between",
+        ),
+        (json!({"query": "ab", "limit": 0}), "limit takes an integer from 1 to 50; got 0"),
+        (json!({"query": "ab", "limit": 51}), "limit takes an integer from 1 to 50; got 51"),
+        (
+            json!({"query": "ab", "limit": "ten"}),
+            r#"limit takes an integer from 1 to 50; got "ten""#,
+        ),
+        (
+            json!({"query": "ab", "mode": "fuzzy"}),
+            r#"mode takes "vector", "text" or "both"; got "fuzzy""#,
+        ),
+        (
+            json!({"query": "ab", "response_format": "xml"}),
+            r#"response_format takes "markdown" or "json"; got "xml""#,
+        ),
+        (
+            json!({"query": "ab", "match": "glob"}),
+            r#"match takes "literal", "fold", "word", "regex" or "like"; got "glob""#,
+        ),
+        (
+            json!({"query": "ab", "mode": "both", "match": "word"}),
+            "match is for mode text; leave out match, or set mode text",
+        ),
+        (
+            json!({"query": "ab", "max": 1}),
+            "search has no argument \"max\"; it takes query, mode, match, limit, after, before, response_format, \
+             project, session_id",
+        ),
+    ] {
+        assert_eq!(refused(&engine, "search", arguments.clone()), text, "{arguments}");
+    }
+}
+
+#[test]
+fn searching_for_an_exact_text() {
+    let (_home, db) = sampled();
+    for engine in engines(&db) {
+        let first = path_of(&db, "550e8400-e29b-41d4-a716-446655440000");
+        let text = found(&engine, "search", json!({"query": "err_auth", "mode": "text"}));
+        assert!(
+            text.starts_with(
+                "## Search Results (1 conversation)\n\n### 1. [export] - 2025-12-01\n"
+            ),
+            "{text}"
+        );
+        assert!(text.contains(&format!("\n**Path:** `{first}`\n**Score:** ")), "{text}");
+        assert!(text.contains("\n**Line:** 6 (read startLine 1, endLine 16)\n"), "{text}");
+        assert!(text.contains("\n**Title:** Database Migration Planning\n"), "{text}");
+        assert!(
+            text.contains("\n\nSummary: ") && text.contains("\n---\n") == text.contains("### 2."),
+            "{text}"
+        );
+        assert!(text.contains("Snippet: What about ERR_AUTH_FAILED?"), "{text}");
+        let json = |arguments| -> Value {
+            serde_json::from_str(&found(&engine, "search", arguments)).unwrap()
+        };
+        let both = json(json!({"query": "JWT", "mode": "text", "response_format": "json"}));
+        assert_eq!((&both["total"], both["results"].as_array().unwrap().len()), (&json!(2), 2));
+        let result = both["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["path"] == json!(first))
+            .unwrap();
+        assert_eq!(result["project"], "export");
+        assert_eq!(result["date"], "2025-12-01");
+        assert_eq!(result["line"], 5);
+        assert_eq!(result["title"], "Database Migration Planning");
+        assert!(
+            result["summary"].is_string() && result["snippet"].as_str().unwrap().contains("JWT")
+        );
+        // The contract's keys in its order, then the additional ones.
+        let keys = [
+            "{\"results\":[{\"path\"",
+            "project",
+            "date",
+            "score",
+            "summary",
+            "snippet",
+            "title",
+            "line",
+        ];
+        let query = json!({"query": "JWT", "mode": "text", "response_format": "json"});
+        let written = found(&engine, "search", query);
+        let places: Vec<_> = keys.map(|key| written.find(key).unwrap()).into();
+        assert!(places.is_sorted() && written.ends_with("\"total\":2}"), "{written}");
+        let score = |at: usize| both["results"][at]["score"].as_f64().unwrap();
+        assert!(score(0) <= 1.0 && score(0) >= score(1) && score(1) >= 0.0);
+        // Every concept must be found in the conversation.
+        let all = json(
+            json!({"query": ["React Router", "authentication", "JWT"], "mode": "text", "response_format": "json"}),
+        );
+        assert_eq!((&all["total"], &all["results"][0]["path"]), (&json!(1), &json!(first)));
+        let none = json(
+            json!({"query": ["React Router", "REST API"], "mode": "text", "response_format": "json"}),
+        );
+        assert_eq!((&none["total"], &none["results"]), (&json!(0), &json!([])));
+        assert!(none["notes"][0].as_str().unwrap().starts_with("No conversations found"));
+        // Days are inclusive; numbers may come as text.
+        for (after, before, total) in [
+            ("2025-12-01", "2025-12-01", 1),
+            ("2025-11-15", "2025-11-30", 1),
+            ("2025-11-15", "2025-12-01", 2),
+            ("2025-11-16", "2025-11-30", 0),
+        ] {
+            let arguments = json!({"query": "JWT", "mode": "text", "after": after, "before": before, "response_format": "json", "limit": "10"});
+            assert_eq!(json(arguments)["total"], total, "{after} {before}");
+        }
+        let one =
+            json(json!({"query": "JWT", "mode": "text", "limit": 1, "response_format": "json"}));
+        assert_eq!((&one["total"], one["results"].as_array().unwrap().len()), (&json!(2), 1));
+        let more = one["notes"][0].as_str().unwrap();
+        assert!(more.starts_with("1 of 2 conversations: raise limit"), "{one}");
+        let nothing = found(&engine, "search", json!({"query": "no such words", "mode": "text"}));
+        assert!(nothing.starts_with("No conversations found"), "{nothing}");
+        // `read` takes the path that `search` gives.
+        let path = json(json!({"query": "in its id", "mode": "text", "response_format": "json"}))["results"][0]["path"].clone();
+        let whole = found(&engine, "read", json!({"path": path}));
+        assert!(whole.ends_with("untitled, with a # in its id\n"), "{whole}");
+    }
+}
+
+#[test]
+fn texts_match_as_asked() {
+    let (_home, db) = sampled();
+    for engine in engines(&db) {
+        for (query, matching, count) in [
+            (r"err_\w+_failed\?$", "regex", 1),
+            (r"^React.*login", "regex", 1),
+            ("err_%_failed", "like", 1),
+            ("failed?", "like", 1),
+            ("failed? ", "like", 0),
+            ("ＪＷＴ ítis", "fold", 0),
+            ("JWT ít is", "fold", 1),
+            ("auth", "word", 0),
+            ("authentication", "word", 1),
+            ("auth", "literal", 1),
+        ] {
+            // A request that names a way to match means an exact text.
+            let arguments = json!({"query": query, "match": matching, "response_format": "json"});
+            let found: Value =
+                serde_json::from_str(&found(&engine, "search", arguments.clone())).unwrap();
+            assert_eq!(found["total"], count, "{arguments}: {found}");
+        }
+        let wrong = refused(&engine, "search", json!({"query": "foo(bar", "match": "regex"}));
+        assert!(wrong.contains("foo(bar\n") && wrong.contains("unclosed group"), "{wrong}");
+        let only = refused(&engine, "search", json!({"query": "\u{301}\u{301}", "match": "fold"}));
+        assert!(only.contains("nothing but accents"), "{only}");
+    }
+}
+
+#[test]
+fn text_mode_takes_the_text_as_it_is() {
+    let (_home, db) = folder_with("a.db");
+    let connection = Connection::open(&db).unwrap();
+    connection.execute_batch(SCHEMA).unwrap();
+    // Each near miss is newer than the wanted message.
+    let texts = [
+        ("ERR_AUTH_FAILED", "we got ERR_AUTH_FAILED"),
+        ("100%", "I am 100% sure"),
+        ("user_id", "the column user_id"),
+        ("__init__", "def __init__(self)"),
+        ("café", "un café noir"),
+        ("привет", "привет, мир"),
+        ("λόγος", "εν αρχή ην ο λόγος"),
+        ("near", "ERR-AUTH-FAILED, ERR AUTH FAILED"),
+        ("near", "1000 and 100 percent"),
+        ("near", "userXid, user-id and userid"),
+        ("near", "an init, --init-- and xxinitxx"),
+        ("near", "a cafe, cafe\u{301}"),
+        ("near", "пока"),
+    ];
+    for (number, (title, text)) in (0..).zip(texts) {
+        let add = "INSERT INTO conversations VALUES (?1, '1', '1', ?2)";
+        connection.execute(add, params![number, format!("{title} {number}")]).unwrap();
+        let add = "INSERT INTO messages VALUES (?1, ?1, 'user', ?2, 1700000000 + ?1, NULL, 0)";
+        connection.execute(add, params![number, text]).unwrap();
+    }
+    drop(connection);
+    for engine in engines(&db) {
+        let found = |query: Value, mode: &str| -> Vec<String> {
+            let arguments = json!({"query": query, "mode": mode, "response_format": "json"});
+            let answer: Value = serde_json::from_str(&found(&engine, "search", arguments)).unwrap();
+            let results = answer["results"].as_array().unwrap().iter();
+            results.map(|result| result["title"].as_str().unwrap().to_owned()).collect()
+        };
+        for (query, title) in [
+            ("ERR_AUTH_FAILED", "ERR_AUTH_FAILED 0"),
+            ("err_auth_failed", "ERR_AUTH_FAILED 0"),
+            ("100%", "100% 1"),
+            ("user_id", "user_id 2"),
+            ("USER_ID", "user_id 2"),
+            ("__init__", "__init__ 3"),
+            ("CAFÉ", "café 4"),
+            ("Привет", "привет 5"),
+            ("ΠΡΙΒΕΤ", ""),
+            ("ΛΌΓΟΣ", "λόγος 6"),
+            ("%%", ""),
+        ] {
+            let expected: &[&str] = if title.is_empty() { &[] } else { &[title] };
+            assert_eq!(found(json!(query), "text"), expected, "{query}");
+        }
+        assert_eq!(found(json!(["ПРИВЕТ", "МИР"]), "text"), ["привет 5"]);
+        assert_eq!(found(json!(["100%", "MIР"]), "text"), [""; 0]);
+    }
+    // Quoted texts of a ranked question.
+    let [engine, _] = engines(&db);
+    for (query, title) in
+        [("\"ΛΌΓΟΣ\"", "λόγος 6"), ("\"Привет\"", "привет 5"), ("\"CAFÉ\"", "café 4")]
+    {
+        let text = found(&engine, "search", json!({"query": query}));
+        assert!(text.contains("(1 conversation)") && text.contains(title), "{text}");
+    }
+}
+
+#[test]
+fn an_index_that_is_being_made_is_waited_for() {
+    let (home, db) = folder_with("a.db");
+    drop(database(&db, &["The oldest lantern is of brass."]));
+    let mut config = engine(&db).config().clone();
+    config.home = home.path().to_owned();
+    let [maker, reader] = [config.clone(), config].map(Engine::new);
+    let (begun, wait) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let resources = Resources { memory: 64 << 20, threads: 1 };
+            let mut begun = Some(begun);
+            let mut progress = |_| {
+                if let Some(begun) = begun.take() {
+                    begun.send(()).unwrap();
+                    thread::sleep(Duration::from_millis(500));
+                }
+            };
+            let options = Reindex { resources, full: false };
+            maker.upkeep().reindex(options, &Stop::never(), &mut progress).unwrap();
+        });
+        wait.recv().unwrap();
+        let text = found(&reader, "search", json!({"query": "brass lanterns"}));
+        assert!(text.contains("The oldest lantern is of brass."), "{text}");
+        assert!(!text.contains("not ranked"), "{text}");
+    });
+}
+
+#[test]
+fn a_long_conversation_hides_no_other() {
+    let (_home, db) = folder_with("a.db");
+    let connection = database(&db, &[]);
+    let insert = "INSERT INTO messages VALUES (?1, ?2, 'user', ?3, ?4, NULL, ?4)";
+    for (id, title, text) in [("by-text", "Long", "a quokka again"), ("by-title", "Quokka", "no")] {
+        let conversation = "INSERT INTO conversations VALUES (?1, 1, 1, ?2)";
+        connection.execute(conversation, [id, title]).unwrap();
+        for number in 0..2_100 {
+            let message = format!("{id} {number}");
+            connection.execute(insert, params![message, id, text, 2_000_000 + number]).unwrap();
+        }
+    }
+    for number in 0..8 {
+        let id = format!("short-{number}");
+        connection.execute("INSERT INTO conversations VALUES (?1, 1, 1, ?1)", [&id]).unwrap();
+        connection.execute(insert, params![id, id, "I saw a quokka", number]).unwrap();
+    }
+    for engine in engines(&db) {
+        for matching in ["literal", "like", "word", "regex", "fold"] {
+            let arguments =
+                json!({"query": "quokka", "mode": "text", "match": matching, "limit": 50});
+            let text = found(&engine, "search", arguments);
+            assert!(text.contains("(10 conversations)"), "{matching}: {text}");
+        }
+        for mode in ["both", "vector"] {
+            let text = found(&engine, "search", json!({"query": "quokka", "mode": mode}));
+            let found = (0..8).filter(|number| text.contains(&format!("short-{number}"))).count();
+            assert_eq!(found, 8, "{mode}: {text}");
+        }
+        let few = found(&engine, "search", json!({"query": "quokka", "mode": "text", "limit": 3}));
+        assert!(few.contains("3 of at least 4 conversations"), "{few}");
+    }
+}

@@ -1,0 +1,343 @@
+//! Regular expressions with bounded memory.
+//!
+//! Parsing takes at most about 12 MB, and compiling up to three times the size of the compiled program.
+//! Expressions are compiled one at a time, so many take little more. Matching takes linear time.
+
+use std::{convert::Infallible, ops::Range, sync::Mutex};
+
+use regex_syntax::{
+    ParserBuilder,
+    ast::{self, AssertionKind, Ast, ClassSetItem},
+};
+
+use super::{
+    run_query::{RunQuery, gaps_of_expression},
+    snippet,
+};
+
+use verbatim_base::lock::lock;
+
+/// The maximum length of a regular expression, in bytes.
+pub(crate) const MAX_PATTERN_BYTES: usize = 10_000;
+
+/// The maximum size of a compiled expression in bytes. `\w{100}` takes 6 MB, a thousand names take 1 MB.
+pub const MAX_PROGRAM_BYTES: usize = 12 << 20;
+
+/// The maximum memory per thread for the states of a compiled expression. A thousand words take more than 1
+/// MB. With too little memory, matching takes 50 times as long.
+pub const MAX_STATES_BYTES: usize = 8 << 20;
+
+/// The maximum number of classes (`[a-z]`, `\w`) in an expression. Parsing `\pL` takes 40 kB.
+const MAX_CLASSES: usize = 300;
+
+/// The maximum length of an error message about an expression, in characters.
+const MAX_EXPLANATION: usize = 1000;
+
+/// A lock that is held during a compilation, so that many compilations take no more memory than one.
+pub static COMPILING: Mutex<()> = Mutex::new(());
+
+/// The reason why an expression is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(unnameable_types, reason = "programs read its message, in the errors that hold it")]
+pub enum ExpressionError {
+    /// The expression cannot be parsed. The text shows where.
+    #[error("not a regular expression: {0}")]
+    Syntax(String),
+    /// The expression is too long.
+    #[error("the regular expression is too long: {bytes} bytes, and at most {most} are read")]
+    Long {
+        /// The length of the expression in bytes.
+        bytes: usize,
+        /// The maximum length in bytes.
+        most: usize,
+    },
+    /// The expression has too many classes (`[a-z]`, `\w`).
+    #[error("the regular expression has too many classes: {classes}, and at most {most} are read")]
+    Classes {
+        /// The number of classes in the expression.
+        classes: usize,
+        /// The maximum number of classes.
+        most: usize,
+    },
+    /// The compiled expression would take too much memory.
+    #[error(
+        "the regular expression is too large: it would take more than {most} bytes of memory; \
+         repeat less in it ({{…}})"
+    )]
+    Large {
+        /// The maximum size in bytes.
+        most: usize,
+    },
+}
+
+impl ExpressionError {
+    /// Converts an error message of the compiler to an error.
+    pub fn of_compiler(pattern: &str, error: &str, most: usize) -> ExpressionError {
+        match error.contains("size limit") {
+            true => ExpressionError::Large { most },
+            false => ExpressionError::Syntax(explained(pattern, error)),
+        }
+    }
+}
+
+/// Refuses expressions that take much memory to parse.
+pub fn check_size(pattern: &str) -> Result<(), ExpressionError> {
+    if pattern.len() > MAX_PATTERN_BYTES {
+        return Err(ExpressionError::Long { bytes: pattern.len(), most: MAX_PATTERN_BYTES });
+    }
+    let pairs = pattern.as_bytes().windows(2);
+    let is_class = |two: &&[u8]| two[0] == b'[' || two[0] == b'\\' && two[1].is_ascii_alphabetic();
+    match pairs.filter(is_class).count() {
+        ..=MAX_CLASSES => Ok(()),
+        classes => Err(ExpressionError::Classes { classes, most: MAX_CLASSES }),
+    }
+}
+
+fn explained(pattern: &str, error: &str) -> String {
+    let own = ParserBuilder::new().utf8(false).build().parse(pattern);
+    let text = own.map_or_else(|own| own.to_string(), |_| error.to_owned());
+    // The message repeats the pattern, which may be very long.
+    match snippet::cut(&text, MAX_EXPLANATION) {
+        Some(start) => format!("{start}…"),
+        None => text,
+    }
+}
+
+/// The matcher of a regular expression.
+#[derive(Debug)]
+pub struct RegexPattern {
+    program: Program,
+    /// An expression without Unicode's word boundaries that matches whenever `program` does.
+    wider: Option<regex::bytes::Regex>,
+    runs: RunQuery,
+    /// The runs before and after its gaps, as [`gaps_of_expression`] returns them.
+    gaps: Vec<(String, String)>,
+}
+
+#[derive(Debug)]
+enum Program {
+    /// Matches bytes, without a check that they are UTF-8.
+    Bytes(regex::bytes::Regex),
+    /// For an expression that matches an empty text. Only this form never matches inside a character.
+    Text(regex::Regex),
+}
+
+impl RegexPattern {
+    /// Compiles an expression. The program takes at most `most` bytes.
+    pub fn new(pattern: &str, case_sensitive: bool, most: usize) -> Result<Self, ExpressionError> {
+        check_size(pattern)?;
+        let _alone = lock(&COMPILING);
+        let hir = ParserBuilder::new()
+            .multi_line(true)
+            .case_insensitive(!case_sensitive)
+            .build()
+            .parse(pattern)
+            .map_err(|error| {
+                ExpressionError::of_compiler(pattern, &error.to_string(), MAX_PROGRAM_BYTES)
+            })?;
+        let failed =
+            |error: regex::Error| ExpressionError::of_compiler(pattern, &error.to_string(), most);
+        let program = match hir.properties().minimum_len() {
+            Some(0) => {
+                let mut builder = regex::RegexBuilder::new(pattern);
+                let builder = builder.multi_line(true).case_insensitive(!case_sensitive);
+                let builder = builder.size_limit(most).dfa_size_limit(MAX_STATES_BYTES);
+                Program::Text(builder.build().map_err(failed)?)
+            }
+            _ => {
+                let mut builder = regex::bytes::RegexBuilder::new(pattern);
+                let builder = builder.multi_line(true).case_insensitive(!case_sensitive);
+                let builder = builder.size_limit(most).dfa_size_limit(MAX_STATES_BYTES);
+                Program::Bytes(builder.build().map_err(failed)?)
+            }
+        };
+        let wider = without_unicode_boundaries(pattern).and_then(|wider| {
+            let mut builder = regex::bytes::RegexBuilder::new(&wider);
+            let builder = builder.multi_line(true).case_insensitive(!case_sensitive);
+            // Without this program, matching only takes longer.
+            builder.size_limit(most).dfa_size_limit(MAX_STATES_BYTES).build().ok()
+        });
+        let (runs, gaps) = (RunQuery::of_expression(&hir), gaps_of_expression(&hir));
+        Ok(RegexPattern { program, wider, runs, gaps })
+    }
+
+    /// Returns the runs of characters that every matching text has.
+    pub fn runs(&self) -> &RunQuery {
+        &self.runs
+    }
+
+    /// Returns the runs before and after each gap: every matching text has them, with one character between.
+    pub fn gaps(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.gaps.iter().map(|(left, right)| (left.as_str(), right.as_str()))
+    }
+
+    /// Returns whether the expression matches in `text`, which should be UTF-8.
+    #[inline]
+    pub fn matches(&self, text: &[u8]) -> bool {
+        if let Some(wider) = &self.wider
+            && !text.is_ascii()
+            && !wider.is_match(text)
+        {
+            return false;
+        }
+        match &self.program {
+            Program::Bytes(regex) => regex.is_match(text),
+            Program::Text(regex) => str::from_utf8(text).is_ok_and(|text| regex.is_match(text)),
+        }
+    }
+
+    /// Returns the byte spans of the first `most` matches in a text that are not empty.
+    pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
+        let is_span = |span: &Range<usize>| !span.is_empty();
+        match &self.program {
+            Program::Bytes(regex) => {
+                let found = regex.find_iter(text.as_bytes()).map(|found| found.range());
+                found.filter(is_span).take(most).collect()
+            }
+            Program::Text(regex) => {
+                let found = regex.find_iter(text).map(|found| found.range());
+                found.filter(is_span).take(most).collect()
+            }
+        }
+    }
+}
+
+/// Returns an expression that matches in every text in which `pattern` does, and has only word boundaries of
+/// ASCII; `None` if the pattern has no word boundaries.
+///
+/// The crate `regex` compiles Unicode's word boundaries to automata that stop at characters that are not
+/// ASCII. After such a character it matches about thirty times as slowly. At every boundary, one of the two
+/// characters beside it belongs to no word, and so to no ASCII word. Half boundaries of ASCII check exactly
+/// this.
+fn without_unicode_boundaries(pattern: &str) -> Option<String> {
+    struct BoundaryFinder(Vec<(Range<usize>, &'static str)>);
+
+    impl ast::Visitor for BoundaryFinder {
+        type Output = Vec<(Range<usize>, &'static str)>;
+        type Err = ();
+
+        fn finish(self) -> Result<Self::Output, ()> {
+            Ok(self.0)
+        }
+
+        fn visit_pre(&mut self, ast: &Ast) -> Result<(), ()> {
+            let Ast::Assertion(assertion) = ast else { return Ok(()) };
+            let wider = match assertion.kind {
+                AssertionKind::WordBoundary => r"(?-u:\b{start-half}|\b{end-half})",
+                AssertionKind::WordBoundaryStart
+                | AssertionKind::WordBoundaryStartAngle
+                | AssertionKind::WordBoundaryStartHalf => r"(?-u:\b{start-half})",
+                AssertionKind::WordBoundaryEnd
+                | AssertionKind::WordBoundaryEndAngle
+                | AssertionKind::WordBoundaryEndHalf => r"(?-u:\b{end-half})",
+                AssertionKind::NotWordBoundary => "(?:)",
+                _ => return Ok(()),
+            };
+            self.0.push((assertion.span.start.offset..assertion.span.end.offset, wider));
+            Ok(())
+        }
+    }
+
+    let ast = ast::parse::Parser::new().parse(pattern).ok()?;
+    let boundaries = ast::visit(&ast, BoundaryFinder(Vec::new())).ok()?;
+    let (mut text, mut end) = (String::new(), 0);
+    for (span, wider) in &boundaries {
+        text.push_str(&pattern[end..span.start]);
+        text.push_str(wider);
+        end = span.end;
+    }
+    (!boundaries.is_empty()).then(|| text + &pattern[end..])
+}
+
+/// Returns the literal characters of an expression, and the ends of its ranges. Letters of escapes such as
+/// `\W` are none.
+pub fn literals(pattern: &str) -> String {
+    struct Literals(String);
+
+    impl ast::Visitor for Literals {
+        type Output = String;
+        type Err = Infallible;
+
+        fn finish(self) -> Result<String, Infallible> {
+            Ok(self.0)
+        }
+
+        fn visit_pre(&mut self, ast: &Ast) -> Result<(), Infallible> {
+            if let Ast::Literal(literal) = ast {
+                self.0.push(literal.c);
+            }
+            Ok(())
+        }
+
+        fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), Infallible> {
+            match item {
+                ClassSetItem::Literal(literal) => self.0.push(literal.c),
+                ClassSetItem::Range(range) => self.0.extend([range.start.c, range.end.c]),
+                _ => {}
+            }
+            Ok(())
+        }
+    }
+
+    let ast = ast::parse::Parser::new().parse(pattern);
+    let literals = |ast| ast::visit(&ast, Literals(String::new())).ok();
+    ast.ok().filter(|_| check_size(pattern).is_ok()).and_then(literals).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literal_characters() {
+        for (pattern, expected) in [
+            ("aBc", "aBc"),
+            (r"\W\S\D\pL", ""),
+            ("[a-zA-Z]", "azAZ"),
+            ("[[:upper:]]x", "x"),
+            ("é|É", "éÉ"),
+            ("(", ""),
+        ] {
+            assert_eq!(literals(pattern), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn expressions_without_boundaries_of_unicode_match_all_that_the_others_do() {
+        assert_eq!(without_unicode_boundaries("[a-z]+é"), None);
+        let some: Vec<char> = "ae_1 -éж日\u{301}'\n".chars().collect();
+        let patterns = r"\b \B \ba a\b \bé é\b \b.a.\b \b\w{2}\b \b\W\b a\Be \<a a\> \b{start}[aж] [eж]\b{end}
+            (\ba|e\b)*1 \b{start-half}é 日\b{end-half} (?-u:\b)a (?:\b|é)+a ^\b.\b$ (?x)\b#\b";
+        for pattern in patterns.split_whitespace() {
+            let wider = without_unicode_boundaries(pattern).expect("it has a boundary");
+            assert!(!wider.contains(r"\B"), "{wider}");
+            let own = RegexPattern::new(pattern, true, MAX_PROGRAM_BYTES);
+            let own = own.expect("a small expression");
+            assert!(own.wider.is_some(), "{pattern}: {wider}");
+            let expected = regex::RegexBuilder::new(pattern).multi_line(true).build();
+            let expected = expected.expect("a small expression");
+            for number in 0..some.len().pow(4) {
+                let places = (0..4).map(|digit| number / some.len().pow(digit) % some.len());
+                let text: String = places.map(|place| some[place]).collect();
+                let found = own.matches(text.as_bytes());
+                assert_eq!(found, expected.is_match(&text), "{pattern}: {text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_expressions_are_explained() {
+        let error = |pattern: &str| RegexPattern::new(pattern, false, MAX_PROGRAM_BYTES).err();
+        let text = error("foo(bar").expect("a parenthesis is open").to_string();
+        assert!(text.contains("unclosed group") && text.contains("foo(bar\n"), "{text}");
+        assert!(matches!(error(r"(?:\w{100}){100}"), Some(ExpressionError::Large { .. })));
+        let long = error(&"x".repeat(MAX_PATTERN_BYTES + 1));
+        assert!(matches!(long, Some(ExpressionError::Long { .. })), "{long:?}");
+        assert!(error(r"(?-u:\xFF)").is_some());
+        let classes = error(&r"\d".repeat(301)).expect("so many classes are refused");
+        assert!(
+            classes.to_string().ends_with("classes: 301, and at most 300 are read"),
+            "{classes}"
+        );
+    }
+}

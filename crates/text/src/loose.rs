@@ -1,0 +1,353 @@
+//! The loose form of a text, without accents and without differences of width.
+//!
+//! The loose form is Unicode's form NFKD without marks. Hangul syllables are composed again, so that a
+//! syllable does not match inside another one. `cafe` is the loose form of `café`, `テスト` that of `ﾃｽﾄ`.
+//!
+//! Invariant: [`LoosePattern`] finds a needle if the text's folded loose form contains the needle's. The text
+//! and its [`windows`] have every run of up to eight characters of the folded loose form.
+
+use std::{
+    collections::VecDeque,
+    ops::{ControlFlow, Range},
+};
+
+use unicode_normalization::char::{compose, decompose_compatible, is_combining_mark};
+
+use super::{fold::fold, grams::LONGEST, literal::LiteralPattern};
+
+/// A character of a loose form.
+#[derive(Clone, Copy, Debug)]
+struct LooseChar {
+    character: char,
+    /// The range of bytes in the text that make the character, including the marks after it.
+    start: usize,
+    end: usize,
+    /// Whether the text has other characters at this place.
+    is_changed: bool,
+}
+
+/// A converter to the loose form, character by character.
+struct Loosener<F> {
+    ignore_case: bool,
+    /// The last character. It may be composed with the next character.
+    last: Option<LooseChar>,
+    /// Whether a mark after the last character was left out.
+    has_dropped: bool,
+    each: F,
+}
+
+impl<F: FnMut(LooseChar) -> ControlFlow<()>> Loosener<F> {
+    fn run(&mut self, text: &str) -> ControlFlow<()> {
+        for (start, character) in text.char_indices() {
+            let end = start + character.len_utf8();
+            if character.is_ascii() || is_syllable(character) {
+                self.push(LooseChar { character, start, end, is_changed: false })?;
+                continue;
+            }
+            let mut parts = Parts::default();
+            decompose_compatible(character, |part| {
+                if !is_combining_mark(part) {
+                    parts.push(part);
+                }
+            });
+            if parts.is_empty() {
+                self.has_dropped = true;
+                if let Some(last) = &mut self.last {
+                    last.end = end;
+                }
+            }
+            for part in parts.iter() {
+                let is_changed = *part != character;
+                self.push(LooseChar { character: *part, start, end, is_changed })?;
+            }
+        }
+        match self.last.take() {
+            Some(last) => self.emit(last),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn push(&mut self, mut next: LooseChar) -> ControlFlow<()> {
+        next.is_changed |= std::mem::take(&mut self.has_dropped);
+        let Some(last) = self.last.replace(next) else { return ControlFlow::Continue(()) };
+        if let Some(character) = syllable(last.character, next.character) {
+            let (start, end) = (last.start, next.end);
+            self.last = Some(LooseChar { character, start, end, is_changed: true });
+            return ControlFlow::Continue(());
+        }
+        self.emit(last)
+    }
+
+    fn emit(&mut self, mut next: LooseChar) -> ControlFlow<()> {
+        if self.ignore_case {
+            next.character = fold(next.character);
+        }
+        (self.each)(next)
+    }
+}
+
+/// The characters of one character's decomposition. Unicode has at most eighteen.
+#[derive(Default)]
+struct Parts {
+    characters: [char; 18],
+    count: usize,
+}
+
+impl Parts {
+    fn push(&mut self, character: char) {
+        if let Some(place) = self.characters.get_mut(self.count) {
+            *place = character;
+            self.count += 1;
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn iter(&self) -> std::slice::Iter<'_, char> {
+        self.characters[..self.count].iter()
+    }
+}
+
+/// Returns whether a character is a composed Hangul syllable.
+fn is_syllable(character: char) -> bool {
+    ('\u{AC00}'..='\u{D7A3}').contains(&character)
+}
+
+/// Returns the composition of two characters: a Hangul syllable, or a vowel of Kirat Rai. All other
+/// compositions include marks.
+fn syllable(one: char, other: char) -> Option<char> {
+    let is_second =
+        matches!(other, '\u{1161}'..='\u{1175}' | '\u{11A8}'..='\u{11C2}' | '\u{16D67}');
+    if is_second { compose(one, other) } else { None }
+}
+
+/// Calls `each` with the characters of the loose form of a text, until `each` breaks.
+fn loosen(text: &str, ignore_case: bool, each: impl FnMut(LooseChar) -> ControlFlow<()>) {
+    let mut loosener = Loosener { ignore_case, last: None, has_dropped: false, each };
+    let _ = loosener.run(text);
+}
+
+/// Returns a text without accents and width, and without case if `ignore_case` is set.
+pub fn loose(text: &str, ignore_case: bool) -> String {
+    let mut loose = String::with_capacity(text.len());
+    loosen(text, ignore_case, |next| {
+        loose.push(next.character);
+        ControlFlow::Continue(())
+    });
+    loose
+}
+
+/// Calls `each` with the parts of the folded loose form that differ from the text. Each part includes the
+/// surrounding characters that may be in the same grams.
+pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+    /// The number of characters on each side of a changed part that belong to its window.
+    const AROUND: usize = LONGEST - 1;
+    /// The maximum size of a window in bytes. Windows overlap, so that each gram is whole in one.
+    const MOST: usize = 1 << 16;
+
+    if text.is_ascii() {
+        return Ok(());
+    }
+    let mut outcome = Ok(());
+    let mut window = String::new();
+    let mut before: VecDeque<char> = VecDeque::with_capacity(AROUND + 1);
+    // The number of further characters to add to the window.
+    let mut left = 0;
+    loosen(text, true, |next| {
+        if next.is_changed {
+            if left == 0 {
+                window.extend(&before);
+            }
+            left = AROUND + 1;
+        }
+        if left > 0 {
+            window.push(next.character);
+            left -= 1;
+        }
+        before.push_back(next.character);
+        if before.len() > AROUND {
+            before.pop_front();
+        }
+        if !window.is_empty() && (left == 0 || window.len() > MOST) {
+            outcome = each(&window);
+            window.clear();
+            if left > 0 {
+                window.extend(&before);
+            }
+        }
+        if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    outcome?;
+    if window.is_empty() { Ok(()) } else { each(&window) }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct LooseMatch {
+    pub(super) span: Range<usize>,
+    /// Whether the match begins and ends between characters, and not inside one such as `ﬁ`.
+    pub(super) is_whole: bool,
+}
+
+/// A matcher for a text that ignores accents and width.
+#[derive(Debug)]
+pub struct LoosePattern {
+    /// The loose form of the text to find.
+    needle: Vec<char>,
+    /// The failure function of Knuth, Morris and Pratt for the needle.
+    borders: Vec<usize>,
+    ignore_case: bool,
+    /// The matcher of the loose form itself, as a literal text.
+    plain: LiteralPattern,
+    is_ascii: bool,
+}
+
+impl LoosePattern {
+    /// Prepares a search for a text. Its loose form must not be empty.
+    pub fn new(text: &str, case_sensitive: bool) -> LoosePattern {
+        let loose = loose(text, !case_sensitive);
+        let needle: Vec<char> = loose.chars().collect();
+        LoosePattern {
+            borders: super::literal::borders(&needle),
+            needle,
+            ignore_case: !case_sensitive,
+            is_ascii: loose.is_ascii(),
+            plain: LiteralPattern::new(&loose, case_sensitive),
+        }
+    }
+
+    /// Returns whether the pattern's text occurs in `text`, which should be UTF-8.
+    pub fn matches(&self, text: &[u8]) -> bool {
+        if text.is_ascii() {
+            return self.is_ascii && self.plain.matches(text);
+        }
+        // ASCII characters are the same in the loose form.
+        if self.is_ascii && self.plain.matches(text) {
+            return true;
+        }
+        let mut is_found = false;
+        if let Ok(text) = str::from_utf8(text) {
+            self.find_all(text, |_| {
+                is_found = true;
+                ControlFlow::Break(())
+            });
+        }
+        is_found
+    }
+
+    /// Returns the byte spans of the first `most` matches in a text. They do not overlap.
+    pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        self.find_all(text, |found| {
+            if spans.len() == most {
+                return ControlFlow::Break(());
+            }
+            if spans.last().is_none_or(|last| last.end <= found.span.start) {
+                spans.push(found.span);
+            }
+            ControlFlow::Continue(())
+        });
+        spans
+    }
+
+    /// Calls `each` with every match, including overlapping matches, until `each` breaks.
+    pub(super) fn find_all(&self, text: &str, mut each: impl FnMut(LooseMatch) -> ControlFlow<()>) {
+        let length = self.needle.len();
+        if length == 0 {
+            return;
+        }
+        let mut matched = 0;
+        // The last characters, as many as a match has, and the character before them.
+        let mut last: VecDeque<LooseChar> = VecDeque::with_capacity(length + 2);
+        // Whether the next character has to show that the match does not end within a character.
+        let mut is_pending = false;
+        let mut report = |last: &VecDeque<LooseChar>, next: Option<&LooseChar>| {
+            let first = last.len() - length;
+            let (start, end) = (last[first].start, last[last.len() - 1].end);
+            let begins = first == 0 || last[first - 1].start != start;
+            let ends = next.is_none_or(|next| next.start >= end);
+            each(LooseMatch { span: start..end, is_whole: begins && ends })
+        };
+        let mut is_over = false;
+        loosen(text, self.ignore_case, |next| {
+            if std::mem::take(&mut is_pending) && report(&last, Some(&next)).is_break() {
+                is_over = true;
+                return ControlFlow::Break(());
+            }
+            if matched == length {
+                matched = self.borders[matched - 1];
+            }
+            while matched > 0 && self.needle[matched] != next.character {
+                matched = self.borders[matched - 1];
+            }
+            matched += usize::from(self.needle[matched] == next.character);
+            last.push_back(next);
+            if last.len() > length + 1 {
+                last.pop_front();
+            }
+            is_pending = matched == length;
+            ControlFlow::Continue(())
+        });
+        if is_pending && !is_over {
+            let _ = report(&last, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use unicode_normalization::UnicodeNormalization;
+
+    use super::*;
+    use crate::bracketed;
+
+    /// Returns the loose form of a whole text, computed directly by its definition.
+    fn by_definition(text: &str) -> String {
+        text.nfkd().filter(|c| !is_combining_mark(*c)).nfc().map(fold).collect()
+    }
+
+    #[test]
+    fn every_character_has_the_form_of_its_definition() {
+        for character in '\0'..='\u{E0FFF}' {
+            for text in [format!("{character}"), format!("e{character}\u{301}가{character}ᆨx")] {
+                assert_eq!(loose(&text, true), by_definition(&text), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn spans_are_those_of_the_text() {
+        for (text, query, expected) in [
+            ("un café, CAFE\u{301}S et cafe", "Cafe", "un [café], [CAFE\u{301}]S et [cafe]"),
+            ("un cafe", "café", "un [cafe]"),
+            ("ﾃｽﾄ テスト ﾃﾞｽﾄ", "テスト", "[ﾃｽﾄ] [テスト] [ﾃﾞｽﾄ]"),
+            ("Ｆｕｌｌ width", "full w", "[Ｆｕｌｌ w]idth"),
+            ("oﬃce", "fi", "o[ﬃ]ce"),
+            ("x² ½", "1⁄2", "x² [½]"),
+            ("한국 한국", "한", "[한]국 [한]국"),
+            ("한국", "하", "한국"),
+            ("aaa\u{301}a", "aa", "[aa][a\u{301}a]"),
+            ("Đường đi", "đuong", "[Đường] đi"),
+            ("e\u{301}\u{302}\u{303}x", "ex", "[e\u{301}\u{302}\u{303}x]"),
+        ] {
+            let pattern = LoosePattern::new(query, false);
+            let spans = pattern.first_spans(text, usize::MAX);
+            assert_eq!(pattern.matches(text.as_bytes()), !spans.is_empty(), "{text}");
+            assert_eq!(bracketed(text, spans), expected, "{query:?}");
+        }
+        assert!(!LoosePattern::new("Cafe", true).matches("café".as_bytes()));
+        assert!(LoosePattern::new("Cafe", true).matches("Café".as_bytes()));
+    }
+
+    #[test]
+    fn windows_are_around_changes() {
+        let mut found = Vec::new();
+        let text = "0123456789 é 0123456789, nothing of this at all, ﬁn e\u{301}";
+        let _ = windows(text, |window| -> Result<(), ()> {
+            found.push(window.to_owned());
+            Ok(())
+        });
+        assert_eq!(found, ["456789 e 012345", "t all, fin e"]);
+    }
+}

@@ -1,0 +1,279 @@
+//! The matchers of a request, for the texts that a message must have, may have and must not have.
+
+use std::ops::Range;
+
+use super::{
+    expression::{ExpressionError, MAX_PROGRAM_BYTES, RegexPattern},
+    like::{LikePattern, is_regular},
+    literal::LiteralPattern,
+    loose::{LoosePattern, loose},
+    pattern::Pattern,
+    run_query::RunQuery,
+    whole_word::WordPattern,
+};
+use verbatim_base::model::{Matching, Request, StoredMessage};
+
+/// The matcher of one text of a request.
+#[derive(Debug)]
+pub enum Matcher {
+    /// `LIKE '%text%'`.
+    Like(LikePattern),
+    /// The text itself.
+    Literal(LiteralPattern),
+    /// The text, with any accents and in any character width.
+    Loose(LoosePattern),
+    /// The text as whole words.
+    Word(WordPattern),
+    /// A regular expression.
+    Regex(Box<RegexPattern>),
+}
+
+impl Matcher {
+    /// Prepares a text of a request for matching. A compiled expression takes at most `most` bytes.
+    fn new(text: &str, request: &Request, most: usize) -> Result<Matcher, ExpressionError> {
+        let is_sensitive = request.case_sensitive;
+        Ok(match (request.matching, request.ignore_accents) {
+            (Matching::Like, _) => {
+                Matcher::Like(LikePattern::new(&Pattern::parse(text), is_sensitive))
+            }
+            (Matching::Literal, false) => Matcher::Literal(LiteralPattern::new(text, is_sensitive)),
+            (Matching::Literal, true) => Matcher::Loose(LoosePattern::new(text, is_sensitive)),
+            (Matching::Word, false) => Matcher::Word(WordPattern::new(text, is_sensitive)),
+            (Matching::Word, true) => Matcher::Word(WordPattern::loose(text, is_sensitive)),
+            (Matching::Regex, _) => {
+                Matcher::Regex(Box::new(RegexPattern::new(text, is_sensitive, most)?))
+            }
+        })
+    }
+
+    /// Returns whether this is a LIKE pattern that matches every text: it is empty or has only `%`.
+    pub fn matches_all(&self) -> bool {
+        matches!(self, Matcher::Like(pattern) if pattern.matches_all())
+    }
+
+    /// Returns the byte spans of the first `most` matches in a text.
+    fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
+        match self {
+            Matcher::Like(pattern) => pattern.first_spans(text, most),
+            Matcher::Literal(pattern) => pattern.first_spans(text, most),
+            Matcher::Loose(pattern) => pattern.first_spans(text, most),
+            Matcher::Word(pattern) => pattern.first_spans(text, most),
+            Matcher::Regex(pattern) => pattern.first_spans(text, most),
+        }
+    }
+
+    /// Returns whether every match has as many characters as the request's text, and does not depend on the
+    /// text around it. Then a part of a text matches too, if it contains the whole match.
+    pub fn is_of_one_length(&self) -> bool {
+        match self {
+            Matcher::Like(pattern) => pattern.is_of_one_length(),
+            Matcher::Literal(_) | Matcher::Loose(_) => true,
+            Matcher::Word(_) | Matcher::Regex(_) => false,
+        }
+    }
+
+    /// Returns whether [`Matcher::matches_part`] can give an answer for some texts.
+    pub fn reads_parts(&self) -> bool {
+        matches!(self, Matcher::Word(_)) || self.is_of_one_length()
+    }
+
+    /// Returns whether a text matches, decided by a part of it. If the text has a match, the part must
+    /// contain a whole one. `None` if only the whole text can tell.
+    #[inline]
+    pub fn matches_part(&self, part: &[u8]) -> Option<bool> {
+        match self {
+            Matcher::Word(pattern) => pattern.matches_part(part),
+            pattern => Some(pattern.matches(part)),
+        }
+    }
+
+    /// Returns whether JSON parts also match by their stored form, and not only by their decoded text.
+    pub fn matches_stored_parts(&self) -> bool {
+        matches!(self, Matcher::Like(_))
+    }
+
+    /// Returns whether a text matches. The text must be regular ([`is_regular`]).
+    #[inline]
+    pub fn matches(&self, text: &[u8]) -> bool {
+        match self {
+            Matcher::Like(pattern) => pattern.matches(text),
+            Matcher::Literal(pattern) => pattern.matches(text),
+            Matcher::Loose(pattern) => pattern.matches(text),
+            Matcher::Word(pattern) => pattern.matches(text),
+            Matcher::Regex(pattern) => pattern.matches(text),
+        }
+    }
+
+    /// Returns whether any bytes match. Bytes that are not UTF-8 count as U+FFFD, except for `LIKE`.
+    pub fn matches_irregular(&self, text: &[u8]) -> bool {
+        match self {
+            Matcher::Like(pattern) => pattern.matches_irregular(text),
+            _ => self.matches(String::from_utf8_lossy(text).as_bytes()),
+        }
+    }
+
+    /// Works like [`Matcher::matches_irregular`], but faster for a regular text ([`is_regular`]).
+    pub fn matches_bytes(&self, text: &[u8]) -> bool {
+        if is_regular(text) { self.matches(text) } else { self.matches_irregular(text) }
+    }
+}
+
+/// The matchers of a request. A message matches if its content or title matches at least one of `any` (unless
+/// `any` is empty) and each of `all`, but none of `none`.
+#[derive(Debug)]
+pub struct Matchers {
+    /// The matchers of which at least one must match.
+    pub any: Vec<Matcher>,
+    /// The matchers that must all match.
+    pub all: Vec<Matcher>,
+    /// The matchers that exclude a message.
+    pub none: Vec<Matcher>,
+}
+
+impl Matchers {
+    /// Prepares the texts of a request for matching.
+    pub fn of(request: &Request) -> Result<Matchers, ExpressionError> {
+        let [any, all, none] = texts(request);
+        let count = any.len() + all.len() + none.len();
+        let most = MAX_PROGRAM_BYTES / count.max(1);
+        let prepared = |texts: Vec<&str>| -> Result<Vec<Matcher>, ExpressionError> {
+            texts.into_iter().map(|text| Matcher::new(text, request, most)).collect()
+        };
+        Ok(Matchers { any: prepared(any)?, all: prepared(all)?, none: prepared(none)? })
+    }
+
+    /// Returns whether the request has no texts, so that no message is left out by its text.
+    pub fn is_empty(&self) -> bool {
+        self.any.is_empty() && self.all.is_empty() && self.none.is_empty()
+    }
+
+    /// Returns whether a message matches. `has` tells whether a matcher matches its content or its title.
+    #[inline]
+    pub fn accept(&self, mut has: impl FnMut(&Matcher) -> bool) -> bool {
+        (self.any.is_empty() || self.any.iter().any(&mut has))
+            && self.all.iter().all(&mut has)
+            && !self.none.iter().any(&mut has)
+    }
+
+    /// Returns whether a message of a conversation with this title is a hit of the request. NULL counts as an
+    /// empty text, except for a pattern that matches every text.
+    pub fn accept_stored(
+        &self,
+        request: &Request,
+        title: Option<&[u8]>,
+        message: &StoredMessage,
+    ) -> bool {
+        let is_role = || message.has_text_role && request.roles.contains(&message.role);
+        if !request.roles.is_empty() && !is_role() || !request.has_time(message.time) {
+            return false;
+        }
+        let stored = message.content.as_deref();
+        let decoded = message.decoded.as_deref().filter(|_| !request.raw_content);
+        let has = |matcher: &Matcher, text: Option<&[u8]>| {
+            matcher.matches_bytes(text.unwrap_or_default())
+        };
+        self.accept(|matcher| {
+            if matcher.matches_all() {
+                return title.is_some() || stored.is_some();
+            }
+            let is_stored = decoded.is_none() || matcher.matches_stored_parts();
+            has(matcher, title)
+                || decoded.is_some_and(|decoded| matcher.matches_bytes(decoded.as_bytes()))
+                || is_stored && has(matcher, stored)
+        })
+    }
+
+    /// Returns whether a text matches without its title.
+    pub fn accept_text(&self, text: &str) -> bool {
+        self.accept(|matcher| matcher.matches_irregular(text.as_bytes()))
+    }
+
+    /// Returns the byte spans of matches in a text, in order: the first `most` of each pattern.
+    pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
+        if let ([matcher], []) = (&self.any[..], &self.all[..]) {
+            return matcher.first_spans(text, most);
+        }
+        let matchers = self.any.iter().chain(&self.all);
+        let mut found: Vec<Range<usize>> =
+            matchers.flat_map(|matcher| matcher.first_spans(text, most)).collect();
+        found.sort_unstable_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        for span in found {
+            if spans.last().is_none_or(|last| last.end <= span.start) {
+                spans.push(span);
+            }
+        }
+        spans
+    }
+
+    /// Calls `with` for each matcher and its pattern; a regular expression has no pattern. Returns the
+    /// results for `any`, then for `all`, then for `none`.
+    pub fn each<T>(
+        &self,
+        request: &Request,
+        with: impl Fn(&Matcher, Option<&Pattern<'_>>) -> T,
+    ) -> Vec<T> {
+        let texts = texts(request).into_iter().flatten();
+        let matchers = [&self.any, &self.all, &self.none].into_iter().flatten();
+        let of = |(text, matcher): (&str, &Matcher)| match matcher {
+            Matcher::Regex(_) => with(matcher, None),
+            _ => with_pattern(request, text, |pattern| with(matcher, Some(pattern))),
+        };
+        texts.zip(matchers).map(of).collect()
+    }
+
+    /// Returns the runs that a matching text must have, for each matcher of `any` and of `all`.
+    pub fn runs(&self, request: &Request) -> [Vec<RunQuery>; 2] {
+        let [any, all, _] = texts(request);
+        let runs = |texts: Vec<&str>, matchers: &[Matcher]| -> Vec<RunQuery> {
+            let of = |(text, matcher): (&str, &Matcher)| match matcher {
+                Matcher::Regex(pattern) => pattern.runs().clone(),
+                Matcher::Word(_) if !request.ignore_accents => RunQuery::of_word(text),
+                _ => with_pattern(request, text, RunQuery::of_pattern),
+            };
+            texts.into_iter().zip(matchers).map(of).collect()
+        };
+        [runs(any, &self.any), runs(all, &self.all)]
+    }
+
+    /// Returns the expression, if the request has one and no other text that must match.
+    pub fn single_expression(&self) -> Option<&RegexPattern> {
+        match (&self.any[..], &self.all[..]) {
+            ([Matcher::Regex(expression)], []) => Some(expression),
+            _ => None,
+        }
+    }
+
+    /// If the request has a single text that is not a regular expression, calls `with` with its pattern.
+    /// Every matching text has the runs of the pattern.
+    pub fn with_single<T>(
+        &self,
+        request: &Request,
+        with: impl FnOnce(&Pattern<'_>) -> T,
+    ) -> Option<T> {
+        match (&self.any[..], &self.all[..]) {
+            ([Matcher::Regex(_)], []) => None,
+            ([], []) => Some(with(&Pattern::literal(""))),
+            ([_], []) => Some(with_pattern(request, texts(request)[0].first()?, with)),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the texts of a request that are not empty: the texts of which one must match, the texts that must
+/// all match, and the texts that exclude a message.
+pub fn texts(request: &Request) -> [Vec<&str>; 3] {
+    let is_text = |text: &&str| !text.is_empty();
+    let any = std::iter::once(&request.text).chain(&request.or).map(String::as_str);
+    let all = request.and.iter().map(String::as_str);
+    let none = request.not.iter().map(String::as_str);
+    [any.filter(is_text).collect(), all.filter(is_text).collect(), none.filter(is_text).collect()]
+}
+
+fn with_pattern<T>(request: &Request, text: &str, with: impl FnOnce(&Pattern<'_>) -> T) -> T {
+    match (request.matching, request.ignore_accents) {
+        (Matching::Like, _) => with(&Pattern::parse(text)),
+        (_, true) => with(&Pattern::literal(&loose(text, true))),
+        (_, false) => with(&Pattern::literal(text)),
+    }
+}

@@ -1,0 +1,479 @@
+//! Boolean queries of the character runs that a text must have to match a regular expression.
+//!
+//! For each part of the expression, the analysis keeps the texts that the part matches. If there are many, it
+//! keeps only their beginnings and ends. The results for consecutive parts are joined to longer runs. Russ
+//! Cox describes the method ("Regular Expression Matching with a Trigram Index", 2012).
+//!
+//! Runs are folded ([`super::fold`]).
+//!
+//! Invariant: if an expression matches a text, the folded text has the runs of the expression's query.
+
+use std::{collections::BTreeSet, fmt};
+
+use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
+
+use super::{
+    fold::fold,
+    grams::{CommonGrams, Gram, LONGEST, query_grams, word_grams},
+    pattern::Pattern,
+};
+
+/// The maximum number of texts that are kept for a part of an expression.
+const MAX_TEXTS: usize = 64;
+
+/// The maximum length in bytes of a text that is kept.
+const MAX_BYTES: usize = 256;
+
+/// The maximum number of characters in a class that are listed one by one, before folding.
+const MAX_CLASS: u32 = 64;
+
+/// The maximum number of copies for a repetition.
+const MAX_REPEATS: u32 = 16;
+
+/// The maximum number of runs in a query. With more runs, reading all texts is as fast.
+const MAX_RUNS: usize = 2_000;
+
+/// The number of last parts of a query that are checked for redundancy.
+const MAX_TIDIED: usize = 32;
+
+/// The maximum number of pairs of runs that are compared to find redundant runs.
+const MAX_COMPARED: usize = 10_000;
+
+/// A condition on the runs of characters in a text. Every matching text meets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunQuery {
+    /// Any text may match, because no run is required.
+    Anything,
+    /// The text must have this run.
+    Run(String),
+    /// The text must have this run as whole words.
+    Word(String),
+    /// The text must have the runs of all of these queries.
+    All(Vec<RunQuery>),
+    /// The text must have the runs of at least one of these queries.
+    OneOf(Vec<RunQuery>),
+}
+
+impl RunQuery {
+    /// Returns the query for a regular expression, whose matches must be valid UTF-8.
+    pub fn of_expression(hir: &Hir) -> RunQuery {
+        let query = Analysis::of(hir).into_query();
+        if query.size() > MAX_RUNS { RunQuery::Anything } else { query }
+    }
+
+    /// Returns the query for a text that must occur as whole words.
+    pub fn of_word(word: &str) -> RunQuery {
+        RunQuery::Word(folded(word))
+    }
+
+    /// Returns the query for a LIKE pattern: its runs, in any order.
+    pub fn of_pattern(pattern: &Pattern<'_>) -> RunQuery {
+        RunQuery::all(pattern.runs().map(|run| RunQuery::Run(folded(run))).collect())
+    }
+
+    fn all(parts: Vec<RunQuery>) -> RunQuery {
+        let mut all = Vec::new();
+        for part in parts {
+            match part {
+                RunQuery::Anything => {}
+                RunQuery::All(parts) => all.extend(parts),
+                part => all.push(part),
+            }
+        }
+        // Only the last parts are compared, because redundant parts are usually close to each other.
+        let first = all.len().saturating_sub(MAX_TIDIED);
+        let mut place = first;
+        while place < all.len() {
+            let others = all.iter().enumerate().skip(first).filter(|(other, _)| *other != place);
+            match others.into_iter().any(|(_, other)| other.implies(&all[place])) {
+                true => drop(all.remove(place)),
+                false => place += 1,
+            }
+        }
+        match all.len() {
+            0 => RunQuery::Anything,
+            1 => all.remove(0),
+            _ => RunQuery::All(all),
+        }
+    }
+
+    fn one_of(parts: Vec<RunQuery>) -> RunQuery {
+        if parts.is_empty() || parts.contains(&RunQuery::Anything) {
+            return RunQuery::Anything;
+        }
+        match <[RunQuery; 1]>::try_from(parts) {
+            Ok([part]) => part,
+            Err(parts) => RunQuery::OneOf(parts),
+        }
+    }
+
+    /// Returns whether every text that matches this query also matches `those`. The answer false may be
+    /// wrong.
+    fn implies(&self, those: &RunQuery) -> bool {
+        match (self, those) {
+            (RunQuery::Run(this), RunQuery::Run(that)) => this.contains(that.as_str()),
+            _ if self.size() * those.size() > MAX_COMPARED => false,
+            (RunQuery::OneOf(parts), _) => parts.iter().all(|part| part.implies(those)),
+            (RunQuery::All(parts), _) => parts.iter().any(|part| part.implies(those)),
+            (_, RunQuery::OneOf(parts)) => parts.iter().any(|part| self.implies(part)),
+            (_, RunQuery::All(parts)) => parts.iter().all(|part| self.implies(part)),
+            _ => false,
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            RunQuery::Anything => 0,
+            RunQuery::Run(_) | RunQuery::Word(_) => 1,
+            RunQuery::All(parts) | RunQuery::OneOf(parts) => parts.iter().map(RunQuery::size).sum(),
+        }
+    }
+
+    /// Returns the indexed grams of a run or a word; a text that has it has all of them. Other queries
+    /// have none.
+    pub fn grams(&self, common: &CommonGrams) -> Vec<Gram> {
+        let run = match self {
+            RunQuery::Run(run) => run,
+            RunQuery::Word(word) => return word_grams(&Pattern::literal(word), common),
+            _ => return Vec::new(),
+        };
+        // No gram has a NUL.
+        let parts = run.split('\0').filter(|part| !part.is_empty());
+        parts.flat_map(|part| query_grams(&Pattern::literal(part), common)).collect()
+    }
+}
+
+impl fmt::Display for RunQuery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (parts, word) = match self {
+            RunQuery::Anything => return f.write_str("anything"),
+            RunQuery::Run(run) | RunQuery::Word(run) => return write!(f, "{run:?}"),
+            RunQuery::All(parts) => (parts, " and "),
+            RunQuery::OneOf(parts) => (parts, " or "),
+        };
+        for (place, part) in parts.iter().enumerate() {
+            f.write_str(if place > 0 { word } else { "" })?;
+            match part {
+                RunQuery::All(_) | RunQuery::OneOf(_) => write!(f, "({part})")?,
+                part => write!(f, "{part}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the runs before and after each gap of an expression. A gap is one character of a large
+/// class, such as `.` or `\w`, between two parts that each match only one text. Any other text that is not
+/// empty is a gap after a run of two characters; its second run is empty.
+///
+/// Invariant: if the expression matches a text, the folded text has, for each gap, its first run, any
+/// character, and its second run.
+pub fn gaps_of_expression(hir: &Hir) -> Vec<(String, String)> {
+    let mut gaps = Vec::new();
+    // The run before the last part that has several texts, whether this part is a gap, and the run since.
+    let (mut before, mut run) = (None, String::new());
+    let between = |(left, is_gap): (String, bool), right: String| match is_gap {
+        true => (left, right),
+        false => (left, String::new()),
+    };
+    let parts = parts_of(hir);
+    let is_filled = |part: &&Hir| part.properties().minimum_len().is_some_and(|least| least > 0);
+    let last_filled = parts.iter().rposition(is_filled);
+    for (place, part) in parts.into_iter().enumerate() {
+        let analysis = Analysis::of(part);
+        let only = analysis.exact.as_ref().filter(|texts| texts.len() == 1);
+        if let Some(text) = only.and_then(|texts| texts.first()) {
+            run.push_str(text);
+            continue;
+        }
+        let is_gap = matches!(part.kind(), HirKind::Class(Class::Unicode(_)));
+        let ended = std::mem::take(&mut run);
+        let is_followed = last_filled.is_some_and(|last| place <= last);
+        let next = is_followed.then(|| (ended.clone(), is_gap));
+        gaps.extend(std::mem::replace(&mut before, next).map(|before| between(before, ended)));
+    }
+    gaps.extend(before.map(|before| between(before, run)));
+    let is_short = |run: &str| run.chars().count() == 2;
+    // No gram has a NUL.
+    gaps.retain(|(left, right)| {
+        (!right.is_empty() && !left.is_empty() || is_short(left))
+            && ![left, right].iter().any(|run| run.contains('\0'))
+    });
+    gaps
+}
+
+/// Returns the consecutive parts that an expression joins.
+fn parts_of(hir: &Hir) -> Vec<&Hir> {
+    match hir.kind() {
+        HirKind::Concat(parts) => parts.iter().flat_map(parts_of).collect(),
+        HirKind::Capture(capture) => parts_of(&capture.sub),
+        _ => vec![hir],
+    }
+}
+
+fn folded(text: &str) -> String {
+    text.chars().map(fold).collect()
+}
+
+/// A set of folded texts.
+type Texts = BTreeSet<String>;
+
+/// The known facts about the texts that a part of an expression matches.
+#[derive(Clone, Debug)]
+struct Analysis {
+    /// All these texts; `None` if they are too many.
+    exact: Option<Texts>,
+    /// The beginnings and the ends of the texts. They are used only if `exact` is `None`.
+    prefixes: Texts,
+    suffixes: Texts,
+    /// The runs that every text has, in addition to those in the sets above.
+    query: RunQuery,
+}
+
+impl Analysis {
+    /// Returns the facts for a part that matches any text.
+    fn anything() -> Analysis {
+        let (prefixes, suffixes) = (Texts::from([String::new()]), Texts::from([String::new()]));
+        Analysis { exact: None, prefixes, suffixes, query: RunQuery::Anything }
+    }
+
+    fn exactly(texts: Texts) -> Analysis {
+        Analysis { exact: Some(texts), query: RunQuery::Anything, ..Analysis::anything() }
+    }
+
+    fn of(hir: &Hir) -> Analysis {
+        match hir.kind() {
+            HirKind::Empty | HirKind::Look(_) => Analysis::exactly(Texts::from([String::new()])),
+            HirKind::Literal(literal) => match str::from_utf8(&literal.0) {
+                Ok(text) => Analysis::exactly(Texts::from([folded(text)])).bounded(),
+                Err(_) => Analysis::anything(),
+            },
+            HirKind::Class(class) => Analysis::of_class(class),
+            HirKind::Capture(capture) => Analysis::of(&capture.sub),
+            HirKind::Repetition(repetition) => Analysis::of_repetition(repetition),
+            HirKind::Concat(parts) => {
+                let start = Analysis::exactly(Texts::from([String::new()]));
+                parts.iter().fold(start, |before, part| before.then(Analysis::of(part)))
+            }
+            HirKind::Alternation(parts) => {
+                Analysis::either(parts.iter().map(Analysis::of).collect())
+            }
+        }
+    }
+
+    fn of_class(class: &Class) -> Analysis {
+        let ranges: Vec<(u32, u32)> = match class {
+            Class::Unicode(class) => {
+                class.iter().map(|range| (range.start().into(), range.end().into())).collect()
+            }
+            Class::Bytes(class) => {
+                class.iter().map(|range| (range.start().into(), range.end().into())).collect()
+            }
+        };
+        let size: u32 = ranges.iter().map(|(start, end)| end - start + 1).sum();
+        if size > MAX_CLASS {
+            return Analysis::anything();
+        }
+        let characters = ranges.into_iter().flat_map(|(start, end)| start..=end);
+        let characters: Option<Texts> =
+            characters.map(|code| Some(fold(char::from_u32(code)?).to_string())).collect();
+        characters.map_or_else(Analysis::anything, Analysis::exactly)
+    }
+
+    fn of_repetition(repetition: &Repetition) -> Analysis {
+        let once = Analysis::of(&repetition.sub);
+        if repetition.min == 0 {
+            return match repetition.max {
+                Some(1) => {
+                    let nothing = Analysis::exactly(Texts::from([String::new()]));
+                    Analysis::either(vec![once, nothing])
+                }
+                _ => Analysis::anything(),
+            };
+        }
+        let copies = repetition.min.min(MAX_REPEATS);
+        let mut all = once.clone();
+        for _ in 1..copies {
+            all = all.then(once.clone());
+        }
+        match repetition.max == Some(copies) {
+            true => all,
+            // More copies may follow, so the texts are only beginnings and ends.
+            false => all.inexact(),
+        }
+    }
+
+    /// Returns the facts about texts of this part followed by texts of the next part.
+    fn then(self, next: Analysis) -> Analysis {
+        if let (Some(these), Some(those)) = (&self.exact, &next.exact)
+            && these.len() * those.len() <= MAX_TEXTS
+        {
+            return Analysis::exactly(joined(these, those)).bounded();
+        }
+        let (these, those) = (self.exact.clone(), next.exact.clone());
+        let (before, after) = (self.inexact(), next.inexact());
+        let mut queries = vec![before.query, after.query];
+        if before.suffixes.len() * after.prefixes.len() <= MAX_TEXTS {
+            queries.push(runs_of(&joined(&before.suffixes, &after.prefixes)));
+        }
+        let extended = |these: &Texts, those: &Texts| {
+            (these.len() * those.len() <= MAX_TEXTS).then(|| joined(these, those))
+        };
+        let prefixes = these.and_then(|exact| extended(&exact, &after.prefixes));
+        let suffixes = those.and_then(|exact| extended(&before.suffixes, &exact));
+        Analysis {
+            exact: None,
+            prefixes: prefixes.unwrap_or(before.prefixes),
+            suffixes: suffixes.unwrap_or(after.suffixes),
+            query: RunQuery::all(queries),
+        }
+        .shortened()
+    }
+
+    /// Returns the facts about the texts of several alternative parts.
+    fn either(parts: Vec<Analysis>) -> Analysis {
+        let exact: Option<Vec<&Texts>> = parts.iter().map(|part| part.exact.as_ref()).collect();
+        if let Some(exact) = exact {
+            let texts: Texts = exact.into_iter().flatten().cloned().collect();
+            if texts.len() <= MAX_TEXTS {
+                return Analysis::exactly(texts);
+            }
+        }
+        let parts: Vec<Analysis> = parts.into_iter().map(Analysis::inexact).collect();
+        let union = |of: fn(&Analysis) -> &Texts| -> Texts {
+            let texts: Texts = parts.iter().flat_map(of).cloned().collect();
+            if texts.len() > MAX_TEXTS { Texts::from([String::new()]) } else { texts }
+        };
+        let (prefixes, suffixes) = (union(|part| &part.prefixes), union(|part| &part.suffixes));
+        let query = RunQuery::one_of(parts.into_iter().map(|part| part.query).collect());
+        Analysis { exact: None, prefixes, suffixes, query }
+    }
+
+    /// Replaces the exact texts by beginnings and ends if a text is too long.
+    fn bounded(self) -> Analysis {
+        let is_long = |text: &String| text.len() > MAX_BYTES;
+        match self.exact.as_ref().is_some_and(|exact| exact.iter().any(is_long)) {
+            true => self.inexact(),
+            false => self,
+        }
+    }
+
+    /// Replaces the exact texts by their runs, their beginnings and their ends.
+    fn inexact(self) -> Analysis {
+        let Some(exact) = self.exact else { return self };
+        let query = RunQuery::all(vec![self.query, runs_of(&exact)]);
+        Analysis { exact: None, prefixes: exact.clone(), suffixes: exact, query }.shortened()
+    }
+
+    /// Shortens the beginnings and ends to the characters that can be in a gram with another part.
+    fn shortened(mut self) -> Analysis {
+        let start = |text: &String| text.chars().take(LONGEST - 1).collect();
+        self.prefixes = self.prefixes.iter().map(start).collect();
+        let end = |text: &String| {
+            let length = text.chars().count();
+            text.chars().skip(length.saturating_sub(LONGEST - 1)).collect()
+        };
+        self.suffixes = self.suffixes.iter().map(end).collect();
+        self
+    }
+
+    fn into_query(self) -> RunQuery {
+        let Analysis { prefixes, suffixes, query, .. } = self.inexact();
+        RunQuery::all(vec![query, runs_of(&prefixes), runs_of(&suffixes)])
+    }
+}
+
+/// Returns all concatenations of a text of the first set and a text of the second set.
+fn joined(these: &Texts, those: &Texts) -> Texts {
+    these.iter().flat_map(|this| those.iter().map(move |that| format!("{this}{that}"))).collect()
+}
+
+/// Returns the query that requires at least one of these texts.
+fn runs_of(texts: &Texts) -> RunQuery {
+    let is_needed = |text: &&String| {
+        // Any text with the longer run also has the shorter run, so the longer run is not needed.
+        !texts.iter().any(|other| other.len() < text.len() && text.contains(other.as_str()))
+    };
+    match texts.contains("") {
+        true => RunQuery::Anything,
+        false => {
+            RunQuery::one_of(texts.iter().filter(is_needed).cloned().map(RunQuery::Run).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_have_gaps() {
+        for (pattern, expected) in [
+            ("a.b", &[("a", "b")][..]),
+            ("(?i). M.e", &[(" m", "e")]),
+            (r"x\wy[^z]z{2}", &[("x", "y"), ("y", "zz")]),
+            (r"(a(b.))\bc", &[("ab", "c")]),
+            ("[ab].c", &[]),
+            ("a[bc]d", &[("a", "d")]),
+            ("a..b", &[]),
+            ("a.*b", &[]),
+            ("a.?b", &[]),
+            ("a.{1}b|c", &[]),
+            ("a.\0", &[]),
+            ("a.b*c", &[]),
+            ("ab..cd", &[("ab", "")]),
+            ("ab.cd", &[("ab", "cd")]),
+            ("ab[cd]?e.", &[("ab", "")]),
+            ("ab.", &[("ab", "")]),
+            (r"ab(x|yz)?cd$", &[("ab", "")]),
+            ("ab.*", &[]),
+            (r"xab\b.*(c+)", &[]),
+        ] {
+            let hir = regex_syntax::parse(pattern).expect("it parses");
+            let gaps = gaps_of_expression(&hir);
+            let gaps: Vec<_> = gaps.iter().map(|(left, right)| (&**left, &**right)).collect();
+            assert_eq!(gaps, expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn expressions_have_runs() {
+        for (pattern, expected) in [
+            ("hello", r#""hello""#),
+            ("Hello World", r#""hello world""#),
+            ("(?i)straSSe|weg", r#""strasse" or "weg""#),
+            ("colou?r", r#""color" or "colour""#),
+            ("a.*b", r#""a" and "b""#),
+            ("foo.*bar", r#""foo" and "bar""#),
+            (r"error_\d+: (disk|memory)", r#"(": disk" or ": memory") and "error_""#),
+            ("ab{3}", r#""abbb""#),
+            ("x(ab)+y", r#""xab" and "aby""#),
+            ("[ck]at", r#""cat" or "kat""#),
+            ("[a-d]at", r#""aat" or "bat" or "cat" or "dat""#),
+            (r"\w+", "anything"),
+            ("a*", "anything"),
+            ("(abc)?", "anything"),
+            ("^$", "anything"),
+            (".", "anything"),
+            (r"\bword\b", r#""word""#),
+            ("日本|東京", r#""日本" or "東京""#),
+            ("\u{212A}elvin", r#""kelvin""#),
+        ] {
+            let hir = regex_syntax::parse(pattern).expect("it parses");
+            let query = RunQuery::of_expression(&hir).to_string();
+            let sorted = |text: &str| {
+                let mut parts: Vec<&str> = text.split(" and ").collect();
+                parts.sort_unstable();
+                parts.join(" and ")
+            };
+            assert_eq!(sorted(&query), sorted(expected), "{pattern}");
+        }
+        let long: Vec<String> =
+            ('一'..).step_by(3).take(1_600).map(|letter| letter.to_string()).collect();
+        let hir = regex_syntax::parse(&long.join(".")).expect("it parses");
+        assert!((1_600..=MAX_RUNS).contains(&RunQuery::of_expression(&hir).size()));
+        let names: Vec<String> = (0..1000).map(|n| format!("name{n:04}x")).collect();
+        let hir = regex_syntax::parse(&names.join("|")).expect("it parses");
+        assert_ne!(RunQuery::of_expression(&hir), RunQuery::Anything);
+    }
+}

@@ -1,0 +1,38 @@
+//! Answers of embedding providers: unit vectors of one length, or an error. An error message never
+//! shows the key.
+//!
+//! Input: a byte that selects the protocol, then the answer.
+
+use std::time::Duration;
+
+use verbatim_embed::{
+    Key, Protocol, Remote,
+    remote::{RemoteModel, parse, said},
+};
+
+const KEY: &str = "sk-7";
+
+/// The most characters that are repeated of a provider's message, with what goes before them.
+const LONGEST_MESSAGE: usize = 210;
+
+pub(super) fn run(data: &[u8]) {
+    let Some((protocol, answer)) = data.split_first() else { return };
+    let protocol = if protocol & 1 == 0 { Protocol::OpenAi } else { Protocol::Ollama };
+    let remote = Remote {
+        protocol,
+        endpoint: "http://localhost:1".to_owned(),
+        model: "m".to_owned(),
+        key: Key::new(KEY),
+        first_wait: Duration::ZERO,
+        timeout: Duration::from_secs(1),
+    };
+    let message = said(answer, &remote);
+    assert!(message.chars().count() <= LONGEST_MESSAGE && !message.contains(KEY), "{message:?}");
+    let Ok(vectors) = parse(protocol, answer) else { return };
+    let Ok(vectors) = RemoteModel::new(remote).checked(vectors) else { return };
+    for vector in &vectors {
+        assert_eq!(vector.len(), vectors[0].len());
+        let length = vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+        assert!(length == 0.0 || (length - 1.0).abs() < 1e-3, "{length}");
+    }
+}

@@ -1,0 +1,868 @@
+//! Shapes of real exports and transcripts: nothing that a person said is dropped without a line.
+
+use std::{fs, path::Path};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use verbatim_chats::import::Branches;
+use verbatim_engine::import::{self, Report};
+
+use crate::{
+    exports::{chat, zip_of},
+    transcripts::{Home, line},
+};
+
+/// Imports a folder of files; returns the role and the text of every message, and the report.
+#[track_caller]
+fn imported(files: &[(&str, &[u8])]) -> (Vec<String>, Report) {
+    let folder = TempDir::new().unwrap();
+    for (name, content) in files {
+        let path = folder.path().join("in").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    let target = folder.path().join("out.db");
+    let report =
+        import::import(&[folder.path().join("in")], &target, Branches::Shown, &|_| {}).unwrap();
+    (messages(&target), report)
+}
+
+/// Imports one file that cannot be imported; returns the error.
+#[track_caller]
+fn refused(name: &str, content: &[u8]) -> String {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, content).unwrap();
+    let target = folder.path().join("out.db");
+    import::import(&[path], &target, Branches::Shown, &|_| {}).unwrap_err().to_string()
+}
+
+fn messages(database: &Path) -> Vec<String> {
+    let connection = Connection::open(database).unwrap();
+    let sql = "SELECT role || ': ' || content FROM messages
+               ORDER BY conversation_id, position, rowid";
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| row.get(0)).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+/// The line of a report that says how often something was left out, or the names of all such lines.
+fn left_out(report: &Report) -> String {
+    let lines = report.tally.left_out.iter();
+    lines.map(|(what, count)| format!("{what} ({count})")).collect::<Vec<_>>().join("\n")
+}
+
+/// A ChatGPT export of one message after another; each is a `message` object.
+fn chatgpt(messages: &[Value]) -> Vec<u8> {
+    let mut mapping = serde_json::Map::new();
+    for (at, message) in messages.iter().enumerate() {
+        let parent = at.checked_sub(1).map(|before| format!("n{before}"));
+        let node = json!({"id": format!("n{at}"), "parent": parent, "message": message});
+        mapping.insert(format!("n{at}"), node);
+    }
+    let last = format!("n{}", messages.len() - 1);
+    json!([{"id": "c", "title": "t", "create_time": 1.0, "current_node": last, "mapping": mapping}])
+        .to_string()
+        .into_bytes()
+}
+
+/// Returns the lines of a Claude Code session. Adds the fields that all records have to the given values.
+fn session(records: &[Value]) -> String {
+    let mut lines = String::new();
+    for (at, record) in records.iter().enumerate() {
+        let mut record = record.clone();
+        record["sessionId"] = json!("session");
+        record["timestamp"] = json!(format!("2026-10-01T10:00:{at:02}Z"));
+        if record["type"] != "queue-operation" {
+            record["uuid"] = json!(format!("u{at}"));
+        }
+        lines += &format!("{record}\n");
+    }
+    lines
+}
+
+/// Lines of a Codex session, from pairs of a kind and a payload.
+fn rollout(records: &[(&str, Value)]) -> String {
+    let meta = ("session_meta", json!({"id": "s", "cwd": "/x"}));
+    let records = std::iter::once(&meta).chain(records).enumerate();
+    records
+        .map(|(at, (kind, payload))| {
+            let time = format!("2026-10-02T08:00:{at:02}Z");
+            json!({"timestamp": time, "type": kind, "payload": payload}).to_string() + "\n"
+        })
+        .collect()
+}
+
+fn user_event(text: &str) -> (&'static str, Value) {
+    ("event_msg", json!({"type": "user_message", "message": text}))
+}
+
+fn user_item(text: &str) -> (&'static str, Value) {
+    let content = [json!({"type": "input_text", "text": text})];
+    ("response_item", json!({"type": "message", "role": "user", "content": content}))
+}
+
+/// The messages of a transcript, imported and synchronised: both give the same.
+#[track_caller]
+fn transcript(content: &str) -> Vec<String> {
+    let home = Home::new();
+    home.write("a.jsonl", content);
+    home.sync();
+    let stored = messages(&home.engine.config().archive_database());
+    assert_eq!(imported(&[("a.jsonl", content.as_bytes())]).0, stored);
+    stored
+}
+
+#[test]
+fn a_transcript_may_begin_with_a_long_record() {
+    let picture = json!([
+        {"type": "text", "text": "what is in this picture?"},
+        {"type": "image", "source": {"type": "base64", "data": "A".repeat(600 << 10)}},
+    ]);
+    let message = json!({"role": "user", "content": picture});
+    // The picture comes first or last in its record.
+    let first = session(&[json!({"type": "user", "message": message})]);
+    let big = json!({"id": "s", "cwd": "/x", "base_instructions": {"text": "x".repeat(400 << 10)}});
+    let time = "2026-10-02T08:00:00Z";
+    let meta = json!({"payload": big, "timestamp": time, "type": "session_meta"}).to_string();
+    let rollout = rollout(&[user_item("said in Codex")]);
+    let rollout = format!("{meta}\n{}", rollout.split_once('\n').unwrap().1);
+    let unknown = "{\"display\":\"hello\"}\n";
+    let small = line(1, "user", "a short one").replace("\"session\"", "\"other\"");
+    let (texts, report) = imported(&[
+        ("long.jsonl", first.as_bytes()),
+        ("rollout.jsonl", rollout.as_bytes()),
+        ("short.jsonl", small.as_bytes()),
+        ("history.jsonl", unknown.as_bytes()),
+        ("more/prompts.jsonl", unknown.as_bytes()),
+    ]);
+    let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    texts.sort_unstable();
+    let long = "user: what is in this picture?\n[image]";
+    assert_eq!(texts, ["user: a short one", "user: said in Codex", long]);
+    // Each file that is no transcript is named.
+    let said = left_out(&report);
+    assert!(said.contains("history.jsonl: ") && said.contains("more/prompts.jsonl: "), "{said}");
+    assert_eq!(said.lines().count(), 2, "{said}");
+}
+
+#[test]
+fn reports_of_deep_research_are_text() {
+    let report = "# Report\n\nCafé \"a quoted phrase\" at the end\nand the next line";
+    let state = json!({"status": "completed", "plan": {"title": "The plan"}, "report_message":
+        {"author": {"role": "assistant"}, "content": {"content_type": "text", "parts": [report]}}});
+    let message = |text: &str, metadata: Value| {
+        json!({"author": {"role": "tool"}, "create_time": 1.0, "metadata": metadata,
+            "content": {"content_type": "text", "parts": [text]}})
+    };
+    let hidden = "The latest state of the widget is hidden";
+    let shown = format!("The latest state of the widget is: {state}");
+    let in_metadata = json!({"chatgpt_sdk": {"widget_state": state.to_string()}});
+    for message in [message(hidden, in_metadata), message(&shown, json!({}))] {
+        let (texts, _) = imported(&[("conversations.json", &chatgpt(&[message]))]);
+        assert!(texts[0].contains(report), "{texts:?}");
+        assert!(!texts[0].contains("\\n"), "{texts:?}");
+    }
+}
+
+#[test]
+fn queued_prompts_are_read_once() {
+    let queue = |operation: &str, text: &str| json!({"type": "queue-operation", "operation": operation, "content": text});
+    let user = |text: &str| json!({"type": "user", "message": {"content": text}});
+    let attachment = |prompt: Value| json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt}});
+    let picture = json!([{"type": "text", "text": "[Image #2] why"},
+        {"type": "image", "source": {"type": "base64", "data": "AAAA"}}]);
+    let mut queued = user("prompt");
+    queued["promptSource"] = json!("queued");
+    let (begun, put, taken) =
+        (user("first"), queue("enqueue", "prompt"), queue("remove", "prompt"));
+    let said = ["user: first", "user: prompt"];
+    assert_eq!(transcript(&session(&[begun.clone(), put.clone(), taken.clone(), queued])), said);
+    let plain = [attachment(json!("prompt")), user("prompt")];
+    let records = [begun.clone(), put.clone(), taken.clone(), plain[0].clone(), plain[1].clone()];
+    assert_eq!(transcript(&session(&records)), said);
+    // The user says the same again, without a queue.
+    let again = [begun.clone(), put, taken, plain[0].clone(), user("other"), user("prompt")];
+    let twice = ["user: first", "user: prompt", "user: other", "user: prompt"];
+    assert_eq!(transcript(&session(&again)), twice);
+    // A prompt that leaves the queue by itself is no repeat of one that the model took before.
+    let (put, taken) = (queue("enqueue", "prompt"), queue("remove", "prompt"));
+    let mut left = user("prompt");
+    left["promptSource"] = json!("queued");
+    let records = [begun.clone(), put.clone(), taken, put, queue("dequeue", "prompt"), left];
+    let twice = ["user: first", "user: prompt", "user: prompt"];
+    assert_eq!(transcript(&session(&records)), twice);
+    let asked = "[Image #2] why";
+    let (put, taken) = (queue("enqueue", asked), queue("remove", asked));
+    for (two, text) in [
+        ([attachment(picture.clone()), taken.clone()], "user: [Image #2] why\n[image]"),
+        ([taken, attachment(picture)], "user: [Image #2] why"),
+    ] {
+        let [one, other] = two;
+        let texts = transcript(&session(&[begun.clone(), put.clone(), one, other]));
+        assert_eq!(texts, ["user: first", text]);
+    }
+}
+
+#[test]
+fn queued_texts_of_others_are_not_the_users() {
+    let attachment = |prompt: &str, kind: &str| {
+        json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt,
+            "origin": {"kind": kind}}})
+    };
+    let begun = json!({"type": "user", "message": {"content": "first"}});
+    let waiting =
+        json!({"type": "queue-operation", "operation": "enqueue", "content": "never read"});
+    let peer =
+        json!({"type": "user", "origin": {"kind": "peer"}, "message": {"content": "over there"}});
+    let records = [
+        begun,
+        attachment("ready", "peer"),
+        attachment("goal", "auto-continuation"),
+        attachment("mine", "human"),
+        peer,
+        waiting,
+    ];
+    let texts = transcript(&session(&records));
+    assert_eq!(
+        texts,
+        [
+            "user: first",
+            "system: ready",
+            "system: goal",
+            "user: mine",
+            "system: over there",
+            "user: never read"
+        ]
+    );
+}
+
+#[test]
+fn what_waits_at_the_end_is_read_once() {
+    let queue = |operation: &str, text: &str| json!({"type": "queue-operation", "operation": operation, "content": text});
+    let user = |text: &str| json!({"type": "user", "message": {"content": text}});
+    let begun = [user("first"), queue("enqueue", "waits"), queue("enqueue", "waits too")];
+    let said = ["user: first", "user: waits", "user: waits too"];
+    assert_eq!(transcript(&session(&begun)), said);
+    let taken = [begun.as_slice(), &[queue("dequeue", ""), user("waits")]].concat();
+    let home = Home::new();
+    let database = home.engine.config().archive_database();
+    for records in [&begun[..], &taken, &taken] {
+        home.write("a.jsonl", session(records));
+        home.sync();
+        assert_eq!(messages(&database), said);
+    }
+    assert_eq!(transcript(&session(&taken)), said);
+    let withdrawn = [begun.as_slice(), &[queue("popAll", "")]].concat();
+    assert_eq!(transcript(&session(&withdrawn)), said[..1]);
+    // A later prompt pushes the oldest one out of the queue.
+    let many: Vec<Value> = (0..40).map(|at| queue("enqueue", &format!("prompt {at}"))).collect();
+    let texts = transcript(&session(&[&begun[..1], &many].concat()));
+    let expected = (0..40).map(|at| format!("user: prompt {at}"));
+    assert_eq!(
+        texts,
+        std::iter::once("user: first".to_owned()).chain(expected).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn reasoning_without_an_answer_is_read_once() {
+    let reasoning = ("event_msg", json!({"type": "agent_reasoning", "text": "Weighing"}));
+    let answer = ("event_msg", json!({"type": "agent_message", "message": "Done"}));
+    let begun = [user_event("go"), reasoning];
+    assert_eq!(transcript(&rollout(&begun)), ["user: go", "assistant: [thinking]\nWeighing"]);
+    let answered = [begun.as_slice(), &[answer]].concat();
+    let home = Home::new();
+    home.write("a.jsonl", rollout(&begun));
+    home.sync();
+    home.write("a.jsonl", rollout(&answered));
+    home.sync();
+    let texts = messages(&home.engine.config().archive_database());
+    assert_eq!(texts, ["user: go", "assistant: [thinking]\nWeighing\n\nDone"]);
+}
+
+#[test]
+fn attachments_of_unknown_types_are_counted() {
+    let attachment = |kind: &str| json!({"type": "attachment", "attachment": {"type": kind, "content": "words"}});
+    let begun = json!({"type": "user", "message": {"content": "first"}});
+    let records = [begun, attachment("hook_success"), attachment("hologram")];
+    let (_, report) = imported(&[("a.jsonl", session(&records).as_bytes())]);
+    let said = left_out(&report);
+    assert!(said.contains("attachment/hologram (1)") && !said.contains("hook"), "{said}");
+}
+
+#[test]
+fn zips_beside_conversations_are_read() {
+    let inner = zip_of(&[("conversations.json", chat("b", 1.0, &["inside"]).as_bytes())]);
+    let whole = zip_of(&[
+        ("conversations.json", chat("a", 1.0, &["outside"]).as_bytes()),
+        ("more/in.zip", &inner),
+    ]);
+    let manifest =
+        zip_of(&[("manifest.json", b"{\"files\": []}"), ("conversations-000.zip", &inner)]);
+    for (zip, expected) in
+        [(whole, vec!["user: outside", "user: inside"]), (manifest, vec!["user: inside"])]
+    {
+        let folder = TempDir::new().unwrap();
+        let (path, target) = (folder.path().join("all.zip"), folder.path().join("out.db"));
+        fs::write(&path, zip).unwrap();
+        import::import(&[path], &target, Branches::Shown, &|_| {}).unwrap();
+        assert_eq!(messages(&target), expected);
+    }
+}
+
+#[test]
+fn a_deepseek_export_is_refused_by_name() {
+    let node = json!({"id": "1", "parent": null, "message": {"inserted_at": "2026-01-01T00:00:00Z",
+        "fragments": [{"type": "REQUEST", "content": "said"}]}});
+    let export = json!([{"id": "d", "title": "T", "inserted_at": "2026-01-01T00:00:00Z",
+        "mapping": {"1": node}}]);
+    let error = refused("conversations.json", export.to_string().as_bytes());
+    assert!(error.contains("DeepSeek"), "{error}");
+}
+
+#[test]
+fn the_parts_of_claudes_export_are_read_or_named() {
+    let chats = json!([{"uuid": "c", "name": "n", "created_at": "2026-03-01T10:00:00Z",
+        "chat_messages": [{"uuid": "m", "sender": "human", "text": "in the chat"}]}]);
+    let block = json!({"type": "text", "text": "in a block"});
+    let design = json!({"uuid": "d", "title": "Design", "project": {"name": "x"},
+        "created_at": "2026-05-01T00:00:00Z", "messages": [
+            {"uuid": "d1", "role": "user", "content": {"content": "in the design"}},
+            {"uuid": "d2", "role": "assistant", "content": {"content": "", "contentBlocks": [block]}}]});
+    let project = json!({"uuid": "p", "name": "x", "prompt_template": "y",
+        "docs": [{"uuid": "f", "filename": "x.md", "content": "z"}]});
+    let memories = json!([{"conversations_memory": "z", "project_memories": {}}]);
+    let (texts, report) = imported(&[
+        ("conversations.json", chats.to_string().as_bytes()),
+        ("design_chats/d1.json", design.to_string().as_bytes()),
+        ("memories.json", memories.to_string().as_bytes()),
+        ("projects/p1.json", project.to_string().as_bytes()),
+        ("projects/p2.json", project.to_string().as_bytes()),
+        ("users.json", b"[{\"uuid\": \"u\", \"full_name\": \"x\"}]"),
+    ]);
+    assert_eq!(texts, ["user: in the chat", "user: in the design", "assistant: in a block"]);
+    let said = left_out(&report);
+    assert!(said.contains("projects") && said.contains("(2)") && said.contains("memor"), "{said}");
+    let manifest = json!({"data_files": [
+        {"category": "conversations", "filename": "conversations-000.zip", "export_url": "https://e.org/x"},
+        {"category": "projects", "filename": "projects-000.zip", "export_url": "https://e.org/y"}]});
+    let error = refused("manifest-1-2026-09-10.json", manifest.to_string().as_bytes());
+    assert!(error.contains("lists") && error.contains("conversations-000.zip"), "{error}");
+}
+
+#[test]
+fn typed_words_of_codex_stay() {
+    let typed = [
+        "# AGENTS.md instructions are ignored, why?",
+        "<INSTRUCTIONS>these</INSTRUCTIONS> do that",
+        "<skill>what is this?</skill>",
+        "Warning: apply_patch was requested via the shell, what now?",
+        "Another language model started to solve this problem and produced a summary, but why?",
+    ];
+    let expected: Vec<String> = typed.iter().map(|text| format!("user: {text}")).collect();
+    let events = typed.map(user_event);
+    assert_eq!(transcript(&rollout(&events)), expected);
+    // An item of the same words follows or comes before: still one message.
+    let pairs: Vec<_> = typed.iter().flat_map(|text| [user_event(text), user_item(text)]).collect();
+    assert_eq!(transcript(&rollout(&pairs)), expected);
+    let pairs: Vec<_> = typed.iter().flat_map(|text| [user_item(text), user_event(text)]).collect();
+    assert_eq!(transcript(&rollout(&pairs)), expected);
+    // A text that the agent adds is an item without an event.
+    let injected =
+        user_item("# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nA\n</INSTRUCTIONS>");
+    assert_eq!(transcript(&rollout(&[injected, user_event("go")])), ["user: go"]);
+}
+
+#[test]
+fn tags_in_a_pasted_log_stay() {
+    let user = |text: &str| json!({"type": "user", "message": {"content": text}});
+    let log = "a log:\nbefore <system-reminder>in the log</system-reminder> after\nits end";
+    let stopped = "[Request interrupted by user for tool use]use the other file";
+    let texts = transcript(&session(&[user(log), user(stopped)]));
+    assert_eq!(texts, [format!("user: {log}"), "user: use the other file".to_owned()]);
+}
+
+#[test]
+fn findings_of_a_review_are_read_once() {
+    let output = json!({"findings": [{"title": "A title", "body": "the body", "code_location":
+        {"absolute_file_path": "/x/a.rs", "line_range": {"start": 1, "end": 2}}}],
+        "overall_explanation": "in all"});
+    let entered = json!({"type": "entered_review_mode",
+        "target": {"type": "custom", "instructions": "look at the locks"}});
+    let exited = json!({"type": "exited_review_mode", "review_output": output});
+    let (entered, exited) = (("event_msg", entered), ("event_msg", exited));
+    let review = "in all\n\nReview comment:\n\n- A title — /x/a.rs:1-2\n  the body";
+    let answer = json!({"type": "message", "role": "assistant",
+        "content": [{"type": "output_text", "text": review}]});
+    let expected = [
+        "user: go".to_owned(),
+        "user: /review look at the locks".to_owned(),
+        format!("assistant: {review}"),
+        "user: thanks".to_owned(),
+    ];
+    let (go, thanks) = (user_event("go"), user_event("thanks"));
+    let records = [go.clone(), entered.clone(), exited.clone(), thanks.clone()];
+    assert_eq!(transcript(&rollout(&records)), expected);
+    let records = [go, entered, exited, ("response_item", answer), thanks];
+    assert_eq!(transcript(&rollout(&records)), expected);
+}
+
+#[test]
+fn agents_of_codex_talk_to_each_other() {
+    let talk = json!({"author": "/root", "recipient": "/root/a", "content": "do this"});
+    let texts = transcript(&rollout(&[user_event("go"), ("inter_agent_communication", talk)]));
+    assert_eq!(texts, ["user: go", "assistant: do this"]);
+}
+
+#[test]
+fn what_a_person_typed_stays_as_it_is() {
+    let typed =
+        "you wrote 【12†quarterly report】 and 【3:1†source】 \u{e200}cite\u{e202}x\u{e201}";
+    let message =
+        json!({"author": {"role": "user"}, "content": {"content_type": "text", "parts": [typed]}});
+    let (texts, _) = imported(&[("conversations.json", &chatgpt(&[message]))]);
+    assert_eq!(texts, [format!("user: {typed}")]);
+}
+
+#[test]
+fn an_import_adds_what_an_earlier_one_left_out() {
+    let marker = |widget: &str| format!("Euler:\n\n\u{e200}genui\u{e202}{widget}\u{e201}\n\nNice.");
+    let formula = r#"{"math_block_widget_always_prefetch_v2":{"content":"e^{i\\pi} + 1 = 0"}}"#;
+    let message = json!({"id": "m", "author": {"role": "assistant"},
+        "content": {"content_type": "text", "parts": [marker(formula)]}});
+    let folder = TempDir::new().unwrap();
+    let (export, target) = (folder.path().join("conversations.json"), folder.path().join("out.db"));
+    fs::write(&export, chatgpt(&[message])).unwrap();
+    let import = || {
+        import::import(std::slice::from_ref(&export), &target, Branches::Shown, &|_| {}).unwrap();
+        messages(&target)
+    };
+    let expected = ["assistant: Euler:\n\n\\[e^{i\\pi} + 1 = 0\\]\n\nNice."];
+    assert_eq!(import(), expected);
+    let old = "UPDATE messages SET content = 'Euler:' || char(10, 10, 10, 10) || 'Nice.'";
+    Connection::open(&target).unwrap().execute_batch(old).unwrap();
+    assert_eq!(import(), expected);
+}
+
+#[test]
+fn words_of_unknown_types_stay() {
+    let message = |content: Value| json!({"author": {"role": "assistant"}, "content": content});
+    let export = chatgpt(&[
+        message(
+            json!({"content_type": "hologram", "id": "h1", "payload": {"inner": {"words": "alpha"}},
+            "lines": ["beta", "two words"], "text": "gamma"}),
+        ),
+        message(json!({"content_type": "multimodal_text", "parts":
+            [{"content_type": "hyperlink", "label": "delta", "text": "epsilon"}]})),
+        message(json!({"content_type": "app_pairing_content", "shared_prompt": "zeta"})),
+        message(json!({"content_type": "model_editable_context", "model_set_context": "",
+            "repo_summary": "eta"})),
+    ]);
+    let (texts, report) = imported(&[("conversations.json", &export)]);
+    let texts = texts.join("\n");
+    for word in ["alpha", "beta", "two words", "gamma", "delta", "epsilon", "zeta", "eta"] {
+        assert!(texts.contains(word), "{word}: {texts}");
+    }
+    assert!(!texts.contains("h1"), "{texts}");
+    assert_eq!(report.tally.unknown.get("hologram"), Some(&1));
+}
+
+#[test]
+fn sources_of_answers_are_searched() {
+    let answer = json!({"author": {"role": "assistant"}, "content": {"content_type": "text", "parts":
+        ["Said\u{e200}cite\u{e202}turn0search0\u{e201}. \u{e200}navlist\u{e202}In the news\u{e202}turn0news1\u{e201}"]},
+        "metadata": {
+            "content_references": [
+                {"type": "hidden", "refs": ["hidden"]},
+                {"type": "grouped_webpages", "items": [{"title": "One", "url": "https://one.example/?utm_source=chatgpt.com",
+                    "supporting_websites": [{"title": "Two", "url": "https://two.example"}]}]},
+                {"type": "file", "name": "cited.pdf"}],
+            "citations": [{"metadata": {"type": "webpage", "title": "One", "url": "https://one.example/", "text": "long"}}],
+            "search_result_groups": [{"entries": [{"url": "https://three.example", "title": "Three", "snippet": "s"}]}]}});
+    let browser = json!({"author": {"role": "tool"}, "content": {"content_type": "text", "parts": [""]},
+        "metadata": {"_cite_metadata": {"metadata_list": [{"title": "Four", "url": "https://four.example"}]}}});
+    let (texts, _) = imported(&[("conversations.json", &chatgpt(&[answer, browser]))]);
+    assert_eq!(
+        texts,
+        [
+            "assistant: Said. In the news\n\n[sources]\n- One https://one.example/\n\
+             - Two https://two.example\n- cited.pdf\n- Three https://three.example",
+            "tool: [sources]\n- Four https://four.example",
+        ]
+    );
+}
+
+#[test]
+fn pictures_charts_and_files_are_named() {
+    let picture = |dalle: Value| {
+        json!({"content_type": "multimodal_text", "parts": [{"content_type": "image_asset_pointer",
+            "asset_pointer": "file-service://file-abcdefgh", "metadata": {"dalle": dalle}}]})
+    };
+    let tool = |content: Value, metadata: Value| json!({"author": {"role": "tool"}, "content": content, "metadata": metadata});
+    let chart = json!({"messages": [{"message_type": "image", "image_url": "file-service://file-chart123"}]});
+    let (texts, _) = imported(&[(
+        "conversations.json",
+        &chatgpt(&[
+            tool(picture(json!({"prompt": "a cat"})), json!({})),
+            tool(picture(Value::Null), json!({"image_gen_title": "A dog"})),
+            tool(
+                json!({"content_type": "execution_output", "text": ""}),
+                json!({"aggregate_result": chart}),
+            ),
+            json!({"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["see roof.png"]},
+                "metadata": {"attachments": [{"name": "roof.png"}, {"name": "a.pdf"}, {"id": "x"}]}}),
+        ]),
+    )]);
+    let expected = [
+        "tool: [image]\na cat",
+        "tool: [image]\nA dog",
+        "tool: [image]",
+        "user: see roof.png\n\n[file: a.pdf]",
+    ];
+    assert_eq!(texts, expected);
+}
+
+#[test]
+fn what_the_page_shows_of_metadata_is_stored() {
+    let message = |role: &str, text: &str, metadata: Value| {
+        json!({"author": {"role": role}, "metadata": metadata,
+            "content": {"content_type": "text", "parts": [text]}})
+    };
+    let failed = json!({"messages": [{"message_type": "stream", "text": "printed\n"}],
+        "in_kernel_exception": {"name": "NameError", "traceback": ["\u{1b}[0;31mline 1\u{1b}[0m"]}});
+    let run = json!({"author": {"role": "tool"}, "metadata": {"aggregate_result": failed},
+        "content": {"content_type": "execution_output", "text": ""}});
+    let (texts, _) = imported(&[(
+        "conversations.json",
+        &chatgpt(&[
+            message(
+                "tool",
+                "",
+                json!({"async_task_title": "Steel", "async_task_prompt": "Plan it"}),
+            ),
+            message("tool", "", json!({"search_model_queries": {"queries": ["lug nut"]}})),
+            message("tool", "", json!({"search_queries": [{"type": "search", "q": "roofs"}]})),
+            message("assistant", "search(\"slate\")", json!({"search_queries": [{"q": "slate"}]})),
+            message(
+                "assistant",
+                "Here.",
+                json!({"canvas": {"title": "A poem"}, "reasoning_title": "Rhymes"}),
+            ),
+            run,
+        ]),
+    )]);
+    assert_eq!(
+        texts,
+        [
+            "tool: Steel\nPlan it",
+            "tool: query: lug nut",
+            "tool: query: roofs",
+            "assistant: search(\"slate\")",
+            "assistant: Here.\nRhymes\nA poem",
+            "tool: printed\nNameError\nline 1",
+        ]
+    );
+}
+
+#[test]
+fn a_last_line_that_is_cut_is_counted() {
+    let whole = line(1, "user", "whole");
+    let cut = line(2, "user", "cut off");
+    let content = format!("{whole}{}", &cut[..cut.len() - 20]);
+    let (texts, report) = imported(&[("a.jsonl", content.as_bytes())]);
+    assert_eq!((texts, report.tally.malformed), (vec!["user: whole".to_owned()], 1));
+    for end in ["", "\n", "\0\0"] {
+        let content = format!("{}{end}", whole.trim_end());
+        assert_eq!(imported(&[("a.jsonl", content.as_bytes())]).1.tally.malformed, 0, "{end:?}");
+    }
+}
+
+#[test]
+fn all_that_a_tool_of_codex_gave_is_read() {
+    let output = |output: &str| {
+        ("response_item", json!({"type": "function_call_output", "call_id": "c", "output": output}))
+    };
+    let texts = transcript(&rollout(&[
+        user_event("go"),
+        output(r#"{"stdout":"","stderr":"boom"}"#),
+        output(r#"{"title":"T","content":"C"}"#),
+        output(r#"{"output":"plain","metadata":{"exit_code":0}}"#),
+        ("response_item", json!({"type": "mcp_tool_call_output", "output": "of a server"})),
+    ]));
+    assert_eq!(
+        texts,
+        [
+            "user: go",
+            "tool: stdout: \nstderr: boom",
+            "tool: title: T\ncontent: C",
+            "tool: plain",
+            "tool: of a server"
+        ]
+    );
+}
+
+#[test]
+fn steps_of_claude_have_their_headings() {
+    let thinking =
+        json!({"type": "thinking", "thinking": "Hm.", "summaries": [{"summary": "Weighing"}]});
+    let call = json!({"type": "tool_use", "name": "view", "message": "Reading the skill",
+        "display_content": {"type": "text", "text": "Read it"}, "input": {"path": "a.md"}});
+    let unsupported = "```\nThis block is not supported on your current device yet.\n```";
+    let export = json!([{"uuid": "c", "chat_messages": [
+        {"uuid": "m1", "sender": "assistant", "text": format!("{unsupported}\n"), "content": [thinking]},
+        {"uuid": "m2", "sender": "assistant", "text": "Said beside", "content": [call]}]}]);
+    let (texts, _) = imported(&[("conversations.json", export.to_string().as_bytes())]);
+    assert_eq!(
+        texts,
+        [
+            "assistant: [thinking]\nWeighing\nHm.",
+            "assistant: [tool: view]\nReading the skill\nRead it\npath: a.md\n\n\
+             [answer]\nSaid beside",
+        ]
+    );
+}
+
+#[test]
+fn custom_instructions_are_of_the_system() {
+    let user = |content: Value, metadata: Value| json!({"author": {"role": "user"}, "content": content, "metadata": metadata});
+    let context = json!({"about_user_message": "I bake", "about_model_message": "Be brief"});
+    let old = json!({"author": {"role": "system"}, "content": {"content_type": "text", "parts": [""]},
+        "metadata": {"is_user_system_message": true, "user_context_message_data": context}});
+    let new = json!({"content_type": "user_editable_context", "user_profile": "I bake", "user_instructions": "Be brief"});
+    let said = json!({"content_type": "text", "parts": ["Hello"]});
+    let none = json!({"user_context_message_data": null});
+    let (texts, _) = imported(&[(
+        "conversations.json",
+        &chatgpt(&[old, user(new, json!({})), user(said, none)]),
+    )]);
+    assert_eq!(texts, ["system: I bake\nBe brief", "system: Be brief\nI bake", "user: Hello"]);
+}
+
+#[test]
+fn nested_text_of_claude_stays() {
+    let gallery = json!({"type": "image_gallery", "images": [{"title": "A roof", "page": {"caption": "from above"}}]});
+    let link = json!({"type": "rich_link", "link": {"title": "A link", "subtitles": ["below"], "uuid": "u-1"}});
+    let shown = json!({"type": "tool_result", "content": [], "display_content":
+        {"type": "rich_content", "content": [{"title": "Shown", "url": "https://shown.example"}]}});
+    let cited = json!({"type": "text", "text": "Said", "citations": [{"title": "Cited",
+        "url": "https://cited.example", "details": {"type": "web", "url": "https://cited.example"}}]});
+    let widget = json!({"type": "widget", "spec": {"rows": [{"label": "a row"}]}});
+    let export = json!([{"uuid": "c", "chat_messages": [
+        {"uuid": "m1", "sender": "human", "text": "Look", "files": [{"file_name": "roof.png"}]},
+        {"uuid": "m2", "sender": "assistant", "content":
+            [cited, {"type": "tool_result", "content": [gallery, link]}, shown, widget]}]}]);
+    let (texts, report) = imported(&[("conversations.json", export.to_string().as_bytes())]);
+    assert_eq!(
+        texts,
+        [
+            "user: Look\n\n[file: roof.png]",
+            "assistant: Said\n\n[result]\nfrom above\nA roof\nbelow\nA link\n\n\
+             [result]\nShown\nhttps://shown.example\n\n[answer]\na row\n\n\
+             [sources]\n- Cited https://cited.example",
+        ]
+    );
+    assert_eq!(report.tally.unknown.len(), 3);
+}
+
+#[test]
+fn queries_and_files_of_codex_are_searched() {
+    let search =
+        |action: Value| ("response_item", json!({"type": "web_search_call", "action": action}));
+    let typed = |text: &str| {
+        (
+            "event_msg",
+            json!({"type": "user_message", "message": text, "local_images": ["/tmp/roof.png"]}),
+        )
+    };
+    let file = json!({"type": "input_file", "filename": "plan.pdf", "file_data": "data:application/pdf;base64,AA=="});
+    let item = json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "and this"}, file]});
+    let texts = transcript(&rollout(&[
+        user_item("look"),
+        typed("look"),
+        typed("again"),
+        user_item("again"),
+        ("response_item", item),
+        search(json!({"type": "search", "query": "roofs", "queries": ["roofs", "tiles"]})),
+        search(json!({"type": "search", "queries": ["slate"]})),
+    ]));
+    assert_eq!(
+        texts,
+        [
+            "user: look\n[file: /tmp/roof.png]",
+            "user: again\n[file: /tmp/roof.png]",
+            "user: and this\n[file: plan.pdf]",
+            "assistant: [tool: web_search]\nquery: roofs\nquery: tiles",
+            "assistant: [tool: web_search]\nquery: slate",
+        ]
+    );
+}
+
+#[test]
+fn broken_chains_lose_nothing() {
+    let node = |at: usize, parent: Value| {
+        json!({"id": format!("n{at}"), "parent": parent, "message": {"id": format!("n{at}"),
+            "author": {"role": "user"}, "create_time": at as f64,
+            "content": {"content_type": "text", "parts": [format!("said {at}")]}}})
+    };
+    let broken = json!([{"id": "c", "title": "t", "current_node": "n2", "mapping":
+        {"n0": node(0, json!(null)), "n2": node(2, json!("n1"))}}]);
+    let (texts, _) = imported(&[("conversations.json", broken.to_string().as_bytes())]);
+    assert_eq!(texts, ["user: said 0", "user: said 2"]);
+    let loose: serde_json::Map<_, _> =
+        (0..50).map(|at| (format!("n{at}"), node(at, json!(null)))).collect();
+    let loose = json!([{"id": "c", "title": "t", "mapping": loose}]);
+    let (texts, _) = imported(&[("conversations.json", loose.to_string().as_bytes())]);
+    assert_eq!(texts.len(), 50);
+    let turn = |at: usize, parent: &str| {
+        json!({"uuid": format!("m{at}"), "parent_message_uuid": parent, "sender": "human",
+            "text": format!("said {at}")})
+    };
+    let claude = json!([{"uuid": "c", "name": "n", "current_leaf_message_uuid": "m4", "chat_messages":
+        [turn(0, "root"), turn(1, "m0"), turn(3, "m2"), turn(4, "m3")]}]);
+    let (texts, _) = imported(&[("conversations.json", claude.to_string().as_bytes())]);
+    assert_eq!(texts, ["user: said 0", "user: said 1", "user: said 3", "user: said 4"]);
+    // Another branch of a whole tree is left out, and a line says so.
+    let branches = json!([{"id": "c", "title": "t", "current_node": "n2", "mapping":
+        {"n0": node(0, json!(null)), "n1": node(1, json!("n0")), "n2": node(2, json!("n0"))}}]);
+    let (texts, report) = imported(&[("conversations.json", branches.to_string().as_bytes())]);
+    assert_eq!(texts, ["user: said 0", "user: said 2"]);
+    assert!(left_out(&report).contains("other branches"), "{}", left_out(&report));
+}
+
+#[test]
+fn a_folder_that_is_a_file_of_nobody_is_named() {
+    // A folder without permissions is readable for root, so a deep one stands for what is not read.
+    let deep = (0..14).map(|at| format!("f{at}/")).collect::<String>() + "a.jsonl";
+    let (texts, report) = imported(&[
+        (deep.as_str(), line(1, "user", "deep").as_bytes()),
+        ("b.jsonl", line(2, "user", "here").as_bytes()),
+    ]);
+    assert_eq!(texts, ["user: here"]);
+    assert!(report.tally.damaged.iter().any(|it| it.contains("f12")), "{:?}", report.tally.damaged);
+}
+
+#[test]
+fn the_text_replied_to_is_part_of_the_message() {
+    let message = json!({"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["why?"]},
+        "metadata": {"targeted_reply": "the passage", "targeted_reply_label": "x"}});
+    let selected = json!({"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["shorter"]},
+        "metadata": {"canvas": {"selection_metadata": {"selection_text": "the selection"}}}});
+    let (texts, _) = imported(&[("conversations.json", &chatgpt(&[message, selected]))]);
+    assert_eq!(texts, ["user: > the passage\n\nwhy?", "user: > the selection\n\nshorter"]);
+}
+
+#[test]
+fn a_store_of_the_version_before_is_read_again() {
+    let home = Home::new();
+    let other = line(2, "user", "of a file that goes").replace("\"session\"", "\"other\"");
+    home.write("a.jsonl", line(1, "user", "said"));
+    let gone = home.write("b.jsonl", other);
+    home.sync();
+    fs::remove_file(gone).unwrap();
+    home.sync();
+    let database = home.engine.config().archive_database();
+    let connection = Connection::open(&database).unwrap();
+    connection
+        .execute_batch(
+            "UPDATE messages SET content = content || ' in the old way'; PRAGMA user_version = 3",
+        )
+        .unwrap();
+    connection.close().unwrap();
+    home.sync();
+    let mut texts = messages(&database);
+    texts.sort_unstable();
+    assert_eq!(texts, ["user: of a file that goes in the old way", "user: said"]);
+    assert_eq!(home.sync().read, 0, "the files are read again only once");
+}
+
+#[test]
+fn agents_of_codex_get_the_session_that_started_them() {
+    let home = Home::new();
+    let spawn = json!({"subagent": {"thread_spawn": {"parent_thread_id": "root", "depth": 1}}});
+    let meta = json!({"timestamp": "2025-01-01T00:00:00Z", "type": "session_meta",
+        "payload": {"id": "agent", "cwd": "/shop", "source": spawn}});
+    let asked = json!({"timestamp": "2025-01-01T00:00:01Z", "type": "response_item",
+        "payload": {"type": "message", "role": "user",
+            "content": [{"type": "input_text", "text": "Look"}]}});
+    home.write("rollout-2025-01-01T00-00-00-agent.jsonl", format!("{meta}\n{asked}\n"));
+    home.write("a.jsonl", line(1, "user", "said"));
+    home.sync();
+    let database = home.engine.config().archive_database();
+    let session = || -> String {
+        let sql = "SELECT session FROM verbatim_transcripts WHERE conversation_id = 'agent'";
+        Connection::open(&database).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(session(), "root");
+    let old = "UPDATE verbatim_transcripts SET session = conversation_id; PRAGMA user_version = 4";
+    Connection::open(&database).unwrap().execute_batch(old).unwrap();
+    assert_eq!(home.sync().read, 2, "the files are read again");
+    assert_eq!(session(), "root");
+    assert_eq!(home.sync().read, 0);
+}
+
+/// Root may enter every folder, so this runs the program as another user.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_may_not_be_read_is_named() {
+    use std::os::unix::{fs::PermissionsExt, process::CommandExt};
+
+    let folder = TempDir::new().unwrap();
+    let set = |path: &str, mode| {
+        fs::set_permissions(folder.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for name in ["in/locked", "out"] {
+        fs::create_dir_all(folder.path().join(name)).unwrap();
+    }
+    fs::write(folder.path().join("in/a.json"), chat("a", 1.0, &["red"])).unwrap();
+    for (path, mode) in [(".", 0o755), ("in", 0o755), ("in/locked", 0), ("out", 0o777)] {
+        set(path, mode);
+    }
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    command.env_clear().current_dir(folder.path()).args(["import", "in", "--home", "out/home"]);
+    if fs::read_dir("/proc/1/fd").is_ok() {
+        command.uid(65_534);
+    }
+    let output = command.output().unwrap();
+    set("in/locked", 0o755);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("locked: Permission denied"), "{said}");
+    assert!(said.contains("Imported 1 conversation"), "{said}");
+}
+
+#[test]
+fn blocks_of_every_kind_are_read() {
+    let code = json!({"type": "bash_code_execution_tool_result", "tool_use_id": "t", "content":
+        {"type": "bash_code_execution_result", "stdout": "printed", "stderr": "warned"}});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let document = json!({"type": "document", "title": "a.md",
+        "source": {"type": "content", "content": [text("in the document")]}});
+    let found = json!({"type": "search_result", "title": "T", "source": "https://e.org",
+        "content": [text("in the result")]});
+    let recap = json!({"type": "system", "subtype": "away_summary", "content": "meanwhile"});
+    let mail = json!({"type": "attachment", "attachment": {"type": "teammate_mailbox",
+        "messages": [{"from": "bob", "text": "from bob"}]}});
+    let tool = json!({"type": "tool_result", "content": [
+        {"type": "resource", "resource": {"uri": "note://1", "text": "noted"}},
+        {"type": "resource_link", "name": "plan", "uri": "https://plan.example"}]});
+    let texts = transcript(&session(&[
+        json!({"type": "user", "message": {"content": [text("look"), document, found]}}),
+        json!({"type": "assistant", "message": {"id": "m", "content": [code]}}),
+        recap,
+        mail,
+        json!({"type": "user", "message": {"content": [tool]}}),
+    ]));
+    assert_eq!(
+        texts,
+        [
+            "user: look\n[file: a.md]\nin the document\nT\nhttps://e.org\nin the result",
+            "assistant: printed\nwarned",
+            "system: meanwhile",
+            "system: from bob",
+            "tool: note://1\nnoted\nplan\nhttps://plan.example",
+        ]
+    );
+}

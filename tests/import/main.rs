@@ -1,0 +1,32 @@
+//! Exports and transcripts: imported, synchronised, kept and forgotten.
+
+mod archives;
+mod attachments;
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/calls.rs"]
+mod calls;
+#[path = "../shared/cases.rs"]
+mod cases;
+mod compressed;
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/corpus.rs"]
+mod corpus;
+#[path = "../shared/exports.rs"]
+mod exports;
+mod formats;
+#[path = "../shared/golden.rs"]
+mod golden;
+mod import;
+mod kept;
+mod migration;
+#[cfg(unix)]
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/program.rs"]
+mod program;
+#[cfg(unix)]
+#[path = "../shared/pty.rs"]
+mod pty;
+mod transcript_files;
+#[path = "../shared/transcripts.rs"]
+mod transcripts;
+mod withheld;

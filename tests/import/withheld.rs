@@ -1,0 +1,722 @@
+//! Excluded and forgotten conversations.
+
+use std::{
+    fs,
+    io::{self, ErrorKind, Write},
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{corpus::folder, program::Server, pty::OnTerminal};
+
+/// A user with a home, an archive of transcripts and a configuration file.
+struct User(TempDir);
+
+impl User {
+    fn new() -> User {
+        let user = User(folder());
+        for name in ["agent", "work"] {
+            fs::create_dir_all(user.path(name)).unwrap();
+        }
+        user.set("");
+        user
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn set(&self, settings: &str) {
+        let text = format!(
+            "home = '{}'\narchives = ['{}']\n{settings}",
+            self.path("home").display(),
+            self.path("agent").display()
+        );
+        fs::write(self.path("config.toml"), text).unwrap();
+    }
+
+    fn transcript(&self, session: &str, folder: &str, texts: &[&str]) {
+        let path = self.path("agent/p").join(format!("{session}.jsonl"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, transcript(session, folder, texts)).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear().env("HOME", self.0.path()).current_dir(self.path("work"));
+        command.env("VERBATIM_CONFIG", self.path("config.toml")).args(arguments);
+        command.stdin(std::process::Stdio::null());
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        command
+    }
+
+    /// Returns the exit code, the output and the errors of a command.
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        told(self.command(arguments).output().unwrap())
+    }
+
+    #[track_caller]
+    fn done(&self, arguments: &[&str]) -> String {
+        let (code, out, errors) = self.run(arguments);
+        assert_eq!(code, 0, "{arguments:?}: {out}{errors}");
+        out
+    }
+
+    /// Returns how many messages an exact search finds; a ranked one finds some if there are any.
+    #[track_caller]
+    fn found(&self, text: &str) -> usize {
+        let exact = self.run(&["search", text, "--json", "-n", "0"]).1.lines().count();
+        let ranked = self.run(&["search", text, "--json", "--mode", "words"]).1;
+        assert_eq!(exact > 0, ranked.to_lowercase().contains(text), "{text}: {ranked}");
+        exact
+    }
+
+    fn export(&self, name: &str, chats: &Value) -> String {
+        let path = self.path(name);
+        fs::write(&path, chats.to_string()).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+
+    /// Returns the files below the home that hold a text, in capitals too.
+    fn files_with(&self, text: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        files_with(&self.path("home"), &text.to_lowercase(), &mut found);
+        found
+    }
+}
+
+/// Returns what was read; `None` if a server removed the file meanwhile.
+fn unless_gone<T>(read: io::Result<T>) -> Option<T> {
+    match read {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        read => Some(read.unwrap()),
+    }
+}
+
+fn files_with(folder: &Path, text: &str, found: &mut Vec<PathBuf>) {
+    for path in unless_gone(fs::read_dir(folder)).into_iter().flatten() {
+        let path = path.unwrap().path();
+        if path.is_dir() {
+            files_with(&path, text, found);
+        } else if let Some(bytes) = unless_gone(fs::read(&path)) {
+            let bytes = bytes.to_ascii_lowercase();
+            if bytes.windows(text.len()).any(|window| window == text.as_bytes()) {
+                found.push(path);
+            }
+        }
+    }
+}
+
+fn told(output: Output) -> (i32, String, String) {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn transcript(session: &str, folder: &str, texts: &[&str]) -> String {
+    let record = |(number, text): (usize, &&str)| {
+        let record = json!({
+            "type": "user", "uuid": format!("{session}-{number}"), "sessionId": session,
+            "timestamp": format!("2025-01-04T10:00:{number:02}Z"), "cwd": folder,
+            "message": {"role": "user", "content": text},
+        });
+        format!("{record}\n")
+    };
+    texts.iter().enumerate().map(record).collect()
+}
+
+fn chat(id: &str, title: &str, texts: &[&str]) -> Value {
+    let message = |(number, text): (usize, &&str)| {
+        json!({"uuid": format!("{id}-m{number}"), "sender": "human", "text": text,
+            "created_at": format!("2025-01-03T10:00:{number:02}Z")})
+    };
+    let messages: Vec<Value> = texts.iter().enumerate().map(message).collect();
+    json!({"uuid": id, "name": title, "chat_messages": messages})
+}
+
+#[test]
+fn excluded_projects_and_folders_are_in_no_answer() {
+    let user = User::new();
+    user.transcript("s1", "/home/ann/secret", &["apple secret"]);
+    user.transcript("s2", "/home/ann/private/deep/x", &["apple private"]);
+    user.transcript("s3", "/home/ann/parser", &["apple open"]);
+    assert_eq!(user.found("apple"), 3);
+    user.done(&["reindex"]);
+    user.set("exclude = ['SECR*', '/home/ann/private']\n");
+    // There was no synchronisation or indexing since then: only the filter excludes the messages.
+    let mut server = Server::start(&mut user.command(&["serve", "--no-watch"]));
+    let answer = server.call("search", &json!({"query": "apple", "mode": "text"})).to_string();
+    assert!(answer.contains("apple open"), "{answer}");
+    assert!(!answer.contains("apple secret") && !answer.contains("apple private"), "{answer}");
+    for (tool, arguments) in [
+        ("search", json!({"query": "apple", "mode": "both"})),
+        ("search", json!({"query": "apple", "mode": "vector"})),
+        ("query_conversations", json!({"mode": "search", "query": "apple"})),
+        ("query_conversations", json!({"mode": "list"})),
+    ] {
+        let answer = server.call(tool, &arguments).to_string();
+        assert!(answer.contains("s3") || answer.contains("apple open"), "{tool}: {answer}");
+        for hidden in ["apple secret", "apple private", "/s1.jsonl", "/s2.jsonl"] {
+            assert!(!answer.contains(hidden), "{tool} {arguments}: {answer}");
+        }
+    }
+    let read = server.call("query_conversations", &json!({"mode": "get", "session": "s1"}));
+    assert!(!read.to_string().contains("apple"), "{read}");
+    drop(server);
+    let status = user.done(&["status"]);
+    let expected =
+        "excluded: SECR*, /home/ann/private\n  in no answer: 2 conversations of the archive\n";
+    assert!(status.contains(expected), "{status}");
+
+    assert_eq!(user.found("apple"), 1);
+    assert_eq!(user.done(&["list", "--json"]).lines().count(), 1);
+    assert_eq!(user.run(&["show", "s1"]).0, 2);
+    let status = user.done(&["status"]);
+    assert!(status.contains(expected), "{status}");
+    let doctor = user.run(&["doctor"]).1;
+    assert!(doctor.contains("exclude: SECR*, /home/ann/private; in no answer: 2 conv"), "{doctor}");
+    // Later messages are left out too. They are found when the conversation is no longer excluded.
+    user.transcript("s1", "/home/ann/secret", &["apple secret", "apple secret two"]);
+    user.transcript("s4", "/home/ann/secret", &["apple secret four"]);
+    assert_eq!(user.found("apple"), 1);
+    user.set("");
+    assert_eq!(user.found("apple"), 5);
+}
+
+#[test]
+fn an_excluded_conversation_is_forgotten_by_its_id() {
+    let user = User::new();
+    let (secret, open) =
+        ("5ec2e700-0000-4000-8000-000000000001", "09e40000-0000-4000-8000-000000000002");
+    user.transcript(secret, "/home/ann/secret", &["wombatword one"]);
+    user.transcript(open, "/home/ann/parser", &["kept apple"]);
+    user.done(&["reindex"]);
+    user.set("exclude = ['secret', 'parser']\n");
+    let (code, _, errors) = user.run(&["list"]);
+    assert!(code == 1 && errors.contains("those that the setting `exclude` names"), "{errors}");
+    assert!(!user.files_with("wombatword").is_empty(), "it was only excluded");
+    let (code, _, errors) = user.run(&["forget", "5ec2", "--yes"]);
+    assert!(code == 2 && errors.contains("no conversation has the id"), "{errors}");
+    let said = user.done(&["forget", "5ec2e700", "--yes"]);
+    assert!(said.contains("1 conversation forgotten") && said.contains(secret), "{said}");
+    assert_eq!(user.files_with("wombatword"), Vec::<PathBuf>::new());
+    user.set("");
+    assert_eq!((user.found("wombatword"), user.found("apple")), (0, 1));
+    assert!(user.done(&["forget", "--list"]).contains(secret));
+}
+
+#[test]
+fn no_byte_of_a_transcript_that_is_gone_is_left_if_those_are_forgotten() {
+    let user = User::new();
+    user.transcript("s1", "/home/ann/parser", &["wombatword one"]);
+    user.transcript("s2", "/home/ann/parser", &["kept apple"]);
+    user.done(&["reindex"]);
+    fs::remove_file(user.path("agent/p/s1.jsonl")).unwrap();
+    assert_eq!(user.found("wombatword"), 1);
+    let forget = |arguments: &[&str]| {
+        told(user.command(arguments).env("VERBATIM_FORGET_DELETED", "1").output().unwrap())
+    };
+    assert_eq!(forget(&["search", "wombatword", "-c"]).0, 1);
+    assert_eq!(user.files_with("wombatword"), Vec::<PathBuf>::new());
+    assert_eq!(forget(&["search", "apple", "-c"]).0, 0);
+    assert_eq!(forget(&["reindex"]).0, 0);
+    assert_eq!(user.files_with("wombatword"), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_server_notices_what_is_excluded_while_it_runs() {
+    let user = User::new();
+    user.transcript("s1", "/home/ann/secret", &["apple secret"]);
+    user.transcript("s2", "/home/ann/parser", &["apple open"]);
+    for flags in [&["serve"][..], &["serve", "--no-watch"]] {
+        user.set("");
+        user.done(&["reindex"]);
+        let mut server = Server::start(&mut user.command(flags));
+        let mut found = |mode: &str| -> usize {
+            let ask = json!({"query": "apple", "mode": mode});
+            let answer = server.call("search", &ask);
+            let listed = server.call("query_conversations", &json!({"mode": "list"}));
+            let count = ["apple secret", "apple open"].map(|text| answer.contains(text));
+            assert_eq!(listed.contains("\"n\":2"), count == [true; 2], "{listed}");
+            count.into_iter().filter(|is_found| *is_found).count()
+        };
+        assert_eq!(found("text"), 2);
+        user.set("exclude = ['secret']\n");
+        assert_eq!((found("text"), found("both")), (1, 1));
+        // Both changes are within one tick of the clock and have the same length.
+        user.set("exclude = ['parser']\n");
+        user.set("exclude = ['secre*']\n");
+        assert_eq!(found("text"), 1);
+        // A file that was emptied a moment ago is about to be written.
+        fs::write(user.path("config.toml"), "").unwrap();
+        assert_eq!(found("text"), 1);
+        // While the file is wrong or gone, excluded conversations stay excluded.
+        user.set("exclude = [");
+        assert_eq!(found("text"), 1);
+        fs::remove_file(user.path("config.toml")).unwrap();
+        assert_eq!(found("text"), 1);
+        user.set("exclude = ['secret', 'parser']\n");
+        assert_eq!(found("text"), 0);
+    }
+    user.set("");
+    assert_eq!(user.found("apple"), 2);
+}
+
+#[test]
+fn excluded_transcripts_are_not_imported_and_imported_ones_are_hidden() {
+    let user = User::new();
+    fs::create_dir_all(user.path("old")).unwrap();
+    for (session, folder, text) in
+        [("s1", "/w/secret", "apple one"), ("s2", "/w/open", "apple two")]
+    {
+        let path = user.path("old").join(format!("{session}.jsonl"));
+        fs::write(path, transcript(session, folder, &[text, "apple again"])).unwrap();
+    }
+    let old = user.path("old").to_string_lossy().into_owned();
+    user.done(&["import", &old]);
+    let export = user.export("conversations.json", &json!([chat("c1", "Fruit", &["apple three"])]));
+    user.done(&["import", &export]);
+    assert_eq!(user.found("apple"), 5);
+    user.set("exclude = ['secret']\n");
+    for _ in 0..2 {
+        assert_eq!(user.found("apple"), 3);
+        // The limit counts only the messages that are shown.
+        let shown = user.done(&["search", "apple", "--json", "-n", "2"]);
+        assert_eq!(shown.lines().count(), 2, "{shown}");
+        assert_eq!(user.done(&["list", "--json"]).lines().count(), 2);
+        let stats = user.done(&["stats", "--json"]);
+        let stats: Value = serde_json::from_str(&stats).unwrap();
+        assert_eq!(
+            (&stats["messages"], &stats["conversations"]),
+            (&3.into(), &2.into()),
+            "{stats}"
+        );
+        assert_eq!(user.run(&["show", "s1"]).0, 2);
+        // The result is the same without an index.
+        fs::remove_dir_all(user.path("home/index")).unwrap();
+    }
+    let other = user.path("other.db").to_string_lossy().into_owned();
+    let report = user.done(&["import", &old, "--out", &other, "--no-index"]);
+    assert!(
+        report.contains("1 conversation of excluded projects and folders left out"),
+        "{report}"
+    );
+    let connection = Connection::open(&other).unwrap();
+    let count = |table: &str| -> i64 {
+        connection
+            .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))
+            .unwrap()
+    };
+    assert_eq!((count("conversations"), count("messages")), (1, 2));
+}
+
+#[test]
+fn no_byte_of_a_deleted_thread_is_left() {
+    let user = User::new();
+    user.done(&["threads", "start", "zanzibarish topic"]);
+    let listed = user.done(&["threads", "list"]);
+    let id = listed.split_whitespace().next().unwrap().to_owned();
+    let shown = user.done(&["threads", "show", &id]);
+    let continuation = shown.split_whitespace().find(|word| word.contains("_turn")).unwrap();
+    user.done(&["threads", "continue", continuation, "zanzibarish turn"]);
+    user.done(&["reindex"]);
+    assert!(user.files_with("zanzibarish turn").len() > 1, "the database and its index");
+    let mut server = Server::start(&mut user.command(&["serve"]));
+    let query = json!({"query": "zanzibarish", "mode": "text"});
+    assert!(server.call("search", &query).to_string().contains("zanzibarish turn"));
+    user.done(&["threads", "delete", &id, "--yes"]);
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+    let answer = server.call("search", &query).to_string();
+    assert!(!answer.contains("zanzibarish turn"), "{answer}");
+}
+
+#[test]
+fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
+    let user = User::new();
+    let chats = |marked: &str| {
+        json!([
+            chat(
+                "chat-forgotten",
+                "Zanzibarish plans",
+                &["zanzibarish first", marked, "common words"]
+            ),
+            chat("chat-kept", "Kept", &["common words", "kept words"]),
+        ])
+    };
+    // The text is changed once, so that an older version is in the free pages of the database.
+    let long = format!("zanzibarish {}", "and more text ".repeat(2_000));
+    user.done(&["import", &user.export("a.json", &chats(&long))]);
+    let export = user.export("b.json", &chats("zanzibarish changed"));
+    user.done(&["import", &export]);
+    user.transcript("s-forgotten", "/w/a", &["zanzibarish prompt", "zanzibarish answer"]);
+    user.transcript("s-kept", "/w/b", &["another prompt"]);
+    user.done(&["threads", "start", "zanzibarish topic"]);
+    user.done(&["reindex"]);
+    // The home folder was once at another path: its indexes have names from that time.
+    for folder in fs::read_dir(user.path("home/index")).unwrap().map(|it| it.unwrap().path()) {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        if let (true, Some((stem, _))) = (folder.is_dir(), name.rsplit_once('-')) {
+            fs::rename(&folder, folder.with_file_name(format!("{stem}-0123456789abcdef"))).unwrap();
+        }
+    }
+    user.done(&["reindex"]);
+    user.done(&["search", "zanzibarish", "--mode", "both"]);
+    assert_eq!(user.found("common"), 2);
+    assert!(!user.files_with("zanzibarish").is_empty());
+    let listed = user.done(&["threads", "list"]);
+    let saved = listed.split_whitespace().next().unwrap().to_owned();
+    let continuation = user.done(&["threads", "show", &saved]);
+    let continuation = continuation.split_whitespace().find(|word| word.contains("_turn")).unwrap();
+    user.done(&["threads", "continue", continuation, "zanzibarish turn"]);
+    // A server that runs meanwhile answers right afterwards.
+    let mut server = Server::start(&mut user.command(&["serve"]));
+    let query = json!({"query": "zanzibarish"});
+    assert!(server.call("conversation_search", &query).to_string().contains("zanzibarish first"));
+
+    let (code, out, errors) = user.run(&["forget", "chat-forgotten", "s-forgotten"]);
+    assert_eq!((code, out.as_str()), (2, ""), "{errors}");
+    assert!(errors.contains("verbatim forget --yes chat-forgotten s-forgotten"), "{errors}");
+    let out = user.done(&["forget", "--yes", "chat-forgotten", "s-forgotten", &saved]);
+    assert!(out.starts_with("3 conversations forgotten, 6 messages\n"), "{out}");
+    assert!(out.contains("`verbatim forget --undo chat-forgotten` lets it come back"), "{out}");
+    assert!(out.contains("a recorded thread cannot be brought back"), "{out}");
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+    assert_eq!(user.files_with("and more text"), Vec::<PathBuf>::new());
+    let answer = server.call("conversation_search", &query).to_string();
+    assert!(!answer.contains("zanzibarish first"), "{answer}");
+    drop(server);
+    assert_eq!((user.found("zanzibarish"), user.found("common"), user.found("another")), (0, 1, 1));
+
+    // Neither an import nor a transcript that continues brings the messages back.
+    let report = user.done(&["import", &export]);
+    assert!(report.contains("1 conversation that you forgot left out"), "{report}");
+    user.transcript(
+        "s-forgotten",
+        "/w/a",
+        &["zanzibarish prompt", "zanzibarish answer", "zanzibarish on"],
+    );
+    user.done(&["reindex", "--full"]);
+    assert_eq!(user.found("zanzibarish"), 0);
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+    fs::remove_dir_all(user.path("home/index")).unwrap();
+    assert_eq!(user.found("zanzibarish"), 0, "the store is read anew");
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+
+    let listed = user.done(&["forget", "--list"]);
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert!(
+        listed.contains("chat-forgotten  20") && listed.contains("s-forgotten  20"),
+        "{listed}"
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        for name in ["forgotten.jsonl", "forgotten.lock"] {
+            let file = fs::metadata(user.path("home").join(name)).unwrap();
+            assert_eq!(file.mode() & 0o777, 0o600, "{name}");
+        }
+    }
+    let status = user.done(&["status"]);
+    assert!(status.contains("forgotten: 2 conversations"), "{status}");
+    user.done(&["forget", "--undo", "s-forg"]);
+    assert_eq!(user.found("zanzibarish"), 3);
+    user.done(&["forget", "--undo", "chat-forgotten"]);
+    user.done(&["import", &export]);
+    assert_eq!(user.found("zanzibarish"), 5 + 1, "and its title");
+    assert_eq!(user.run(&["forget", "--list"]).0, 1);
+    assert_eq!(user.run(&["forget", "--undo", "s-forgotten"]).0, 2);
+}
+
+#[test]
+fn databases_that_are_only_read_are_not_written_to() {
+    let user = User::new();
+    fs::create_dir_all(user.path("home/db")).unwrap();
+    let path = user.path("home/db/a.db");
+    drop(crate::corpus::database(&path, &["red"]));
+    let before = fs::read(&path).unwrap();
+    let (code, _, errors) = user.run(&["forget", "--yes", "conv-0001"]);
+    assert!(code == 2 && errors.contains("a.db: only read"), "{errors}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert!(!user.path("home/forgotten.jsonl").exists());
+    let (code, _, errors) = user.run(&["forget", "--yes", "nothing-of-it"]);
+    assert!(code == 2 && errors.contains("nothing-of-it"), "{errors}");
+    // A database in the working folder is only read, even if an import made it.
+    let export = user.export("a.json", &json!([chat("c1", "Fruit", &["apple"])]));
+    fs::create_dir_all(user.path("work/db")).unwrap();
+    let local = user.path("work/db/b.db").to_string_lossy().into_owned();
+    user.done(&["import", &export, "--out", &local, "--no-index"]);
+    fs::write(user.path("config.toml"), "archives = []\n").unwrap();
+    let (code, _, errors) = user.run(&["forget", "--yes", "c1"]);
+    assert!(code == 2 && errors.contains("b.db: only read"), "{errors}");
+}
+
+#[test]
+fn a_broken_off_command_is_finished_by_the_next_one() {
+    let user = User::new();
+    let chats = json!([chat("c1", "Fruit", &["zanzibarish"]), chat("c2", "Kept", &["kept"])]);
+    user.done(&["import", &user.export("a.json", &chats)]);
+    // The process may be killed after the id was put into the list, or after the rows were removed.
+    let line = json!({"id": "c1", "service": "claude", "at": 1});
+    fs::write(user.path("home/forgotten.jsonl"), format!("{line}\n")).unwrap();
+    user.done(&["forget", "--yes", "c1"]);
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+    user.done(&["forget", "--yes", "c1"]);
+    assert_eq!((user.found("kept"), user.done(&["forget", "--list"]).lines().count()), (1, 1));
+}
+
+#[test]
+fn no_summary_is_left_of_an_index_that_was_not_current() {
+    let user = User::new();
+    user.transcript("s-a", "/w/a", &["zanzibarish prompt", "zanzibarish answer"]);
+    user.done(&["reindex"]);
+    user.transcript("s-b", "/w/b", &["another prompt"]);
+    assert!(!user.files_with("zanzibarish").is_empty());
+    user.done(&["forget", "--yes", "s-a"]);
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_fork_does_not_take_over_what_it_repeats() {
+    let user = User::new();
+    let first = transcript("s-a", "/w/a", &["shared prompt", "zanzibarish secret"]);
+    fs::create_dir_all(user.path("agent/p")).unwrap();
+    fs::write(user.path("agent/p/s-a.jsonl"), &first).unwrap();
+    let more = transcript("s-b", "/w/a", &["unused", "unused", "own words"]);
+    let own = more.lines().last().unwrap();
+    fs::write(user.path("agent/p/s-b.jsonl"), format!("{first}{own}\n")).unwrap();
+    assert_eq!((user.found("zanzibarish"), user.found("own")), (1, 1));
+    user.done(&["forget", "--yes", "s-a"]);
+    assert_eq!((user.found("zanzibarish"), user.found("own")), (0, 1));
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_terminal_is_asked_and_an_empty_line_is_a_no() {
+    use pty_process::blocking::Command;
+
+    let user = User::new();
+    user.done(&[
+        "import",
+        &user.export("a.json", &json!([chat("c1", "Fruit", &["apple", "pear"])])),
+    ]);
+    let asked = |answer: &str| {
+        let command = Command::new(env!("CARGO_BIN_EXE_verbatim"))
+            .env_clear()
+            .env("HOME", user.0.path())
+            .env("VERBATIM_CONFIG", user.path("config.toml"))
+            .args(["forget", "fruit"]);
+        let mut on = OnTerminal::start(command, (24, 200));
+        on.press(answer);
+        let mut text = String::new();
+        OnTerminal::read(&on.pty, |bytes| {
+            text.push_str(&String::from_utf8_lossy(bytes));
+            true
+        });
+        (on.child.wait().unwrap().code(), text)
+    };
+    for (answer, takes_long) in [("\n", false), ("n\n", true)] {
+        if takes_long {
+            let texts = vec!["plum"; 5_000];
+            user.done(&["import", &user.export("b.json", &json!([chat("c2", "Plums", &texts)]))]);
+        }
+        let (code, text) = asked(answer);
+        assert_eq!(code, Some(1), "{text}");
+        assert!(text.contains("Fruit (claude), 2 messages, c1"), "{text}");
+        assert_eq!(
+            text.contains("index is built again afterwards, for 5,002 messages"),
+            takes_long
+        );
+        assert!(text.contains("Forget this conversation for good? [y/N]"), "{text}");
+        assert_eq!(user.found("apple"), 1);
+    }
+    let (code, text) = asked("y\n");
+    assert!(code == Some(0) && text.contains("1 conversation forgotten, 2 messages"), "{text}");
+    assert_eq!(user.found("apple"), 0);
+}
+
+#[test]
+fn writers_and_servers_that_run_meanwhile_bring_nothing_back() {
+    let user = User::new();
+    let mut chats: Vec<Value> = (0..300)
+        .map(|number| chat(&format!("c{number}"), "Filler", &[&format!("filler {number}"), "pear"]))
+        .collect();
+    chats.push(chat("c-forgotten", "Plans", &["zanzibarish"]));
+    let export = user.export("a.json", &json!(chats));
+    user.done(&["import", &export, "--no-index"]);
+    user.transcript("s-forgotten", "/w/a", &["zanzibarish prompt"]);
+    user.transcript("s-kept", "/w/b", &["kept"]);
+    user.done(&["list"]);
+    let mut server = Server::start(&mut user.command(&["serve"]));
+    let query = json!({"query": "zanzibarish", "mode": "text"});
+    server.call("search", &query);
+    std::thread::scope(|threads| {
+        let importing = threads.spawn(|| {
+            for _ in 0..4 {
+                user.run(&["import", &export, "--no-index"]);
+            }
+        });
+        let growing = threads.spawn(|| {
+            let texts: Vec<&str> = vec!["zanzibarish prompt"; 20];
+            let lines = transcript("s-forgotten", "/w/a", &texts);
+            let path = user.path("agent/p/s-forgotten.jsonl");
+            for line in lines.lines().skip(1) {
+                let mut file = fs::File::options().append(true).open(&path).unwrap();
+                writeln!(file, "{line}").unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+        });
+        user.done(&["forget", "--yes", "c-forgotten", "s-forgotten"]);
+        importing.join().unwrap();
+        growing.join().unwrap();
+    });
+    let answer = server.call("search", &query).to_string();
+    assert!(!answer.contains("zanzibarish prompt"), "{answer}");
+    drop(server);
+    assert_eq!(user.found("zanzibarish"), 0);
+    assert_eq!(user.found("pear"), 300);
+    user.done(&["reindex"]);
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn an_id_of_two_services_is_forgotten_for_both() {
+    let user = User::new();
+    fs::write(user.path("a.json"), crate::exports::chat("same-id", 1.0, &["apple"])).unwrap();
+    let claude = user.export("b.json", &json!([chat("same-id", "Pears", &["pear"])]));
+    for export in [&user.path("a.json").to_string_lossy(), claude.as_str()] {
+        user.done(&["import", export]);
+        user.done(&["forget", "--yes", "same-id"]);
+        let report = user.done(&["import", export]);
+        assert!(report.contains("1 conversation that you forgot left out"), "{report}");
+    }
+    assert_eq!(user.done(&["forget", "--list"]).lines().count(), 2);
+    user.done(&["forget", "--yes", "same-id"]);
+    assert_eq!(user.done(&["forget", "--list"]).lines().count(), 2);
+}
+
+#[test]
+fn what_cannot_be_forgotten_is_an_error_and_the_rest_is_forgotten() {
+    let user = User::new();
+    let chats = json!([chat("c-1", "Plans", &["zanzibarish"]), chat("c-2", "Kept", &["kept"])]);
+    user.done(&["import", &user.export("a.json", &chats)]);
+    fs::remove_file(user.path("a.json")).unwrap();
+    let older = user.path("home/db/older.db");
+    fs::copy(user.path("home/db/verbatim.db"), &older).unwrap();
+    let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
+    fs::File::options().write(true).open(&older).unwrap().set_modified(long_ago).unwrap();
+    let later = user.path("home/index/archive-later.db");
+    Connection::open(&later).unwrap().execute_batch("PRAGMA user_version = 9").unwrap();
+    let locked = Connection::open(&older).unwrap();
+    locked.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let (code, out, errors) = user.run(&["forget", "--yes", "c-1"]);
+    assert_eq!((code, out.as_str()), (2, ""), "{errors}");
+    assert!(errors.contains("older.db: locked"), "{errors}");
+    assert_eq!(user.files_with("zanzibarish"), [older]);
+    drop(locked);
+    let (code, _, errors) = user.run(&["forget", "--yes", "c-1"]);
+    assert!(code == 2 && errors.contains("archive-later.db: a later version"), "{errors}");
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+    fs::remove_file(later).unwrap();
+    user.done(&["forget", "--yes", "c-1"]);
+    assert_eq!(user.found("kept"), 1);
+}
+
+#[test]
+fn old_stores_are_removed_and_damaged_ones_are_named() {
+    let user = User::new();
+    user.transcript("s-1", "/w/a", &["zanzibarish prompt"]);
+    user.transcript("s-2", "/w/a", &["kept"]);
+    user.done(&["import", &user.export("a.json", &json!([chat("c-1", "Plans", &["apple"])]))]);
+    user.done(&["reindex"]);
+    let old = user.path("home/index/archive-abc.db");
+    let connection = Connection::open(&old).unwrap();
+    let text = "CREATE TABLE messages (content TEXT); INSERT INTO messages VALUES ('zanzibarish')";
+    connection.execute_batch(&format!("{text}; PRAGMA user_version = 2")).unwrap();
+    drop(connection);
+    let damaged = user.path("home/transcripts.damaged-1");
+    fs::write(&damaged, "zanzibarish").unwrap();
+    let (code, out, errors) = user.run(&["forget", "--yes", "s-1"]);
+    assert!(code == 1 && out.contains("1 conversation forgotten"), "{out}{errors}");
+    assert!(errors.contains("transcripts.damaged-1: may still have the text"), "{errors}");
+    assert_eq!(user.files_with("zanzibarish"), [damaged]);
+    // A chat of a service was never in it.
+    assert_eq!(user.run(&["forget", "--yes", "c-1"]).2, "");
+}
+
+#[test]
+fn whoever_forgets_is_told_what_it_waits_for() {
+    use std::io::{BufRead, BufReader};
+
+    let user = User::new();
+    user.transcript("s-1", "/w/a", &["zanzibarish"]);
+    assert_eq!(user.found("zanzibarish"), 1);
+    let lock = fs::File::options().write(true).open(user.path("home/transcripts.lock")).unwrap();
+    lock.lock().unwrap();
+    let mut forgetting = user.command(&["forget", "--yes", "s-1"]).spawn().unwrap();
+    let errors = BufReader::new(forgetting.stderr.take().unwrap());
+    let line = errors.lines().map(Result::unwrap).find(|line| line.contains("waiting"));
+    assert!(line.as_ref().is_some_and(|it| it.contains("transcripts.db")), "{line:?}");
+    lock.unlock().unwrap();
+    assert!(forgetting.wait().unwrap().success());
+    assert_eq!(user.found("zanzibarish"), 0);
+}
+
+#[test]
+fn words_of_excluded_conversations_are_not_suggested() {
+    let user = User::new();
+    user.transcript("s1", "/w/secret", &["zebraprompt one", "zebraprompt two"]);
+    user.transcript("s2", "/w/open", &["apple one", "apple two"]);
+    user.done(&["reindex"]);
+    let query = json!({"query": "zebraprompp apple", "mode": "both"});
+    for (settings, is_suggested) in [("", true), ("exclude = ['secret']\n", false)] {
+        user.set(settings);
+        let mut server = Server::start(&mut user.command(&["serve", "--no-watch"]));
+        let answer = server.call("search", &query).to_string();
+        assert!(answer.contains("apple one"), "{answer}");
+        assert_eq!(answer.contains("zebraprompt"), is_suggested, "{answer}");
+    }
+}
+
+#[test]
+fn the_status_says_what_it_does_not_know() {
+    let user = User::new();
+    let path = user.path("s1.jsonl");
+    fs::write(&path, transcript("s1", "/w/secret", &["apple", "pear", "plum"])).unwrap();
+    user.done(&["import", &path.to_string_lossy()]);
+    let status = || -> Value { serde_json::from_str(&user.done(&["status", "--json"])).unwrap() };
+    let before = status();
+    assert_eq!(before["sources"][0]["last"], "2025-01-04T10:00:02Z", "{before}");
+    user.set("exclude = ['secret']\n");
+    let after = status();
+    for key in ["conversations", "messages", "first", "last"] {
+        assert_eq!(before["sources"][0][key], after["sources"][0][key], "{key}");
+    }
+    assert_eq!((&after["sources"][0]["excluded"], &after["forgotten"]), (&1.into(), &0.into()));
+    fs::write(user.path("home/forgotten.jsonl"), "{").unwrap();
+    let damaged = status();
+    assert_eq!(damaged["forgotten"], Value::Null);
+    assert_eq!(damaged["sources"][0]["excluded"], Value::Null);
+    let text = user.done(&["status"]);
+    for part in ["forgotten: unknown: ", "in no answer: an unknown number of the export: "] {
+        assert!(text.contains(part) && text.contains("forgotten.jsonl"), "{text}");
+    }
+    user.set("exclude = ['ann/secret']\n");
+    let (code, _, errors) = user.run(&["status"]);
+    assert!(
+        code == 2 && errors.contains("ann/secret") && errors.contains("whole path"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_word_of_several_titles_is_shown_as_it_was_given() {
+    let user = User::new();
+    let chats = json!([chat("c-1", "The Nile", &["one"]), chat("c-2", "A Nile", &["two"])]);
+    user.done(&["import", &user.export("a.json", &chats)]);
+    let (code, _, errors) = user.run(&["show", "Nile"]);
+    assert!(code == 2 && errors.contains("\"Nile\" may be any of"), "{errors}");
+}

@@ -1,0 +1,47 @@
+//! The server: over standard input and output, over HTTP, and in a browser.
+
+#[path = "../shared/browser.rs"]
+mod browser;
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/calls.rs"]
+mod calls;
+#[path = "../shared/cases.rs"]
+mod cases;
+#[path = "../shared/corpus.rs"]
+mod corpus;
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/exports.rs"]
+mod exports;
+#[path = "../shared/golden.rs"]
+mod golden;
+#[cfg(unix)]
+mod http;
+#[cfg(unix)]
+mod http_clients;
+#[cfg(target_os = "linux")]
+mod http_load;
+#[cfg(unix)]
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/http_server.rs"]
+mod http_server;
+#[cfg(unix)]
+mod letta;
+mod manners;
+mod mcp;
+mod page;
+mod page_changes;
+mod page_files;
+mod pictures;
+#[cfg(unix)]
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/program.rs"]
+mod program;
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/running.rs"]
+mod running;
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/schema.rs"]
+mod schema;
+mod search;
+mod watch;
+mod workspace;

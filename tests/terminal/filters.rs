@@ -1,0 +1,242 @@
+//! The filters that `search`, `list`, `stats` and `export` share.
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::{
+    corpus::files,
+    scene::{CHAT, Scene},
+    terminal::sample,
+};
+
+/// The output of a command.
+struct Answer {
+    code: Option<i32>,
+    lines: Vec<Value>,
+    errors: String,
+}
+
+fn ask(scene: &Scene, command: &[&str], filters: &[&str]) -> Answer {
+    let arguments: Vec<&str> = command.iter().chain(&["--json"]).chain(filters).copied().collect();
+    let output = scene.command(&arguments).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    Answer { code: output.status.code(), lines, errors }
+}
+
+/// Returns the ids of the conversations that lines name.
+fn ids(lines: &[Value], key: &str) -> BTreeSet<String> {
+    lines.iter().map(|line| line[key].as_str().unwrap().to_owned()).collect()
+}
+
+/// Asserts that all commands take the same messages; returns how many there are.
+#[track_caller]
+fn agree(scene: &Scene, filters: &[&str]) -> usize {
+    let found = ask(scene, &["search", "", "-n", "0"], filters);
+    let conversations = ids(&found.lines, "conversation_id");
+    let stats = &ask(scene, &["stats"], filters).lines[0];
+    assert_eq!(stats["messages"], found.lines.len(), "{filters:?}");
+    assert_eq!(stats["conversations"], conversations.len(), "{filters:?}");
+    for role in ["user", "assistant", "tool", "system"] {
+        let count = found.lines.iter().filter(|line| line["role"] == role).count();
+        assert_eq!(stats["roles"][role].as_u64().unwrap_or(0), count as u64, "{filters:?}");
+    }
+    let services = stats["services"].as_object().unwrap().values();
+    let services: u64 = services.filter_map(Value::as_u64).sum();
+    assert_eq!(services, found.lines.len() as u64, "{filters:?}");
+    assert_eq!(stats["last"], found.lines.first().map_or(Value::Null, |hit| hit["time"].clone()));
+    // Lists have the conversations that span the time, even without messages at that time.
+    let listed = ask(scene, &["list", "-n", "0"], filters);
+    let listed = ids(&listed.lines, "id");
+    assert!(listed.is_superset(&conversations), "{filters:?}: {listed:?}");
+    if !filters.iter().any(|filter| ["--since", "--until"].contains(filter)) {
+        assert_eq!(listed, conversations, "{filters:?}");
+    }
+    found.lines.len()
+}
+
+#[test]
+fn all_commands_take_the_same() {
+    let scene = Scene::imported();
+    let all = agree(&scene, &[]);
+    let chatgpt = agree(&scene, &["--source", "chatgpt"]);
+    assert_eq!(chatgpt, 8);
+    let archive = agree(&scene, &["--source", "archive"]);
+    assert_eq!(agree(&scene, &["--source", "export"]) + archive, all);
+    let codex = agree(&scene, &["--source", "codex"]);
+    assert_eq!(agree(&scene, &["--source", "codex", "--source", "chatgpt"]), codex + chatgpt);
+    assert_eq!(agree(&scene, &["--role", "user", "--in", "Borrow checker and"]), 4);
+    assert_eq!(agree(&scene, &["--in", CHAT, "--source", "codex"]), 0);
+    assert_eq!(agree(&scene, &["--project", "SHO", "--source", "claude-code"]), 4);
+    assert_eq!(agree(&scene, &["--folder", "/ann/shop", "--branch", "main"]), 4);
+    assert_eq!(agree(&scene, &["--since", "1h"]), 8);
+    let early = agree(&scene, &["--until", "2025-11-03T10:00:02Z"]);
+    let late = agree(&scene, &["--since", "2025-11-03T10:00:02.001Z"]);
+    assert!(early > 10 && late == 8 + 2, "{early} {late}");
+    assert!(agree(&scene, &["--role", "tool", "--role", "system", "--until", "2026"]) > 2);
+    assert_eq!(agree(&scene, &["--source", "threads"]), 0);
+}
+
+#[test]
+fn only_sessions_of_coding_agents_are_suggested() {
+    let scene = Scene::imported();
+    let unknown = ask(&scene, &["list"], &["--session", "x"]);
+    assert_eq!(unknown.code, Some(1));
+    assert!(
+        unknown.errors.contains("no conversation has the session \"x\"; known: "),
+        "{}",
+        unknown.errors
+    );
+    for id in [CHAT, "c1a0de00-0000-4000-8000-000000000001"] {
+        assert!(!unknown.errors.contains(id), "{}", unknown.errors);
+    }
+}
+
+#[test]
+fn models_choose_conversations() {
+    let scene = Scene::imported();
+    assert_eq!(agree(&scene, &["--model", "GPT-4"]), 8);
+    assert_eq!(agree(&scene, &["--model", "gpt-4o", "--role", "assistant"]), 4);
+    // Both models of a session find it, with the messages of the other model too.
+    for model in ["opus", "haiku-4"] {
+        assert_eq!(agree(&scene, &["--model", model]), 4, "{model}");
+    }
+    let codex = agree(&scene, &["--model", "codex"]);
+    assert!(codex > 0 && codex <= agree(&scene, &["--source", "codex"]));
+    // The export names one model for the whole conversation.
+    assert!(agree(&scene, &["--model", "claude-x"]) > 0);
+    let by_model = &ask(&scene, &["stats"], &["--model", "opus"]).lines[0];
+    assert_eq!(
+        by_model["models"],
+        serde_json::json!({"claude-opus-4-1": 1, "claude-haiku-4-5": 1})
+    );
+    let ranked = ask(&scene, &["search", "the cookie", "--mode", "words"], &["--model", "opus"]);
+    assert!(!ranked.lines.is_empty(), "{}", ranked.errors);
+    assert!(ranked.lines.iter().all(|line| line["source"] == "archive"), "{:?}", ranked.lines);
+    let exported = ask(&scene, &["export", "notes"], &["--model", "gpt-4"]);
+    assert_eq!(exported.lines[0]["conversations"], 1);
+    let notes = files(&scene.path("work/notes"));
+    assert_eq!(notes.keys().filter(|path| path.is_dir()).count(), 1, "a folder of one year");
+    let unknown = ask(&scene, &["list"], &["--model", "gpt-4x"]);
+    assert_eq!(unknown.code, Some(1));
+    assert!(
+        unknown.errors.contains("no conversation has the model \"gpt-4x\""),
+        "{}",
+        unknown.errors
+    );
+    assert!(unknown.errors.contains("gpt-4o"), "{}", unknown.errors);
+    let unknown = ask(&scene, &["stats"], &["--role", "asistant"]);
+    assert!(unknown.code == Some(1) && unknown.errors.contains("assistant"), "{}", unknown.errors);
+}
+
+#[test]
+fn calls_of_tools_and_their_files_choose_conversations() {
+    // The filters are checked without an index and with an index.
+    for scene in [Scene::new(), Scene::imported()] {
+        let ids = |filters: &[&str]| ids(&ask(&scene, &["list"], filters).lines, "id");
+        let parser = "5f0c9a52-0000-4000-8000-000000000001".to_owned();
+        for filters in [
+            &["--tool", "bash"][..],
+            &["--tool", "read", "--model", "sonnet"],
+            &["--file", "Parser/src/lib.rs"],
+            &["--file", "lib.rs", "--tool", "Bash"],
+        ] {
+            assert_eq!(ids(filters), [parser.clone()].into(), "{filters:?}");
+            assert_eq!(agree(&scene, filters), 12, "{filters:?}");
+        }
+        let cart = ids(&["--file", "src/cart.ts"]);
+        assert!(cart.len() == 1 && cart == ids(&["--tool", "apply_patch"]), "{cart:?}");
+        // A command that reads a file does not count as naming the file, and neither does a result.
+        assert!(ids(&["--file", "README.md"]).is_empty());
+        assert!(ids(&["--tool", "Bash", "--source", "codex"]).is_empty());
+        let unknown = ask(&scene, &["search", "the"], &["--tool", "bsh"]);
+        let note = "no conversation has the tool \"bsh\"; known: Bash, ";
+        assert!(unknown.code == Some(1) && unknown.errors.contains(note), "{}", unknown.errors);
+        let empty = scene.command(&["list", "--tool", ""]).output().unwrap();
+        assert_eq!(empty.status.code(), Some(2));
+    }
+}
+
+#[test]
+fn a_database_without_models_says_so() {
+    let scene = Scene::new();
+    drop(sample(&scene.path("work/chats.db")));
+    let command = ["search", "borrow", "--db", "chats.db", "--no-archive"];
+    let found = ask(&scene, &command, &["--model", "gpt"]);
+    let note = "it is not known which models answered in the export";
+    assert!(found.code == Some(1) && found.errors.contains(note), "{}", found.errors);
+    assert!(!found.errors.contains("no conversation has the model"), "{}", found.errors);
+    assert_eq!(ask(&scene, &command, &[]).code, Some(0));
+}
+
+#[test]
+fn a_store_of_an_earlier_version_is_read_again_for_its_models() {
+    let scene = Scene::new();
+    let count = |model: &str| ask(&scene, &["list"], &["--model", model]).lines.len();
+    assert_eq!((count("opus"), count("haiku")), (1, 1));
+    let store = scene.path(".local/share/verbatim/transcripts.db");
+    let connection = Connection::open(store).unwrap();
+    connection.execute_batch("DELETE FROM verbatim_messages; PRAGMA user_version = 2").unwrap();
+    drop(connection);
+    assert_eq!((count("opus"), count("haiku")), (1, 1));
+    // A transcript that is gone is kept, with the models of its messages.
+    std::fs::remove_dir_all(scene.path(".claude/projects/-home-ann-shop")).unwrap();
+    assert_eq!(count("opus"), 1);
+}
+
+#[test]
+fn months_are_those_of_the_time_zone() {
+    let scene = Scene::new();
+    let chat = crate::exports::chat("a", 1.0, &["red"]).replace("1000.0", "1761940800.0");
+    scene.write("chats.json", chat);
+    let export = scene.path("chats.json");
+    let import = scene.command(&["import", export.to_str().unwrap()]).output().unwrap();
+    assert!(import.status.success(), "{import:?}");
+    // 31 October 2025, 20:00 in UTC.
+    for (zone, more, month) in [
+        ("UTC", &[][..], "2025-10"),
+        ("JST-9", &[], "2025-11"),
+        ("JST-9", &["--utc"], "2025-10"),
+        ("JST-9", &["--since", "2025-11", "--until", "2025-11"], "2025-11"),
+    ] {
+        let mut command = scene.command(&["stats", "--json", "--source", "export"]);
+        let output = command.args(more).env("TZ", zone).output().unwrap();
+        let stats: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(stats["months"], serde_json::json!({month: 1}), "{zone} {more:?}");
+    }
+}
+
+#[test]
+fn hours_that_come_twice_or_never_belong_to_their_day() {
+    // In this zone clocks change at midnight, as in Chile: back on 6 April 2025, forward on 7 September.
+    const ZONE: &str = "<-04>4<-03>,M9.1.6/24,M4.1.6/24";
+    let scene = Scene::new();
+    for (name, time) in [("twice", 1_743_910_200), ("never", 1_757_217_600)] {
+        let chat =
+            crate::exports::chat(name, 1.0, &["red"]).replace("1000.0", &format!("{time}.0"));
+        scene.write("chats.json", chat);
+        let export = scene.path("chats.json");
+        let import = scene.command(&["import", export.to_str().unwrap()]).output().unwrap();
+        assert!(import.status.success(), "{import:?}");
+    }
+    let count = |filters: &[&str]| {
+        let mut command = scene.command(&["search", "red", "-n", "0", "--json"]);
+        let output = command.args(filters).env("TZ", ZONE).output().unwrap();
+        output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count()
+    };
+    for (filters, expected) in [
+        // The second half past eleven in the evening of 5 April.
+        (["--since", "2025-04-05", "--until", "2025-04-05"], 1),
+        (["--since", "2025-04-05T23:30", "--until", "2025-04-05T23:30"], 1),
+        (["--since", "2025-04-06", "--until", "2025-04-07"], 0),
+        // 7 September begins at one o'clock.
+        (["--since", "2025-09-07", "--until", "2025-09-07"], 1),
+        (["--since", "2025-09-07T00:00", "--until", "2025-09-07T00:59"], 1),
+        (["--since", "2025-09-06", "--until", "2025-09-06"], 0),
+    ] {
+        assert_eq!(count(&filters), expected, "{filters:?}");
+    }
+}

@@ -1,0 +1,507 @@
+//! The first steps of a new user: one home, exports that are found, and an import that indexes.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use rusqlite::Connection;
+use serde_json::Value;
+use tempfile::TempDir;
+use verbatim_search::cli::{self, Environment};
+
+use crate::{
+    corpus::{database, files, folder},
+    exports::{chat, zip_of},
+};
+
+/// The user's folder, with a working folder in it.
+struct User(TempDir);
+
+/// The exit code and the output of a command.
+struct Answer {
+    code: Option<i32>,
+    out: String,
+    errors: String,
+}
+
+impl User {
+    fn new() -> User {
+        let user = User(folder());
+        fs::create_dir(user.path("work")).unwrap();
+        user
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn home(&self, name: &str) -> PathBuf {
+        self.path(".local/share/verbatim").join(name)
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Returns a command in the working folder, without a terminal.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear().env("HOME", self.0.path()).current_dir(self.path("work"));
+        command.args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Answer {
+        answer(&mut self.command(arguments))
+    }
+
+    fn searched(&self) -> String {
+        let status: Value = serde_json::from_str(&self.run(&["status", "--json"]).out).unwrap();
+        status["sources"][0]["database"].as_str().unwrap_or("none").to_owned()
+    }
+}
+
+fn answer(command: &mut Command) -> Answer {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Answer { code: output.status.code(), out: text(&output.stdout), errors: text(&output.stderr) }
+}
+
+/// Returns every file below a folder with its content.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for (path, content) in files(folder) {
+        if path.is_dir() {
+            all.extend(tree(&path));
+        }
+        all.insert(path, content);
+    }
+    all
+}
+
+fn chatgpt() -> Vec<u8> {
+    zip_of(&[("conversations.json", chat("a", 1.0, &["red"]).as_bytes()), ("chat.html", b"<html>")])
+}
+
+fn claude() -> Vec<u8> {
+    let json = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/import/claude.json"));
+    let json = String::from_utf8(json.unwrap()).unwrap();
+    zip_of(&[("conversations.json", json.as_bytes()), ("users.json", b"[]")])
+}
+
+#[test]
+fn the_working_folder_is_read_and_not_written_to() {
+    let user = User::new();
+    let export = user.write("chats.json", chat("a", 1.0, &["violet"]));
+    fs::create_dir(user.path("work/db")).unwrap();
+    drop(database(&user.path("work/db/a.db"), &["red", "green"]));
+    let before = tree(&user.path("work"));
+    assert_eq!(user.searched(), user.path("work/db/a.db").to_str().unwrap());
+    assert_eq!(user.run(&["search", "red"]).code, Some(0));
+    let status = user.run(&["status"]).out;
+    assert!(status.contains("the db/ of the working folder, which is only read"), "{status}");
+    let log = answer(&mut user.command(&["serve"])).errors;
+    assert!(log.contains("because the working folder has it; it is only read"), "{log}");
+    let import = user.run(&["import", export.to_str().unwrap()]);
+    assert_eq!(import.code, Some(0), "{}", import.errors);
+    assert!(import.out.contains("Your chats are in ~/.local/share/verbatim"), "{}", import.out);
+    assert!(import.out.contains("searches here read ~/work/db/a.db"), "{}", import.out);
+    assert_eq!(user.run(&["reindex"]).code, Some(0));
+    assert_eq!(user.run(&["search", "violet"]).code, Some(1), "the working folder is searched");
+    assert_eq!(tree(&user.path("work")), before, "nothing is written to it");
+    assert!(user.home("db/verbatim.db").is_file() && user.home("index").is_dir());
+    // The command in the hint finds the imported text.
+    let home = user.home("");
+    let found = user.run(&["search", "violet", "--home", home.to_str().unwrap()]);
+    assert_eq!(found.code, Some(0), "{}", found.errors);
+    // With `--home .` the working folder is the home, as before.
+    let here = user.run(&["import", export.to_str().unwrap(), "--home", "."]);
+    assert!(here.code == Some(0) && user.path("work/db/verbatim.db").is_file(), "{}", here.errors);
+}
+
+#[test]
+fn databases_of_other_programs_are_ignored() {
+    let user = User::new();
+    fs::create_dir(user.path("work/db")).unwrap();
+    let rails = Connection::open(user.path("work/db/development.db")).unwrap();
+    rails.execute_batch("CREATE TABLE users (id); CREATE TABLE messages (id, body)").unwrap();
+    let before = tree(&user.path("work"));
+    let export = user.write("chats.json", chat("a", 1.0, &["violet"]));
+    assert_eq!(user.run(&["import", export.to_str().unwrap()]).code, Some(0));
+    assert_eq!(user.searched(), user.home("db/verbatim.db").to_str().unwrap());
+    assert_eq!(user.run(&["search", "violet"]).code, Some(0));
+    assert_eq!(tree(&user.path("work")), before);
+    // Canonical tables in the write-ahead log alone count as well.
+    fs::remove_dir_all(user.path("work/db")).unwrap();
+    fs::create_dir(user.path("work/db")).unwrap();
+    let wal = Connection::open(user.path("work/db/live.db")).unwrap();
+    wal.execute_batch("PRAGMA journal_mode = WAL").unwrap();
+    wal.execute_batch(crate::corpus::SCHEMA).unwrap();
+    assert_eq!(user.searched(), user.path("work/db/live.db").to_str().unwrap());
+}
+
+#[test]
+fn of_several_databases_the_newest_with_chats_is_searched() {
+    let user = User::new();
+    fs::create_dir_all(user.home("db")).unwrap();
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(20));
+    drop(database(&user.home("db/old.db"), &["grey"]));
+    pause();
+    drop(database(&user.home("db/new.db"), &["red"]));
+    pause();
+    Connection::open(user.home("db/z.db")).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
+    assert_eq!(user.searched(), user.home("db/new.db").to_str().unwrap());
+    let status = user.run(&["status"]).out;
+    assert!(status.contains("newer than 1 other in"), "{status}");
+    let not_searched = |name: &str| format!("not searched: {}", user.home(name).display());
+    assert!(status.contains(&not_searched("db/old.db")), "{status}");
+    let other = format!("{}, which holds no chats", not_searched("db/z.db"));
+    assert!(status.contains(&other), "{status}");
+}
+
+#[test]
+fn an_import_goes_to_the_database_that_is_named() {
+    let user = User::new();
+    let export = user.write("my chats/it's.json", chat("a", 1.0, &["violet"]));
+    let export = export.to_str().unwrap();
+    let import = user.run(&["import", export, "--db", "mine.db"]);
+    assert_eq!(import.code, Some(0), "{}", import.errors);
+    let mine = user.path("work/mine.db");
+    assert!(mine.is_file() && !user.home("db").exists());
+    assert!(import.out.contains("Your chats are in mine.db."), "{}", import.out);
+    let hint = format!("Try: verbatim search --db {}", mine.display());
+    assert!(import.out.contains(&hint), "{}", import.out);
+    // The database is named a second time, and then by the variable.
+    assert_eq!(user.run(&["import", export, "--db", "mine.db"]).code, Some(0));
+    let named = answer(user.command(&["import", export]).env("CONVERSATION_DB", "other.db"));
+    assert!(named.code == Some(0) && user.path("work/other.db").is_file(), "{}", named.errors);
+    // A database that another program made is only read.
+    drop(database(&user.path("work/foreign.db"), &["red"]));
+    let before = fs::read(user.path("work/foreign.db")).unwrap();
+    let refused = user.run(&["import", export, "--db", "foreign.db"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(
+        refused.errors.contains("another program made it; leave out --db"),
+        "{}",
+        refused.errors
+    );
+    let refused = answer(user.command(&["import", export]).env("CONVERSATION_DB", "foreign.db"));
+    assert!(refused.errors.contains("leave out CONVERSATION_DB"), "{}", refused.errors);
+    assert_eq!(fs::read(user.path("work/foreign.db")).unwrap(), before);
+    let forced = user.run(&["import", export, "--out", "foreign.db"]);
+    assert_eq!(forced.code, Some(0), "{}", forced.errors);
+}
+
+#[test]
+fn exports_among_the_downloads_are_found() {
+    let user = User::new();
+    let nothing = user.run(&["import"]);
+    assert_eq!(nothing.code, Some(1), "{}", nothing.errors);
+    assert!(nothing.out.contains("found in ~/Downloads."), "{}", nothing.out);
+    assert!(nothing.out.contains("Settings > Data controls > Export data"), "{}", nothing.out);
+
+    user.write("Downloads/my chatgpt.zip", chatgpt());
+    user.write("Downloads/data-2026.zip", claude());
+    user.write("Downloads/photos.zip", zip_of(&[("a.jpg", b"x")]));
+    user.write("Downloads/package.json", r#"{"name": "x", "mapping": 1, "dependencies": {}}"#);
+    user.write("Downloads/deep/er/conversations.json", chat("d", 1.0, &["deep"]));
+    user.write("Downloads/half.zip", &chatgpt()[..40]);
+    #[cfg(unix)]
+    {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let pipe = user.path("Downloads/pipe.json");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }
+    let unanswered = user.run(&["import"]);
+    assert_eq!(unanswered.code, Some(2), "{}", unanswered.out);
+    let lines: Vec<&str> = unanswered.out.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("Found in ~/Downloads:", 3), "{lines:?}");
+    let of = |name: &str| lines.iter().find(|line| line.contains(name)).copied().unwrap();
+    assert!(of("my chatgpt.zip").contains("  ChatGPT, "), "{lines:?}");
+    assert!(of("data-2026.zip").contains("  Claude.ai, "), "{lines:?}");
+    assert!(unanswered.errors.contains("verbatim import --yes"), "{}", unanswered.errors);
+    assert!(unanswered.errors.contains("half.zip: cannot read the zip"), "{}", unanswered.errors);
+    assert!(!unanswered.errors.contains("photos"), "{}", unanswered.errors);
+    assert!(!user.home("db").exists(), "nothing was imported");
+
+    user.write("Downloads/unpacked/conversations.json", chat("u", 1.0, &["unpacked"]));
+    let import = user.run(&["import", "--yes"]);
+    // A conversation of the sample cannot be read.
+    assert_eq!(import.code, Some(1), "{}", import.errors);
+    assert!(import.out.contains("Imported 5 conversations, 9 messages\n"), "{}", import.out);
+    assert!(import.out.contains("1 empty message skipped\n"), "{}", import.out);
+    assert!(import.out.contains("\nTry: verbatim search \""), "{}", import.out);
+    assert!(!import.errors.contains('█'), "no progress in a pipe: {}", import.errors);
+    let again = user.run(&["import", "--yes"]);
+    assert_eq!(again.code, Some(0), "{}", again.errors);
+    assert_eq!(again.out.matches("(imported already)").count(), 3, "{}", again.out);
+    assert!(again.out.contains("Nothing is new."), "{}", again.out);
+    // The program offers only the newer download, and does not read the others again.
+    user.write("Downloads/new.zip", zip_of(&[("c.json", chat("n", 1.0, &["new"]).as_bytes())]));
+    let newer = user.run(&["import", "-y"]);
+    assert!(newer.out.contains("Imported 1 conversation, 1 message\n"), "{}", newer.out);
+    // A download without new messages is not offered again, even inside another zip.
+    user.write("Downloads/outer.zip", zip_of(&[("new.zip", &chatgpt())]));
+    let same = user.run(&["import", "-y"]);
+    assert!(same.out.contains("  1  outer.zip "), "{}", same.out);
+    assert!(!same.out.contains("Nothing is new."), "{}", same.out);
+    let same = user.run(&["import", "-y"]);
+    assert!(same.out.contains("Nothing is new."), "{}", same.out);
+}
+
+#[test]
+fn an_import_suggests_a_word_of_the_messages() {
+    let user = User::new();
+    let export = |title: &str, text: &str| {
+        let chat =
+            chat("c", 1.0, &[text]).replace("\"title\":\"c\"", &format!("\"title\":{title:?}"));
+        user.write("work/c.json", chat.replace(r#""update_time":1.0"#, r#""update_time":9.0"#))
+    };
+    for (title, text, word) in [
+        ("Restaurants_2", "Nice Restaurants and hotels", "Restaurants"),
+        ("Reservation", "book a dinner for two", "dinner"),
+    ] {
+        let db = user.path(word).with_extension("db");
+        let export = export(title, text);
+        let words = ["import", export.to_str().unwrap(), "--db", db.to_str().unwrap()];
+        let import = user.run(&words);
+        let hint = import.out.lines().last().unwrap();
+        assert!(hint.ends_with(&format!(" \"{word}\"")), "{}{}", import.out, import.errors);
+        let search = user.run(&["search", word, "-c", "--db", db.to_str().unwrap()]);
+        assert_eq!(search.code, Some(0), "{}", search.errors);
+    }
+}
+
+#[test]
+fn without_a_chat_nothing_is_said_about_words_and_filters() {
+    let user = User::new();
+    let export = user.write("work/c.json", chat("c", 1.0, &["a cat"]));
+    user.run(&["import", export.to_str().unwrap()]);
+    assert_eq!(user.run(&["forget", "--yes", "c"]).code, Some(0));
+    for words in [
+        &["search", "cat"][..],
+        &["search", "cat", "--since", "7d"],
+        &["search", "cat", "--mode", "words"],
+        &["list"],
+        &["stats"],
+    ] {
+        let answer = user.run(words);
+        assert_eq!(answer.code, Some(1), "{words:?}");
+        assert!(answer.errors.starts_with("verbatim: there are no chats; "), "{}", answer.errors);
+        assert_eq!(answer.errors.lines().count(), 1, "{}", answer.errors);
+    }
+}
+
+#[test]
+fn the_homes_of_windows_are_looked_at_in_wsl() {
+    let user = User::new();
+    user.write("windows/ann/Downloads/chatgpt.zip", chatgpt());
+    user.write("windows/ben/x", "");
+    let transcript = r#"{"type": "user", "uuid": "u", "sessionId": "s", "cwd": "/shop",
+        "message": {"role": "user", "content": "from Windows"}}"#;
+    let transcript = transcript.replace('\n', "");
+    user.write("windows/ann/.claude/projects/shop/s.jsonl", transcript + "\n");
+    let environment = Environment {
+        data_folder: Some(user.path("data")),
+        working_folder: user.path("work"),
+        windows_homes: ["ann", "ben"].map(|name| user.path("windows").join(name)).into(),
+        ..Environment::default()
+    };
+    let run = |arguments: &[&str]| {
+        let arguments = ["verbatim"].iter().chain(arguments).map(OsString::from);
+        let mut out = Vec::new();
+        let code = cli::run(arguments, &environment, &mut out).unwrap();
+        (code, String::from_utf8(out).unwrap())
+    };
+    let downloads = user.path("windows/ann/Downloads");
+    let (code, out) = run(&["import", "--yes"]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.starts_with(&format!("Found in {}:\n", downloads.display())), "{out}");
+    assert_eq!(run(&["search", "from Windows", "-c"]).1, "1 message in 1 conversation\n");
+    assert_eq!(run(&["search", "red", "-c"]).1, "1 message in 1 conversation\n");
+}
+
+#[test]
+fn of_a_folder_of_zips_nothing_is_passed_over_in_silence() {
+    let user = User::new();
+    let late = chat("late", 1.0, &["green"]);
+    let others: Vec<String> = (0..9).map(|number| format!("a{number}.json")).collect();
+    let mut entries: Vec<(&str, &[u8])> = others.iter().map(|name| (&**name, &b"{}"[..])).collect();
+    entries.push(("my/chats.json", late.as_bytes()));
+    user.write("zips/late.zip", zip_of(&entries));
+    let good = user.write("zips/good.zip", chatgpt());
+    let bad = user.write("zips/bad.zip", &claude()[..80]);
+    for name in &others {
+        user.write(&format!("zips/{name}"), "{}");
+    }
+    user.write("zips/z.json", chat("beside", 1.0, &["yellow"]));
+    let import = user.run(&["import", "--no-index", "~/zips"]);
+    assert_eq!(import.code, Some(1), "{}", import.errors);
+    let all = import.out + &import.errors;
+    assert!(all.contains("Imported 3 conversations, 3 messages"), "{all}");
+    assert!(all.contains("bad.zip: cannot read the zip"), "{all}");
+    assert!(!all.contains("ignored"), "{all}");
+    // An export whose conversations were forgotten counts as read.
+    assert_eq!(user.run(&["forget", "--yes", "a"]).code, Some(0));
+    let import = user.run(&["import", good.to_str().unwrap(), bad.to_str().unwrap()]);
+    assert_eq!(import.code, Some(1), "{}", import.errors);
+    assert!(import.out.contains("1 conversation that you forgot left out"), "{}", import.out);
+}
+
+#[test]
+fn folders_of_zips_and_zips_in_zips_are_read() {
+    let user = User::new();
+    let inner = [("chatgpt.zip", chatgpt()), ("claude.zip", claude())];
+    let inner: Vec<(&str, &[u8])> = inner.iter().map(|(name, zip)| (*name, &zip[..])).collect();
+    let outer = user.write("outer.zip", zip_of(&inner));
+    let read = |answer: &Answer| answer.out.contains("Imported 4 conversations, 8 messages");
+    let import = user.run(&["import", "--no-index", outer.to_str().unwrap()]);
+    assert!(read(&import), "{}{}", import.out, import.errors);
+    assert!(import.out.contains("claude.zip/conversations.json: conversation 4"), "{}", import.out);
+
+    let user = User::new();
+    user.write("zips/a.zip", chatgpt());
+    user.write("zips/b.zip", claude());
+    user.write("zips/photos.zip", zip_of(&[("a.jpg", b"x")]));
+    let import = user.run(&["import", "--no-index", "~/zips"]);
+    assert!(read(&import), "{}{}", import.out, import.errors);
+    assert!(import.out.contains("1 zip without chats ignored"), "{}", import.out);
+    assert!(!import.errors.contains("photos"), "{}", import.errors);
+    // The folder has a zip bomb inside a zip, and zips nested three deep.
+    let bomb = zip_of(&[("conversations.json", &vec![b' '; 64 << 20])]);
+    let bomb = user.write("bomb.zip", zip_of(&[("b.zip", &bomb)]));
+    let refused = user.run(&["import", bomb.to_str().unwrap()]);
+    assert_eq!(refused.code, Some(2), "{}", refused.out);
+    assert!(refused.errors.contains("refused: unpacks to 67 MB"), "{}", refused.errors);
+    let deep = user.write("deep.zip", zip_of(&[("o.zip", &zip_of(&[("a.zip", &chatgpt())]))]));
+    assert_eq!(user.run(&["import", deep.to_str().unwrap()]).code, Some(2));
+}
+
+#[test]
+fn what_is_no_export_is_refused_with_a_hint() {
+    let user = User::new();
+    let page = user.write("chat.html", "<html>");
+    let db = user.path("a.db");
+    drop(database(&db, &["red"]));
+    let note = user.write("a.json", "{}");
+    for (path, said, is_long) in [
+        (
+            page,
+            "it is the web page of an export; import the zip or conversations.json instead\n",
+            false,
+        ),
+        (db, "it is a database; search it with --db\n", false),
+        (note, "it holds no conversation; looked for", true),
+    ] {
+        let refused = user.run(&["import", path.to_str().unwrap()]);
+        assert_eq!(refused.code, Some(2));
+        assert!(refused.errors.contains(said), "{}", refused.errors);
+        assert_eq!(refused.errors.contains("looked for"), is_long, "{}", refused.errors);
+    }
+}
+
+#[test]
+fn an_import_indexes_at_its_end() {
+    let user = User::new();
+    let export = user.write("chats.json", chat("a", 1.0, &["violet", "green"]));
+    let export = export.to_str().unwrap();
+    let index = |user: &User| -> Value {
+        let status: Value = serde_json::from_str(&user.run(&["status", "--json"]).out).unwrap();
+        status["sources"][0]["generation"].clone()
+    };
+    let plain = user.run(&["import", export, "--no-index"]);
+    assert!(plain.out.contains("Not indexed: `verbatim reindex`"), "{}", plain.out);
+    assert_eq!(index(&user), Value::Null);
+    let full = user.run(&["import", export, "--json"]);
+    let json: Value = serde_json::from_str(&full.out).unwrap();
+    assert_eq!(json["conversations"]["unchanged"], 1, "{json}");
+    assert_eq!(json["database"], user.home("db/verbatim.db").to_str().unwrap());
+    let counts = ["messages", "words", "vectors"].map(|name| json["index"][name].as_u64());
+    assert_eq!(counts, [Some(2); 3], "{json}");
+    assert_eq!(index(&user)["current"], true);
+    assert_eq!(index(&user)["derived"], serde_json::json!(["words", "vectors"]));
+
+    let current = user.run(&["reindex"]).out;
+    assert_eq!(current, "the index is up to date: 2 messages\n");
+    let built = user.run(&["reindex", "--full"]).out;
+    assert!(
+        built.starts_with("2 messages indexed in ") && built.contains("instant now ("),
+        "{built}"
+    );
+    assert_eq!(built.lines().count(), 1, "{built}");
+    let json: Value =
+        serde_json::from_str(&user.run(&["reindex", "--full", "--json"]).out).unwrap();
+    assert_eq!(json["sources"][0]["result"], "built", "{json}");
+}
+
+#[test]
+fn commands_to_paste_are_quoted() {
+    let user = User::new();
+    let home = user.path("My Chats");
+    let export = user.write("My Chats/db/it's my export.zip", chatgpt());
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let home = home.to_str().unwrap();
+    let quoted = format!("'{}'", export.display().to_string().replace('\'', r"'\''"));
+    for command in ["status", "doctor"] {
+        let said = user.run(&[command, "--home", home]).out;
+        let command = format!("verbatim import --home '{home}' {quoted}");
+        assert!(said.contains(&command), "{said}");
+    }
+}
+
+#[test]
+fn a_home_of_an_older_version_is_moved() {
+    let user = User::new();
+    let export = user.write("chats.json", chat("a", 1.0, &["violet"]));
+    let export = export.to_str().unwrap();
+    let make = || {
+        assert_eq!(user.run(&["import", export, "--home", "."]).code, Some(0));
+        assert_eq!(user.run(&["threads", "start", "hello", "--home", "."]).code, Some(0));
+    };
+    make();
+    let forgotten = user.write("forgotten.json", chat("forgotten", 1.0, &["orange"]));
+    let forgotten = forgotten.to_str().unwrap();
+    assert_eq!(user.run(&["import", forgotten, "--home", "."]).code, Some(0));
+    assert_eq!(user.run(&["forget", "-y", "forgotten", "--home", "."]).code, Some(0));
+    user.write("work/db/notes.txt", "mine");
+    let status = user.run(&["status"]);
+    assert!(status.errors.contains("`verbatim reindex --yes` moves them to"), "{}", status.errors);
+    assert!(user.path("work/db/verbatim.db").is_file(), "nothing moves unasked");
+    let import = user.run(&["import", "--yes"]);
+    assert!(import.errors.contains("`verbatim reindex --yes` moves them to"), "{}", import.errors);
+    assert!(user.path("work/db/verbatim.db").is_file(), "a yes to an import is none to a move");
+    let moved = user.run(&["reindex", "--yes"]);
+    assert_eq!(moved.code, Some(0), "{}", moved.errors);
+    assert!(user.home("db/verbatim.db").is_file() && user.home("threads.db").is_file());
+    let left: Vec<PathBuf> = tree(&user.path("work")).into_keys().collect();
+    assert_eq!(left, [user.path("work/db"), user.path("work/db/notes.txt")]);
+    assert_eq!(user.run(&["search", "violet"]).code, Some(0));
+    assert!(user.run(&["threads", "list"]).out.contains("hello"));
+    assert_eq!(user.run(&["status"]).errors, "");
+    let again = user.run(&["import", forgotten]);
+    assert!(again.out.contains("1 conversation that you forgot left out"), "{}", again.out);
+    assert_eq!(user.run(&["search", "orange"]).code, Some(1));
+    // The home has chats now, so another old home stays where it is.
+    make();
+    let before = tree(&user.path("work/db"));
+    let kept = user.run(&["reindex", "--yes"]);
+    assert!(kept.errors.contains("they stay there"), "{}", kept.errors);
+    assert_eq!(tree(&user.path("work/db")), before);
+    // A database that another program has open is not moved.
+    fs::remove_dir_all(user.home("")).unwrap();
+    let open = Connection::open(user.path("work/db/verbatim.db")).unwrap();
+    open.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = user.run(&["reindex", "--yes"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.out);
+    assert!(user.path("work/db/verbatim.db").is_file() && !user.home("db/verbatim.db").exists());
+    drop(open);
+    assert_eq!(user.run(&["reindex", "--yes"]).code, Some(0));
+    assert!(user.home("db/verbatim.db").is_file() && user.home("threads.db").is_file());
+}

@@ -1,0 +1,310 @@
+//! `--json`: the output of the program has the shapes in docs/json.md.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    process::Command,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::Value;
+use verbatim_search::cli;
+
+use crate::{
+    corpus::database,
+    exports::zip_of,
+    scene::{CHAT, Scene},
+    terminal::output,
+};
+
+/// Commands without `--json`: they print no data, or what other programs read as it is.
+const WITHOUT: [&str; 5] = ["serve", "web", "watch", "completions", "man"];
+
+/// Keys that no test sees: they are there only while another process refreshes an index.
+const UNSEEN: [&str; 2] = ["sources[].at_work.process", "sources[].at_work.since"];
+
+/// The shapes of docs/json.md: by section, the types of the keys.
+struct Shapes {
+    sections: BTreeMap<String, BTreeMap<String, String>>,
+    seen: RefCell<BTreeSet<(String, String)>>,
+}
+
+impl Shapes {
+    fn of(text: &str) -> Shapes {
+        let mut sections: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+        let mut section = None;
+        for line in text.lines() {
+            if let Some(heading) = line.strip_prefix("## ") {
+                section = Some(heading.trim_matches('`').to_owned());
+            } else if let (Some(section), Some(row)) = (&section, line.strip_prefix("| `")) {
+                let (key, rest) = row.split_once("` | ").expect("a key");
+                let (types, _) = rest.split_once(" |").expect("types");
+                let keys = sections.entry(section.clone()).or_default();
+                let before = keys.insert(key.to_owned(), types.to_owned());
+                assert_eq!(before, None, "{section}: {key} is there twice");
+            }
+        }
+        Shapes { sections, seen: RefCell::default() }
+    }
+
+    /// Compares every object that a command printed with a section.
+    #[track_caller]
+    fn compare(&self, section: &str, text: &str) -> Vec<Value> {
+        let values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let values: Vec<Value> = values.map(|value| value.expect("JSON")).collect();
+        assert!(!values.is_empty(), "{section} printed nothing");
+        for value in &values {
+            assert!(value.is_object(), "{section}: {value}");
+            self.check(section, "", value);
+        }
+        values
+    }
+
+    #[track_caller]
+    fn check(&self, section: &str, path: &str, value: &Value) {
+        let keys = self.sections.get(section).unwrap_or_else(|| panic!("no section {section}"));
+        let types = keys.get(path).map_or("object", String::as_str);
+        self.seen.borrow_mut().insert((section.to_owned(), path.to_owned()));
+        if let Some(other) = types.strip_prefix("as ") {
+            return self.check(other.trim_matches('`'), "", value);
+        }
+        let kind = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "boolean",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        assert!(
+            types.split(" or ").any(|known| known == kind),
+            "{section}: {path:?} is {types} in docs/json.md, and is {value}"
+        );
+        let below = |name: &str| match path {
+            "" => name.to_owned(),
+            path => format!("{path}.{name}"),
+        };
+        match value {
+            Value::Array(items) => {
+                items.iter().for_each(|item| self.check(section, &format!("{path}[]"), item));
+            }
+            Value::Object(fields) if keys.contains_key(&below("*")) => {
+                fields.values().for_each(|field| self.check(section, &below("*"), field));
+            }
+            Value::Object(fields) => {
+                let start = below("");
+                let direct = |key: &&str| !key.contains(['.', '[']);
+                let documented: BTreeSet<&str> =
+                    keys.keys().filter_map(|key| key.strip_prefix(&start)).filter(direct).collect();
+                let found: BTreeSet<&str> = fields.keys().map(String::as_str).collect();
+                assert_eq!(found, documented, "{section}: the keys of {path:?}");
+                for (name, field) in fields {
+                    self.check(section, &below(name), field);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Asserts that every key of every section was seen.
+    fn all_seen(&self) {
+        let seen = self.seen.borrow();
+        let keys = self
+            .sections
+            .iter()
+            .flat_map(|(section, keys)| keys.keys().map(move |key| (section.clone(), key.clone())));
+        let unseen: Vec<_> =
+            keys.filter(|key| !seen.contains(key) && !UNSEEN.contains(&key.1.as_str())).collect();
+        assert!(unseen.is_empty(), "docs/json.md has keys that nothing printed: {unseen:?}");
+    }
+}
+
+fn shapes() -> Shapes {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/json.md");
+    Shapes::of(&fs::read_to_string(path).unwrap())
+}
+
+/// Runs a command that ends with an exit code; returns its output.
+#[track_caller]
+fn printed(command: &mut Command, code: i32) -> String {
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{command:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn every_command_prints_what_the_document_says() {
+    let (scene, shapes) = (Scene::new(), shapes());
+    let compare = |section: &str, arguments: &[&str], code: i32| {
+        let arguments: Vec<&str> = arguments.iter().chain(&["--json"]).copied().collect();
+        let text = printed(&mut scene.command(&arguments), code);
+        shapes.compare(&format!("verbatim {section} --json"), &text)
+    };
+    // The imports are: one with a part that cannot be read, one without any export, and a whole one.
+    scene.write("Empty/broken.json", "[{\"mapping\": 1}, {\"conversations_memory\": \"\"}]");
+    let broken = scene.path("Empty/broken.json");
+    let whole = scene.path("Downloads/chatgpt.zip");
+    let both = [whole.to_str().unwrap(), broken.to_str().unwrap()];
+    compare("import", &["import", both[0], both[1]], 1);
+    compare("import", &["import", "--yes"], 0);
+    let nothing = compare("import", &["import", "--yes"], 0);
+    assert_eq!(nothing[0]["conversations"]["read"], 0);
+    let followed = scene.path(".claude/projects");
+    compare("import", &["import", followed.to_str().unwrap()], 0);
+    compare("reindex", &["reindex"], 0);
+    searches(&compare);
+    // A database that is passed over, and an export that was not imported.
+    let db = scene.path(".local/share/verbatim/db");
+    drop(database(&db.join("old.db"), &["red"]));
+    let older = fs::File::options().write(true).open(db.join("old.db")).unwrap();
+    older.set_modified(UNIX_EPOCH).unwrap();
+    let export = crate::exports::chat("new", 1.0, &["red"]);
+    fs::write(db.join("new.zip"), zip_of(&[("conversations.json", export.as_bytes())])).unwrap();
+    // A file that was written a moment ago may still be growing.
+    let newer = fs::File::options().write(true).open(db.join("new.zip")).unwrap();
+    newer.set_modified(SystemTime::now() + Duration::from_secs(3_600)).unwrap();
+    compare("status", &["status"], 0);
+    compare("doctor", &["doctor"], 0);
+    threads(&compare);
+    clients(&compare);
+    measured(&scene, &compare);
+    settings(&scene, &shapes, &compare);
+    shapes.all_seen();
+}
+
+/// Compares what a command prints with a section; returns the objects.
+type Compare<'a> = &'a dyn Fn(&str, &[&str], i32) -> Vec<Value>;
+
+fn searches(compare: Compare<'_>) {
+    compare("search", &["search", "borrow", "checker"], 0);
+    compare("search", &["search", "parser", "--source", "archive"], 0);
+    compare("search --mode both", &["search", "lifetimes", "--mode", "both"], 0);
+    compare("search --mode both", &["search", "parser", "--mode", "words"], 0);
+    compare("list", &["list", "-n", "0"], 0);
+    compare("show", &["show", CHAT], 0);
+    compare("show", &["show", "Baking"], 0);
+    let stats = compare("stats", &["stats"], 0);
+    assert_eq!(stats[0]["models"]["gpt-4o"], 4);
+    compare("stats", &["stats", "--source", "threads"], 1);
+    compare("open", &["open", CHAT], 0);
+    let open = compare("open", &["open", "bb32"], 1);
+    assert_eq!(open[0]["url"], Value::Null);
+    let resume = compare("resume", &["resume", "bb32"], 0);
+    assert!(resume[0]["command"].as_str().unwrap().starts_with("cd /home/ann/shop && claude"));
+    compare("resume", &["resume", CHAT], 1);
+    compare("export", &["export", "notes"], 0);
+    compare("export", &["export", "none", "--source", "threads"], 1);
+    compare("version", &["version"], 0);
+    compare("token", &["token"], 0);
+    compare("demo", &["demo"], 0);
+}
+
+fn threads(compare: Compare<'_>) {
+    let threads = |section: &str, arguments: &[&str], code: i32| {
+        let arguments: Vec<&str> = ["threads"].iter().chain(arguments).copied().collect();
+        compare(&format!("threads {section}"), &arguments, code)
+    };
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let started = threads("list", &["start", "the borrow checker", "--platform", "shell"], 0);
+    let id = text(&started[0]["id"]);
+    let turn = "Why does the borrow checker reject two mutable borrows of a vector?";
+    let continued = threads("continue", &["continue", &text(&started[0]["continuation"]), turn], 0);
+    assert!(!continued[0]["memory"].as_array().unwrap().is_empty(), "{continued:?}");
+    threads("list", &["show", &id], 0);
+    threads("list", &["list"], 0);
+    threads("history", &["history", &id], 0);
+    threads("search", &["search", "borrow checker"], 0);
+    threads("analytics", &["analytics"], 0);
+    let saved = threads("save", &["save", "We talked about tea.", "--title", "Tea"], 0);
+    let saved = text(&saved[0]["thread"]["id"]);
+    let history = threads("history", &["history", &saved], 0);
+    assert_eq!(history[0]["summary"], "We talked about tea.");
+    assert_eq!(threads("delete", &["delete", &saved], 1)[0]["removed"], false);
+    assert_eq!(threads("delete", &["delete", &saved, "--yes"], 0)[0]["removed"], true);
+    assert_eq!(threads("list", &["list"], 0).len(), 1);
+}
+
+fn clients(compare: Compare<'_>) {
+    let of_cursor = || {
+        let clients = compare("connect", &["connect"], 0);
+        clients.into_iter().find(|client| client["id"] == "cursor").unwrap()
+    };
+    assert_eq!(of_cursor()["connected"], false);
+    let change = |arguments: &[&str]| {
+        let section = if arguments[0] == "connect" { "connect CLIENT" } else { "disconnect" };
+        let changed = compare(section, arguments, 0);
+        changed[0]["change"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(change(&["connect", "cursor", "--print"]), "shown");
+    assert_eq!(change(&["connect", "cursor", "--yes"]), "made");
+    assert_eq!(change(&["connect", "cursor", "--yes"]), "none");
+    assert_eq!(of_cursor()["answers"], true);
+    assert_eq!(change(&["disconnect", "cursor", "--yes"]), "made");
+    assert_eq!(change(&["disconnect", "cursor"]), "none");
+    let service = compare("service", &["service", "install", "9000", "--print"], 0);
+    assert!(service[0]["text"].as_str().unwrap().contains("9000"), "{service:?}");
+    assert_eq!(compare("service", &["service", "remove"], 0)[0]["change"], "none");
+}
+
+fn settings(scene: &Scene, shapes: &Shapes, compare: Compare<'_>) {
+    let file = scene.path("config.toml");
+    fs::write(&file, "exclude = [\"shop\"]\ntools = [\"read\"]\n").unwrap();
+    for name in ["config", "status"] {
+        let mut command = scene.command(&[name, "--json"]);
+        let text = printed(command.env("VERBATIM_CONFIG", &file), 0);
+        shapes.compare(&format!("verbatim {name} --json"), &text);
+    }
+    compare("search -c", &["search", "borrow", "-c"], 0);
+    compare("config", &["config"], 0);
+    compare("forget", &["forget", CHAT, "--yes"], 0);
+    let list = compare("forget --list", &["forget", "--list"], 0);
+    let id = list[0]["id"].as_str().unwrap().to_owned();
+    compare("forget --undo", &["forget", "--undo", &id], 0);
+}
+
+fn measured(scene: &Scene, compare: Compare<'_>) {
+    let notes = scene.path("notes");
+    let arguments = ["workspace", "cookie", "--workspace", notes.to_str().unwrap()];
+    compare("workspace", &arguments, 0);
+    let message = |id: &str, text: &str| {
+        format!(r#"{{"id":"{id}","conversation":"c","speaker":"ann","text":"{text}","time":null}}"#)
+    };
+    let corpus = [message("a", "the cookie has expired"), message("b", "tea is ready")].join("\n");
+    let corpus = scene.write("corpus.jsonl", corpus);
+    let queries = scene.write(
+        "queries.jsonl",
+        r#"{"qid":"1","text":"cookie","conversation":"c","relevant":["a"]}"#,
+    );
+    let arguments = ["eval", queries.to_str().unwrap(), "--corpus", corpus.to_str().unwrap()];
+    compare("eval", &arguments, 0);
+}
+
+#[test]
+fn a_match_has_the_messages_around_it() {
+    let scene = Scene::imported();
+    for mode in ["exact", "words"] {
+        let arguments = ["search", "bread", "--mode", mode, "--json", "-C", "1"];
+        let text = printed(&mut scene.command(&arguments), 0);
+        let found: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let context = found["context"].as_array().unwrap();
+        let numbers: Vec<_> = context.iter().map(|message| &message["number"]).collect();
+        assert_eq!(numbers, [2], "{mode}: {found}");
+        assert_eq!(context[0]["role"], "assistant");
+        assert!(context[0]["content"].as_str().unwrap().starts_with("Four hours"), "{found}");
+    }
+}
+
+#[test]
+fn every_command_has_json_and_a_section() {
+    let shapes = shapes();
+    for command in cli::command().get_subcommands() {
+        let name = command.get_name();
+        let has_json = output(&[name, "--help"]).contains("--json");
+        assert_eq!(has_json, !WITHOUT.contains(&name), "{name}: --json");
+        let start = format!("verbatim {name} ");
+        let has_section = shapes.sections.keys().any(|section| section.starts_with(&start));
+        assert_eq!(has_section, has_json, "{name}: a section of docs/json.md");
+    }
+}

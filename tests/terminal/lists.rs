@@ -1,0 +1,180 @@
+//! The commands for whole conversations: `list`, `stats`, `show` of lines.
+
+use serde_json::{Value, json};
+
+use crate::{
+    corpus::folder_with,
+    golden::golden,
+    terminal::{output, run, sample},
+};
+
+#[test]
+fn listing() {
+    let (home, db) = folder_with("a.db");
+    drop(sample(&db));
+    let (db, index) = (db.to_str().unwrap(), home.path().join("index"));
+    let places = ["--db", db, "--home", home.path().to_str().unwrap()];
+    let list = |more: &[&str]| -> Vec<&str> {
+        ["list"]
+            .into_iter()
+            .chain(places)
+            .chain(more.iter().copied())
+            .map(|it| it.to_owned().leak() as &str)
+            .collect()
+    };
+    for _ in 0..2 {
+        golden("cli/list/all.txt", &output(&list(&[])));
+        golden(
+            "cli/list/filtered.txt",
+            &output(&list(&["--role", "tool", "--since", "2023-11-14", "--until", "2023-11-14"])),
+        );
+        let lines = output(&list(&["--json", "--limit", "2", "--offset", "1"]));
+        let lines: Vec<Value> =
+            lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(
+            (&lines[0]["id"], &lines[0]["source"], &lines[0]["messages"]),
+            (&json!("7000ffff"), &json!("export"), &json!(1))
+        );
+        assert_eq!(lines[0]["path"], format!("{db}#7000ffff"));
+        assert_eq!(run(&list(&["--source", "archive"])), (Ok(1), String::new()));
+        assert!(
+            run(&list(&["--source", "letters"]))
+                .0
+                .unwrap_err()
+                .contains("export, archive, threads")
+        );
+        // The commands give the same output with an index.
+        output(&["reindex", "--db", db, "--home", home.path().to_str().unwrap()]);
+        assert!(index.is_dir());
+    }
+    for command in [&["list"][..], &["stats"], &["show", "x"]] {
+        let arguments: Vec<&str> = command.iter().copied().chain(["--db", "nowhere.db"]).collect();
+        assert_eq!(
+            run(&arguments).0,
+            Err("Database not found: nowhere.db".to_owned()),
+            "{command:?}"
+        );
+    }
+}
+
+#[test]
+fn counting() {
+    let (home, db) = folder_with("a.db");
+    let connection = sample(&db);
+    connection
+        .execute_batch(
+            "INSERT INTO messages VALUES ('without time', '71110000', 'user', 'x', NULL, NULL, 1);
+             INSERT INTO messages VALUES ('without conversation', 'none', 'user', 'x', 1, NULL, 1);",
+        )
+        .unwrap();
+    drop(connection);
+    let db = db.to_str().unwrap();
+    let (home_path, drawing) = (home.path().to_str().unwrap(), home.path().join("months.svg"));
+    let drawing = drawing.to_str().unwrap();
+    for _ in 0..2 {
+        let text = output(&["stats", "--db", db, "--home", home_path, "--svg", drawing]);
+        golden("cli/stats/all.txt", &text);
+        golden("cli/stats/months.svg", &std::fs::read_to_string(drawing).unwrap());
+        let json: Value =
+            serde_json::from_str(&output(&["stats", "--db", db, "--home", home_path, "--json"]))
+                .unwrap();
+        assert_eq!((&json["messages"], &json["conversations"]), (&json!(8), &json!(4)));
+        assert_eq!(json["roles"], json!({"assistant": 2, "tool": 1, "unknown": 1, "user": 4}));
+        assert_eq!(json["sources"], json!({"export": 8}));
+        assert_eq!(json["months"]["2023-11"], 4);
+        assert_eq!(json["months"]["no time"], 1);
+        output(&["reindex", "--db", db, "--home", home_path]);
+    }
+    let coloured = output(&["stats", "--db", db, "--home", home_path, "--color", "always"]);
+    assert!(coloured.contains("\u{1b}[36m█"), "{coloured}");
+    let list = ["list", "--db", db, "--home", home_path, "--color"];
+    let coloured = output(&[&list[..], &["always"]].concat());
+    assert!(coloured.contains('\u{1b}'), "{coloured}");
+    assert!(!output(&[&list[..], &["never"]].concat()).contains('\u{1b}'));
+    let nothing = run(&["stats", "--db", db, "--home", home_path, "--source", "threads"]);
+    assert_eq!(nothing, (Ok(1), "0 messages in 0 conversations\n".to_owned()));
+    let elsewhere =
+        run(&["stats", "--db", db, "--home", home_path, "--svg", "/no/such/folder/x.svg"]);
+    assert!(
+        elsewhere.0.unwrap_err().starts_with("/no/such/folder/x.svg: cannot write the chart: ")
+    );
+}
+
+#[test]
+fn showing_some_lines() {
+    let (_home, path) = folder_with("a.db");
+    drop(sample(&path));
+    let db = path.to_str().unwrap();
+    let show = |more: &[&str]| {
+        let arguments: Vec<&str> =
+            ["show", "--db", db, "6650a1b2-0001"].into_iter().chain(more.iter().copied()).collect();
+        run(&arguments)
+    };
+    let count = |text: &str| text.matches("\n## ").count();
+    for (lines, expected) in [("2", 1), ("2-3", 2), ("3-", 2), ("1-99", 4), ("9-", 0)] {
+        let (code, out) = show(&["--lines", lines]);
+        let found = if expected > 0 { 0 } else { 1 };
+        assert_eq!((code, count(&out)), (Ok(found), expected), "{lines}");
+    }
+    for lines in ["0", "3-2", "x", "-", "-2", "1-x", ""] {
+        let argument = format!("--lines={lines}");
+        assert!(show(&[&argument]).0.unwrap_err().contains("10-20"), "{lines}");
+    }
+    let (_, json) = show(&["--json", "--lines", "2"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&json["role"], &json["content"]),
+        (&json!("assistant"), &json!("Because `y` is gone."))
+    );
+    let by_path = run(&["show", "--db", db, &format!("{db}#6650a1b2-0001")]);
+    assert_eq!(by_path, show(&[]));
+}
+
+#[test]
+fn a_list_in_parts_is_whole() {
+    let (home, path) = folder_with("a.db");
+    let connection = sample(&path);
+    connection
+        .execute_batch(
+            "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
+             INSERT INTO conversations SELECT 'many-' || i, NULL, NULL, 'Many ' || i FROM n;
+             WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
+             INSERT INTO messages SELECT 'm' || i, 'many-' || i, 'user', 'x', i, NULL, 1 FROM n;",
+        )
+        .unwrap();
+    drop(connection);
+    let (db, home_path) = (path.to_str().unwrap(), home.path().to_str().unwrap());
+    let list = ["list", "-n", "0", "--db", db, "--home", home_path];
+    for _ in 0..2 {
+        let text = output(&list);
+        assert_eq!(text.lines().count(), 1205);
+        assert!(text.lines().nth(1204).unwrap().contains("Many 0 "), "{text}");
+        let json = output(&[&list[..], &["--json"]].concat());
+        let ids =
+            json.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone());
+        let ids: Vec<Value> = ids.collect();
+        assert_eq!(
+            (ids.len(), &ids[1204], &ids[505]),
+            (1205, &json!("many-0"), &json!("many-699"))
+        );
+        output(&["reindex", "--db", db, "--home", home_path]);
+    }
+}
+
+#[test]
+fn in_a_pipe_titles_and_ids_are_whole() {
+    let (home, db) = folder_with("a.db");
+    let connection = sample(&db);
+    let (id, title) = ("long-".repeat(20), "a title of several words ".repeat(10) + "about red");
+    connection.execute("INSERT INTO conversations VALUES (?1, 1, 1, ?2)", [&id, &title]).unwrap();
+    let sql = "INSERT INTO messages VALUES ('m', ?1, 'user', 'red', 1, NULL, 0)";
+    connection.execute(sql, [&id]).unwrap();
+    let short = &id[..8];
+    let places = ["--db", db.to_str().unwrap(), "--home", home.path().to_str().unwrap()];
+    for command in [&["list"][..], &["search", "red"], &["search", "about red", "--flat"]] {
+        let out = output(&[command, &places].concat());
+        assert!(out.contains(&title) && out.contains(short), "{out}");
+        assert!(command[0] != "list" || out.contains("  export\n"), "{out}");
+    }
+}

@@ -1,0 +1,56 @@
+//! The commands of the program.
+
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/calls.rs"]
+mod calls;
+mod capture;
+mod cli;
+mod clients;
+mod completions;
+#[cfg(unix)]
+mod config;
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/corpus.rs"]
+mod corpus;
+#[cfg(unix)]
+mod docs;
+#[cfg(unix)]
+mod export;
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/exports.rs"]
+mod exports;
+#[cfg(unix)]
+mod filters;
+#[path = "../shared/golden.rs"]
+mod golden;
+mod home;
+#[cfg(unix)]
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/http_server.rs"]
+mod http_server;
+#[cfg(target_os = "linux")]
+mod json;
+mod lists;
+#[cfg(unix)]
+mod newcomer;
+mod notes;
+#[cfg(unix)]
+mod picker;
+#[cfg(unix)]
+mod private;
+#[cfg(unix)]
+#[path = "../shared/program.rs"]
+mod program;
+#[cfg(unix)]
+#[path = "../shared/pty.rs"]
+mod pty;
+mod ranked;
+#[cfg(unix)]
+#[path = "../shared/scene.rs"]
+mod scene;
+mod status;
+#[path = "../shared/terminal.rs"]
+mod terminal;
+#[allow(dead_code, reason = "not every binary needs it")]
+#[path = "../shared/transcripts.rs"]
+mod transcripts;

@@ -1,0 +1,380 @@
+//! The first contact of a new user with the program: help texts, mistakes, and missing files.
+
+use std::process::Command;
+
+use pty_process::blocking::Command as PtyCommand;
+
+use crate::{
+    corpus::{database, folder},
+    pty::OnTerminal,
+    scene::{CHAT, Scene},
+};
+
+/// Runs a command; returns its exit code, its output and its errors.
+fn told(command: &mut Command) -> (Option<i32>, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_short_help_has_examples_and_few_options() {
+    let scene = Scene::new();
+    let run = |arguments: &[&str]| told(&mut scene.command(arguments)).1;
+    let commands = run(&["--help"]);
+    let commands = commands.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names: Vec<&str> = names.map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names.into_iter().filter(|name| *name != "help") {
+        let [short, long] = ["-h", "--help"].map(|flag| run(&[name, flag]));
+        let examples = |help: &str| -> Vec<String> {
+            let lines = help.split("\nUsage: ").next().unwrap().lines();
+            lines.filter(|line| line.starts_with("    ")).map(str::to_owned).collect()
+        };
+        assert_eq!(examples(&short), examples(&long), "{name}");
+        assert!(!examples(&short).is_empty(), "{name} has no example");
+        let options = short.split("\nOptions:\n").nth(1).unwrap().lines();
+        let options = options.take_while(|line| !line.is_empty());
+        let is_option =
+            |line: &&str| line.trim_start().starts_with('-') && !line.contains("--help");
+        assert!(options.filter(is_option).count() <= 5, "{short}");
+    }
+    assert!(run(&["search", "-h"]).contains("    verbatim search borrow checker --since 30d\n"));
+    assert!(
+        run(&["threads", "delete", "-h"]).contains("    verbatim threads delete e42fe2ec --yes\n")
+    );
+}
+
+#[test]
+fn a_database_is_refused_where_none_is_read() {
+    let scene = Scene::imported();
+    for command in [
+        &["token"][..],
+        &["threads", "list"],
+        &["version"],
+        &["demo"],
+        &["man", "m"],
+        &["connect"],
+        &["connect", "cursor", "--print", "--http"],
+        &["disconnect", "cursor", "--print"],
+        &["service", "remove"],
+    ] {
+        let (code, out, errors) = told(&mut scene.command(&[command, &["--db", "x.db"]].concat()));
+        assert!(code == Some(2) && out.is_empty(), "{command:?}: {out}");
+        assert!(errors.contains("no database, so leave out --db"), "{command:?}: {errors}");
+    }
+}
+
+#[test]
+fn mistakes_are_answered_with_what_helps() {
+    let scene = Scene::imported();
+    let run = |arguments: &[&str]| told(&mut scene.command(arguments));
+    let (code, _, errors) = run(&["python"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        errors.contains("tip: to find that text in your chats: verbatim search python"),
+        "{errors}"
+    );
+    let (_, _, errors) = run(&["serach"]);
+    assert!(errors.contains("'search'") && errors.contains("verbatim search serach"), "{errors}");
+    assert!(!errors.contains("'service'"), "{errors}");
+    let (_, _, errors) = run(&["-n", "3", "vector"]);
+    assert!(errors.contains("tip: flags follow their command: verbatim search -n 3 vector\n"));
+    let (_, _, errors) = run(&["search", "-F", "100%"]);
+    assert!(errors.contains("leave this flag out") && !errors.contains("-- -F"), "{errors}");
+    let (_, _, errors) = run(&["show", CHAT, "--web"]);
+    assert!(errors.contains("verbatim open CONVERSATION"), "{errors}");
+    for (arguments, tip) in [
+        (["search", "x", "-n", "x"], "write a whole number, such as 20"),
+        (["reindex", "--full", "--threads", "0"], "write a number from 1 to 256"),
+        (["search", "x", "-e", "y"], "the expression takes the place of the words"),
+        (["search", "x", "-w", "--since"], "for example 7d, yesterday, 2025-01"),
+    ] {
+        let (code, _, errors) = run(&arguments);
+        assert!(code == Some(2) && errors.contains(tip), "{errors}");
+    }
+    let (_, _, errors) = run(&["man"]);
+    assert!(errors.contains("for example: verbatim man ~/"), "{errors}");
+    let (_, _, errors) = run(&["../Downloads/claude.zip"]);
+    assert!(errors.contains("to import that: verbatim import ../Downloads/claude.zip"), "{errors}");
+    let (_, _, errors) = run(&["https://chatgpt.com/c/1"]);
+    assert!(errors.contains("conversation: verbatim show https://chatgpt.com/c/1"), "{errors}");
+    let (_, _, errors) = run(&["show", "nonsense"]);
+    assert!(errors.contains("`verbatim search nonsense`"), "{errors}");
+    let (_, _, errors) = run(&["hello", "big world"]);
+    assert!(errors.contains("verbatim search hello 'big world'\n"), "{errors}");
+    let (code, _, errors) = run(&["--search", "big world"]);
+    assert!(code == Some(2) && errors.contains("verbatim search 'big world'\n"), "{errors}");
+    assert!(!errors.contains("--archive"), "{errors}");
+    let (_, _, errors) = run(&["uninstall"]);
+    assert!(errors.contains("`verbatim disconnect CLIENT`"), "{errors}");
+    let (_, _, errors) = run(&["disconnect"]);
+    assert!(errors.contains("`verbatim connect` lists the AI clients"), "{errors}");
+    let (code, _, errors) = run(&["show"]);
+    assert!(
+        code == Some(2) && errors.contains("`verbatim list` and `verbatim search` print the ids")
+    );
+    let (_, _, errors) = run(&["search"]);
+    assert!(errors.contains("tip: for example: verbatim search borrow checker"), "{errors}");
+    let (code, _, errors) = run(&["threads", "list"]);
+    assert!(code == Some(1) && errors.contains("`verbatim threads start` begins one"), "{errors}");
+    let (code, _, errors) = run(&["forget", "--list"]);
+    assert_eq!((code, errors.as_str()), (Some(1), "verbatim: nothing was forgotten so far\n"));
+    let elsewhere = scene.path("no-database");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let (_, _, errors) = run(&["search", "vector", "--db", elsewhere.to_str().unwrap()]);
+    assert!(errors.contains("no-database is a folder"), "{errors}");
+    let (code, _, errors) = run(&["import", "-"]);
+    assert!(code == Some(2) && errors.contains("not from standard input; save it"), "{errors}");
+    let mut open = scene.command(&["open", CHAT]);
+    let (code, out, errors) = told(open.env("PATH", "/nowhere").env_remove("BROWSER"));
+    assert!(code == Some(2) && out.starts_with("https://chatgpt.com/c/"), "{out}");
+    assert!(errors.ends_with(": none could be started; open the address yourself\n"), "{errors}");
+    let (_, plan, _) = run(&["search", "vector", "--source", "export", "--explain"]);
+    assert!(plan.starts_with("source: export\nanswered by: the index"), "{plan}");
+    let (code, _, errors) = run(&["list", "vector"]);
+    assert!(code == Some(2) && errors.contains("verbatim search vector\n"), "{errors}");
+    let (code, _, errors) = run(&["forget", CHAT]);
+    assert!(code == Some(2) && errors.contains("no terminal to ask"), "{errors}");
+    let (_, _, errors) = run(&["search", "pastry", "--mode", "both"]);
+    assert!(errors.contains("no message has these words; the nearest by meaning"), "{errors}");
+}
+
+#[test]
+fn what_is_left_out_is_said_last() {
+    let scene = Scene::imported();
+    let path = scene.path("both");
+    for arguments in [
+        &["list", "-n", "1"][..],
+        &["search", "e", "-n", "1"],
+        &["search", "e", "-n", "1", "--flat"],
+    ] {
+        let file = std::fs::File::create(&path).unwrap();
+        let mut command = scene.command(arguments);
+        command.stdout(file.try_clone().unwrap()).stderr(file).status().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.lines().last().is_some_and(|line| line.starts_with("verbatim: ")), "{text}");
+        assert_eq!(text.matches("verbatim: ").count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_thread_without_messages_is_examined() {
+    let scene = Scene::imported();
+    let run = |arguments: &[&str]| told(&mut scene.command(arguments));
+    assert_eq!(run(&["threads", "start"]).0, Some(0));
+    assert_eq!(run(&["reindex"]).0, Some(0));
+    let (code, out, errors) = run(&["doctor"]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{out}");
+    assert!(out.contains("0 messages and 0 searches compared"), "{out}");
+}
+
+#[test]
+fn helps_leave_the_places_to_the_program() {
+    let scene = Scene::new();
+    let help = |arguments: &[&str]| told(&mut scene.command(arguments)).1;
+    for arguments in [&["search", "-h"][..], &["search", "--help"], &["threads", "list", "-h"]] {
+        let text = help(arguments);
+        assert!(!text.contains("--index <FOLDER>"), "{text}");
+    }
+    assert!(help(&["list", "-h"]).contains("Where the data is: --db, --home, --index"));
+    assert!(help(&["-h"]).contains("--index <FOLDER>"));
+    // The flags are accepted before the command and after it.
+    let home = scene.path("elsewhere");
+    let home = home.to_str().unwrap();
+    for arguments in [["--home", home, "status"], ["status", "--home", home]] {
+        assert!(help(&arguments).contains(&format!("home: {home}\n")));
+    }
+    let lines = help(&["search", "-h"]).lines().count();
+    assert!(lines < 60, "{lines} lines");
+}
+
+#[test]
+fn without_an_export_nothing_is_wrong() {
+    let empty = folder();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    command.env_clear().env("HOME", empty.path()).current_dir(empty.path()).args(["search", "x"]);
+    let (code, _, errors) = told(&mut command);
+    assert!(
+        code == Some(2) && errors.starts_with("verbatim: no chats are imported yet; "),
+        "{errors}"
+    );
+    // The sample is no chat of the user: a search of it names its database.
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    demo.env_clear().env("HOME", empty.path()).current_dir(empty.path()).arg("demo");
+    let (_, out, _) = told(&mut demo);
+    let typed = out.lines().find_map(|line| line.strip_prefix("To search the sample yourself: "));
+    let words: Vec<&str> = typed.unwrap().split(' ').skip(1).collect();
+    let mut search = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    search.env_clear().env("HOME", empty.path()).current_dir(empty.path()).args(words);
+    let (code, out, errors) = told(&mut search);
+    assert!(code == Some(0) && out.contains("Borrow checker"), "{out}{errors}");
+    // The transcripts of coding agents are chats too.
+    let scene = Scene::new();
+    assert_eq!(told(&mut scene.command(&["list"])).0, Some(0));
+    let (code, out, _) = told(&mut scene.command(&["doctor"]));
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("note   database: no export is imported yet; transcripts"), "{out}");
+}
+
+#[test]
+fn an_unknown_model_stops_only_what_needs_it() {
+    let scene = Scene::imported();
+    let run =
+        |arguments: &[&str]| told(scene.command(arguments).env("VERBATIM_EMBEDDINGS", "nonsense"));
+    for arguments in [&["list"][..], &["show", CHAT], &["stats"], &["status"], &["config"]] {
+        assert_eq!(run(arguments).0, Some(0), "{arguments:?}");
+    }
+    let (code, _, errors) = run(&["search", "vector", "--mode", "both"]);
+    assert!(code == Some(2) && errors.contains("VERBATIM_EMBEDDINGS: "), "{errors}");
+    let (code, out, _) = run(&["doctor"]);
+    assert!(code == Some(1) && out.contains("WRONG  embeddings: VERBATIM_EMBEDDINGS: "), "{out}");
+}
+
+#[test]
+fn a_question_to_one_source_indexes_that_one() {
+    let scene = Scene::new();
+    told(&mut scene.command(&["import", "--yes", "--no-index"]));
+    let ask = ["search", "vector", "--mode", "both", "--source", "export"];
+    let (code, _, errors) = told(&mut scene.command(&ask));
+    assert_eq!(code, Some(0), "{errors}");
+    let entries = std::fs::read_dir(scene.path(".local/share/verbatim/index")).unwrap();
+    let names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    let is_indexed =
+        |start: &str| names.iter().any(|name| name.to_string_lossy().starts_with(start));
+    assert!(is_indexed("verbatim-") && !is_indexed("transcripts-"), "{names:?}");
+}
+
+#[test]
+fn an_import_of_nothing_new_says_what_is_there() {
+    let scene = Scene::new();
+    let run = |arguments: &[&str]| told(&mut scene.command(arguments));
+    assert_eq!(run(&["import", "--yes", "--no-index"]).0, Some(0));
+    assert!(run(&["status"]).1.contains("there is no index of this database"));
+    // An earlier import may have been stopped before its index was complete.
+    let (code, out, errors) = run(&["import"]);
+    assert!(code == Some(0) && out.contains("Nothing is new."), "{out}{errors}");
+    assert!(run(&["status"]).1.contains("by its index, which is current"));
+    let home = folder();
+    std::fs::create_dir_all(home.path().join(".claude/projects")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    command.env_clear().env("HOME", home.path()).current_dir(home.path()).arg("import");
+    let (code, out, _) = told(&mut command);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("The transcripts in ~/.claude/projects need no import"), "{out}");
+    assert!(!out.contains(".codex"), "{out}");
+}
+
+#[test]
+fn an_import_accounts_for_every_conversation() {
+    let scene = Scene::new();
+    let chat = |id: &str, messages: &str| {
+        format!(r#"{{"uuid": "{id}", "name": "{id}", "chat_messages": [{messages}]}}"#)
+    };
+    let message = r#"{"uuid": "m", "sender": "human", "text": "red"}"#;
+    let chats = [chat("a", message), chat("a", message), chat("b", "")].join(",");
+    let export = scene.write("chats.json", format!("[{chats}]"));
+    let (code, out, _) = told(&mut scene.command(&["import", export.to_str().unwrap()]));
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("Imported 3 conversations, 2 messages\n"), "{out}");
+    assert!(out.contains("found more than once, and stored once: 1 conversation\n"), "{out}");
+    assert!(out.contains("without messages, and not in lists: 1 conversation\n"), "{out}");
+}
+
+/// Runs a line of a shell on a terminal, and types a text when the output has a word. Returns the output.
+fn on_terminal(scene: &Scene, line: &str, (word, text): (&str, &str)) -> String {
+    let shell = PtyCommand::new("/bin/sh")
+        .args(["-c", line])
+        .env_clear()
+        .env("HOME", scene.path(""))
+        .env("TERM", "xterm")
+        .env("PATH", format!("{}:/usr/bin:/bin", scene.path("bin").display()))
+        .current_dir(scene.path("work"));
+    let mut on = OnTerminal::start(shell, (24, 80));
+    let (mut written, mut is_typed) = (String::new(), false);
+    OnTerminal::read(&on.pty, |bytes| {
+        written.push_str(&String::from_utf8_lossy(bytes));
+        if !is_typed && written.contains(word) {
+            is_typed = true;
+            on.press(text);
+        }
+        true
+    });
+    assert!(on.child.wait().unwrap().success(), "{written}");
+    written
+}
+
+#[test]
+fn a_terminal_shows_the_folder_of_the_user_as_a_tilde() {
+    let scene = Scene::imported();
+    let written = on_terminal(&scene, "verbatim status; verbatim doctor", ("\0", ""));
+    for line in ["export: ~/.local/share/verbatim/db/verbatim.db", "home: ~/.local/share/verbatim"]
+    {
+        assert!(written.contains(line), "{written}");
+    }
+    assert!(!written.contains(scene.path(".local").to_str().unwrap()), "{written}");
+    let (_, out, _) = told(&mut scene.command(&["status"]));
+    assert!(out.contains(scene.path(".local").to_str().unwrap()), "{out}");
+}
+
+#[test]
+fn messages_of_agents_have_one_name() {
+    let scene = Scene::imported();
+    let (_, out, errors) = told(&mut scene.command(&["reindex"]));
+    assert!(out.contains("messages of coding agents"), "{out}{errors}");
+    assert!(!out.contains("archive"), "{out}");
+}
+
+#[test]
+fn what_is_typed_during_progress_is_shown_after_it() {
+    let scene = Scene::new();
+    let line = r#"verbatim import --yes && read line && echo "read: $line""#;
+    let written = on_terminal(&scene, line, ("Indexing", "typed ahead\n"));
+    let (during, after) = written.split_once("Ready in").unwrap();
+    assert!(!during.contains("typed ahead"), "{during}");
+    assert!(after.contains("read: typed ahead"), "{after}");
+}
+
+#[test]
+fn after_ctrl_c_the_terminal_shows_what_is_typed() {
+    let scene = Scene::new();
+    // Nothing listens there, and the command tries for some seconds.
+    let search = "verbatim search red --db opensearch+http://127.0.0.1:1/chats";
+    let line = format!("trap : INT; {search}; stty -a");
+    let written = on_terminal(&scene, &line, ("earching", "\u{3}"));
+    let modes: Vec<&str> = written.split_whitespace().collect();
+    assert!(modes.contains(&"echo") && !modes.contains(&"-echo"), "{written}");
+}
+
+#[test]
+fn an_agent_that_is_resumed_has_the_terminal_for_itself() {
+    let scene = Scene::new();
+    let line = serde_json::json!({"type": "user", "uuid": "u1", "sessionId": "deadbeef",
+        "cwd": scene.path("work"), "message": {"role": "user", "content": "red"}});
+    scene.write(".claude/projects/work/deadbeef.jsonl", format!("{line}\n"));
+    let agent = "#!/bin/sh\necho begun\nread line\nsleep 0.5\necho \"read: $line\"\n";
+    scene.write("bin/claude", agent);
+    let written = on_terminal(&scene, "verbatim resume deadbeef --run", ("begun", "typed\n"));
+    let (_, during) = written.split_once("begun").unwrap();
+    assert_eq!(during.split_whitespace().collect::<Vec<_>>(), ["typed", "read:", "typed"]);
+}
+
+#[test]
+fn a_search_that_finds_nothing_names_the_flag_that_helps() {
+    let home = folder();
+    let path = home.path().join("a.db");
+    drop(database(&path, &["una canción", "Über alles"]));
+    let says = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear().env("HOME", home.path()).arg("--db").arg(&path).args(words);
+        told(&mut command).2
+    };
+    let found = "`--fold` finds it with other accents";
+    assert!(says(&["search", "cancion"]).contains(found));
+    assert!(says(&["search", "UBER"]).contains("try -i"));
+    assert!(says(&["search", "UBER", "-i"]).contains(found));
+    for words in [&["search", "cansion"][..], &["search", "cancion", "--role", "tool"]] {
+        assert!(!says(words).contains("--fold"), "{words:?}");
+    }
+}

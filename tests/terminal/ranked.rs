@@ -1,0 +1,562 @@
+//! Lists of conversations and ranked search.
+
+use std::{fs, path::Path};
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+use verbatim_base::model::{Instant, Stop};
+use verbatim_engine::{
+    About, Config, Engine, Fields, Match, Mode, Question, Ranking, Reindex, Resources, Scope,
+    SourceKind,
+};
+
+use crate::corpus::{SCHEMA, folder, folder_with};
+
+/// Adds a conversation of messages (role, text, time).
+pub(crate) fn converse(
+    connection: &Connection,
+    id: &str,
+    title: Option<&str>,
+    messages: &[(&str, &str, Option<i64>)],
+) {
+    connection
+        .execute("INSERT INTO conversations VALUES (?1, NULL, NULL, ?2)", (id, title))
+        .expect("a conversation");
+    for (position, (role, text, time)) in messages.iter().enumerate() {
+        let message = format!("{id}/{position}");
+        connection
+            .execute(
+                "INSERT INTO messages VALUES (?1, ?2, ?3, ?4, ?5, NULL, ?6)",
+                (message, id, role, text, time, position as i64),
+            )
+            .expect("a message");
+    }
+}
+
+fn reindex(engine: &Engine) {
+    let resources = Resources { memory: 64 << 20, threads: 2 };
+    let options = Reindex { resources, full: false };
+    engine.upkeep().reindex(options, &Stop::never(), &mut |_| ()).expect("the index builds");
+}
+
+fn ids(abouts: &[About]) -> Vec<&str> {
+    abouts.iter().map(|about| about.id.as_str()).collect()
+}
+
+#[test]
+fn lists_are_the_same_with_an_index_and_without() {
+    let (folder, path) = folder_with("a.db");
+    let connection = Connection::open(&path).expect("a database");
+    connection.execute_batch(SCHEMA).expect("the schema");
+    converse(
+        &connection,
+        "b",
+        Some("Bees"),
+        &[("user", "x", Some(10)), ("assistant", "y", Some(50))],
+    );
+    converse(&connection, "a", None, &[("user", "x", Some(50)), ("tool", "y", Some(20))]);
+    converse(&connection, "none", Some("Empty"), &[]);
+    converse(&connection, "timeless", Some(""), &[("user", "x", None)]);
+    converse(&connection, "old", Some("Old"), &[("user", "x", Some(5))]);
+    let engine = Engine::new(Config {
+        db: Some(path.into()),
+        home: folder.path().into(),
+        ..Config::default()
+    });
+    let list = |scope: &Scope, offset, limit| {
+        let page = engine.list(scope, offset..offset + limit, &Stop::never()).expect("a list");
+        (page.abouts, page.total)
+    };
+    let scopes = [
+        (Scope::default(), vec!["a", "b", "old", "timeless"]),
+        (Scope { since: Some(at(11)), until: Some(at(19)), ..Scope::default() }, vec!["b"]),
+        (Scope { since: Some(at(21)), ..Scope::default() }, vec!["a", "b"]),
+        (Scope { roles: vec!["tool".into(), "system".into()], ..Scope::default() }, vec!["a"]),
+        (Scope { conversation: Some("old".into()), ..Scope::default() }, vec!["old"]),
+        (Scope { sources: vec![SourceKind::Threads], ..Scope::default() }, vec![]),
+    ];
+    let read: Vec<_> = scopes.iter().map(|(scope, _)| list(scope, 0, 100)).collect();
+    reindex(&engine);
+    for ((scope, expected), (read, total)) in scopes.iter().zip(read) {
+        assert_eq!(ids(&read), *expected, "{scope:?}");
+        assert_eq!(total, expected.len());
+        assert_eq!(list(scope, 0, 100), (read, total));
+    }
+    let (page, total) = list(&Scope::default(), 1, 2);
+    assert_eq!((ids(&page), total), (vec!["b", "old"], 4));
+    assert_eq!(list(&Scope::default(), 9, 2).0, []);
+    let about = engine
+        .find(&Stop::never())
+        .about(SourceKind::Export, "b")
+        .expect("reads")
+        .expect("is there");
+    assert_eq!((about.title.as_str(), about.turns), ("Bees", 2));
+    assert_eq!((about.begun, about.last), (Some(at(10)), Some(at(50))));
+    assert_eq!(engine.find(&Stop::never()).about(SourceKind::Export, "none").expect("reads"), None);
+}
+
+fn at(seconds: i64) -> Instant {
+    Instant { seconds, nanos: 0 }
+}
+
+/// A database with an engine on it.
+struct Library {
+    folder: TempDir,
+    connection: Connection,
+    engine: Engine,
+}
+
+impl Library {
+    fn new() -> Library {
+        let (folder, path) = folder_with("a.db");
+        let connection = Connection::open(&path).expect("a database");
+        connection.execute_batch(SCHEMA).expect("the schema");
+        let engine = Library::engine(folder.path());
+        Library { folder, connection, engine }
+    }
+
+    fn engine(folder: &Path) -> Engine {
+        let db = Some(folder.join("a.db").into());
+        Engine::new(Config { db, home: folder.into(), ..Config::default() })
+    }
+
+    /// A database of conversations about several subjects.
+    fn of_things() -> Library {
+        let library = Library::new();
+        let add = |id, title, messages| converse(&library.connection, id, title, messages);
+        add(
+            "turtles",
+            Some("Sea animals"),
+            &[
+                ("user", "How deep do turtles swim?", Some(100)),
+                ("assistant", "A leatherback dives to 1200 metres.", Some(101)),
+            ],
+        );
+        add(
+            "rust",
+            Some("Programming"),
+            &[
+                ("user", "What is wrong with parse_config_file in appConfig.loader?", Some(200)),
+                (
+                    "assistant",
+                    "The borrow checker refuses it: the file is borrowed mutably.",
+                    Some(201),
+                ),
+                ("user", "And what does the checker borrow from ML?", Some(202)),
+            ],
+        );
+        add(
+            "tokyo",
+            None,
+            &[
+                ("user", "東京タワーの高さは？", Some(300)),
+                ("assistant", "高さは333メートルです。", Some(301)),
+                ("user", "Какая высота у башни?", Some(302)),
+            ],
+        );
+        library
+    }
+
+    fn rank(&self, mode: Mode, text: &str) -> Vec<Match> {
+        self.ask(&Question { concepts: vec![text.into()], mode, limit: 10, ..Question::default() })
+            .items
+    }
+
+    fn ask(&self, question: &Question) -> Ranking<Match> {
+        let ranking = self.engine.rank(question, &Stop::never()).expect("an answer");
+        let scores: Vec<f64> = ranking.items.iter().map(|item| item.score).collect();
+        assert!(scores.iter().all(|score| (0.0..=1.0).contains(score)), "{scores:?}");
+        assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+        ranking
+    }
+}
+
+fn found(matches: &[Match]) -> Vec<&str> {
+    matches.iter().map(|one| &*one.hit.message_id).collect()
+}
+
+#[track_caller]
+fn first(matches: &[Match], expected: &str) {
+    assert_eq!(found(matches).first(), Some(&expected), "{matches:#?}");
+}
+
+#[test]
+fn words_are_found_by_stem_part_and_script() {
+    let library = Library::of_things();
+    for mode in [Mode::Text, Mode::Both] {
+        first(&library.rank(mode, "a turtle swims"), "turtles/0");
+        first(&library.rank(mode, "parse_config_file"), "rust/0");
+        first(&library.rank(mode, "the config loader?"), "rust/0");
+        first(&library.rank(mode, "東京タワー"), "tokyo/0");
+        first(&library.rank(mode, "メートル"), "tokyo/1");
+        first(&library.rank(mode, "высота башни"), "tokyo/2");
+        first(&library.rank(mode, "о высотах"), "tokyo/2");
+        // Each character occurs in the texts, but not beside the other one.
+        first(&library.rank(mode, "何京都高"), "tokyo/0");
+        assert_eq!(library.rank(mode, "").len(), 0);
+    }
+    // A question of stop words alone finds the exact text.
+    first(&library.rank(Mode::Text, "with"), "rust/0");
+    assert!(library.rank(Mode::Text, "zzyzx qqqq").is_empty());
+    let matches = library.rank(Mode::Vector, "how far down does a sea animal go");
+    assert!(found(&matches)[..2].contains(&"turtles/0"), "{matches:#?}");
+    first(&library.rank(Mode::Exact, "BORROW"), "rust/2");
+}
+
+#[test]
+fn no_punctuation_is_an_error() {
+    let library = Library::of_things();
+    for text in
+        ["\"", "-", "(", "a:b^2~ AND NOT \"", "\\ [x] {y} *?", "\u{0}", "- - -", "\"\" -\"\""]
+    {
+        for mode in [Mode::Text, Mode::Vector, Mode::Both] {
+            let question =
+                Question { concepts: vec![text.into()], mode, limit: 3, ..Question::default() };
+            match library.engine.rank(&question, &Stop::never()) {
+                Ok(_) => {}
+                Err(error) => assert!(error.to_string().contains("NUL"), "{text:?}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn phrases_must_be_there_and_minus_words_must_not() {
+    let library = Library::of_things();
+    for mode in [Mode::Text, Mode::Vector, Mode::Both] {
+        let matches = library.rank(mode, "\"borrow checker\"");
+        assert_eq!(found(&matches), ["rust/1"], "{mode:?}");
+        let matches = library.rank(mode, "borrow checker -mutably");
+        assert!(found(&matches).contains(&"rust/2"), "{mode:?}: {matches:#?}");
+        assert!(!found(&matches).contains(&"rust/1"), "{mode:?}: {matches:#?}");
+        assert_eq!(found(&library.rank(mode, "\"checker borrow\" -\"from ML\"")), [""; 0]);
+    }
+}
+
+#[test]
+fn a_name_is_found_before_its_parts() {
+    let library = Library::new();
+    let add = |id, text: &str| converse(&library.connection, id, None, &[("user", text, Some(1))]);
+    add("parts", "The config of a file is parsed.");
+    add("whole", &format!("We call parse_config_file here. {}", "It is a long story. ".repeat(40)));
+    add("other", "Nothing of the kind.");
+    for mode in [Mode::Text, Mode::Both] {
+        let matches = library.rank(mode, "parse_config_file");
+        assert_eq!(found(&matches)[..2], ["whole/0", "parts/0"], "{matches:#?}");
+        first(&library.rank(mode, "parse_config_files"), "parts/0");
+    }
+}
+
+#[test]
+fn what_a_sentence_quotes_comes_first() {
+    let library = Library::of_things();
+    for mode in [Mode::Text, Mode::Both] {
+        let matches = library.rank(mode, "what does the checker \"borrow from ML\"?");
+        first(&matches, "rust/2");
+        assert!(found(&matches).contains(&"rust/1"), "{matches:#?}");
+        assert!(matches[0].score >= 0.5 && matches[1].score <= 0.5, "{matches:#?}");
+        let matches = library.rank(mode, "checker \"borrow from ML\"");
+        assert_eq!(found(&matches), ["rust/2"]);
+    }
+}
+
+#[test]
+fn slips_of_the_keyboard_are_mended() {
+    let library = Library::of_things();
+    for mode in [Mode::Text, Mode::Both] {
+        let ranking = |text: &str| {
+            let concepts = vec![text.to_owned()];
+            library.ask(&Question { concepts, mode, limit: 3, ..Question::default() })
+        };
+        let mended = ranking("chekcer for cofnig");
+        assert!(found(&mended.items)[..2].contains(&"rust/1"), "{mended:#?}");
+        assert_eq!(mended.notes(), ["no message has “chekcer”; searched for “checker” instead"]);
+        // A letter is missing, extra, wrong, or swapped with the next letter; the first letter too.
+        for wrong in
+            ["borow", "borrrow", "borraw", "brorow", "orrow", "aborrow", "vorrow", "obrrow"]
+        {
+            let mended = ranking(&format!("{wrong} from ML"));
+            first(&mended.items, "rust/2");
+            let said = format!("no message has “{wrong}”; searched for “borrow” instead");
+            assert_eq!(mended.notes(), [said]);
+        }
+        // A word with two errors is not corrected.
+        for wrong in ["boraw", "obrrwo"] {
+            assert_eq!(ranking(&format!("{wrong} borrow")).notes(), [""; 0], "{wrong}");
+        }
+        // Only one message has “config”, so that word may be a slip itself.
+        assert_eq!(ranking("checkers borrow cofnig").notes(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_part_of_a_word_is_found_where_no_message_has_the_word() {
+    let library = Library::of_things();
+    for mode in [Mode::Text, Mode::Both] {
+        let ranking = |text: &str| {
+            let concepts = vec![text.to_owned()];
+            library.ask(&Question { concepts, mode, limit: 3, ..Question::default() })
+        };
+        for part in ["ecke", "THERBA", "rbac"] {
+            let found = ranking(part);
+            let texts = found.items.iter().map(|one| one.hit.content.to_lowercase());
+            assert!(texts.len() > 0 && texts.clone().all(|it| it.contains(&part.to_lowercase())));
+            let said = format!("no message has “{part}” as a word; found it within other words");
+            assert_eq!(found.notes(), [said]);
+        }
+        let said =
+            "“the” has no word to rank by; messages with this text are shown, the newest first";
+        assert_eq!(ranking("the").notes(), [said]);
+        assert_eq!(ranking("borrow ecke").notes(), [""; 0], "a message has one of the words");
+        let common = ranking("the");
+        assert!(common.items.iter().all(|one| one.hit.content.to_lowercase().contains("the")));
+        assert!(!common.notes().iter().any(|note| note.contains("no message")), "{common:#?}");
+        assert_eq!(ranking("zzyzx qqqq").notes(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_phrase_quoted_from_memory_is_words() {
+    let library = Library::of_things();
+    for mode in [Mode::Text, Mode::Both] {
+        let concepts = vec!["what about the \"borrowing checker\"".to_owned()];
+        let question = Question { concepts, mode, limit: 3, ..Question::default() };
+        let ranking = library.ask(&question);
+        assert!(found(&ranking.items)[..2].contains(&"rust/1"), "{ranking:#?}");
+        let said = "no message has “borrowing checker”; searched for its words instead";
+        assert_eq!(ranking.notes(), [said]);
+        assert_eq!(found(&library.rank(mode, "\"borrowing checker\"")), [""; 0]);
+    }
+}
+
+#[test]
+fn filters_come_before_ranking() {
+    let library = Library::of_things();
+    let ask = |scope: Scope, mode| {
+        let concepts = vec!["borrow checker turtles".to_owned()];
+        let question = Question { concepts, mode, scope, limit: 1, ..Question::default() };
+        library.ask(&question).items
+    };
+    for mode in [Mode::Text, Mode::Both, Mode::Vector] {
+        let scope = Scope { roles: vec!["user".into()], ..Scope::default() };
+        assert_eq!(ask(scope, mode)[0].hit.role, "user");
+        let scope = Scope { since: Some(at(202)), until: Some(at(202)), ..Scope::default() };
+        first(&ask(scope, mode), "rust/2");
+        let scope = Scope { conversation: Some("turtles".into()), ..Scope::default() };
+        assert_eq!(ask(scope, mode)[0].hit.conversation_id, "turtles");
+        let scope = Scope { conversation: Some("none".into()), ..Scope::default() };
+        assert!(ask(scope, mode).is_empty());
+        let scope = Scope { sources: vec![SourceKind::Threads], ..Scope::default() };
+        assert!(ask(scope, mode).is_empty());
+    }
+}
+
+#[test]
+fn every_concept_must_be_in_the_conversation() {
+    let library = Library::of_things();
+    for mode in [Mode::Exact, Mode::Text] {
+        let ask = |concepts: &[&str]| {
+            let concepts = concepts.iter().map(|concept| (*concept).to_owned()).collect();
+            let question = Question { concepts, mode, limit: 10, ..Question::default() };
+            let found = library.engine.rank_conversations(&question, &Stop::never());
+            let found = found.expect("an answer").items;
+            found.into_iter().map(|one| one.about.id).collect::<Vec<_>>()
+        };
+        assert_eq!(ask(&["borrow checker", "mutably"]), ["rust"], "{mode:?}");
+        assert_eq!(ask(&["borrow checker", "leatherback"]), [""; 0], "{mode:?}");
+        assert_eq!(ask(&["leatherback"]), ["turtles"], "{mode:?}");
+    }
+    let question = Question {
+        concepts: vec!["animals of the sea".into()],
+        mode: Mode::Text,
+        fields: Fields::Summaries,
+        limit: 10,
+        ..Question::default()
+    };
+    let found = library.engine.rank_conversations(&question, &Stop::never()).expect("an answer");
+    assert_eq!(found.items[0].about.id, "turtles");
+    assert_eq!(found.items.len(), 1);
+}
+
+#[test]
+fn copies_are_counted_and_shown_once() {
+    let library = Library::new();
+    for id in ["a", "b", "c"] {
+        let messages =
+            [("user", "a giraffe on stilts", Some(1)), ("user", "yes, a giraffe", Some(2))];
+        converse(&library.connection, id, None, &messages);
+    }
+    for mode in [Mode::Exact, Mode::Text, Mode::Both] {
+        let matches = library.rank(mode, "giraffe");
+        let copies: Vec<(&str, u32)> =
+            matches.iter().map(|one| (&*one.hit.content, one.copies)).collect();
+        assert_eq!(copies.len(), 2, "{mode:?}: {copies:?}");
+        assert!(copies.iter().all(|(_, copies)| *copies == 3), "{mode:?}: {copies:?}");
+    }
+}
+
+#[test]
+fn answers_are_the_same_each_time_and_follow_the_database() {
+    let library = Library::of_things();
+    let before = library.rank(Mode::Both, "what swims in the sea");
+    let again = Library::engine(library.folder.path());
+    let question = Question {
+        concepts: vec!["what swims in the sea".into()],
+        limit: 10,
+        ..Question::default()
+    };
+    assert_eq!(again.rank(&question, &Stop::never()).expect("an answer").items, before);
+    // A new message is found at once, and a deleted one no longer.
+    converse(&library.connection, "new", None, &[("user", "quokkas smile", Some(999))]);
+    library
+        .connection
+        .execute("DELETE FROM messages WHERE conversation_id = 'turtles'", [])
+        .expect("deletes");
+    first(&library.rank(Mode::Text, "quokka"), "new/0");
+    first(&library.rank(Mode::Both, "smiling quokka"), "new/0");
+    assert!(library.rank(Mode::Text, "leatherback").is_empty());
+}
+
+#[test]
+fn passages_and_lines_say_where() {
+    let library = Library::new();
+    let filler = "Nothing of note was said that day. ".repeat(60);
+    let long = format!("{filler}The zeppelin landed in Rio. {filler}");
+    converse(
+        &library.connection,
+        "a",
+        None,
+        &[("user", "hello", Some(1)), ("user", &long, Some(2))],
+    );
+    for mode in [Mode::Exact, Mode::Text, Mode::Both] {
+        let matches = library.rank(mode, "zeppelin landed");
+        first(&matches, "a/1");
+        assert_eq!(matches[0].line, 2, "{mode:?}");
+        assert!(matches[0].passage.contains("The zeppelin landed in Rio."), "{mode:?}");
+        assert!(matches[0].passage.chars().count() <= 302);
+    }
+}
+
+/// Returns the files of every segment's term index.
+fn files_of_words(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.join("index")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.components().any(|part| part.as_os_str() == "words") {
+                files.push(path);
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn damaged_words_are_made_anew() {
+    let library = Library::of_things();
+    let expected = library.rank(Mode::Text, "turtles swim");
+    first(&expected, "turtles/0");
+    let count = files_of_words(library.folder.path()).len();
+    assert!(count > 4);
+    for number in 0..count {
+        for damage in ["cut", "change", "remove"] {
+            // These files get new names each time.
+            let mut names = files_of_words(library.folder.path());
+            names.sort_by_key(|name| name.extension().map(ToOwned::to_owned));
+            let name = &names[number];
+            let mut bytes = fs::read(name).expect("a file");
+            if bytes.is_empty() {
+                continue;
+            }
+            match damage {
+                "cut" => bytes.truncate(bytes.len() / 2),
+                "change" => bytes.iter_mut().for_each(|byte| *byte ^= 0x55),
+                _ => {}
+            }
+            fs::remove_file(name).expect("removes");
+            if damage != "remove" {
+                fs::write(name, bytes).expect("writes");
+            }
+            let engine = Library::engine(library.folder.path());
+            let question = Question {
+                concepts: vec!["turtles swim".into()],
+                mode: Mode::Text,
+                limit: 10,
+                ..Question::default()
+            };
+            let answer = engine.rank(&question, &Stop::never()).expect("an answer");
+            assert_eq!(answer.items, expected, "{} {damage}", name.display());
+            assert_eq!(answer.notes(), [""; 0]);
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_list_that_is_cut_says_so() {
+    let folder = crate::corpus::folder();
+    let place = crate::program::Place::in_folder(folder.path());
+    let texts: Vec<String> = (0..2_500).map(|number| format!("red {number}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    drop(crate::corpus::database(&place.db, &texts));
+    let says = |limit: &str| {
+        let words = ["search", "red", "--mode", "words", "--flat", "--no-archive", "-n", limit];
+        let output = place.command(&words).output().unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap().lines().count();
+        (shown, String::from_utf8(output.stderr).unwrap())
+    };
+    let (shown, errors) = says("10");
+    assert!(shown == 10 && errors.contains("-n 40 shows more"), "{errors}");
+    for limit in ["0", "2000"] {
+        let (shown, errors) = says(limit);
+        assert!(shown < 2_500 && errors.contains("there may be more"), "{shown}: {errors}");
+    }
+}
+
+/// Returns the figures of `verbatim eval` on a corpus with obvious answers.
+#[test]
+fn eval_measures() {
+    let folder = folder();
+    let (corpus, queries) = (folder.path().join("c.jsonl"), folder.path().join("q.jsonl"));
+    fs::write(
+        &corpus,
+        "{\"id\": 1, \"conversation\": \"x\", \"speaker\": \"Ann\", \"text\": \"I saw a heron\", \
+         \"time\": \"1:56 pm on 8 May, 2023\"}\n\n\
+         {\"id\": \"b\", \"conversation\": \"x\", \"speaker\": \"Bob\", \"text\": \"I saw a walrus\"}\n\
+         {\"id\": \"c\", \"conversation\": \"y\", \"speaker\": \"Bob\", \"text\": \"a heron again\", \
+         \"time\": 5}\n",
+    )
+    .expect("writes");
+    fs::write(
+        &queries,
+        "{\"qid\": \"q1\", \"text\": \"Who saw the heron?\", \"conversation\": \"x\", \"relevant\": [1]}\n\
+         {\"qid\": \"q2\", \"text\": \"walruses\", \"relevant\": [\"b\"]}\n",
+    )
+    .expect("writes");
+    let run = |arguments: &[&str]| {
+        let mut out = Vec::new();
+        let arguments = ["verbatim", "eval", queries.to_str().expect("a path"), "--corpus"]
+            .into_iter()
+            .chain([corpus.to_str().expect("a path")])
+            .chain(arguments.iter().copied())
+            .map(std::ffi::OsString::from);
+        let environment = verbatim_search::cli::Environment::default();
+        let code = verbatim_search::cli::run(arguments, &environment, &mut out);
+        (code.map_err(|error| error.to_string()), String::from_utf8(out).expect("text"))
+    };
+    let (code, out) = run(&["--json"]);
+    assert_eq!(code, Ok(0), "{out}");
+    let figures: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    for mode in ["text", "both"] {
+        for figure in ["recall_at_5", "recall_at_10", "mrr_at_10", "ndcg_at_10"] {
+            assert_eq!(figures["modes"][mode][figure], 1.0, "{out}");
+        }
+        assert!(figures["modes"][mode]["ms_per_query"].is_number());
+    }
+    assert!(run(&["--across"]).1.contains("both "));
+    fs::write(&corpus, "{\"text\": \"x\"}\n").expect("writes");
+    assert!(run(&[]).0.expect_err("an error").contains("c.jsonl:1: no \"id\""));
+}

@@ -1,0 +1,7 @@
+//! The sources, and what the documents say of the program.
+
+mod code;
+#[path = "../shared/golden.rs"]
+mod golden;
+mod public;
+mod tidy;

@@ -1,0 +1,220 @@
+//! Checks the structure of the sources, and that the documents match the program. That crates use only
+//! those below them is for the compiler to check.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
+
+use toml_edit::{DocumentMut, Item};
+use verbatim_search::cli;
+use verbatim_server::tools;
+
+use crate::code::{self, Tree, functions};
+
+/// Calls that make folders or files with the rights that the umask leaves.
+const OPEN_TO_OTHERS: &[&str] = &[
+    "fs::create_dir",
+    "fs::write",
+    "fs::copy",
+    "DirBuilder",
+    "File::create",
+    "OpenOptions",
+    ".create(true)",
+    ".create_new(",
+    "tempdir(",
+    "tempdir_in(",
+];
+
+/// The files that may make such folders or files, and why.
+const MAY_BE_OPEN: &[(&str, &str)] = &[
+    ("crates/base/src/private.rs", "sets the mode itself"),
+    ("src/cli/completions.rs", "manual pages go to a folder that the user names"),
+    ("src/cli/stats.rs", "the user names the path of the chart"),
+];
+
+/// The longest file and function, in lines, and the most parameters of a function.
+const MAX_FILE_LINES: usize = 1200;
+const MAX_FUNCTION_LINES: usize = 100;
+const MAX_PARAMETERS: usize = 6;
+
+// The exceptions to the rules today. A test fails when an entry is no longer needed, so that these lists
+// only become shorter.
+
+/// Files that use each other in a circle.
+const KNOWN_CIRCLES: &[&str] = &[];
+
+/// Functions that are too long.
+const KNOWN_LONG_FUNCTIONS: &[&str] = &[];
+
+/// Functions with too many parameters.
+const KNOWN_WIDE_FUNCTIONS: &[&str] = &[];
+
+/// Constants that are tuples, whose parts have no names.
+const KNOWN_TUPLES: &[&str] = &[];
+
+/// Type names that every room or command may use for a type of its own.
+const KNOWN_TYPES: &[&str] = &["Args", "Error", "Result"];
+
+/// Names of constants that every table, every entry of a table, or every kind of file may define for itself.
+const KNOWN_CONSTANTS: &[&str] = &["ALL", "FORMAT", "SOURCE_FORMAT", "TOOL"];
+
+/// Compares the places that break a rule with the list of known exceptions.
+#[track_caller]
+fn assert_only_known(rule: &str, found: impl IntoIterator<Item = String>, known: &[&str]) {
+    let found: BTreeSet<String> = found.into_iter().collect();
+    let known: BTreeSet<String> = known.iter().map(|known| (*known).to_owned()).collect();
+    let new: Vec<_> = found.difference(&known).collect();
+    let gone: Vec<_> = known.difference(&found).collect();
+    let is_same = new.is_empty() && gone.is_empty();
+    assert!(is_same, "{rule}: {new:#?}, and no longer, to be removed from the list: {gone:#?}");
+}
+
+#[test]
+fn files_use_each_other_in_no_circle() {
+    let tree = Tree::read();
+    let circles = tree.circles().into_iter().map(|circle| circle.join(" "));
+    assert_only_known("files that use each other", circles, KNOWN_CIRCLES);
+}
+
+#[test]
+fn only_private_makes_folders_and_files() {
+    for file in &Tree::read().files {
+        if MAY_BE_OPEN.iter().any(|(path, _)| *path == file.path) {
+            continue;
+        }
+        for call in OPEN_TO_OTHERS {
+            assert!(!file.code.contains(call), "{}: {call} is for private.rs only", file.path);
+        }
+    }
+}
+
+#[test]
+fn real_paths_are_without_the_prefix_of_windows() {
+    for file in &Tree::read().files {
+        let others = ["fs::canonicalize(", ".canonicalize()"];
+        let is_other = others.iter().any(|call| file.code.contains(call));
+        assert!(!is_other, "{}: dunce::canonicalize returns paths without `\\\\?\\`", file.path);
+    }
+}
+
+#[test]
+fn files_and_functions_stay_short() {
+    let (mut long, mut wide) = (Vec::new(), Vec::new());
+    for file in &Tree::read().files {
+        assert!(file.code.lines().count() < MAX_FILE_LINES, "{}: time to split", file.path);
+        for function in functions(&file.code) {
+            let name = format!("{} {}", file.path, function.name);
+            if function.lines > MAX_FUNCTION_LINES {
+                long.push(name.clone());
+            }
+            if function.parameters > MAX_PARAMETERS {
+                wide.push(name);
+            }
+        }
+    }
+    assert_only_known("functions that are too long", long, KNOWN_LONG_FUNCTIONS);
+    assert_only_known("functions with too many parameters", wide, KNOWN_WIDE_FUNCTIONS);
+}
+
+#[test]
+fn constants_are_no_tuples() {
+    let mut tuples = Vec::new();
+    for file in &Tree::read().files {
+        let tokens = code::tokens(&file.code);
+        let constants =
+            tokens.windows(4).filter(|four| four[0] == "const" && four[2..] == [":", "("]);
+        tuples.extend(constants.map(|four| format!("{} {}", file.path, four[1])));
+    }
+    assert_only_known("constants that are tuples", tuples, KNOWN_TUPLES);
+}
+
+#[test]
+fn names_have_one_meaning() {
+    let mut files: [BTreeMap<String, BTreeSet<String>>; 2] = Default::default();
+    for file in &Tree::read().files {
+        for (files, names) in files.iter_mut().zip(code::defined_names(&file.code)) {
+            for name in names {
+                files.entry(name).or_default().insert(file.path.clone());
+            }
+        }
+    }
+    let [types, constants] = files.map(|names| {
+        let several = names.into_iter().filter(|(_, files)| files.len() > 1);
+        several.map(|(name, _)| name).collect::<Vec<_>>()
+    });
+    assert_only_known("types that several files define", types, KNOWN_TYPES);
+    assert_only_known("constants that several files define", constants, KNOWN_CONSTANTS);
+}
+
+/// Returns the manifest of a package by its folder, which is empty or ends with a slash.
+fn manifest(package: &str) -> Item {
+    let path = code::root().join(package).join("Cargo.toml");
+    let text = fs::read_to_string(path).expect("a manifest");
+    text.parse::<DocumentMut>().expect("the manifest is TOML").as_item().clone()
+}
+
+/// Returns the names in a table of dependencies, and in those of the same kind for single platforms.
+fn dependencies(manifest: &Item, kind: &str) -> BTreeSet<String> {
+    fn entries(item: &Item) -> impl Iterator<Item = (&str, &Item)> {
+        item.as_table_like().expect("a table").iter()
+    }
+    let targets = manifest.get("target").into_iter().flat_map(entries);
+    let tables = targets.map(|(_, target)| target.get(kind)).chain([manifest.get(kind)]);
+    tables.flatten().flat_map(entries).map(|(name, _)| name.to_owned()).collect()
+}
+
+#[test]
+fn dependencies_are_used() {
+    let tree = Tree::read();
+    let packages: BTreeSet<&str> = tree.files.iter().map(|file| file.package()).collect();
+    let mut used = BTreeSet::new();
+    for package in packages {
+        let manifest = manifest(package);
+        for name in dependencies(&manifest, "dependencies") {
+            let path = format!("{}::", name.replace('-', "_"));
+            let mut files = tree.files.iter().filter(|file| file.package() == package);
+            let is_used = files.any(|file| file.code.contains(&path));
+            assert!(is_used, "{name} is a dependency that {package}src/ does not use");
+            used.insert(name);
+        }
+        used.extend(dependencies(&manifest, "dev-dependencies"));
+    }
+    let workspace = manifest("")["workspace"].clone();
+    let unused: Vec<_> =
+        dependencies(&workspace, "dependencies").difference(&used).cloned().collect();
+    assert!(unused.is_empty(), "dependencies of the workspace that no package has: {unused:?}");
+}
+
+#[test]
+fn the_readme_names_the_oldest_rust() {
+    let manifest = manifest("");
+    let version = manifest["workspace"]["package"]["rust-version"].as_str().expect("a version");
+    let readme = include_str!("../../README.md");
+    assert!(readme.contains(&format!("Rust {version}")), "the README does not name Rust {version}");
+}
+
+/// Returns the names in a document's table whose rows begin with a word in back ticks.
+fn table(document: &str) -> Vec<String> {
+    document
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_documents_list_every_command_and_tool() {
+    let commands: Vec<String> = cli::command()
+        .get_subcommands()
+        .filter(|command| command.get_name() != "help")
+        .map(|command| format!("verbatim {}", command.get_name()))
+        .collect();
+    let listed: Vec<String> = table(include_str!("../../docs/commands.md"))
+        .iter()
+        .map(|usage| usage.split(' ').take(2).collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(listed, commands);
+    let names: Vec<&str> = tools::ALL.iter().map(|tool| tool.name).collect();
+    assert_eq!(table(include_str!("../../docs/mcp.md")), names);
+}
