@@ -80,8 +80,8 @@ pub enum Error {
     #[error(transparent)]
     Connect(#[from] connect::Error),
     /// A part of the program that was left out when it was built.
+    #[cfg(not(all(feature = "page", feature = "picker")))]
     #[error("this program was built without {what}; build it with the feature `{feature}`")]
-    #[allow(dead_code, reason = "a program with all features never says this")]
     NotBuilt { what: &'static str, feature: &'static str },
     #[error("cannot use the terminal for the search: {0}")]
     Terminal(#[source] io::Error),

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use super::error::{Error, Result};
+use verbatim_text::address::CLUSTER_PREFIXES;
 
-/// The schemes of addresses. OpenSearch and Elasticsearch take the same requests.
-const PREFIXES: [&str; 2] = ["opensearch+", "elasticsearch+"];
+use super::error::{Error, Result};
 
 const DEFAULT_PORT: &str = ":9200";
 
@@ -32,7 +31,8 @@ impl Address {
         let shown = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
         let wrong =
             |reason: &str| Error::Address { given: shown.to_owned(), reason: reason.into() };
-        let given = PREFIXES.iter().find_map(|prefix| Some((*prefix, text.strip_prefix(prefix)?)));
+        let given =
+            CLUSTER_PREFIXES.iter().find_map(|prefix| Some((*prefix, text.strip_prefix(prefix)?)));
         let (prefix, rest) = given.ok_or_else(|| wrong(FORM))?;
         let (scheme, rest) = match rest.split_once("://") {
             Some(("https", rest)) => ("https", rest),

@@ -307,7 +307,7 @@ fn is_plain(byte: u8) -> bool {
 /// Returns whether a character is removed before the text is decomposed: control characters and such.
 fn is_removed(c: char) -> bool {
     match c {
-        // These have none, and most texts have no others.
+        // No control characters are in these ranges, which most texts do not leave.
         '\u{AE}'..='\u{5FF}' | '\u{2070}'..='\u{D7FF}' => false,
         '\t' | '\n' | '\r' => false,
         _ => c == '\u{FFFD}' || c.is_other(),
@@ -355,7 +355,7 @@ fn words(normalized: &str) -> impl Iterator<Item = &str> {
 fn is_punctuation(c: char) -> bool {
     match c {
         '\0'..='\u{7F}' => c.is_ascii_punctuation(),
-        // These have none, and most texts have no others.
+        // No punctuation is in these ranges, which most texts do not leave.
         '\u{C0}'..='\u{37D}' | '\u{400}'..='\u{559}' | '\u{1100}'..='\u{11FF}' => false,
         '\u{3041}'..='\u{309F}' | '\u{3400}'..='\u{A4CF}' => false,
         _ => c.is_punctuation(),

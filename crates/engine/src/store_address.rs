@@ -6,13 +6,11 @@ use std::{
 };
 
 use serde::{Serialize, Serializer};
-
-/// The schemes of addresses. OpenSearch and Elasticsearch take the same requests.
-const SCHEMES: [&str; 2] = ["opensearch+", "elasticsearch+"];
+use verbatim_text::address::CLUSTER_PREFIXES;
 
 /// Returns whether a text is the address of an index and not the path of a database.
 fn is_address(text: &str) -> bool {
-    SCHEMES.iter().any(|scheme| text.starts_with(scheme))
+    CLUSTER_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
 }
 
 /// Returns why an address cannot be used.

@@ -2,6 +2,9 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+/// What the addresses of indexes in clusters begin with. OpenSearch and Elasticsearch take the same requests.
+pub const CLUSTER_PREFIXES: [&str; 2] = ["opensearch+", "elasticsearch+"];
+
 /// The characters that are percent-encoded: all but letters, digits and `-._~`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
