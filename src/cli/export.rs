@@ -428,7 +428,7 @@ fn markdown(
     let mut text = front(&about.id);
     writeln!(text, "title: {}", quoted(&about.title))?;
     writeln!(text, "source: {}", about.source.name())?;
-    if let Some(Provenance { service, link }) = of_service {
+    if let Some(Provenance { service, link, .. }) = of_service {
         writeln!(text, "service: {}", quoted(service))?;
         if let Some(link) = link {
             writeln!(text, "url: {}", quoted(link))?;

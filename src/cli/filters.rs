@@ -1,5 +1,7 @@
 //! The filters that several commands take.
 
+use std::sync::Arc;
+
 use clap::{builder::NonEmptyStringValueParser, error::ErrorKind};
 use clap_complete::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 
@@ -12,45 +14,46 @@ use super::{
 };
 use verbatim_base::model::Stop;
 use verbatim_engine::{
-    self as engine, Engine, Narrowing, Note, Scope, SourceKind, import::FORMATS,
+    self as engine, About, ConversationIds, Engine, Narrowing, Note, Scope, SourceKind,
+    import::FORMATS,
 };
 use verbatim_text::{date::Edge, shell::quoted};
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Filters {
-    /// Only this source: chatgpt, claude, claude-code, codex (repeatable)
+    /// Only what this service or agent wrote: chatgpt, claude, claude-code, codex (repeatable)
     ///
-    /// Or a kind of source: export, archive (the transcripts of coding agents), threads.
-    #[arg(long, value_name = "SOURCE", value_parser = source, add = ArgValueCandidates::new(|| {
-        sources().into_iter().map(CompletionCandidate::new).collect()
+    /// Or of one source: export, archive (the transcripts of coding agents), threads. Each of these filters by
+    /// name takes a part of the name, in any letter case, and can be repeated.
+    #[arg(long, alias = "source", value_name = "SERVICE", value_parser = filled(), add = ArgValueCandidates::new(|| {
+        services().into_iter().map(CompletionCandidate::new).collect()
     }))]
-    source: Vec<String>,
-    /// Only coding agents' conversations in a project with this in its name, in any letter case
-    #[arg(long, hide_short_help = true, value_name = "NAME")]
-    project: Option<String>,
-    /// Only coding agents' conversations on this branch
-    #[arg(long, hide_short_help = true, value_name = "NAME")]
-    branch: Option<String>,
+    service: Vec<String>,
+    /// Only coding agents' conversations in a project with this in its name
+    #[arg(long, value_name = "NAME", value_parser = filled())]
+    project: Vec<String>,
+    /// Only coding agents' conversations on a branch with this in its name
+    #[arg(long, hide_short_help = true, value_name = "NAME", value_parser = filled())]
+    branch: Vec<String>,
     /// Only coding agents' conversations in a folder with this in its path
-    #[arg(long, hide_short_help = true, value_name = "PATH")]
-    folder: Option<String>,
-    /// Only conversations in which a model with this in its name answered, in any letter case
-    #[arg(long, hide_short_help = true, value_name = "NAME")]
-    model: Option<String>,
-    /// Only coding agents' conversations that call a tool with this in its name, in any letter case
-    #[arg(long, hide_short_help = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
-    tool: Option<String>,
+    #[arg(long, hide_short_help = true, value_name = "PATH", value_parser = filled())]
+    folder: Vec<String>,
+    /// Only conversations in which a model with this in its name answered
+    #[arg(long, hide_short_help = true, value_name = "NAME", value_parser = filled())]
+    model: Vec<String>,
+    /// Only coding agents' conversations that call a tool with this in its name
+    #[arg(long, hide_short_help = true, value_name = "NAME", value_parser = filled())]
+    tool: Vec<String>,
     /// Only coding agents' conversations that call a tool for a file with this in its path
-    #[arg(long, hide_short_help = true, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
-    file: Option<String>,
-    /// Only this conversation: its id, title or link
+    #[arg(long, hide_short_help = true, value_name = "PATH", value_parser = filled())]
+    file: Vec<String>,
+    /// Only this conversation: its id, title or link (repeatable)
     #[arg(
         long = "in",
-        hide_short_help = true,
         value_name = "CONVERSATION",
         add = ArgValueCompleter::new(conversations)
     )]
-    within: Option<String>,
+    within: Vec<String>,
     /// Only messages with this role: user, assistant, tool, system (repeatable)
     #[arg(long, hide_short_help = true, value_name = "ROLE", add = ArgValueCandidates::new(|| {
         ["user", "assistant", "tool", "system"].map(CompletionCandidate::new).into()
@@ -69,28 +72,27 @@ pub(super) struct Filters {
     pub(super) utc: bool,
 }
 
-fn source(name: &str) -> Result<String, String> {
-    let known = sources();
-    match known.iter().any(|it| it == name) {
-        true => Ok(name.to_owned()),
-        false => Err(format!("the sources are {}", known.join(", "))),
-    }
+/// Returns the parser of a name, which must not be blank.
+fn filled() -> NonEmptyStringValueParser {
+    NonEmptyStringValueParser::new()
 }
 
-/// Returns the names that `--source` takes.
-fn sources() -> Vec<String> {
+/// Returns the names that `--service` is completed with.
+fn services() -> Vec<String> {
     let kinds = SourceKind::ALL.into_iter().map(|kind| kind.name().to_owned());
-    kinds.chain(FORMATS.iter().map(|format| format.service())).collect()
+    FORMATS.iter().map(|format| format.service()).chain(kinds).collect()
 }
 
 impl Filters {
     /// Returns whether the answer can include transcripts of coding agents.
     pub(super) fn takes_transcripts(&self) -> bool {
-        let is_archive = |name: &String| {
-            name == SourceKind::Archive.name()
-                || FORMATS.iter().any(|format| format.is_transcript() && format.service() == *name)
+        let may_be_archive = |name: &String| {
+            let mut exports = FORMATS.iter().filter(|format| !format.is_transcript());
+            let other = [SourceKind::Export, SourceKind::Threads];
+            !other.into_iter().any(|kind| kind.name() == name)
+                && !exports.any(|format| format.service() == *name)
         };
-        self.source.is_empty() || self.source.iter().any(is_archive)
+        self.service.is_empty() || self.service.iter().any(may_be_archive)
     }
 
     /// Returns the scope of the filters. Notes name the filters that nothing matches.
@@ -112,26 +114,34 @@ impl Filters {
             return Err(usage("--since is after --until: no message can be in between".to_owned()));
         }
         let kind = |name: &String| SourceKind::ALL.into_iter().find(|kind| kind.name() == name);
-        let kinds: Vec<SourceKind> = self.source.iter().filter_map(kind).collect();
-        let has_services = kinds.len() < self.source.len();
-        let scope = Scope {
-            sources: if has_services { Vec::new() } else { kinds },
-            roles: self.role.clone(),
-            since,
-            until,
-            ..Scope::default()
-        };
+        let kinds: Vec<SourceKind> = self.service.iter().filter_map(kind).collect();
+        let has_services = kinds.len() < self.service.len();
+        let sources = if has_services { Vec::new() } else { kinds };
+        let all = engine.all_sources();
+        let roles = all.named_roles(&self.role, &sources, stop)?;
+        let roles = roles.map_err(|unknown| usage(unknown.to_string()))?;
+        let scope = Scope { sources, roles, since, until, ..Scope::default() };
         let narrowing = Narrowing {
-            services: if has_services { self.source.clone() } else { Vec::new() },
-            project: self.project.clone(),
-            branch: self.branch.clone(),
-            folder: self.folder.clone(),
-            model: self.model.clone(),
-            tool: self.tool.clone(),
-            file: self.file.clone(),
+            services: if has_services { self.service.clone() } else { Vec::new() },
+            projects: self.project.clone(),
+            branches: self.branch.clone(),
+            folders: self.folder.clone(),
+            models: self.model.clone(),
+            tools: self.tool.clone(),
+            files: self.file.clone(),
         };
-        let (mut scope, notes) = engine.all_sources().narrowed(scope, &narrowing, stop)?;
-        if let Some(word) = &self.within {
+        let (mut scope, notes) = all.narrowed(scope, &narrowing, stop)?;
+        if let Some(unknown) = notes.iter().find(|note| matches!(note, Note::Unknown { .. })) {
+            return Err(usage(unknown.to_string()));
+        }
+        self.choose(&mut scope, engine, stop)?;
+        Ok((scope, notes))
+    }
+
+    /// Restricts a scope to the conversations of `--in`.
+    fn choose(&self, scope: &mut Scope, engine: &Engine, stop: &Stop) -> Result<()> {
+        let mut chosen = Vec::new();
+        for word in &self.within {
             let named = target(engine, word, stop);
             let (about, number) = named.map_err(|error| not_found(error, engine, stop))?;
             if let (Some(_), Some((id, _))) = (number, word.rsplit_once(':')) {
@@ -140,12 +150,51 @@ impl Filters {
                     "--in takes a conversation, not one message: --in {id}"
                 )));
             }
-            if scope.sources.is_empty() || scope.sources.contains(&about.source) {
-                scope.sources = vec![about.source];
-            }
-            scope.conversation = Some(about.id);
+            chosen.push(about);
         }
-        Ok((scope, notes))
+        match &chosen[..] {
+            [] => {}
+            [about] => {
+                if scope.sources.is_empty() || scope.sources.contains(&about.source) {
+                    scope.sources = vec![about.source];
+                }
+                scope.conversation = Some(about.id.clone());
+            }
+            chosen => {
+                let mut ids = ConversationIds::new();
+                for About { source, id, .. } in chosen {
+                    let is_wanted = scope.conversations.as_ref().is_none_or(|wanted| {
+                        wanted.get(source).is_some_and(|ids| ids.contains(id))
+                    });
+                    let of_source = ids.entry(*source).or_default();
+                    of_source.extend(is_wanted.then(|| id.clone()));
+                }
+                scope.conversations = Some(Arc::new(ids));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the arguments that give these filters.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let one = |text: &Option<String>| text.iter().cloned().collect();
+        let all: [(&str, Vec<String>); 11] = [
+            ("--service", self.service.clone()),
+            ("--project", self.project.clone()),
+            ("--branch", self.branch.clone()),
+            ("--folder", self.folder.clone()),
+            ("--model", self.model.clone()),
+            ("--tool", self.tool.clone()),
+            ("--file", self.file.clone()),
+            ("--in", self.within.clone()),
+            ("--role", self.role.clone()),
+            ("--since", one(&self.since)),
+            ("--until", one(&self.until)),
+        ];
+        let given = all.into_iter().flat_map(|(flag, values)| {
+            values.into_iter().flat_map(move |value| [flag.to_owned(), value])
+        });
+        given.chain(self.utc.then(|| "--utc".to_owned())).collect()
     }
 }
 

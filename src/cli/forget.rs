@@ -208,7 +208,7 @@ fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettab
 /// Returns the title, the sources and the number of messages of a conversation.
 fn described(one: &Forgettable, engine: &Engine, stop: &Stop) -> String {
     let source = |kind: &SourceKind| match conversation(engine, (*kind, one.id.clone()), stop) {
-        Ok(found) => found.source().to_owned(),
+        Ok(found) => found.service().to_owned(),
         Err(_) => kind.name().to_owned(),
     };
     let sources = one.sources.iter().map(source).collect::<Vec<_>>().join(" and ");

@@ -13,7 +13,7 @@ use verbatim_base::{
     map_faults,
     model::{Hit, Instant, Origin, Provenance, Stop},
 };
-use verbatim_engine::{About, Described, Engine, Error, Result, Sketch, SourceKind};
+use verbatim_engine::{About, Described, Engine, Error, Result, Session, Sketch, SourceKind};
 use verbatim_text::snippet;
 
 pub(super) use verbatim_engine::ConversationKey as Key;
@@ -55,14 +55,32 @@ impl MessageKey {
     }
 }
 
+/// The numbers of messages to show before and after each match.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Context {
+    pub(super) before: usize,
+    pub(super) after: usize,
+}
+
+impl Context {
+    pub(super) fn is_empty(self) -> bool {
+        self.before + self.after == 0
+    }
+
+    /// Returns the turns around a turn of a session, this turn included.
+    pub(super) fn around(self, turn: usize, session: &Session) -> Range<usize> {
+        let end = turn.saturating_add(self.after).saturating_add(1).min(session.turns());
+        turn.saturating_sub(self.before)..end
+    }
+}
+
 /// The settings for showing an answer.
 #[derive(Clone, Copy)]
 pub(super) struct Page<'a> {
     pub(super) engine: &'a Engine,
     pub(super) look: Look,
     pub(super) clock: Clock,
-    /// The number of messages of context before and after each match.
-    pub(super) context: usize,
+    pub(super) context: Context,
     pub(super) raw_content: bool,
 }
 
@@ -77,6 +95,22 @@ pub(super) struct FoundHit {
 }
 
 impl FoundHit {
+    /// Makes the form of a hit that is counted, and not displayed. `accepts` returns whether a text matches.
+    pub(super) fn counted(
+        kind: SourceKind,
+        hit: &Hit<'_>,
+        accepts: &dyn Fn(&str) -> bool,
+    ) -> FoundHit {
+        let is_title_only = !accepts(&hit.content) && accepts(snippet::trim(&hit.title));
+        FoundHit {
+            key: (kind, hit.conversation_id.clone().into_owned()),
+            message: MessageKey::of(hit),
+            title: Vec::new(),
+            role: String::new(),
+            text: (!is_title_only).then(Vec::new),
+        }
+    }
+
     /// Makes the displayed form of a hit. `mark` returns the ranges of matches in a text.
     pub(super) fn of(
         kind: SourceKind,
@@ -107,6 +141,18 @@ fn has_title(hit: &Hit<'_>, mark: &dyn Fn(&str) -> Vec<Range<usize>>) -> bool {
     !mark(snippet::trim(&hit.title)).is_empty()
 }
 
+/// Where a conversation is from, in every JSON object of one.
+#[derive(Serialize)]
+pub(super) struct JsonOrigin<'a> {
+    source: &'a str,
+    service: &'a str,
+    project: Option<&'a str>,
+    branch: Option<&'a str>,
+    folder: Option<&'a str>,
+    model: Option<&'a str>,
+    url: Option<&'a str>,
+}
+
 #[derive(Debug)]
 pub(super) struct DescribedConversation {
     sketch: Option<Sketch>,
@@ -123,8 +169,8 @@ impl DescribedConversation {
         self.sketch.as_ref().map(|sketch| sketch.line(message))
     }
 
-    /// Returns the name of the service, the agent or the source.
-    pub(super) fn source(&self) -> &str {
+    /// Returns the name of the service or the agent; of the source if that is not known.
+    pub(super) fn service(&self) -> &str {
         let service = self.provenance.as_ref().map(|provenance| provenance.service.as_str());
         service.filter(|service| !service.is_empty()).unwrap_or(self.kind.name())
     }
@@ -143,7 +189,21 @@ impl DescribedConversation {
         self.origin.as_ref()
     }
 
-    /// Returns the source with the project and the branch.
+    /// Returns the facts about the origin for JSON.
+    pub(super) fn json_origin(&self) -> JsonOrigin<'_> {
+        let origin = self.origin.as_ref();
+        JsonOrigin {
+            source: self.kind.name(),
+            service: self.service(),
+            project: origin.and_then(|origin| origin.project.as_deref()),
+            branch: origin.and_then(|origin| origin.branch.as_deref()),
+            folder: origin.and_then(|origin| origin.folder.as_deref()),
+            model: self.provenance.as_ref().and_then(|provenance| provenance.model.as_deref()),
+            url: self.link(),
+        }
+    }
+
+    /// Returns the service with the project and the branch.
     pub(super) fn place(&self) -> String {
         let origin = self.origin.as_ref();
         let named = |name: Option<&String>| name.filter(|name| !name.is_empty()).cloned();
@@ -154,10 +214,10 @@ impl DescribedConversation {
             (Some(project), None) => format!(" · {project}"),
             (None, _) => String::new(),
         };
-        harmless(&format!("{}{project}", self.source()))
+        harmless(&format!("{}{project}", self.service()))
     }
 
-    /// Returns the source, the time and the id for the heading of a conversation.
+    /// Returns the service, the time and the id for the heading of a conversation.
     pub(super) fn facts(&self, page: &Page<'_>, time: Option<Instant>) -> [String; 3] {
         [self.place(), page.clock.words(time), harmless(&self.short_id)]
     }

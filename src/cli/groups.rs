@@ -116,6 +116,11 @@ impl Groups {
         Ok(())
     }
 
+    /// Returns the number of messages so far.
+    pub(super) fn messages(&self) -> usize {
+        self.messages
+    }
+
     /// Returns the total numbers of messages and conversations as text.
     pub(super) fn totals(&self) -> String {
         let with_message = self.seen.values().filter(|seen| seen.has_message).count();
@@ -198,7 +203,7 @@ impl Group {
         mark: &dyn Fn(&str) -> Vec<Range<usize>>,
         out: &mut dyn Write,
     ) -> Result<()> {
-        let session = match page.context > 0 && !lines.is_empty() {
+        let session = match !page.context.is_empty() && !lines.is_empty() {
             true => {
                 let (kind, id) = &self.key;
                 page.engine.find(&Stop::never()).session(*kind, id, page.raw_content)?
@@ -207,6 +212,9 @@ impl Group {
         };
         if let Some(session) = session {
             return self.write_with_context(page, &session, lines, mark, out);
+        }
+        if lines.is_empty() {
+            return Ok(writeln!(out, "{}", page.look.styled(DIM, "     (title)"))?);
         }
         for (number, line) in lines {
             let number = number.map_or_else(|| "?".to_owned(), |number| number.to_string());
@@ -228,12 +236,12 @@ impl Group {
         turns.sort_unstable();
         let mut next = 0;
         for turn in &turns {
-            let start = turn.saturating_sub(page.context).max(next);
+            let around = page.context.around(*turn, session);
+            let start = around.start.max(next);
             if start > next && next > 0 {
                 writeln!(out, "{}", page.look.styled(DIM, " --"))?;
             }
-            let end = session.turns().min(turn.saturating_add(page.context).saturating_add(1));
-            for turn in start..end {
+            for turn in start..around.end {
                 let message = session.message(turn);
                 let number = session.line(turn).to_string();
                 let role = harmless(&message.role);
@@ -245,7 +253,7 @@ impl Group {
                 }
                 page.look.message(out, &number, &role, &text)?;
             }
-            next = end.max(next);
+            next = around.end.max(next);
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     clock::Clock,
     error::Result,
-    found::{FoundHit, Key, MessageKey, Page, conversations},
+    found::{FoundHit, JsonOrigin, Key, MessageKey, Page, conversations},
     look::{DIM, ROLE, around_match, padded},
     output::{JsonHit, harmless},
 };
@@ -179,9 +179,9 @@ struct JsonEnd {
 
 #[derive(Serialize)]
 struct JsonPlace<'a> {
-    source: &'a str,
+    #[serde(flatten)]
+    origin: JsonOrigin<'a>,
     number: Option<u32>,
-    url: Option<&'a str>,
     title_only: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<Vec<JsonNeighbour>>,
@@ -210,7 +210,7 @@ impl Neighbours<'_> {
     /// Returns the messages before and after a match; `None` if none are requested.
     pub(super) fn of(&mut self, key: &Key, hit: &Hit<'_>) -> Result<Option<Vec<JsonNeighbour>>> {
         let page = self.page;
-        if page.context == 0 {
+        if page.context.is_empty() {
             return Ok(None);
         }
         if self.last.as_ref().is_none_or(|(last, _)| last != key) {
@@ -221,8 +221,7 @@ impl Neighbours<'_> {
         let Some((session, turn)) = session.and_then(|it| Some((it, it.turn_of(hit)?))) else {
             return Ok(Some(Vec::new()));
         };
-        let end = session.turns().min(turn.saturating_add(page.context).saturating_add(1));
-        let turns = (turn.saturating_sub(page.context)..end).filter(|other| *other != turn);
+        let turns = page.context.around(turn, session).filter(|other| *other != turn);
         let neighbours = turns.map(|turn| {
             let message = session.message(turn);
             JsonNeighbour {
@@ -296,9 +295,8 @@ fn write_json(
         let conversation = &conversations[key];
         let hit = message.hit(&key.1);
         let place = JsonPlace {
-            source: key.0.name(),
+            origin: conversation.json_origin(),
             number: conversation.number(&hit),
-            url: conversation.link(),
             title_only: *title_only,
             context: neighbours.of(key, &hit)?,
         };

@@ -11,7 +11,7 @@ use super::{
     environment::Terminal,
     error::Result,
     filters::Filters,
-    found::{DescribedConversation, listed},
+    found::{DescribedConversation, JsonOrigin, listed},
     look::{Color, Look},
     notes,
     output::{FOUND, NOTHING, complain, grouped, harmless, json_line},
@@ -151,32 +151,27 @@ fn write_json(
     struct JsonConversation<'a> {
         id: &'a str,
         title: &'a str,
-        source: &'a str,
         messages: u32,
         begun: Option<String>,
         last: Option<String>,
-        project: Option<&'a str>,
         session: Option<&'a str>,
         path: String,
         summary: &'a str,
-        service: &'a str,
-        url: Option<&'a str>,
         gone: Option<String>,
+        #[serde(flatten)]
+        origin: JsonOrigin<'a>,
     }
     let conversation = JsonConversation {
         id: &about.id,
         title: &about.title,
-        source: about.source.name(),
         messages: about.turns,
         begun: about.begun.and_then(|time| clock.iso(time)),
         last: about.last.and_then(|time| clock.iso(time)),
-        project: about.project.as_deref(),
         session: about.session.as_deref(),
         path: engine.find(&Stop::never()).path_of(about),
         summary: &about.summary,
-        service: conversation.source(),
-        url: conversation.link(),
         gone: about.gone.and_then(|time| clock.iso(time)),
+        origin: conversation.json_origin(),
     };
     json_line(out, &conversation)
 }

@@ -7,13 +7,13 @@ use std::{
 };
 
 use clap_complete::ArgValueCompleter;
-use serde_json::json;
+use serde::Serialize;
 
 use super::{
     clock::Clock,
     completions,
     error::{Error, Result},
-    found::{DescribedConversation, conversation, target},
+    found::{DescribedConversation, JsonOrigin, conversation, target},
     output::{FOUND, NOTHING, complain, harmless, json_line},
     waiting,
 };
@@ -57,11 +57,27 @@ pub(super) struct ResumeArgs {
     json: bool,
 }
 
+/// A conversation as `--json` prints it.
+#[derive(Serialize)]
+struct JsonFound<'a> {
+    id: &'a str,
+    #[serde(flatten)]
+    origin: JsonOrigin<'a>,
+    #[serde(flatten)]
+    resumed: Option<JsonResumed<'a>>,
+}
+
+/// How the session of a conversation is resumed.
+#[derive(Serialize)]
+struct JsonResumed<'a> {
+    session: Option<&'a str>,
+    command: Option<String>,
+}
+
 pub(super) fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
-        let (id, source) = (&about.id, about.source.name());
-        json_line(out, &json!({"id": id, "source": source, "url": found.link()}))?;
+        json_line(out, &JsonFound { id: &about.id, origin: found.json_origin(), resumed: None })?;
     }
     let Some(link) = found.link() else {
         let advice = match session(&found) {
@@ -103,14 +119,12 @@ pub(super) fn resume(
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
         let resumed = session(&found);
-        let json = json!({
-            "id": about.id,
-            "source": about.source.name(),
-            "session": resumed.as_ref().map(|session| session.words[2]),
-            "folder": resumed.as_ref().and_then(|session| session.folder),
-            "command": resumed.as_ref().map(ToString::to_string),
-        });
-        json_line(out, &json)?;
+        let resumed = JsonResumed {
+            session: resumed.as_ref().map(|session| session.words[2]),
+            command: resumed.as_ref().map(ToString::to_string),
+        };
+        let (id, origin) = (&about.id, found.json_origin());
+        json_line(out, &JsonFound { id, origin, resumed: Some(resumed) })?;
     }
     let Some(session) = session(&found) else {
         let (id, place) = (&found.short_id, found.place());
@@ -160,5 +174,5 @@ fn find(engine: &Engine, word: &str) -> Result<(About, DescribedConversation)> {
 
 /// Returns the session of a conversation; `None` if no known agent can resume it.
 pub(super) fn session(found: &DescribedConversation) -> Option<ResumeCommand<'_>> {
-    ResumeCommand::of(found.source(), found.origin()?)
+    ResumeCommand::of(found.service(), found.origin()?)
 }

@@ -11,16 +11,21 @@ use verbatim_text::expression::literals;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Patterns {
     /// The words to find, as one text; write -- before one that begins with a dash
-    #[arg(required_unless_present_any = ["regexp", "and", "not"], value_name = "WORDS")]
+    ///
+    /// They may be left out beside a filter, such as --since or --project.
+    #[arg(required_unless_present_any = [
+        "regexp", "and", "not", "service", "project", "branch", "folder", "model", "tool", "file",
+        "within", "role", "since", "until",
+    ], value_name = "WORDS")]
     words: Vec<String>,
     /// Find what this regular expression matches
     ///
     /// ^ and $ match at the beginning and the end of a line. Repeat it to find any of several.
     #[arg(short = 'e', long, value_name = "REGEX", allow_hyphen_values = true)]
-    #[arg(conflicts_with_all = ["words", "word", "like", "fold"])]
+    #[arg(conflicts_with_all = ["words", "like", "fold"])]
     regexp: Vec<String>,
     /// Find the text only as whole words
-    #[arg(hide_short_help = true, short = 'w', long, conflicts_with = "like")]
+    #[arg(short = 'w', long, conflicts_with = "like")]
     word: bool,
     /// Also find messages that have this text (repeatable)
     #[arg(hide_short_help = true, long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -53,6 +58,15 @@ impl Patterns {
         self.words.join(" ")
     }
 
+    /// Returns the question to rank by: the words, and the texts that an answer must or must not have.
+    pub(super) fn question(&self) -> String {
+        let quoted = |text: &String| format!("\"{}\"", text.replace('"', " "));
+        let and = self.and.iter().map(quoted);
+        let not = self.not.iter().map(|text| format!("-{}", quoted(text)));
+        let parts = std::iter::once(self.text()).chain(and).chain(not);
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
     /// Makes the search case-sensitive unless a flag says otherwise.
     pub(super) fn heed_case(&mut self) {
         self.case_sensitive |= !self.ignore_case;
@@ -66,13 +80,15 @@ impl Patterns {
             () if self.word => Matching::Word,
             () => Matching::Literal,
         };
-        let (text, or) = match self.regexp.split_first() {
-            Some((first, others)) => (first.clone(), others),
-            None => (trimmed(&self.text()), &[][..]),
+        let expression = |text: &String| match self.word {
+            true => format!(r"\b(?:{text})\b"),
+            false => text.clone(),
         };
+        let mut expressions = self.regexp.iter().map(expression);
+        let text = expressions.next().unwrap_or_else(|| trimmed(&self.text()));
         let request = Request {
             text,
-            or: or.iter().chain(&self.or).cloned().collect(),
+            or: expressions.chain(self.or.iter().cloned()).collect(),
             and: self.and.clone(),
             not: self.not.clone(),
             matching,
@@ -90,8 +106,6 @@ impl Patterns {
             (!self.regexp.is_empty(), "--regexp"),
             (self.word, "--word"),
             (!self.or.is_empty(), "--or"),
-            (!self.and.is_empty(), "--and"),
-            (!self.not.is_empty(), "--not"),
             (self.like, "--like"),
             (self.ignore_case, "--ignore-case"),
             (self.case_sensitive, "--case-sensitive"),
@@ -130,6 +144,44 @@ fn case_matters(request: &Request) -> bool {
         _ => texts.map(String::as_str).collect(),
     };
     literals.chars().any(char::is_uppercase) || *matching == Matching::Regex && literals.is_empty()
+}
+
+/// Returns the arguments of `verbatim search` that make a request, without its roles and dates.
+pub(super) fn arguments_of(request: &Request) -> Vec<String> {
+    let Request { text, or, and, not, matching, case_sensitive, ignore_accents, .. } = request;
+    let mut arguments = Vec::new();
+    let mut add = |flag: &str, value: &str| arguments.extend([flag.to_owned(), value.to_owned()]);
+    let is_regex = *matching == Matching::Regex;
+    if is_regex {
+        add("-e", text);
+    }
+    or.iter().for_each(|text| add("--or", text));
+    and.iter().for_each(|text| add("--and", text));
+    not.iter().for_each(|text| add("--not", text));
+    let case = match (*case_sensitive, case_matters(request)) {
+        (true, false) => Some("-s"),
+        (false, true) if *matching != Matching::Like => Some("-i"),
+        _ => None,
+    };
+    let flags = [
+        (*matching == Matching::Word).then_some("-w"),
+        (*matching == Matching::Like).then_some("--like"),
+        ignore_accents.then_some("--fold"),
+        case,
+    ];
+    let mut first: Vec<String> = flags.into_iter().flatten().map(str::to_owned).collect();
+    if !is_regex {
+        first.extend(text.starts_with('-').then(|| "--".to_owned()));
+        first.push(text.clone());
+    }
+    match first.iter().position(|flag| flag == "--") {
+        // No flag may follow the two dashes.
+        Some(at) => {
+            let words = first.split_off(at);
+            first.into_iter().chain(arguments).chain(words).collect()
+        }
+        None => first.into_iter().chain(arguments).collect(),
+    }
 }
 
 /// Returns the phrase that says that no message matches the request.

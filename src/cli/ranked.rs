@@ -7,12 +7,12 @@ use serde::Serialize;
 use super::{
     environment::Terminal,
     error::Result,
-    found::{FoundHit, Key, Page, conversations},
+    found::{FoundHit, JsonOrigin, Key, Page, conversations},
     groups::Groups,
     indexing,
     lines::{FlatLines, JsonAnswer, JsonNeighbour, Neighbours},
     notes,
-    output::{FOUND, JsonHit, NOTHING, complain, counted, json_line},
+    output::{FOUND, JsonHit, NOTHING, complain, counted, harmless, json_line},
 };
 use verbatim_base::{
     map_faults,
@@ -32,6 +32,7 @@ const WITH_TERM: usize = 10;
 pub(super) struct Form {
     pub(super) flat: bool,
     pub(super) json: bool,
+    pub(super) quiet: bool,
 }
 
 /// Writes the best messages for a question, best first.
@@ -51,6 +52,9 @@ pub(super) fn run(
         complain(notes::NO_CHATS);
         return Ok(NOTHING);
     }
+    if form.quiet {
+        return Ok(if is_empty { NOTHING } else { FOUND });
+    }
     // This note says which messages are shown.
     let is_untrue = |note: &&Note| is_empty && matches!(note, Note::NoWords { .. });
     for note in ranking.notes.iter().filter(|note| !is_untrue(note)) {
@@ -58,7 +62,7 @@ pub(super) fn run(
         words.heed(note);
     }
     if is_empty {
-        complain(&format!("no message answers {}; try other words", quoted(text)));
+        complain(&format!("no message answers {}; try other words", shown(text)));
         return Ok(NOTHING);
     }
     let has_words = |one: &Match| {
@@ -139,10 +143,15 @@ fn write_json(found: &[Match], page: Page<'_>, stop: &Stop, out: &mut dyn Write)
     let mut neighbours = Neighbours::new(page);
     for (one, key) in found.iter().zip(&keys) {
         let context = neighbours.of(key, &one.hit)?;
-        let url = conversations[key].link();
-        json_line(out, &JsonMatch { context, ..JsonMatch::of(one, page, url) })?;
+        let origin = conversations[key].json_origin();
+        json_line(out, &JsonMatch { context, ..JsonMatch::of(one, page, origin) })?;
     }
     Ok(())
+}
+
+/// Returns a question in quotation marks, unless it has some.
+fn shown(text: &str) -> String {
+    if text.contains('"') { harmless(text) } else { quoted(text) }
 }
 
 /// Returns the note with words as they are written in the question and in messages. The given note
@@ -164,28 +173,27 @@ fn as_written(note: &Note, question: &str, engine: &Engine, words: &Words) -> Re
 struct JsonMatch<'a> {
     #[serde(flatten)]
     hit: JsonHit<'a>,
-    source: &'static str,
+    #[serde(flatten)]
+    origin: JsonOrigin<'a>,
     score: f64,
     line: u32,
     passage: &'a str,
     copies: u32,
     number: u32,
-    url: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<Vec<JsonNeighbour>>,
 }
 
 impl JsonMatch<'_> {
-    fn of<'a>(one: &'a Match, page: Page<'_>, url: Option<&'a str>) -> JsonMatch<'a> {
+    fn of<'a>(one: &'a Match, page: Page<'_>, origin: JsonOrigin<'a>) -> JsonMatch<'a> {
         JsonMatch {
             hit: JsonHit::of(&one.hit, page.clock),
-            source: one.source.name(),
+            origin,
             score: one.score,
             line: one.line,
             passage: &one.passage,
             copies: one.copies,
             number: one.line,
-            url,
             context: None,
         }
     }

@@ -3,21 +3,24 @@
 use std::{
     io::{self, Write},
     ops::ControlFlow,
-    time::{Duration, Instant as Clockwork},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 
 use clap::{Args as _, FromArgMatches, ValueEnum, error::ErrorKind};
 use serde::Serialize;
+use serde_json::json;
 
 use super::{
     arguments,
-    count::Count,
     environment::{Environment, Terminal},
     error::{Error, Result},
     explain::explain,
     filters::Filters,
-    found::{FoundHit, Page, is_title_only},
+    found::{Context, FoundHit, Page, is_title_only},
+    found_conversations::{FoundConversations, FoundForm},
     groups::Groups,
+    hints,
     lines::{FlatLines, JsonAnswer, JsonLines},
     look::{Color, Look},
     notes,
@@ -25,17 +28,24 @@ use super::{
     patterns::{self, Patterns},
     places, ranked, settings, settings_file,
 };
-use verbatim_base::model::{Hit, Instant, Matching, Request, Stop};
+use verbatim_base::model::{Hit, Instant, Request, Stop};
 use verbatim_engine::{
-    self as engine, Engine, IndexError, Make, Note, Question, Scope, SearchPlan, Searched,
+    self as engine, Count, Engine, IndexError, Make, Note, Question, ReadingKind, Scope,
+    SearchPlan, Searched, SourceKind, StoreAddress,
 };
 use verbatim_text::{matcher::Matchers, snippet};
 
 /// The maximum number of highlighted matches in a message.
 const MOST_SPANS: usize = 100;
 
-/// The time limit of counting the messages that are beyond the limit of shown messages.
-const MOST_COUNTING: Duration = Duration::from_millis(400);
+/// The number of messages that are shown if the user gives no limit.
+const MOST_SHOWN: usize = 50;
+
+/// The number of messages up to which a cluster's are counted beyond the limit.
+const MOST_COUNTED_IN_CLUSTER: usize = 1_000;
+
+/// The number of other searches that are proposed if nothing was found.
+const MOST_READINGS: usize = 3;
 
 /// Find a piece of text in your chats
 ///
@@ -62,24 +72,43 @@ pub(super) struct Args {
     mode: SearchMode,
     #[command(flatten)]
     filters: Filters,
-    /// Print at most this many messages, 0 for all; a title that matches does not count
-    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50, value_parser = arguments::count)]
-    limit: usize,
+    /// Print at most this many messages, and as many titles, 0 for all [default: 50]
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = arguments::count)]
+    limit: Option<usize>,
+    /// Print the oldest messages first, not the newest
+    #[arg(long)]
+    oldest: bool,
     /// Print this many messages of the conversation before and after each match
-    #[arg(short = 'C', long, hide_short_help = true, value_name = "COUNT", default_value_t = 0, value_parser = arguments::count)]
+    #[arg(short = 'C', long, value_name = "COUNT", default_value_t = 0, value_parser = arguments::count)]
     context: usize,
+    /// Print this many messages before each match
+    #[arg(short = 'B', long, hide_short_help = true, value_name = "COUNT", value_parser = arguments::count)]
+    before_context: Option<usize>,
+    /// Print this many messages after each match
+    #[arg(short = 'A', long, hide_short_help = true, value_name = "COUNT", value_parser = arguments::count)]
+    after_context: Option<usize>,
     /// Print one line per message: ID:NUMBER, time, role and text
-    #[arg(long, hide_short_help = true, conflicts_with = "context")]
+    #[arg(long, hide_short_help = true)]
     flat: bool,
     /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
-    /// position, source, number, url, title_only; with -C also context
+    /// position, source, service, project, branch, folder, model, url, number, title_only; with
+    /// -C also context
     #[arg(long, hide_short_help = true, conflicts_with = "flat")]
     json: bool,
+    /// Print only the conversations, one line each with its number of matches; -n counts them
+    #[arg(short = 'l', long, hide_short_help = true, conflicts_with_all = ["flat", "count"])]
+    conversations: bool,
+    /// Print only the ids of the conversations, each followed by a zero byte, for xargs -0
+    #[arg(short = '0', long, hide_short_help = true, conflicts_with_all = ["flat", "json", "count"])]
+    null: bool,
     /// Print only how many messages match, of all sources and without a limit; titles are counted apart
-    #[arg(short = 'c', long, hide_short_help = true, conflicts_with_all = ["context", "flat", "explain"])]
+    #[arg(short = 'c', long, hide_short_help = true)]
     count: bool,
+    /// Print nothing; the exit code says whether something was found
+    #[arg(short = 'q', long, hide_short_help = true)]
+    quiet: bool,
     /// Show the query plan and timings instead of the answer
-    #[arg(long, hide_short_help = true, conflicts_with_all = ["json", "context", "flat"])]
+    #[arg(long, hide_short_help = true)]
     explain: bool,
     /// Match and show messages as stored, even if that is the JSON of ChatGPT's message parts
     #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -119,8 +148,8 @@ impl Args {
 
     /// Returns the question to rank by.
     fn question(&self, mode: engine::Mode, scope: Scope) -> Question {
-        let limit = if self.limit == 0 { ranked::MOST } else { self.limit };
-        let concepts = vec![self.patterns.text()];
+        let limit = Some(self.most()).filter(|most| *most < usize::MAX).unwrap_or(ranked::MOST);
+        let concepts = vec![self.patterns.question()];
         Question { concepts, mode, scope, limit, ..Question::default() }
     }
 
@@ -133,14 +162,28 @@ impl Args {
         self.mode != SearchMode::Exact
     }
 
+    fn context(&self) -> Context {
+        let or_both = |count: Option<usize>| count.unwrap_or(self.context);
+        Context { before: or_both(self.before_context), after: or_both(self.after_context) }
+    }
+
+    /// Returns the maximum number of messages to show.
+    fn most(&self) -> usize {
+        match self.limit {
+            Some(0) => usize::MAX,
+            limit => limit.unwrap_or(MOST_SHOWN),
+        }
+    }
+
     /// Returns whether the messages around each match are shown.
     pub(super) fn has_context(&self) -> bool {
-        self.context > 0
+        !self.context().is_empty()
     }
 
     /// Returns whether the answer is for a person and may be long.
     pub(super) fn is_paged(&self) -> bool {
-        !self.json && !self.explain && !self.count && !self.no_pager
+        let is_for_programs = self.json || self.explain || self.count || self.null || self.quiet;
+        !is_for_programs && !self.no_pager
     }
 }
 
@@ -166,15 +209,21 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
         complain(note);
     }
     let look = args.color.applied(Look::of(environment));
-    let page = Page { engine, look, clock, context: args.context, raw_content: args.is_raw() };
+    let context = args.context();
+    let page = Page { engine, look, clock, context, raw_content: args.is_raw() };
     if let Some(mode) = mode {
-        let form = ranked::Form { flat: args.flat, json: args.json };
+        let form = ranked::Form { flat: args.flat, json: args.json, quiet: args.quiet };
         return ranked::run(&args.question(mode, scope), form, page, Terminal { environment, out });
     }
     let search = Exact::of(args, page, scope, stop)?;
     let count = match () {
-        () if args.count => search.count(args.json, out)?,
-        () if args.explain => search.explain(out)?,
+        () if args.quiet => usize::from(search.finds()?),
+        () if args.count => search.count(args.json, environment.terminal, out)?,
+        () if args.explain => search.explain(args.json, out)?,
+        () if args.conversations || args.null => {
+            let form = FoundForm { json: args.json, null: args.null };
+            search.conversations(form, out)?
+        }
         () if args.json => {
             let JsonAnswer { count, is_cut, notes } = search.json(out)?;
             notes::print(&notes);
@@ -183,13 +232,16 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
         }
         () if args.flat => {
             let (messages, titles) = search.flat(out)?;
-            search.say_if_cut(messages == args.limit, out)?;
+            search.say_if_cut(messages == search.limit, out)?;
             messages + titles
         }
         () => search.grouped(environment.terminal, out)?,
     };
     if count > 0 {
         return Ok(FOUND);
+    }
+    if args.quiet {
+        return Ok(NOTHING);
     }
     complain(&search.nothing()?);
     if let Some(note) = passed_over.filter(|_| !environment.progress) {
@@ -199,8 +251,21 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
 }
 
 /// The flags of this command that are not parameters of `/search`.
-const NOT_ASKED: [&str; 8] =
-    ["regexp", "json", "flat", "context", "count", "explain", "no-pager", "color"];
+const NOT_ASKED: [&str; 13] = [
+    "regexp",
+    "json",
+    "flat",
+    "context",
+    "before-context",
+    "after-context",
+    "conversations",
+    "null",
+    "count",
+    "quiet",
+    "explain",
+    "no-pager",
+    "color",
+];
 
 /// The parameter of `/search` that makes the text a regular expression.
 const REGEX: &str = "regex";
@@ -216,10 +281,14 @@ struct IncompleteLine {
 }
 
 impl IncompleteLine {
-    fn of(answer: &JsonAnswer, is_ranked: bool) -> IncompleteLine {
+    fn of(answer: &JsonAnswer, is_ranked: bool, is_oldest: bool) -> IncompleteLine {
         let JsonAnswer { count, is_cut, notes } = answer;
         let mut lines = notes::lines(notes);
-        let kind = if is_ranked { "best" } else { "newest" };
+        let kind = match (is_ranked, is_oldest) {
+            (true, _) => "best",
+            (false, true) => "oldest",
+            (false, false) => "newest",
+        };
         let advice = if is_ranked { "a higher limit gives more" } else { "limit=0 gives all" };
         lines.extend(is_cut.then(|| format!("these are the {count} {kind} messages; {advice}")));
         IncompleteLine { complete: !notes.iter().any(Note::is_gap), more: *is_cut, notes: lines }
@@ -241,14 +310,15 @@ pub(super) fn answer(
     let mode = rank_by(&args)?;
     let (scope, notes) = args.filters.scope(engine, clock, stop)?;
     let look = Look::of(environment);
-    let page = Page { engine, look, clock, context: 0, raw_content: args.is_raw() };
+    let context = Context::default();
+    let page = Page { engine, look, clock, context, raw_content: args.is_raw() };
     let mut answer = match mode {
         Some(mode) => ranked::json(&args.question(mode, scope), page, stop, out)?,
         None => Exact::of(&args, page, scope, stop.clone())?.json(out)?,
     };
     answer.notes.splice(..0, notes);
     if answer.is_cut || !answer.notes.is_empty() {
-        json_line(out, &IncompleteLine::of(&answer, mode.is_some()))?;
+        json_line(out, &IncompleteLine::of(&answer, mode.is_some(), args.oldest))?;
     }
     Ok(())
 }
@@ -313,26 +383,35 @@ fn rank_by(args: &Args) -> Result<Option<engine::Mode>> {
     args.patterns.refuse_for_ranking()?;
     patterns::refuse(args.count, "--count")?;
     patterns::refuse(args.explain, "--explain")?;
+    patterns::refuse(args.oldest, "--oldest")?;
+    patterns::refuse(args.conversations, "--conversations")?;
+    patterns::refuse(args.null, "--null")?;
     patterns::refuse(args.is_raw(), "--raw-content")?;
     Ok(Some(mode))
 }
 
 struct Exact<'a> {
     page: Page<'a>,
+    filters: &'a Filters,
     scope: Scope,
     request: Request,
     matchers: Matchers,
-    /// The maximum number of messages to show; 0 means all.
+    /// The maximum number of messages to show.
     limit: usize,
+    /// Whether the user gave the limit.
+    has_limit: bool,
+    is_oldest: bool,
     stop: Stop,
 }
 
 impl<'a> Exact<'a> {
-    fn of(args: &Args, page: Page<'a>, scope: Scope, stop: Stop) -> Result<Exact<'a>> {
+    fn of(args: &'a Args, page: Page<'a>, scope: Scope, stop: Stop) -> Result<Exact<'a>> {
         let request = Request { raw_content: args.is_raw(), ..args.patterns.request() };
         let matchers =
             Matchers::of(&request).map_err(|error| engine::Error::from(IndexError::from(error)))?;
-        Ok(Exact { page, scope, request, matchers, limit: args.limit, stop })
+        let (limit, has_limit) = (args.most(), args.limit.is_some());
+        let (filters, is_oldest) = (&args.filters, args.oldest);
+        Ok(Exact { page, filters, scope, request, matchers, limit, has_limit, is_oldest, stop })
     }
 
     fn all<T: Send>(
@@ -354,46 +433,92 @@ impl<'a> Exact<'a> {
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched> {
         let request = Request { limit, ..self.request.clone() };
-        let engine = self.page.engine;
-        let mut searched =
-            engine.all_sources().search(&request, &self.scope, &self.stop, render.into(), show)?;
-        if searched.plans.iter().all(|(.., count)| *count == 0) {
-            searched.notes.extend(engine.all_sources().unknown_role(&self.scope, &self.stop)?);
-        }
-        Ok(searched)
-    }
-
-    fn most(&self) -> usize {
-        if self.limit == 0 { usize::MAX } else { self.limit }
+        let (sources, scope, stop) = (self.page.engine.all_sources(), &self.scope, &self.stop);
+        Ok(match self.is_oldest {
+            true => sources.search_oldest(&request, scope, stop, render, show)?,
+            false => sources.search(&request, scope, stop, render.into(), show)?,
+        })
     }
 
     fn at_most(&self) -> Option<usize> {
-        (self.limit > 0).then_some(self.limit)
+        Some(self.limit).filter(|most| *most < usize::MAX)
     }
 
-    fn count(&self, is_json: bool, out: &mut dyn Write) -> Result<usize> {
-        let mut count = Count::default();
-        let render = |kind, hit: Hit<'_>| Some(Count::render(&self.matchers, kind, &hit));
-        self.all(None, &render, &mut |found| count.take(found))?;
-        count.write(is_json, out)
+    fn finds(&self) -> Result<bool> {
+        let mut found = false;
+        let show = &mut |()| {
+            found = true;
+            ControlFlow::Break(())
+        };
+        let request = Request { limit: Some(1), ..self.request.clone() };
+        let make: Make<'_, ()> = &|_, _| Some(());
+        let sources = self.page.engine.all_sources();
+        sources.search(&request, &self.scope, &self.stop, make.into(), show)?;
+        Ok(found)
     }
 
-    fn explain(&self, out: &mut dyn Write) -> Result<usize> {
-        let mut left = self.most();
+    fn count(&self, is_json: bool, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
+        let sources = self.page.engine.all_sources();
+        let (count, notes) = sources.count(&self.request, &self.scope, &self.stop)?;
+        notes::print(&notes);
+        let Count { messages, conversations, titles } = count;
+        let (of_messages, of_conversations, of_titles) = (
+            counted(messages, "message"),
+            counted(conversations, "conversation"),
+            counted(titles, "conversation"),
+        );
+        match (is_json, is_terminal) {
+            (true, _) => json_line(out, &count)?,
+            // As grep does, so that scripts can compare it.
+            (false, false) => writeln!(out, "{messages}")?,
+            (false, true) => {
+                writeln!(out, "{of_messages} in {of_conversations}")?;
+                if titles > 0 {
+                    writeln!(out, "{of_titles} by title")?;
+                }
+            }
+        }
+        Ok(messages + titles)
+    }
+
+    fn explain(&self, is_json: bool, out: &mut dyn Write) -> Result<usize> {
+        let mut left = self.limit;
         let mut count = |()| {
             left -= 1;
             if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         let searched = self.all(self.at_most(), &|_, _| Some(()), &mut count)?;
         for (source, plan, count) in &searched.plans {
-            writeln!(out, "source: {}", source.name())?;
-            explain(out, plan, *count)?;
+            let mut text = Vec::new();
+            explain(&mut text, plan, *count)?;
+            let text = String::from_utf8_lossy(&text);
+            if is_json {
+                let plan: Vec<&str> = text.lines().collect();
+                json_line(out, &json!({"source": source.name(), "hits": count, "plan": plan}))?;
+            } else {
+                write!(out, "source: {}\n{text}", source.name())?;
+            }
         }
         Ok(searched.plans.iter().map(|(.., count)| count).sum())
     }
 
+    /// Writes the conversations that match, in the order of their first matches.
+    fn conversations(&self, form: FoundForm, out: &mut dyn Write) -> Result<usize> {
+        let mut found = FoundConversations::default();
+        let render = |kind: SourceKind, hit: Hit<'_>| {
+            Some(FoundConversations::render(&self.matchers, kind, &hit))
+        };
+        self.all(None, &render, &mut |one| {
+            found.take(one);
+            ControlFlow::Continue(())
+        })?;
+        let count = found.write(self.limit, form, self.page, out)?;
+        self.say_if_cut(count < found.len(), out)?;
+        Ok(count)
+    }
+
     fn json(&self, out: &mut dyn Write) -> Result<JsonAnswer> {
-        let most = self.most();
+        let most = self.limit;
         let mut lines = JsonLines::new(self.page, most, out);
         let clock = self.page.clock;
         let mark = |text: &str| self.matchers.first_spans(text, 1);
@@ -419,7 +544,7 @@ impl<'a> Exact<'a> {
     }
 
     fn flat(&self, out: &mut dyn Write) -> Result<(usize, usize)> {
-        let mut lines = FlatLines::new(self.page, self.most(), out);
+        let mut lines = FlatLines::new(self.page, self.limit, out);
         let mark = |text: &str| self.matchers.first_spans(text, MOST_SPANS);
         let render = |kind, hit: Hit<'_>| Some(FoundHit::of(kind, &hit, self.page.look, &mark));
         self.all(self.limit_of_source(), &render, &mut |found| lines.show(found))?;
@@ -434,9 +559,10 @@ impl<'a> Exact<'a> {
 
     fn grouped(&self, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
         let mark = |text: &str| self.matchers.first_spans(text, MOST_SPANS);
-        let mut groups = Groups::new(self.most());
-        let mut until = None;
+        let mut groups = Groups::new(self.limit);
+        let is_full = AtomicBool::new(false);
         let mut outcome = Ok(());
+        let most = self.most_counted();
         let mut show = |found: FoundHit| {
             if let Err(error) = groups.take(found) {
                 outcome = Err(error);
@@ -445,8 +571,8 @@ impl<'a> Exact<'a> {
             if !groups.is_full() {
                 return ControlFlow::Continue(());
             }
-            let until = *until.get_or_insert_with(|| Clockwork::now() + MOST_COUNTING);
-            match is_terminal && Clockwork::now() < until {
+            is_full.store(true, Ordering::Relaxed);
+            match is_terminal && groups.messages() < most {
                 true => ControlFlow::Continue(()),
                 false => {
                     groups.is_cut = true;
@@ -454,7 +580,13 @@ impl<'a> Exact<'a> {
                 }
             }
         };
-        let render = |kind, hit: Hit<'_>| Some(FoundHit::of(kind, &hit, self.page.look, &mark));
+        let render = |kind, hit: Hit<'_>| {
+            // What is beyond the limit is only counted.
+            Some(match is_full.load(Ordering::Relaxed) {
+                false => FoundHit::of(kind, &hit, self.page.look, &mark),
+                true => FoundHit::counted(kind, &hit, &|text| self.matchers.accept_text(text)),
+            })
+        };
         let searched = self.all(self.limit_of_source(), &render, &mut show)?;
         outcome?;
         let is_cut = groups.is_cut;
@@ -467,15 +599,23 @@ impl<'a> Exact<'a> {
         Ok(count)
     }
 
-    /// Writes a line below the messages if the limit may have left out messages.
+    /// Returns the number of messages up to which they are counted beyond the limit. A cluster sends each
+    /// message that it counts.
+    fn most_counted(&self) -> usize {
+        match self.page.engine.config().db {
+            Some(StoreAddress::Cluster(_)) => MOST_COUNTED_IN_CLUSTER,
+            _ => usize::MAX,
+        }
+    }
+
+    /// Writes a line below the messages if the default limit may have left out messages.
     fn say_if_cut(&self, is_cut: bool, out: &mut dyn Write) -> io::Result<()> {
-        if is_cut && self.limit > 0 {
-            let shown = match self.limit {
-                1 => "only the first is".to_owned(),
-                limit => format!("the first {limit} are"),
-            };
+        if is_cut && !self.has_limit {
             out.flush()?;
-            complain(&format!("{shown} shown, and there may be more; `-n 0` shows all"));
+            let limit = self.limit;
+            complain(&format!(
+                "the first {limit} are shown, and there may be more; `-n 0` shows all"
+            ));
         }
         Ok(())
     }
@@ -502,51 +642,34 @@ impl<'a> Exact<'a> {
         Ok(format!(" (of {} searched in {took:.1} ms)", grouped(tally.messages)))
     }
 
-    /// Returns whether a search without accents finds a message within a short time.
-    fn has_folded(&self) -> Result<bool> {
-        let is_word = matches!(self.request.matching, Matching::Literal | Matching::Word);
-        if self.request.ignore_accents || !is_word {
-            return Ok(false);
-        }
-        let request = Request { ignore_accents: true, limit: Some(1), ..self.request.clone() };
-        let mut found = false;
-        let mut show = |()| {
-            found = true;
-            ControlFlow::Break(())
-        };
-        let (sources, stop) = (self.page.engine.all_sources(), self.stop.within(MOST_COUNTING));
-        let render = |_, _: Hit<'_>| Some(());
-        match sources.search(
-            &request,
-            &self.scope,
-            &stop,
-            (&render as Make<'_, ()>).into(),
-            &mut show,
-        ) {
-            Err(error) if !error.is_stopped() => Err(error.into()),
-            _ => Ok(found),
-        }
-    }
-
-    /// Returns the sentence that nothing was found, with the number of searched messages and a hint.
+    /// Returns the sentence that nothing was found, with the number of searched messages and other searches
+    /// that find something.
     fn nothing(&self) -> Result<String> {
-        if notes::has_no_chats(self.page.engine, &self.stop)? {
+        let engine = self.page.engine;
+        if notes::has_no_chats(engine, &self.stop)? {
             return Ok(notes::NO_CHATS.to_owned());
         }
-        let none = patterns::none_has(&self.request);
-        let advice = match self.request.text.contains(char::is_whitespace) {
-            _ if self.has_folded()? => "`--fold` finds it with other accents or width",
-            _ if self.request.case_sensitive => "try -i, which ignores the case of letters",
-            _ if self.request.matching == Matching::Regex => "try another expression",
-            true => "try --mode both, or fewer words",
-            false => "try --mode both, or a part of the word",
+        let readings = engine.readings(&self.request, &self.scope, MOST_READINGS, &self.stop)?;
+        let of_words = [ReadingKind::AllWords, ReadingKind::AllWordsButOne];
+        let is_one_text = match readings.iter().any(|reading| of_words.contains(&reading.kind)) {
+            true => " as one text",
+            false => "",
         };
-        if self.has_filters() {
-            return Ok(format!("{none} within these filters; remove a filter, or {advice}"));
-        }
-        let tally = self.page.engine.tally(&Scope::default(), &Instant::day, &self.stop)?;
-        let messages = counted(tally.messages as usize, "message");
-        let conversations = counted(tally.conversations, "conversation");
-        Ok(format!("{none} ({messages} in {conversations} looked at); {advice}"))
+        let none = format!("{}{is_one_text}", patterns::none_has(&self.request));
+        let none = if self.has_filters() {
+            format!("{none} within these filters")
+        } else {
+            let tally = engine.tally(&Scope::default(), &Instant::day, &self.stop)?;
+            let messages = counted(tally.messages as usize, "message");
+            let conversations = counted(tally.conversations, "conversation");
+            format!("{none} ({messages} in {conversations} looked at)")
+        };
+        let hints: Vec<String> =
+            readings.iter().map(|reading| hints::line(reading, self.filters)).collect();
+        Ok(match &hints[..] {
+            [] => format!("{none}; {}", hints::NONE),
+            [hint] => format!("{none}; {hint}"),
+            hints => format!("{none}\n  {}", hints.join("\n  ")),
+        })
     }
 }

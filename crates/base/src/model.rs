@@ -184,6 +184,8 @@ pub struct Provenance {
     pub service: String,
     /// A link to the conversation on the service's site.
     pub link: Option<String>,
+    /// The model that answered, if it is known.
+    pub model: Option<String>,
 }
 
 /// The columns of a conversation in a database.

@@ -316,14 +316,18 @@ impl ConversationDocument {
     /// Splits the document into the conversation, the roles, the models and the messages' data.
     pub(super) fn into_parts(self) -> (StoredConversation, Vec<String>, Vec<String>, Vec<Tallied>) {
         let bytes = self.title_bytes.and_then(|text| STANDARD.decode(text).ok());
-        let link = self.link;
+        let (link, model) = (self.link, self.model);
         let conversation = StoredConversation {
             id: self.id,
             title: self.title.map(String::into_bytes).or(bytes),
             updated: self.updated.map(|(seconds, nanos)| Instant { seconds, nanos }),
             origin: self.origin,
-            provenance: self.service.map(|service| Provenance { service, link }),
-            model: self.model,
+            provenance: self.service.map(|service| Provenance {
+                service,
+                link,
+                model: model.clone(),
+            }),
+            model,
         };
         let tallied = self.messages.into_iter().map(|(role, model, seconds, nanos)| Tallied {
             role,

@@ -21,6 +21,10 @@ use verbatim_base::model::{Hit, Instant, Request, Stop};
 /// Number of batches of hits that a source may send before the receiver takes them.
 const MOST_WAITING: usize = 2;
 
+/// The fewest and the most hits of a part of [`Sources::search_oldest`], but for hits of one time.
+const FEWEST_OF_PART: usize = 64;
+const MOST_OF_PART: usize = 20_000;
+
 /// The outcome of an exact search of all sources.
 #[derive(Debug)]
 pub struct Searched {
@@ -182,6 +186,52 @@ impl Sources {
             Some(error) => Err(error),
             None => Ok(Searched { plans, notes }),
         }
+    }
+
+    /// Searches like [`Sources::search`], but passes the hits to `show` oldest first. Hits without a time come
+    /// last. The hits are found twice: first their times, then, in parts, what `make` makes of them.
+    pub fn search_oldest<T: Send>(
+        &self,
+        request: &Request,
+        scope: &Scope,
+        stop: &Stop,
+        make: Make<'_, T>,
+        show: &mut dyn FnMut(T) -> ControlFlow<()>,
+    ) -> Result<Searched> {
+        let mut size = request.limit.unwrap_or(MOST_OF_PART).clamp(FEWEST_OF_PART, MOST_OF_PART);
+        let request = Request { limit: None, ..request.clone() };
+        let mut times = Vec::new();
+        let time: Make<'_, _> = &|_, hit| Some(hit.time);
+        let render = Render { make: time, reads: &|_, _| false };
+        let searched = self.search(&request, scope, stop, render, &mut |time| {
+            times.push(time);
+            ControlFlow::Continue(())
+        })?;
+        let mut end = times.partition_point(Option::is_some);
+        let untimed = times.len() - end;
+        while end > 0 {
+            let mut start = end.saturating_sub(size);
+            // A part has all hits of a time.
+            while start > 0 && times[start - 1] == times[start] {
+                start -= 1;
+            }
+            let part = Request { since: times[end - 1], until: times[start], ..request.clone() };
+            let mut hits = Vec::new();
+            self.search(&part, scope, stop, make.into(), &mut |hit| {
+                hits.push(hit);
+                ControlFlow::Continue(())
+            })?;
+            if hits.into_iter().rev().try_for_each(&mut *show).is_break() {
+                return Ok(searched);
+            }
+            (end, size) = (start, (size * 4).min(MOST_OF_PART));
+        }
+        if untimed > 0 {
+            let of_untimed: Make<'_, T> =
+                &|kind, hit| if hit.time.is_none() { make(kind, hit) } else { None };
+            self.search(&request, scope, stop, of_untimed.into(), show)?;
+        }
+        Ok(searched)
     }
 }
 

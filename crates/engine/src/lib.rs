@@ -29,6 +29,7 @@
 
 mod attachments;
 mod config;
+mod count;
 mod describe;
 mod error;
 mod exact;
@@ -43,6 +44,7 @@ mod list_file;
 mod lookup;
 mod memory;
 mod rank;
+mod readings;
 mod report;
 mod source;
 mod stamp;
@@ -100,12 +102,14 @@ pub use upkeep::{
 };
 
 pub use attachments::{Attachment, AttachmentCounts, MAX_ALL, MAX_FILE};
+pub use count::Count;
 pub use describe::{ConversationKey, Described};
 pub use exact::{Make, Render, Searched};
 pub use exclusions::Exclusions;
 pub use facets::{Choice, Facets};
 pub use flags::{Flag, Flags, count as count_of, in_both};
 pub use forget::{ForgetProgress, Forgettable, Forgetter};
+pub use readings::{Reading, ReadingKind};
 pub use source::{
     AttachmentFiles, ChosenIds, ConversationIds, ListOptions, Narrowing, Note, Places, Sketch,
 };

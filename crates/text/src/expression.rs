@@ -284,9 +284,53 @@ pub fn literals(pattern: &str) -> String {
     ast.ok().filter(|_| check_size(pattern).is_ok()).and_then(literals).unwrap_or_default()
 }
 
+/// Returns whether a text looks as if it was meant as a regular expression: it is one, and has an alternation,
+/// a class, an anchor, or a repetition of more than one literal.
+pub fn is_expression(text: &str) -> bool {
+    struct Signs(bool);
+
+    impl ast::Visitor for Signs {
+        type Output = bool;
+        type Err = Infallible;
+
+        fn finish(self) -> Result<bool, Infallible> {
+            Ok(self.0)
+        }
+
+        fn visit_pre(&mut self, ast: &Ast) -> Result<(), Infallible> {
+            self.0 |= match ast {
+                Ast::Alternation(_)
+                | Ast::Assertion(_)
+                | Ast::ClassUnicode(_)
+                | Ast::ClassPerl(_)
+                | Ast::ClassBracketed(_) => true,
+                Ast::Repetition(repetition) => !matches!(*repetition.ast, Ast::Literal(_)),
+                _ => false,
+            };
+            Ok(())
+        }
+    }
+
+    let ast = ast::parse::Parser::new().parse(text);
+    let has_signs = |ast| ast::visit(&ast, Signs(false)).unwrap_or_else(|never| match never {});
+    check_size(text).is_ok() && ast.is_ok_and(has_signs)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_that_were_meant_as_expressions() {
+        for text in
+            ["error|fail", "error.*fail", r"\d+ ms", "^error", "[Tt]imeout", "(ab)+", "end$"]
+        {
+            assert!(is_expression(text), "{text}");
+        }
+        for text in ["tomato sun", "how are you?", "c++", "1.5", "f(x)", "(", "a*b", ""] {
+            assert!(!is_expression(text), "{text}");
+        }
+    }
 
     #[test]
     fn literal_characters() {

@@ -220,19 +220,20 @@ pub fn provenance(
 ) -> Result<HashMap<String, Provenance>> {
     database.query(|connection| {
         let sql = "SELECT count(*) FROM pragma_table_info('verbatim_conversations') WHERE name IN \
-                   ('conversation_id', 'source', 'link')";
+                   ('conversation_id', 'source', 'link', 'model')";
         let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
         let mut found = HashMap::new();
-        if columns < 3 {
+        if columns < 4 {
             return Ok(found);
         }
         let mut take = |row: &Row<'_>| -> rusqlite::Result<()> {
             let service = rows::text(row, 1)?.replace('_', "-");
-            let link = Some(rows::text(row, 2)?).filter(|link| !link.is_empty());
-            found.insert(rows::text(row, 0)?, Provenance { service, link });
+            let filled = |text: String| Some(text).filter(|text| !text.is_empty());
+            let (link, model) = (filled(rows::text(row, 2)?), filled(rows::text(row, 3)?));
+            found.insert(rows::text(row, 0)?, Provenance { service, link, model });
             Ok(())
         };
-        let all = "SELECT conversation_id, source, link FROM verbatim_conversations";
+        let all = "SELECT conversation_id, source, link, model FROM verbatim_conversations";
         match ids {
             None => {
                 let mut statement = connection.prepare(all)?;

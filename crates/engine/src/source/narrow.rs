@@ -15,27 +15,28 @@ use super::{
     sink::Rendered,
     sources::{Source, Sources},
 };
-use crate::error::Result;
+use crate::{error::Result, import::FORMATS};
 use verbatim_base::model::{Hit, Matching, Origin, Request, Stop};
 use verbatim_chats::import::tool;
 
-/// Filters of conversations in addition to a scope. An empty filter accepts all conversations.
+/// Filters of conversations in addition to a scope. A filter accepts the conversations that have one of its
+/// names, in any letter case; an empty filter accepts all conversations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Narrowing {
-    /// Names of sources, services and agents.
+    /// Names of services, agents and sources.
     pub services: Vec<String>,
-    /// A part of the name of a project; `None` for all.
-    pub project: Option<String>,
-    /// The name of a branch of Git; `None` for all.
-    pub branch: Option<String>,
-    /// A part of the path of the working folder.
-    pub folder: Option<String>,
-    /// A part of the name of a model that answered.
-    pub model: Option<String>,
-    /// A part of the name of a tool that an agent called.
-    pub tool: Option<String>,
-    /// A part of the path of a file that an agent's tool call names.
-    pub file: Option<String>,
+    /// Parts of names of projects.
+    pub projects: Vec<String>,
+    /// Parts of names of branches of Git.
+    pub branches: Vec<String>,
+    /// Parts of paths of working folders.
+    pub folders: Vec<String>,
+    /// Parts of names of models that answered.
+    pub models: Vec<String>,
+    /// Parts of names of tools that an agent called.
+    pub tools: Vec<String>,
+    /// Parts of paths of files that an agent's tool call names.
+    pub files: Vec<String>,
 }
 
 /// One filter, with all names that conversations have for it.
@@ -44,7 +45,8 @@ struct NameFilter<'a> {
     given: &'a [String],
     fits: fn(&str, &str) -> bool,
     names: BTreeSet<String>,
-    is_met: bool,
+    /// Which of the given names some conversation has.
+    are_met: Vec<bool>,
 }
 
 impl NameFilter<'_> {
@@ -53,7 +55,7 @@ impl NameFilter<'_> {
         given: &'a [String],
         fits: fn(&str, &str) -> bool,
     ) -> NameFilter<'a> {
-        NameFilter { what, given, fits, names: BTreeSet::new(), is_met: false }
+        NameFilter { what, given, fits, names: BTreeSet::new(), are_met: vec![false; given.len()] }
     }
 
     /// Collects the names of a conversation. Returns whether the filter accepts one of them.
@@ -66,22 +68,25 @@ impl NameFilter<'_> {
                 self.names.insert((*name).to_owned());
             }
         }
-        let fits = |name: &&str| self.given.iter().any(|given| (self.fits)(given, name));
-        let is_met = names.iter().any(fits);
-        self.is_met |= is_met;
+        let mut is_met = false;
+        for (given, is_given_met) in self.given.iter().zip(&mut self.are_met) {
+            if names.iter().any(|name| (self.fits)(given, name)) {
+                (is_met, *is_given_met) = (true, true);
+            }
+        }
         is_met
     }
 }
 
 /// The filters on tool calls of agents.
-struct Calls<'a>(Vec<CallFilter<'a>>);
+struct Calls<'a>([CallFilter<'a>; 2]);
 
-/// A filter on tool calls: by the tool's name or by a file's path.
+/// A filter on tool calls: by the tools' names or by the files' paths.
 struct CallFilter<'a> {
     what: &'static str,
-    given: &'a str,
+    given: &'a [String],
     fits: fn(&str, &str) -> bool,
-    is_met: bool,
+    are_met: Vec<bool>,
 }
 
 impl Calls<'_> {
@@ -89,25 +94,32 @@ impl Calls<'_> {
         type Fits = fn(&str, &str) -> bool;
         let tool: Fits = |name, content| tool::called(content).any(|tool| is_part(name, tool));
         let file: Fits = |path, content| tool::named_files(content).any(|file| is_part(path, file));
-        let calls = [("tool", &narrowing.tool, tool), ("file", &narrowing.file, file)];
-        let given = calls.into_iter().filter_map(|(what, given, fits)| {
-            Some(CallFilter { what, given: given.as_deref()?, fits, is_met: false })
-        });
-        Calls(given.collect())
+        let filter =
+            |what, given, fits| CallFilter { what, given, fits, are_met: vec![false; given.len()] };
+        Calls([
+            filter("tool", &narrowing.tools[..], tool),
+            filter("file", &narrowing.files[..], file),
+        ])
     }
 
-    /// Returns, for each filter, the conversations of a source that it accepts.
+    /// Returns, for each filter that is not empty, the conversations of a source that it accepts.
     fn look(&mut self, source: &Source, stop: &Stop) -> Result<Vec<HashSet<String>>> {
         let look = |call: &mut CallFilter<'_>| {
-            let (given, fits) = (call.given, call.fits);
-            let id =
-                |hit: Hit<'_>| fits(given, &hit.content).then(|| hit.conversation_id.into_owned());
             let mut ids = HashSet::new();
-            source.calls(given, &id, &mut |id| ids.extend([id]), stop)?;
-            call.is_met |= !ids.is_empty();
+            for (given, is_met) in call.given.iter().zip(&mut call.are_met) {
+                let fits = call.fits;
+                let id = |hit: Hit<'_>| {
+                    fits(given, &hit.content).then(|| hit.conversation_id.into_owned())
+                };
+                let mut take = |id| {
+                    *is_met = true;
+                    ids.extend([id]);
+                };
+                source.calls(given, &id, &mut take, stop)?;
+            }
             Ok(ids)
         };
-        self.0.iter_mut().map(look).collect()
+        self.0.iter_mut().filter(|call| !call.given.is_empty()).map(look).collect()
     }
 }
 
@@ -123,12 +135,12 @@ impl Sources {
         if *narrowing == Narrowing::default() {
             return Ok((scope, Vec::new()));
         }
-        let Narrowing { services, project, branch, folder, model, .. } = narrowing;
-        let mut services = NameFilter::of("source", services, is_same);
-        let mut project = NameFilter::of("project", project.as_slice(), is_part);
-        let mut branch = NameFilter::of("branch", branch.as_slice(), is_same);
-        let mut folder = NameFilter::of("folder", folder.as_slice(), is_part);
-        let mut model = NameFilter::of("model", model.as_slice(), is_part);
+        let Narrowing { services, projects, branches, folders, models, .. } = narrowing;
+        let mut service = NameFilter::of("service", services, is_service);
+        let mut project = NameFilter::of("project", projects, is_part);
+        let mut branch = NameFilter::of("branch", branches, is_part);
+        let mut folder = NameFilter::of("folder", folders, is_part);
+        let mut model = NameFilter::of("model", models, is_part);
         let mut without_models = Vec::new();
         let mut calls = Calls::of(narrowing);
         let mut ids = ConversationIds::new();
@@ -137,14 +149,14 @@ impl Sources {
                 true => HashMap::new(),
                 false => source.provenance(None, stop)?,
             };
-            let models = match narrowing.model {
-                None => HashMap::new(),
-                Some(_) => source.models(stop)?,
+            let models = match narrowing.models.is_empty() {
+                true => HashMap::new(),
+                false => source.models(stop)?,
             };
             let listing = source.reader(stop).list(&Scope::default(), stop)?;
             let has_model = |place: usize| models.contains_key(listing.heading(place).0);
             let has_models = (0..listing.len()).any(has_model);
-            if narrowing.model.is_some() && !has_models && !listing.is_empty() {
+            if !narrowing.models.is_empty() && !has_models && !listing.is_empty() {
                 without_models.push(Note::NoModels { source: source.kind });
             }
             let called = calls.look(&source, stop)?;
@@ -152,13 +164,13 @@ impl Sources {
                 let (id, _) = listing.heading(place);
                 let of_models = models.get(id).map(Vec::as_slice).unwrap_or_default();
                 let of_models: Vec<&str> = of_models.iter().map(String::as_str).collect();
-                let service = provenance.get(id).map(|provenance| provenance.service.as_str());
-                let names: Vec<&str> = service.into_iter().chain([source.kind.name()]).collect();
+                let named = provenance.get(id).map(|provenance| provenance.service.as_str());
+                let names: Vec<&str> = named.into_iter().chain([source.kind.name()]).collect();
                 let of = |field: fn(&Origin) -> &Option<String>| -> Vec<&str> {
                     listing.origin(place).and_then(|it| field(it).as_deref()).into_iter().collect()
                 };
                 let is_wanted = [
-                    services.look(&names),
+                    service.look(&names),
                     project.look(&of(|origin| &origin.project)),
                     branch.look(&of(|origin| &origin.branch)),
                     folder.look(&of(|origin| &origin.folder)),
@@ -176,18 +188,20 @@ impl Sources {
         let is_model_unknown = model.names.is_empty() && !without_models.is_empty();
         notes.append(&mut without_models);
         let model = Some(model).filter(|_| !is_model_unknown);
-        for known in [services, project, branch, folder].into_iter().chain(model) {
-            if let Some(given) = known.given.first().filter(|_| !known.is_met) {
-                let names = nearest(given, known.names.into_iter().collect());
-                notes.push(Note::Unknown { what: known.what, given: given.clone(), known: names });
+        for filter in [service, project, branch, folder].into_iter().chain(model) {
+            let NameFilter { what, given, names, are_met, .. } = filter;
+            if let Some(given) = unmet(given, &are_met) {
+                let known = nearest(given, names.into_iter().collect());
+                notes.push(Note::Unknown { what, given: given.clone(), known });
             }
         }
-        for CallFilter { what, given, .. } in calls.0.into_iter().filter(|call| !call.is_met) {
+        for CallFilter { what, given, are_met, .. } in calls.0 {
+            let Some(given) = unmet(given, &are_met) else { continue };
             let known = match what {
                 "tool" => nearest(given, self.called_tools(&scope.sources, stop)?),
                 _ => Vec::new(),
             };
-            notes.push(Note::Unknown { what, given: given.to_owned(), known });
+            notes.push(Note::Unknown { what, given: given.clone(), known });
         }
         Ok((Scope { conversations: Some(Arc::new(ids)), ..scope }, notes))
     }
@@ -231,8 +245,24 @@ impl Source {
     }
 }
 
+/// Returns the first given name that no conversation has.
+fn unmet<'a>(given: &'a [String], are_met: &[bool]) -> Option<&'a String> {
+    given.iter().zip(are_met).find_map(|(given, is_met)| (!is_met).then_some(given))
+}
+
+/// Returns whether a service is meant by a whole name, or by a part that is not the name of another one: the
+/// name of Claude.ai begins that of Claude Code.
+fn is_service(given: &str, service: &str) -> bool {
+    let is_known = || {
+        let kinds = SourceKind::ALL.into_iter().map(SourceKind::name);
+        let services = FORMATS.iter().map(|format| format.service());
+        kinds.map(str::to_owned).chain(services).any(|known| is_same(given, &known))
+    };
+    is_same(given, service) || is_part(given, service) && !is_known()
+}
+
 /// Returns whether a text occurs in a name, in any letter case.
-fn is_part(text: &str, name: &str) -> bool {
+pub(super) fn is_part(text: &str, name: &str) -> bool {
     name.to_lowercase().contains(&text.to_lowercase())
 }
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
+    narrow::is_part,
     note::{MAX_KNOWN, Note},
     scope::{ConversationIds, Scope, is_same, shown_project},
     sources::{Source, Sources},
@@ -108,18 +109,50 @@ impl Sources {
         if scope.roles.is_empty() {
             return Ok(None);
         }
+        let known = self.roles(&scope.sources, stop)?;
+        let unknown = scope.roles.iter().find(|role| !known.contains(*role));
+        Ok(unknown.map(|role| unknown_role(role, known)))
+    }
+
+    /// Returns the roles that are named by parts of their names, in any letter case. Fails with a note if a
+    /// part is of no role.
+    pub fn named_roles(
+        &self,
+        parts: &[String],
+        kinds: &[SourceKind],
+        stop: &Stop,
+    ) -> Result<Result<Vec<String>, Note>> {
+        if parts.is_empty() {
+            return Ok(Ok(Vec::new()));
+        }
+        let known = self.roles(kinds, stop)?;
+        let mut roles = Vec::new();
+        for part in parts {
+            if known.contains(part) {
+                roles.push(part.clone());
+                continue;
+            }
+            let named = known.iter().filter(|role| is_part(part, role)).cloned();
+            let before = roles.len();
+            roles.extend(named);
+            if roles.len() == before {
+                return Ok(Err(unknown_role(part, known)));
+            }
+        }
+        Ok(Ok(roles))
+    }
+
+    fn roles(&self, kinds: &[SourceKind], stop: &Stop) -> Result<BTreeSet<String>> {
         let all = Scope::default();
         let count = |source: Source| source.reader(stop).count(&all, &Instant::day, stop);
-        let (counts, _) = self.each(&scope.sources, count)?;
-        let known: BTreeSet<String> =
-            counts.into_iter().flat_map(|it| it.roles.into_keys()).collect();
-        let unknown = scope.roles.iter().find(|role| !known.contains(*role));
-        Ok(unknown.map(|role| Note::Unknown {
-            what: "role",
-            given: role.clone(),
-            known: nearest(role, known.into_iter().filter(|role| !role.is_empty()).collect()),
-        }))
+        let (counts, _) = self.each(kinds, count)?;
+        Ok(counts.into_iter().flat_map(|it| it.roles.into_keys()).collect())
     }
+}
+
+fn unknown_role(given: &str, known: BTreeSet<String>) -> Note {
+    let known = known.into_iter().filter(|role| !role.is_empty()).collect();
+    Note::Unknown { what: "role", given: given.to_owned(), known: nearest(given, known) }
 }
 
 impl Named {

@@ -1,0 +1,67 @@
+//! Counts the messages of an exact search, without a limit.
+
+use std::{collections::HashSet, ops::ControlFlow};
+
+use serde::Serialize;
+
+use super::{
+    describe::ConversationKey,
+    error::Result,
+    exact::Render,
+    source::{Note, Scope, SourceKind, Sources},
+};
+use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_index::Error as IndexError;
+use verbatim_text::matcher::Matchers;
+
+/// The number of messages whose content matches, and of conversations whose title alone matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// The number of messages whose content matches.
+    pub messages: usize,
+    /// The number of conversations of these messages.
+    pub conversations: usize,
+    /// The number of other conversations, whose title matches.
+    pub titles: usize,
+}
+
+impl Count {
+    /// Returns whether nothing matches.
+    pub fn is_empty(self) -> bool {
+        self.messages + self.titles == 0
+    }
+}
+
+impl Sources {
+    /// Counts what matches a request in a scope. Also returns the notes of the search.
+    pub fn count(
+        &self,
+        request: &Request,
+        scope: &Scope,
+        stop: &Stop,
+    ) -> Result<(Count, Vec<Note>)> {
+        let matchers = Matchers::of(request).map_err(IndexError::from)?;
+        let (mut messages, mut conversations, mut titles) = (0, HashSet::new(), HashSet::new());
+        let make = |kind: SourceKind, hit: Hit<'_>| {
+            let is_title = !matchers.is_empty()
+                && !matchers.accept_text(&hit.content)
+                && matchers.accept_text(&hit.title);
+            Some(((kind, hit.conversation_id.into_owned()), is_title))
+        };
+        let mut take = |(key, is_title): (ConversationKey, bool)| {
+            match is_title {
+                true => drop(titles.insert(key)),
+                false => {
+                    messages += 1;
+                    conversations.insert(key);
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        let request = Request { limit: None, ..request.clone() };
+        let render = Render { make: &make, reads: &|_, _| true };
+        let searched = self.search(&request, scope, stop, render, &mut take)?;
+        let titles = titles.difference(&conversations).count();
+        Ok((Count { messages, conversations: conversations.len(), titles }, searched.notes))
+    }
+}

@@ -1,0 +1,264 @@
+//! Other readings of an exact request that finds nothing. Each was tried, and finds something.
+
+use std::time::Duration;
+
+use super::{
+    Engine,
+    count::Count,
+    error::Result,
+    rank::{Mode, Question},
+    source::{Note, Scope},
+};
+use verbatim_base::model::{Matching, Request, Stop};
+use verbatim_text::expression::is_expression;
+
+/// The time limit of trying one reading. A reading that takes longer is left out.
+const MOST_TIME: Duration = Duration::from_secs(2);
+
+/// The maximum number of words of a text that is read as single words.
+const MOST_WORDS: usize = 16;
+
+/// The maximum number of words of a text of which one may be left out.
+const MOST_WORDS_BUT_ONE: usize = 6;
+
+/// The fewest characters of a part of a word.
+const FEWEST_OF_WORD: usize = 3;
+
+/// How a [`Reading`] differs from the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadingKind {
+    /// The same request without its scope.
+    AnyScope,
+    /// The same request in any letter case.
+    AnyCase,
+    /// The same request with any accents and character widths.
+    AnyAccents,
+    /// The text without the quotation marks around it.
+    Unquoted,
+    /// The text as a regular expression.
+    Expression,
+    /// The texts on both sides of `OR`, as alternatives.
+    Either,
+    /// All words of the text, in any order.
+    AllWords,
+    /// All words of the text but one, in any order.
+    AllWordsButOne,
+    /// The text with a word that messages have in place of a word that they do not have.
+    Spelling,
+    /// The longest beginning of the word that messages have.
+    Part,
+}
+
+/// Another reading of a request, which finds something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// How the reading differs from the request.
+    pub kind: ReadingKind,
+    /// The request to search for.
+    pub request: Request,
+    /// The scope to search in.
+    pub scope: Scope,
+    /// What it finds.
+    pub count: Count,
+}
+
+impl Engine {
+    /// Returns at most `most` other readings of a request that finds nothing in a scope, the most similar
+    /// first. Each finds something.
+    pub fn readings(
+        &self,
+        request: &Request,
+        scope: &Scope,
+        most: usize,
+        stop: &Stop,
+    ) -> Result<Vec<Reading>> {
+        let mut readings: Vec<Reading> = Vec::new();
+        let mut add = |kind, request: Request, scope: &Scope| -> Result<bool> {
+            let is_known = readings.iter().any(|reading| reading.request == request);
+            if readings.len() >= most || is_known {
+                return Ok(is_known);
+            }
+            let count = self.tried(&request, scope, stop)?;
+            readings.extend(count.map(|count| {
+                let scope = scope.clone();
+                Reading { kind, request, scope, count }
+            }));
+            Ok(count.is_some())
+        };
+        if *scope != Scope::default() {
+            add(ReadingKind::AnyScope, request.clone(), &Scope::default())?;
+        }
+        if request.case_sensitive {
+            let any_case = Request { case_sensitive: false, ..request.clone() };
+            add(ReadingKind::AnyCase, any_case, scope)?;
+        }
+        let is_text = matches!(request.matching, Matching::Literal | Matching::Word);
+        if is_text && !request.ignore_accents {
+            let folded = Request { ignore_accents: true, ..request.clone() };
+            if !add(ReadingKind::AnyAccents, folded.clone(), scope)? && request.case_sensitive {
+                let folded = Request { case_sensitive: false, ..folded };
+                add(ReadingKind::AnyAccents, folded, scope)?;
+            }
+        }
+        if !is_text || !request.or.is_empty() {
+            return Ok(readings);
+        }
+        for (kind, reading) in of_text(request) {
+            let any_case = Request { case_sensitive: false, ..reading.clone() };
+            let is_found = add(kind, reading, scope)?;
+            if !is_found && request.case_sensitive {
+                add(kind, any_case, scope)?;
+            }
+        }
+        if readings.len() < most
+            && let Some(reading) = self.nearest_text(request, scope, stop)?
+        {
+            readings.push(reading);
+        }
+        Ok(readings)
+    }
+
+    /// Counts what a request finds; `None` if it finds nothing, is refused, or takes too long.
+    fn tried(&self, request: &Request, scope: &Scope, stop: &Stop) -> Result<Option<Count>> {
+        let in_time = stop.within(MOST_TIME);
+        match self.sources.count(request, scope, &in_time) {
+            Ok((count, _)) => {
+                Ok(Some(count).filter(|count| !count.is_empty() && !in_time.requested()))
+            }
+            Err(error) if stop.requested() => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Returns the request with another spelling of a word, with all words but one, or with a part of its
+    /// only word.
+    fn nearest_text(
+        &self,
+        request: &Request,
+        scope: &Scope,
+        stop: &Stop,
+    ) -> Result<Option<Reading>> {
+        let reading = |kind, request, count| Reading { kind, request, scope: scope.clone(), count };
+        let base = Request { case_sensitive: false, ..request.clone() };
+        if let Some(text) = self.respelled(&request.text, scope, stop) {
+            let respelled = Request { text, ..base.clone() };
+            if let Some(count) = self.tried(&respelled, scope, stop)? {
+                return Ok(Some(reading(ReadingKind::Spelling, respelled, count)));
+            }
+        }
+        let words = words_of(&request.text);
+        if (3..=MOST_WORDS_BUT_ONE).contains(&words.len()) {
+            let mut best: Option<Reading> = None;
+            for left_out in 0..words.len() {
+                let mut kept = words.clone();
+                kept.remove(left_out);
+                let kept = all_of(&kept, &base);
+                let Some(count) = self.tried(&kept, scope, stop)? else { continue };
+                // The word that the fewest messages have says most about what is meant.
+                if best.as_ref().is_none_or(|best| count.messages < best.count.messages) {
+                    best = Some(reading(ReadingKind::AllWordsButOne, kept, count));
+                }
+            }
+            return Ok(best);
+        }
+        if words.len() == 1 {
+            let text = &request.text;
+            let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+            // Each shorter beginning is found wherever a longer one is.
+            let (mut low, mut high) = (FEWEST_OF_WORD.max(ends.len() / 2), ends.len());
+            let mut best = None;
+            while low < high {
+                let middle = low + (high - low) / 2;
+                let part = Request { text: text[..ends[middle]].to_owned(), ..base.clone() };
+                match self.tried(&part, scope, stop)? {
+                    Some(count) => {
+                        best = Some(reading(ReadingKind::Part, part, count));
+                        low = middle + 1;
+                    }
+                    None => high = middle,
+                }
+            }
+            return Ok(best);
+        }
+        Ok(None)
+    }
+
+    /// Returns the text with the words that ranked search takes in place of those that no message has.
+    fn respelled(&self, text: &str, scope: &Scope, stop: &Stop) -> Option<String> {
+        let question = Question {
+            concepts: vec![text.to_owned()],
+            mode: Mode::Text,
+            scope: scope.clone(),
+            limit: 1,
+            ..Question::default()
+        };
+        let ranking = self.rank(&question, &stop.within(MOST_TIME)).ok()?;
+        let mut respelled = text.to_lowercase();
+        for note in &ranking.notes {
+            if let Note::Slip { word, meant } = note {
+                respelled = respelled.replace(word.as_str(), meant);
+            }
+        }
+        (respelled != text.to_lowercase()).then_some(respelled)
+    }
+}
+
+/// Returns the readings of a text as it was typed in other search engines.
+fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
+    let text = request.text.trim();
+    let mut readings = Vec::new();
+    let marks = [('"', '"'), ('\'', '\''), ('`', '`'), ('“', '”'), ('«', '»')];
+    let unquoted = marks.iter().find_map(|(open, close)| {
+        text.strip_prefix(*open)?
+            .strip_suffix(*close)
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+    });
+    if let Some(text) = unquoted {
+        readings
+            .push((ReadingKind::Unquoted, Request { text: text.to_owned(), ..request.clone() }));
+    }
+    let part = text.trim_matches('*');
+    if part.len() < text.len() && !part.is_empty() {
+        readings.push((ReadingKind::Part, Request { text: part.to_owned(), ..request.clone() }));
+    }
+    let alternatives: Vec<&str> = text.split(" OR ").map(str::trim).collect();
+    if alternatives.len() > 1 && alternatives.iter().all(|text| !text.is_empty()) {
+        let or = alternatives[1..].iter().map(|text| (*text).to_owned()).collect();
+        let request = Request { text: alternatives[0].to_owned(), or, ..request.clone() };
+        // The capital letters of `OR` do not say that the case of the others matters.
+        let has_capital = alternatives.iter().any(|text| text.chars().any(char::is_uppercase));
+        let case_sensitive = request.case_sensitive && has_capital;
+        readings.push((ReadingKind::Either, Request { case_sensitive, ..request }));
+    }
+    if request.matching == Matching::Literal && !request.ignore_accents && is_expression(text) {
+        let matching = Matching::Regex;
+        let text = text.to_owned();
+        readings.push((ReadingKind::Expression, Request { matching, text, ..request.clone() }));
+    }
+    let words = words_of(text);
+    if words.len() > 1 {
+        readings.push((ReadingKind::AllWords, all_of(&words, request)));
+    }
+    readings
+}
+
+/// Returns the words of a text, each once, without punctuation at their ends.
+fn words_of(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
+        let word = if bare.is_empty() { word } else { bare };
+        if !words.iter().any(|known| known == word) {
+            words.push(word.to_owned());
+        }
+    }
+    words.truncate(MOST_WORDS);
+    words
+}
+
+/// Returns the request for messages that have all of these words.
+fn all_of(words: &[String], request: &Request) -> Request {
+    let and = words[1..].iter().chain(&request.and).cloned().collect();
+    Request { text: words[0].clone(), and, ..request.clone() }
+}

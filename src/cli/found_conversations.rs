@@ -1,0 +1,129 @@
+//! `verbatim search -l`: the conversations that match.
+
+use std::{collections::HashMap, io::Write};
+
+use serde::Serialize;
+
+use super::{
+    error::Result,
+    found::{JsonOrigin, Key, Page, conversations},
+    output::{grouped, harmless, json_line},
+};
+use verbatim_base::model::{Hit, Instant, Stop};
+use verbatim_engine::SourceKind;
+use verbatim_text::{matcher::Matchers, snippet};
+
+/// The number of conversations that are looked up in one step.
+const AT_ONCE: usize = 500;
+
+/// The form of the output.
+#[derive(Clone, Copy)]
+pub(super) struct FoundForm {
+    pub(super) json: bool,
+    /// Whether only ids are written, each followed by a zero byte.
+    pub(super) null: bool,
+}
+
+/// The conversations that match, in the order of their first matches.
+#[derive(Default)]
+pub(super) struct FoundConversations {
+    places: HashMap<Key, usize>,
+    found: Vec<FoundConversation>,
+}
+
+/// A conversation with its number of messages that match; 0 if only its title does.
+pub(super) struct FoundConversation {
+    key: Key,
+    title: String,
+    time: Option<Instant>,
+    messages: usize,
+}
+
+#[derive(Serialize)]
+struct JsonFoundConversation<'a> {
+    id: &'a str,
+    title: &'a str,
+    /// The number of messages that match.
+    matches: usize,
+    time: Option<String>,
+    #[serde(flatten)]
+    origin: JsonOrigin<'a>,
+}
+
+impl FoundConversations {
+    /// Returns the conversation of a hit.
+    pub(super) fn render(
+        matchers: &Matchers,
+        kind: SourceKind,
+        hit: &Hit<'_>,
+    ) -> FoundConversation {
+        let is_title_only = !matchers.is_empty()
+            && !matchers.accept_text(&hit.content)
+            && matchers.accept_text(&hit.title);
+        FoundConversation {
+            key: (kind, hit.conversation_id.clone().into_owned()),
+            title: hit.title.clone().into_owned(),
+            time: hit.time,
+            messages: usize::from(!is_title_only),
+        }
+    }
+
+    pub(super) fn take(&mut self, one: FoundConversation) {
+        match self.places.get(&one.key) {
+            Some(place) => self.found[*place].messages += one.messages,
+            None => {
+                self.places.insert(one.key.clone(), self.found.len());
+                self.found.push(one);
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Writes the first `most` conversations; returns their number.
+    pub(super) fn write(
+        &self,
+        most: usize,
+        form: FoundForm,
+        page: Page<'_>,
+        out: &mut dyn Write,
+    ) -> Result<usize> {
+        let shown = &self.found[..most.min(self.found.len())];
+        for part in shown.chunks(AT_ONCE) {
+            if form.null {
+                for FoundConversation { key: (_, id), .. } in part {
+                    write!(out, "{id}\0")?;
+                }
+                continue;
+            }
+            let keys: Vec<Key> = part.iter().map(|one| one.key.clone()).collect();
+            let described = conversations(page.engine, &keys, &Stop::never())?;
+            for FoundConversation { key, title, time, messages } in part {
+                let conversation = &described[key];
+                let title = snippet::trim(title);
+                if form.json {
+                    let time = time.and_then(|time| page.clock.iso(time));
+                    let origin = conversation.json_origin();
+                    let (id, matches) = (&key.1, *messages);
+                    json_line(out, &JsonFoundConversation { id, title, matches, time, origin })?;
+                    continue;
+                }
+                let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+                let title = if title.is_empty() { "Untitled".to_owned() } else { harmless(&title) };
+                let count = match messages {
+                    0 => "title".to_owned(),
+                    count => grouped(*count as u64),
+                };
+                page.look.entry(
+                    out,
+                    (&harmless(&conversation.short_id), conversation.link(), 0),
+                    [&page.clock.words(*time), &count],
+                    (&title, &conversation.place()),
+                )?;
+            }
+        }
+        Ok(shown.len())
+    }
+}
