@@ -392,7 +392,7 @@ fn colours_of_a_terminal_hide_no_text() {
         &["error: mismatched planks"][..],
         &["-w", "error", "--and", "planks"],
         &["-e", "^error: mismatched pl"],
-        &["--mode", "both", "\"error mismatched planks\""],
+        &["--mode", "both", "\"error: mismatched\""],
     ] {
         let arguments: Vec<&str> = ["search"].iter().chain(words).copied().collect();
         let (code, out, errors) = told(&mut scene.command(&arguments));

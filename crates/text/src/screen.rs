@@ -13,7 +13,7 @@ use memchr::{memchr_iter, memchr3};
 
 use self::{
     control::{Control, ESCAPE, FIRST_OF_C1, control, is_introducer},
-    line::Screen,
+    line::TerminalScreen,
 };
 
 /// Returns the output of a program as a terminal shows it, line by line.
@@ -24,7 +24,7 @@ pub fn shown(output: &str) -> Cow<'_, str> {
     if is_plain(output) {
         return Cow::Borrowed(output);
     }
-    let mut screen = Screen::new(output.len());
+    let mut screen = TerminalScreen::new(output.len());
     parse(output, &mut |part| screen.add(part));
     Cow::Owned(screen.finish())
 }

@@ -16,12 +16,12 @@ const TAB: usize = 8;
 
 /// The screen to which a program writes.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub(super) struct TerminalScreen {
     text: String,
     /// The place in `text` where the line begins.
     start: usize,
     /// The line, if the cursor has moved in it. Otherwise the line is the end of `text`.
-    line: Option<Line>,
+    line: Option<TerminalLine>,
     is_long: bool,
     saved: Option<usize>,
     /// The number of characters that sequences may still add.
@@ -30,16 +30,16 @@ pub(super) struct Screen {
 
 /// A line and the column of the cursor.
 #[derive(Debug, Default)]
-struct Line {
+struct TerminalLine {
     /// A character with its marks for each column. A column that belongs to the character before it is empty.
     cells: Vec<String>,
     column: usize,
 }
 
-impl Screen {
+impl TerminalScreen {
     /// Makes an empty screen for a text of a length.
-    pub(super) fn new(length: usize) -> Screen {
-        Screen {
+    pub(super) fn new(length: usize) -> TerminalScreen {
+        TerminalScreen {
             text: String::with_capacity(length),
             start: 0,
             line: None,
@@ -150,13 +150,13 @@ impl Screen {
     }
 
     /// Returns the line for a change; `None` if it is too long.
-    fn line(&mut self) -> Option<&mut Line> {
+    fn line(&mut self) -> Option<&mut TerminalLine> {
         if self.line.is_none() {
             if self.is_long || self.text.len() - self.start > LONG {
                 self.is_long = true;
                 return None;
             }
-            let mut line = Line::default();
+            let mut line = TerminalLine::default();
             for c in self.text[self.start..].chars() {
                 line.put(c, &mut 0);
             }
@@ -190,11 +190,11 @@ impl Screen {
             _ => self.line().map_or(0, |line| line.column),
         };
         self.end_line();
-        self.line = Some(Line { column, ..Line::default() });
+        self.line = Some(TerminalLine { column, ..TerminalLine::default() });
     }
 }
 
-impl Line {
+impl TerminalLine {
     /// Writes a character at the cursor. Blanks before it are taken from the budget.
     fn put(&mut self, c: char, budget: &mut usize) {
         let gap = self.column.saturating_sub(self.cells.len()).min(*budget);
