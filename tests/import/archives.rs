@@ -233,7 +233,7 @@ fn run(home: &Home, arguments: &[&str]) -> String {
 
 #[test]
 fn what_cannot_be_read_is_in_the_status() {
-    let home = Home::new();
+    let home = Home::forgetful();
     home.write("0.jsonl", line(1, "user", "plain").replace("\"session\"", "\"session-0\""));
     home.sync();
     assert!(!run(&home, &["status"]).contains("not read"));
@@ -265,12 +265,14 @@ fn what_cannot_be_read_is_in_the_status() {
     let (a, c) = (path("a.jsonl"), path("c.jsonl"));
     for said in [
         format!("not read: 2 lines in 1 file cannot be read; the first is {a}\n"),
-        "not read: content of types that we do not know is in 2 files: brand-new (1), hologram (1), \
-         smell (1), system/novel (1), telepathy (1); the first is "
+        "not read: of content of types that we do not know, only the text is kept, in 2 files: \
+         brand-new (1), hologram (1), smell (1), system/novel (1), telepathy (1); the first is "
             .to_owned()
             + &a,
-        format!("not read: 1 file: begins with many records of no known agent; it is not read; \
-                 the first is {c}\n"),
+        format!(
+            "not read: 1 file: begins with many records of no known agent; it is not read; \
+                 the first is {c}\n"
+        ),
         "not read: 1 file or folder is not read; the first is ".to_owned(),
     ] {
         assert!(status.contains(&said), "{said}\n{status}");
@@ -284,7 +286,7 @@ fn what_cannot_be_read_is_in_the_status() {
     home.write("a.jsonl", line(1, "user", "before"));
     home.sync();
     let status = run(&home, &["status"]);
-    assert!(status.contains("is in 1 file: smell (1), telepathy (1)"), "{status}");
+    assert!(status.contains("is kept, in 1 file: smell (1), telepathy (1)"), "{status}");
     assert!(!status.contains("lines in") && !status.contains("file or folder"), "{status}");
 }
 

@@ -26,6 +26,7 @@ mod program;
 #[cfg(unix)]
 #[path = "../shared/pty.rs"]
 mod pty;
+mod screen;
 mod transcript_files;
 #[path = "../shared/transcripts.rs"]
 mod transcripts;

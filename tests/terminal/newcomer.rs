@@ -378,3 +378,28 @@ fn a_search_that_finds_nothing_names_the_flag_that_helps() {
         assert!(!says(words).contains("--fold"), "{words:?}");
     }
 }
+
+#[test]
+fn colours_of_a_terminal_hide_no_text() {
+    let scene = Scene::new();
+    let output = "\\u001b[1m\\u001b[31merror\\u001b[0m\\u001b[1m: mismatched planks\\u001b[0m";
+    let record = format!(
+        r#"{{"type":"user","uuid":"u1","sessionId":"s1","timestamp":"2026-10-01T10:00:00Z","message":
+            {{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t","content":"{output}"}}]}}}}"#
+    );
+    scene.write(".claude/projects/-x/s1.jsonl", record.replace('\n', "") + "\n");
+    for words in [
+        &["error: mismatched planks"][..],
+        &["-w", "error", "--and", "planks"],
+        &["-e", "^error: mismatched pl"],
+        &["--mode", "both", "\"error: mismatched\""],
+    ] {
+        let arguments: Vec<&str> = ["search"].iter().chain(words).copied().collect();
+        let (code, out, errors) = told(&mut scene.command(&arguments));
+        assert_eq!(code, Some(0), "{words:?}: {errors}");
+        assert!(out.contains("error: mismatched planks"), "{words:?}: {out}");
+        assert!(!out.contains(['\x1b', '\u{fffd}']), "{out}");
+    }
+    let (_, shown, _) = told(&mut scene.command(&["show", "s1"]));
+    assert!(shown.contains("\nerror: mismatched planks\n"), "{shown}");
+}

@@ -10,5 +10,6 @@
 //! Invariant: a user's database is opened read-only, and no file is added to its folder.
 
 pub mod db;
+mod fingerprint;
 pub mod import;
 pub mod workspace;

@@ -6,7 +6,7 @@
 //!   [`pattern`] parses wildcards, [`fold`] maps all cases of a letter to one form
 //! - for ranking: [`words`] (tokens and stems), [`summary`], [`query`]
 //! - for people: [`date`], [`snippet`], [`content`] (JSON parts), [`parts`] (blocks of an answer), [`amount`],
-//!   [`shell`], [`terminal`], [`address`]
+//!   [`shell`], [`terminal`], [`screen`] (texts without escape sequences), [`address`]
 //!
 //! ```
 //! use verbatim_text::like::LikePattern;
@@ -38,6 +38,7 @@ pub mod pattern;
 pub mod pieces;
 pub mod query;
 pub mod run_query;
+pub mod screen;
 pub mod shell;
 pub mod snippet;
 pub mod summary;

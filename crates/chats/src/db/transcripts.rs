@@ -11,7 +11,9 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Params, Row, params};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Params, Row, TransactionBehavior, params,
+};
 
 use super::{
     canonical::{self, ConversationRow, MessageRow},
@@ -21,16 +23,17 @@ use super::{
     scrub,
     temporary::TemporaryDatabase,
 };
+use crate::fingerprint::fingerprints;
 use verbatim_base::{
     model::{Instant, Message, Origin},
     private,
 };
-use verbatim_text::hash::fnv1a;
+use verbatim_text::{hash::fnv1a, screen};
 
 /// The version of the tables and of the texts in them. A migration must keep the conversations of files that
 /// are gone, because they exist nowhere else. Stores before version 3 have no such conversations, and are in
-/// the index folder. Versions 4, 6 and 7 changed texts. Version 5 changed the sessions of agents.
-const VERSION: i64 = 7;
+/// the index folder. Versions 4, 6, 7 and 8 changed texts. Version 5 changed the sessions of agents.
+const VERSION: i64 = 8;
 
 /// The first version whose stores are migrated.
 const MIGRATED_FROM: i64 = 3;
@@ -144,14 +147,58 @@ pub struct RemovedFiles {
     pub again: Vec<String>,
 }
 
-/// Makes the next pass read existing files again. Keeps the conversations of files that are gone.
-fn migrate(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE;
-         UPDATE verbatim_files SET stamp = 'outdated', reader = '' WHERE gone IS NULL;
-         PRAGMA user_version = {VERSION};
-         COMMIT"
-    ))
+/// Makes the next pass read existing files again. Keeps the conversations of files that are gone, without
+/// escape sequences.
+fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(
+        "UPDATE verbatim_files SET stamp = 'outdated', reader = '' WHERE gone IS NULL",
+    )?;
+    clean_gone(&transaction)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}
+
+/// Takes escape sequences out of the messages of files that are gone, and gives these messages the
+/// fingerprints that they now have in files that repeat them.
+fn clean_gone(connection: &Connection) -> rusqlite::Result<()> {
+    let sql = "SELECT m.rowid, m.id, m.role, CAST(m.content AS TEXT), CAST(m.create_time AS TEXT)
+               FROM verbatim_files AS f JOIN messages AS m USING (conversation_id)
+               WHERE f.gone IS NOT NULL AND (instr(m.content, char(27)) OR instr(m.content, char(13))
+                   OR instr(m.content, char(8)) OR instr(m.content, char(155)))";
+    let read = |row: &Row<'_>| {
+        let message = Message {
+            id: row.get(1)?,
+            role: row.get::<_, Option<String>>(2)?.unwrap_or_default(),
+            content: row.get(3)?,
+            create_time: functions::instant(row.get_ref(4)?),
+            ..Message::default()
+        };
+        Ok((row.get(0)?, message))
+    };
+    let mut select = connection.prepare(sql)?;
+    let found: Vec<(i64, Message)> = select.query_map([], read)?.collect::<Result<_, _>>()?;
+    for (row, mut message) in found {
+        let plain = match message.role.as_str() {
+            "tool" => screen::shown(&message.content),
+            _ => screen::written(&message.content),
+        };
+        let plain = plain.into_owned();
+        let before = fingerprints(&message);
+        message.content = plain;
+        let after = fingerprints(&message);
+        let sql = "UPDATE messages SET content = ?2 WHERE rowid = ?1";
+        canonical::execute(connection, sql, params![row, message.content])?;
+        for (table, before, after) in [
+            ("verbatim_fingerprints", before[0], after[0]),
+            ("verbatim_sequences", before[1], after[1]),
+        ] {
+            let sql =
+                format!("UPDATE OR IGNORE {table} SET fingerprint = ?2 WHERE fingerprint = ?1");
+            canonical::execute(connection, &sql, [before as i64, after as i64])?;
+        }
+    }
+    Ok(())
 }
 
 /// The transcript store, open for writing.
@@ -256,15 +303,17 @@ impl TranscriptStore {
         }
         let open = || -> rusqlite::Result<Option<(Connection, i64)>> {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let connection = Connection::open_with_flags(path, flags)?;
+            let mut connection = Connection::open_with_flags(path, flags)?;
             connection.busy_timeout(LOCK_WAIT)?;
             connection.set_prepared_statement_cache_capacity(32);
-            let version = || connection.query_row("PRAGMA user_version", [], |row| row.get(0));
-            let found = version()?;
+            let version = |connection: &Connection| -> rusqlite::Result<i64> {
+                connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+            };
+            let found = version(&connection)?;
             if (MIGRATED_FROM..VERSION).contains(&found) {
-                migrate(&connection)?;
+                migrate(&mut connection)?;
             }
-            let version: i64 = version()?;
+            let version = version(&connection)?;
             if version > VERSION {
                 return Ok(Some((connection, version)));
             }

@@ -1,6 +1,7 @@
 //! Builds conversations from imported transcripts.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     convert::Infallible,
     fs::File,
@@ -105,7 +106,7 @@ impl<'a> ConversationBuilder<'a> {
         let last = times.next_back().or(first);
         Some(Conversation {
             id,
-            title: reader.title().map(str::to_owned),
+            title: reader.title().map(Cow::into_owned),
             create_time: first,
             update_time: last,
             model: reader.model().map(str::to_owned),

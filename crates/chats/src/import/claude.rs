@@ -327,7 +327,7 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
         // These blocks describe how the answer was made and have no text for the reader.
         "token_budget" | "flag" | "redacted_thinking" => String::new(),
         kind => {
-            tally.unknown(if kind.is_empty() { "(no type)" } else { kind });
+            tally.unknown(if kind.is_empty() { "(no type)" } else { kind }, 1);
             plain(block, true)
         }
     }

@@ -304,7 +304,7 @@ impl SessionRecord<'_, '_> {
                         self.user(&content);
                     }
                     _ if kind.split('_').any(|word| ATTACHED_NOTES.contains(&word)) => {}
-                    _ => self.head.unknown_record(&format!("attachment/{kind}"), &attachment),
+                    _ => self.unknown(&format!("attachment/{kind}"), &attachment)?,
                 }
             }
             // The summary that Claude Code shows to the user after a pause.
@@ -322,12 +322,37 @@ impl SessionRecord<'_, '_> {
             "system" => {
                 let subtype = fields.text("subtype").unwrap_or_default();
                 if !subtype.is_empty() && !NOTES.contains(&&*subtype) {
-                    self.head.unknown_record(&format!("system/{subtype}"), fields);
+                    self.unknown(&format!("system/{subtype}"), fields)?;
                 }
             }
             _ if NOTES.contains(&&*kind) => {}
-            _ => self.head.unknown_record(&kind, fields),
+            _ => self.unknown(&kind, fields)?,
         }
+        Ok(())
+    }
+
+    /// Reads a record of an unknown kind, as a message of the user or the model if it says so.
+    fn unknown(&mut self, kind: &str, fields: &ObjectFields<'_>) -> Result<(), Damage> {
+        let text = self.head.unknown_record(kind, fields)?;
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.session();
+        let message = fields.get("message").filter(|message| message.is_object());
+        let role = fields.object("message")?.text("role").or_else(|| fields.text("role"));
+        let message = message.or_else(|| fields.get("content")).unwrap_or(Raw::new(b""));
+        let content = self.content(message)?;
+        match role.as_deref() {
+            Some("user") if !content.blocks.is_empty() => self.user(&content),
+            Some("assistant") if !content.blocks.is_empty() && message.is_object() => {
+                self.assistant(message, &content)?;
+            }
+            role => {
+                let role = role.filter(|role| *role == "assistant").unwrap_or("system");
+                self.add(content.id, role, text, None);
+            }
+        }
+        self.reader.has_messages |= !self.events.is_empty();
         Ok(())
     }
 

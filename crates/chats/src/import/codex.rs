@@ -30,6 +30,7 @@ use super::{
     tool::{self, joined},
 };
 use verbatim_base::model::Message;
+use verbatim_text::screen;
 
 pub(super) const SOURCE_FORMAT: Format = Format {
     name: "codex",
@@ -250,7 +251,7 @@ impl RolloutRecord<'_> {
             "" if fields.get("record_type").is_some() => {}
             "" => self.meta(fields)?,
             _ if fields.get("payload").is_none() => self.item(fields)?,
-            _ => self.unknown(&kind, &fields.object("payload")?),
+            _ => self.unknown(&kind, &fields.object("payload")?, false)?,
         }
         Ok(())
     }
@@ -299,7 +300,8 @@ impl RolloutRecord<'_> {
                 }
             }
             kind if kind.ends_with("_call_output") => {
-                let output = parsed(value_of(fields, "output")?)?;
+                let mut output = parsed(value_of(fields, "output")?)?;
+                output.map_strings(screen::shown);
                 let text = text::output(&output);
                 if !text.trim().is_empty() {
                     self.message("tool", text, inline::files(&output));
@@ -312,7 +314,7 @@ impl RolloutRecord<'_> {
                         .map(|it| InlineFile { name: String::new(), base64: it.into_owned() });
                     self.message("assistant", text, picture.into_iter().collect());
                 } else {
-                    self.unknown(&kind, fields);
+                    self.unknown(&kind, fields, false)?;
                 }
             }
         }
@@ -392,17 +394,39 @@ impl RolloutRecord<'_> {
                 let name = names.into_iter().find_map(|it| fields.text(it));
                 set_last(&mut self.head.given_title, name);
             }
-            kind => self.unknown(kind, fields),
+            kind => self.unknown(kind, fields, true)?,
         }
         Ok(())
     }
 
-    /// Counts a record of an unknown kind.
-    fn unknown(&mut self, kind: &str, fields: &ObjectFields<'_>) {
+    /// Reads a record of an unknown kind, as a message of the user or the model if it says so. The other
+    /// record of the turn may be of a known kind.
+    fn unknown(
+        &mut self,
+        kind: &str,
+        fields: &ObjectFields<'_>,
+        is_event: bool,
+    ) -> Result<(), Damage> {
         let is_step = STEPS.iter().any(|end| kind.ends_with(end)) || kind.starts_with("collab_");
-        if !is_step && !NOTES.contains(&kind) {
-            self.head.unknown_record(kind, fields);
+        if is_step || NOTES.contains(&kind) {
+            return Ok(());
         }
+        let text = self.head.unknown_record(kind, fields)?;
+        let role = fields.text("role").or(fields.object("message")?.text("role"));
+        match role.as_deref() {
+            Some("user") => self.prompt(&without_injections(&text), is_event, Vec::new()),
+            Some("developer") => None,
+            role => {
+                let text = text.trim();
+                let is_said = ["user", "assistant"].into_iter().any(|role| {
+                    let hash = hash_of_words(role, text);
+                    self.reader.recent.iter().any(|recent| recent.hash == hash)
+                });
+                let role = role.filter(|role| *role == "assistant").unwrap_or("system");
+                if is_said { None } else { self.spoken(role, text, is_event, Vec::new()) }
+            }
+        };
+        Ok(())
     }
 
     /// Adds a prompt that may be in two records. Returns the message's id.

@@ -10,14 +10,14 @@ use std::{
 use super::{
     builder::ConversationBuilder,
     format::{FileLayout, Format, TranscriptFormat},
-    formats,
+    formats, head,
     json::{Brackets, Damage, ObjectFields, Raw},
     scan::{ScannedValue, Scanner},
-    tally::{Branches, ImportTally, Reason, Skipped, UNKNOWN_CONTENT},
+    tally::{Branches, ImportTally, Reason, Skipped},
     transcript::{self, TranscriptReader},
 };
 use verbatim_base::model::Conversation;
-use verbatim_text::amount::counted;
+use verbatim_text::{amount::counted, screen};
 
 /// If this many values at the beginning are not conversations, the file is not an export.
 const FOREIGN_AFTER_VALUES: u64 = 200;
@@ -269,8 +269,7 @@ impl<'a> ExportFile<'a> {
     ) -> Result<(), E> {
         self.tally.malformed += reader.malformed();
         for (kind, count) in reader.unknown() {
-            let what = format!("{UNKNOWN_CONTENT}: {kind}");
-            self.tally.leave_out(what, UNKNOWN_CONTENT, *count);
+            self.tally.unknown(kind, *count);
         }
         match (reader.format(), conversation) {
             (Some(format), Some(conversation)) => {
@@ -288,6 +287,7 @@ impl<'a> ExportFile<'a> {
         sink: ConversationSink<'_, E>,
     ) -> Result<(), E> {
         date(&mut conversation);
+        clean(&mut conversation);
         let texts = conversation.messages.iter().map(|message| &message.content);
         let texts = texts.chain(&conversation.title);
         let replaced = texts.filter(|text| text.contains(char::REPLACEMENT_CHARACTER)).count();
@@ -355,6 +355,19 @@ fn date(conversation: &mut Conversation) {
             message.create_time = conversation.create_time;
         }
     }
+}
+
+/// Takes escape sequences of terminals out of a conversation. The outputs of programs are what a terminal shows.
+fn clean(conversation: &mut Conversation) {
+    for message in &mut conversation.messages {
+        if message.role == "tool"
+            && let Cow::Owned(shown) = screen::shown(&message.content)
+        {
+            message.content = shown;
+        }
+        head::clean(&mut message.content);
+    }
+    conversation.title.iter_mut().for_each(head::clean);
 }
 
 /// Returns the title or the id of a conversation.

@@ -1,11 +1,17 @@
 //! The events and the head (title, session, project) of a transcript, for the readers of all formats.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::{inline::InlineFile, json::ObjectFields};
+use super::{
+    inline::InlineFile,
+    json::{Damage, ObjectFields, Value},
+    plain::{is_encoded, plain},
+    tool::joined,
+};
 use verbatim_base::model::{Instant, Message};
+use verbatim_text::screen;
 
 /// The maximum length of a title that is made from a prompt, in characters.
 const LONGEST_TITLE: usize = 100;
@@ -42,6 +48,15 @@ pub enum TranscriptEvent {
 }
 
 impl TranscriptEvent {
+    /// Takes escape sequences out of the event's text.
+    pub(super) fn clean(&mut self) {
+        match self {
+            TranscriptEvent::Message(Message { content: text, .. })
+            | TranscriptEvent::More { text, .. } => clean(text),
+            TranscriptEvent::File { .. } => {}
+        }
+    }
+
     pub(super) fn files(
         message: &str,
         files: Vec<InlineFile>,
@@ -51,6 +66,13 @@ impl TranscriptEvent {
             name,
             base64,
         })
+    }
+}
+
+/// Takes escape sequences out of a text.
+pub(super) fn clean(text: &mut String) {
+    if let Cow::Owned(plain) = screen::written(text) {
+        *text = plain;
     }
 }
 
@@ -91,6 +113,7 @@ impl Head {
     /// Makes the title from a prompt, if it is the first one that is not just a command or a picture.
     pub(super) fn prompt(&mut self, text: &str) {
         if self.prompt.is_none() {
+            let text = screen::written(text);
             let words = text.split_whitespace().filter(|word| *word != "[image]");
             let line = words.collect::<Vec<_>>().join(" ");
             let is_command = line.starts_with('/') && !line.contains(' ') || line.starts_with("! ");
@@ -110,11 +133,29 @@ impl Head {
         *self.unknown.entry(if is_counted { kind } else { "others".to_owned() }).or_default() += 1;
     }
 
-    /// Counts a record of an unknown kind, if one of its fields has a text.
-    pub(super) fn unknown_record(&mut self, kind: &str, fields: &ObjectFields<'_>) {
-        if TEXTS.iter().any(|name| fields.text(name).is_some_and(|text| !text.trim().is_empty())) {
+    /// Returns the text of a record of an unknown kind. Counts the kind if there is a text.
+    pub(super) fn unknown_record(
+        &mut self,
+        kind: &str,
+        fields: &ObjectFields<'_>,
+    ) -> Result<String, Damage> {
+        let mut texts: Vec<String> = Vec::new();
+        for field in TEXTS.iter().filter_map(|name| fields.get(name)) {
+            let text = match field.value()? {
+                Value::String(text) if text.contains(char::is_whitespace) || !is_encoded(&text) => {
+                    text
+                }
+                Value::Null | Value::Scalar(_) | Value::String(_) => continue,
+                value => plain(&value, true),
+            };
+            if !text.trim().is_empty() && !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        if !texts.is_empty() {
             self.unknown(kind);
         }
+        Ok(joined("\n", &texts))
     }
 
     pub(super) fn forget_titles(&mut self) {

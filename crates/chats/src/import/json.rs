@@ -305,6 +305,22 @@ impl Value {
         }
     }
 
+    /// Changes every string in the value. Recursion is safe, because the depth of a [`Value`] is bounded.
+    pub(super) fn map_strings(&mut self, change: fn(&str) -> Cow<'_, str>) {
+        match self {
+            Value::String(text) => {
+                if let Cow::Owned(changed) = change(text) {
+                    *text = changed;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| item.map_strings(change)),
+            Value::Object(fields) => {
+                fields.iter_mut().for_each(|(_, value)| value.map_strings(change));
+            }
+            Value::Null | Value::Scalar(_) => {}
+        }
+    }
+
     /// Returns the items of an array; none for `null`; any other value counts as an array of one item.
     pub(super) fn items(&self) -> &[Value] {
         match self {

@@ -99,7 +99,7 @@ pub(super) fn lines(texts: impl IntoIterator<Item = String>) -> String {
 }
 
 /// Returns whether a text without white space is too long for words, such as a picture in base64.
-fn is_encoded(text: &str) -> bool {
+pub(super) fn is_encoded(text: &str) -> bool {
     text.len() > LONGEST_WORD && text.is_ascii()
 }
 

@@ -22,8 +22,9 @@ use std::{
 
 use memchr::memmem;
 
-use super::{compressed, fields::derived_hash, transcript::TranscriptReader};
-use verbatim_base::model::{Instant, Message};
+use super::{compressed, transcript::TranscriptReader};
+use crate::fingerprint::fingerprints;
+use verbatim_base::model::Message;
 
 /// The number of bytes at the beginning of a transcript that are searched for its first time.
 const START: u64 = 64 << 10;
@@ -62,13 +63,11 @@ pub fn is_repeat<H: History>(
     reader: &TranscriptReader,
     message: &Message,
 ) -> Result<bool, H::Error> {
-    let Message { id, role, content, .. } = message;
-    if !id.starts_with('/') {
-        let time = message.create_time.map(Instant::to_decimal).unwrap_or_default();
-        return Ok(!history.record(derived_hash(&[id, role, &time, content]))?);
+    let [named, unnamed] = fingerprints(message);
+    if !message.id.starts_with('/') {
+        return Ok(!history.record(named)?);
     }
-    let transcript = reader.id();
-    let fingerprint = derived_hash(&[role, content]);
+    let (transcript, fingerprint) = (reader.id(), unnamed);
     let place = history.record_next(&transcript, fingerprint)?;
     Ok(!history.has_begun() && history.is_at(&transcript, reader.parent(), place, fingerprint)?)
 }

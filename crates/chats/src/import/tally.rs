@@ -17,9 +17,6 @@ pub enum Branches {
 /// The phrase for messages that [`Branches::Shown`] leaves out.
 pub const OTHER_BRANCHES: &str = "messages on other branches";
 
-/// The phrase for content of unknown kinds in transcripts.
-pub(super) const UNKNOWN_CONTENT: &str = "content of a type that we do not know";
-
 /// Counts of the conversations, messages and files that were read, left out or could not be read.
 #[derive(Clone, Debug, Default)]
 pub struct ImportTally {
@@ -53,10 +50,10 @@ impl ImportTally {
     /// The maximum number of listed conversations that could not be read.
     pub const NAMED: usize = 100;
 
-    /// Counts an unknown content type.
-    pub(super) fn unknown(&mut self, kind: &str) {
+    /// Counts content of an unknown type.
+    pub(super) fn unknown(&mut self, kind: &str, count: u64) {
         let kind: String = kind.chars().take(60).collect();
-        *self.unknown.entry(kind).or_default() += 1;
+        *self.unknown.entry(kind).or_default() += count;
     }
 
     /// Counts content that is left out under the phrase `what`. Only the first [`ImportTally::NAMED`] phrases

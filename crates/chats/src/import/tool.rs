@@ -93,22 +93,6 @@ pub(super) fn placeholder(kind: &str, block: &Value) -> String {
     name.map_or_else(|| format!("[{kind}]"), |name| format!("[{kind}: {name}]"))
 }
 
-/// Returns a text without terminal escape sequences, such as colours.
-pub(super) fn uncoloured(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\u{1b}') {
-        plain.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        if let Some(sequence) = rest.strip_prefix('[') {
-            let end = sequence.find(|c: char| ('@'..='~').contains(&c));
-            rest = end.map_or("", |end| &sequence[end + 1..]);
-        }
-    }
-    plain.push_str(rest);
-    plain
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,11 +130,5 @@ mod tests {
             assert_eq!(named_files(&call).collect::<Vec<_>>(), expected, "{call}");
         }
         assert_eq!(named_files("path: a").count() + called("").count(), 0);
-    }
-
-    #[test]
-    fn colours_go() {
-        assert_eq!(uncoloured("\u{1b}[38;2;1;2;3mred\u{1b}[0m, \u{1b}[1"), "red, ");
-        assert_eq!(uncoloured("plain \u{1b}x"), "plain x");
     }
 }

@@ -5,8 +5,10 @@
 //!
 //! Invariant: reading a transcript in two steps, cut at any byte, gives the same events as in one step.
 //! Invariant: memory holds at most one line of a transcript.
+//! Invariant: no event and no title has an escape sequence of a terminal.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     io::{self, Read},
     path::Path,
@@ -20,10 +22,11 @@ use super::{
     compressed,
     format::{Format, RecordReader},
     formats,
-    head::{Head, is_uuid, project},
+    head::{self, Head, is_uuid, project},
     json::Raw,
 };
 use verbatim_base::model::{Message, Origin};
+use verbatim_text::screen;
 
 /// The number of bytes that are read at once.
 const CHUNK: u64 = 256 << 10;
@@ -160,14 +163,16 @@ impl TranscriptReader {
         match &self.format {
             TranscriptKind::Unknown | TranscriptKind::Foreign => Vec::new(),
             TranscriptKind::Known(_, reader) => {
-                reader.at_end(&self.position.head, self.position.lines)
+                let mut messages = reader.at_end(&self.position.head, self.position.lines);
+                messages.iter_mut().for_each(|message| head::clean(&mut message.content));
+                messages
             }
         }
     }
 
     /// Returns the title: by the user, else by a program, else from the first prompt.
-    pub fn title(&self) -> Option<&str> {
-        self.position.head.title().map(String::as_str)
+    pub fn title(&self) -> Option<Cow<'_, str>> {
+        self.position.head.title().map(|title| screen::written(title))
     }
 
     /// Removes the titles read so far, because titles are texts of the transcript.
@@ -314,7 +319,8 @@ impl TranscriptReader {
             return Ok(());
         };
         let mut rejected = None;
-        for event in events {
+        for mut event in events {
+            event.clean();
             let id = match &event {
                 TranscriptEvent::Message(message) => Some(message.id.clone()),
                 TranscriptEvent::File { message, .. } if rejected.as_ref() == Some(message) => {

@@ -1,12 +1,11 @@
 //! Artifacts in answers of Claude.ai as HTML.
 
 use super::{
-    ansi,
     code::Highlighter,
     mark::escaped,
     markdown::{framed, render},
 };
-use verbatim_text::parts::Artifact;
+use verbatim_text::{parts::Artifact, screen};
 
 /// Returns an artifact in a frame with its title.
 pub(super) fn html(artifact: &Artifact<'_>, highlighter: &mut Highlighter) -> String {
@@ -15,7 +14,7 @@ pub(super) fn html(artifact: &Artifact<'_>, highlighter: &mut Highlighter) -> St
         "" => "Artifact",
         title => title,
     };
-    let (title, content) = (escaped(title), ansi::plain(artifact.content));
+    let (title, content) = (escaped(title), screen::written(artifact.content));
     let caption = format!("<span dir=\"auto\"><b>{title}</b> {}</span>", escaped(language));
     if language == "markdown" {
         let html = render(&content, false, highlighter);

@@ -4,9 +4,8 @@ use std::{borrow::Cow, ops::Range};
 
 use maud::{Markup, html};
 
-use super::ansi;
 use crate::tools::words::Words;
-use verbatim_text::{literal::LiteralPattern, snippet};
+use verbatim_text::{literal::LiteralPattern, screen, snippet};
 
 /// The number of characters before and after the beginning of the first match.
 const BEFORE: usize = 90;
@@ -47,7 +46,7 @@ impl Marker {
     /// Returns a text and its first matches. Removes control sequences, unless only they contain matches.
     pub(super) fn readable<'t>(&self, text: &'t str) -> (Cow<'t, str>, Vec<Range<usize>>) {
         let spans = self.spans(text);
-        let plain = ansi::plain(text);
+        let plain = screen::written(text);
         if let Cow::Borrowed(_) = plain {
             return (plain, spans);
         }

@@ -5,13 +5,13 @@ use std::{borrow::Cow, ops::Range};
 use maud::{Markup, PreEscaped, html};
 
 use super::{
-    ansi, artifact,
+    artifact,
     ask::ShownParts,
     card::{counted, hour, role_name},
     code::Highlighter,
     diff::change,
     excerpt::{Marker, around, marked},
-    mark::mark_html,
+    mark::{escaped, mark_html},
     markdown::render,
 };
 use crate::tools::clock::Clock;
@@ -19,7 +19,7 @@ use verbatim_base::model::Instant;
 use verbatim_text::{
     amount::grouped,
     parts::{self, Part},
-    snippet,
+    screen, snippet,
 };
 
 /// The number of bytes of a message that are shown at first.
@@ -150,7 +150,7 @@ impl MessageSettings<'_> {
         let plain = |text: &str, label: &str| {
             format!(
                 "<pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{}</code></pre>",
-                ansi::html(text)
+                escaped(&screen::written(text))
             )
         };
         // The text of a part that is shown as a change of a file.
@@ -159,7 +159,7 @@ impl MessageSettings<'_> {
             Part::Text(text) | Part::ThinkingAndAnswer(text) => {
                 let text = &without_placeholders(text, message.pictures);
                 let html = match is_markdown {
-                    true => render(&ansi::plain(text), is_typed, &mut self.highlighter),
+                    true => render(&screen::written(text), is_typed, &mut self.highlighter),
                     false => plain(text, "The message as it was written"),
                 };
                 let (html, count) = mark(&html);
@@ -179,14 +179,14 @@ impl MessageSettings<'_> {
             Part::Thinking(text) => {
                 let html = match is_markdown {
                     true => {
-                        let html = render(&ansi::plain(text), false, &mut self.highlighter);
+                        let html = render(&screen::written(text), false, &mut self.highlighter);
                         format!("<div class=\"md\" dir=\"auto\">{html}</div>")
                     }
                     false => plain(text, "Thinking as it was written"),
                 };
                 (html! { "Thinking" }, html)
             }
-            Part::Call(name, arguments) => match change(&ansi::plain(arguments)) {
+            Part::Call(name, arguments) => match change(&screen::written(arguments)) {
                 Some(change) => {
                     raw = Some(*arguments);
                     let summary =
@@ -199,11 +199,11 @@ impl MessageSettings<'_> {
                 }
             },
             Part::Output(text) if is_brief(text) => {
-                let (html, count) = mark(&ansi::html(snippet::trim(text)));
+                let (html, count) = mark(&escaped(&screen::written(snippet::trim(text))));
                 return (html! { p.fold.brief dir="auto" { (PreEscaped(html)) } }, count);
             }
             Part::Output(text) => {
-                let html = change(&ansi::plain(text)).map(|change| change.html());
+                let html = change(&screen::written(text)).map(|change| change.html());
                 raw = html.is_some().then_some(*text);
                 (
                     html! { (first_line(text)) },
@@ -331,7 +331,7 @@ fn is_brief(text: &str) -> bool {
 }
 
 fn first_line(text: &str) -> String {
-    let text = ansi::plain(text);
+    let text = screen::written(text);
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
     match snippet::cut(line, SUMMARY) {
         Some(cut) => format!("{cut}…"),

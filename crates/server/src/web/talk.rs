@@ -5,7 +5,6 @@ use std::{collections::HashMap, fmt::Write as _, ops::Range, time::Duration};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
-    ansi,
     ask::{Ask, ShownParts, Way, fields},
     assets::STYLE,
     branches::Path,
@@ -22,7 +21,9 @@ use super::{
 };
 use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, Error, Flags, Session, SourceKind};
-use verbatim_text::{address::id_in_path, amount::grouped, literal::LiteralPattern, snippet};
+use verbatim_text::{
+    address::id_in_path, amount::grouped, literal::LiteralPattern, screen, snippet,
+};
 
 /// The maximum number of messages on a page. A shorter conversation is shown completely.
 const MOST_MESSAGES: usize = 120;
@@ -123,7 +124,7 @@ pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
     let near = |turn: usize| {
         let text = session.message(turn).content;
         let role = super::card::role_name(session.role(turn)).to_owned();
-        let words = marked(&around(&ansi::plain(&text), &[]));
+        let words = marked(&around(&screen::written(&text), &[]));
         html! { div.near { p dir="auto" { b { (session.line(turn)) " " (role) } " " (words) } } }
     };
     let hit = session.message(turn);
@@ -176,7 +177,7 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
         let role = if message.role.is_empty() { "unknown" } else { &message.role };
         let time = message.time.and_then(|time| clock.minute(time));
         let time = time.map_or_else(String::new, |time| format!(" · {time}"));
-        let content = ansi::plain(snippet::trim(&message.content));
+        let content = screen::written(snippet::trim(&message.content));
         let _ = write!(text, "\n## {} · {role}{time}{other}\n\n{content}\n", session.line(turn));
         for line in files.lines(&message) {
             let _ = write!(text, "\n{line}\n");

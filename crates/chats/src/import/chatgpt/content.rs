@@ -98,7 +98,7 @@ pub(super) fn text(content: &Value, recipient: &str, tally: &mut ImportTally) ->
         _ => {
             let is_known = PLAIN.contains(&kind);
             if !is_known {
-                tally.unknown(kind);
+                tally.unknown(kind, 1);
             }
             plain(content, !is_known)
         }

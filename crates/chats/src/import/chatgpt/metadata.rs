@@ -7,8 +7,9 @@ use crate::import::{
     fields::{names, with_files},
     json::{Damage, Raw, Value},
     sources,
-    tool::{joined, uncoloured},
+    tool::joined,
 };
+use verbatim_text::screen::shown;
 
 #[derive(Default)]
 pub(super) struct Metadata<'a> {
@@ -132,9 +133,9 @@ fn output(program: &Value, messages: &[Value]) -> String {
         let traceback = error.get("traceback").map(Value::items).unwrap_or_default();
         let lines = traceback.iter().filter_map(Value::as_str);
         let lines: Vec<&str> = std::iter::once(error.str("name")).chain(lines).collect();
-        output = joined("\n", &[output.trim_end(), &uncoloured(&joined("\n", &lines))]);
+        output = joined("\n", &[output.trim_end(), &joined("\n", &lines)]);
     }
-    output.trim_end().to_owned()
+    shown(output.trim_end()).into_owned()
 }
 
 /// Returns the value at a path of names within objects.

@@ -4,6 +4,7 @@ use super::super::{
     json::Value,
     tool::{self, joined},
 };
+use verbatim_text::screen::shown as shown_on_screen;
 
 /// Returns the text of a block that the model wrote.
 pub(super) fn assistant_block(block: &Value) -> String {
@@ -90,6 +91,7 @@ fn within(block: &Value) -> String {
 /// Returns the text of a tool's result, without the reminders that Claude Code appends.
 pub(super) fn result(block: &Value) -> String {
     let text = within(block);
+    let text = shown_on_screen(&text);
     let mut plain = text.trim_end();
     while let Some(before) = plain.strip_suffix("</system-reminder>")
         && let Some(start) = before.rfind("<system-reminder>")
@@ -97,7 +99,7 @@ pub(super) fn result(block: &Value) -> String {
     {
         plain = plain[..start].trim_end();
     }
-    if plain.len() == text.trim_end().len() { text } else { plain.to_owned() }
+    if plain.len() == text.trim_end().len() { text.into_owned() } else { plain.to_owned() }
 }
 
 /// Returns the role and the text of a prompt that the user typed. The role is `tool` for the output of a
@@ -197,7 +199,7 @@ pub(super) fn is_injected(text: &str) -> bool {
 fn outputs(text: &str, kind: &str) -> String {
     let (out, after) = outer(text, &format!("{kind}-stdout")).unwrap_or(("", text));
     let (errors, _) = outer(after, &format!("{kind}-stderr")).unwrap_or_default();
-    tool::uncoloured(&joined("\n", &[out.trim(), errors.trim()]))
+    joined("\n", &[shown_on_screen(out.trim()), shown_on_screen(errors.trim())])
 }
 
 /// Returns the text from the first to the last tag of an element, which may have such tags in it, and the text

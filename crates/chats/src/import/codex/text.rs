@@ -6,6 +6,7 @@ use super::super::{
     plain::plain,
     tool::{self, joined},
 };
+use verbatim_text::screen;
 
 /// Returns the text of one block, or a placeholder for an image, sound or file.
 pub(super) fn shown(block: &Value) -> String {
@@ -121,7 +122,8 @@ pub(super) fn without_context(prompt: &str) -> String {
     {
         let result = after.split_once("<result>").map_or("", |(_, result)| result);
         let result = result.split_once("</result>").map_or(result, |(result, _)| result);
-        return joined("\n", &[&format!("! {}", command.trim()), result.trim()]);
+        let command = format!("! {}", command.trim());
+        return joined("\n", &[&*command, &*screen::shown(result.trim())]);
     }
     rest.to_owned()
 }

@@ -69,7 +69,7 @@ pub(crate) fn partly_read(config: &Config, stop: &Stop) -> Result<Vec<String>> {
             format!("{} in {files}: bytes that are not UTF-8 were replaced by U+FFFD", lines(parts))
         }),
         unknown.said(|_, files| {
-            format!("content of types that we do not know is in {files}: {kinds}")
+            format!("of content of types that we do not know, only the text is kept, in {files}: {kinds}")
         }),
         foreign.said(|_, files| format!("{files}: {FOREIGN}")),
     ]

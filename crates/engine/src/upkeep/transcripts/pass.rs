@@ -505,6 +505,7 @@ impl<'a> Pass<'a> {
                 reader.forget_titles();
             } else {
                 let (source, title, model) = (format.name(), reader.title(), reader.model());
+                let title = title.as_deref();
                 let data = ConversationData { source, title, model, time: last, origin: &origin };
                 self.store.conversation(conversation, data)?;
             }

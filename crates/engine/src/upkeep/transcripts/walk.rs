@@ -21,7 +21,7 @@ pub(super) struct TranscriptPath {
     pub(super) path: PathBuf,
     /// The path as text, in the form that the store has.
     pub(super) name: String,
-    /// The identity, the size and the time of the last change of the file.
+    /// The identity, the size and the times of the last write and the last change of the file.
     pub(super) stamp: String,
     pub(super) size: u64,
 }
@@ -138,11 +138,13 @@ impl TranscriptPath {
         let [device, number] = stamp.identity.numbers();
         let since = stamp.modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
         let modified = since.map_or(0, |since| since.as_nanos());
+        // A program may write to a file and restore its time of the last write, but not this time.
+        let (seconds, nanos) = stamp.changed();
         TranscriptPath {
             path: path.to_owned(),
             name: name.to_owned(),
             // The identity comes first, because it stays when the file is renamed.
-            stamp: format!("{device:x}.{number:x} {} {modified}", stamp.size),
+            stamp: format!("{device:x}.{number:x} {} {modified} {seconds}.{nanos}", stamp.size),
             size: stamp.size,
         }
     }
