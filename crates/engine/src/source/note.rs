@@ -236,15 +236,7 @@ impl fmt::Display for Note {
                 write!(f, "no message has “{word}”; searched for “{meant}” instead")
             }
             Note::NoWord { words, by_meaning, by_words } => {
-                let words: Vec<String> =
-                    words.iter().map(|word| format!("“{}”", echo(word))).collect();
-                write!(f, "no message has the word {}", words.join(" or "))?;
-                f.write_str(match (by_meaning, by_words) {
-                    (true, false) => "; the nearest by meaning are shown",
-                    (true, true) => "; the nearest by meaning and by the other words are shown",
-                    (false, true) => "; searched for the other words",
-                    (false, false) => "",
-                })
+                f.write_str(&no_word(words, *by_meaning, *by_words))
             }
             Note::NoPhrase { phrases } => {
                 let phrases = echo(phrases);
@@ -266,4 +258,16 @@ impl fmt::Display for Note {
             }
         }
     }
+}
+
+/// Returns the text of [`Note::NoWord`].
+fn no_word(words: &[String], by_meaning: bool, by_words: bool) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("“{}”", echo(word))).collect();
+    let shown = match (by_meaning, by_words) {
+        (true, false) => "; the nearest by meaning are shown",
+        (true, true) => "; the nearest by meaning and by the other words are shown",
+        (false, true) => "; searched for the other words",
+        (false, false) => "",
+    };
+    format!("no message has the word {}{shown}", words.join(" or "))
 }
