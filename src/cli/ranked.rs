@@ -70,7 +70,8 @@ pub(super) fn run(
         texts.iter().any(|text| !words.spans(text).is_empty())
     };
     let has_none = || !ranking.items.iter().any(has_words);
-    if question.mode == Mode::Both && ranking.is_complete() && has_none() {
+    let is_said = ranking.notes.iter().any(|note| matches!(note, Note::NoWord { .. }));
+    if question.mode == Mode::Both && ranking.is_complete() && !is_said && has_none() {
         complain("no message has these words; the nearest by meaning are shown");
     }
     if !ranking.is_total_exact {

@@ -1,7 +1,11 @@
 //! Ranked search in an index: the frequencies of terms, and the messages and conversations nearest to a
 //! question. The cluster only proposes them; the caller computes the final scores.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+    ops::ControlFlow,
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Deserialize;
@@ -13,10 +17,11 @@ use super::{
     error::{Error, Result},
     features::{hash_word, near},
     generation,
-    view::{Shards, View},
+    view::{Shards, Taken, View},
 };
-use verbatim_base::model::{Hit, Instant, Stop};
+use verbatim_base::model::{Hit, Instant, Request, Stop};
 use verbatim_index::{PackedQuery, rounded_length};
+use verbatim_text::matcher::Matchers;
 
 /// The maximum number of values in one clause. A cluster accepts 65,536.
 const MOST_VALUES: usize = 60_000;
@@ -247,11 +252,10 @@ impl<'a> Ranked<'a> {
         Ok(found.into_iter().filter(|(other, _)| other.is_ascii() && other != term).collect())
     }
 
-    /// Returns the messages with all terms in `required` and at least one term in `boosts`, the best first.
+    /// Returns the messages with at least one term in `boosts`, the best first.
     pub fn by_terms(
         &self,
         filter: &RankFilter,
-        required: &[String],
         boosts: &[(&str, f32)],
         (size, after): (usize, Option<&Value>),
     ) -> Result<TermPage> {
@@ -260,7 +264,7 @@ impl<'a> Ranked<'a> {
             .map(|(term, boost)| json!({ "term": { "w": { "value": term, "boost": boost } } }))
             .collect();
         let size = size.min(MOST_DOCUMENTS);
-        let query = any_of(any, filters_with(filter, required));
+        let query = any_of(any, filters(filter));
         let mut body = json!({
             "size": size, "track_total_hits": false, "query": query, "docvalue_fields": ["v"],
             "sort": [{ "_score": "desc" }, { "k": "asc" }],
@@ -281,12 +285,11 @@ impl<'a> Ranked<'a> {
     pub fn by_vector(
         &self,
         filter: &RankFilter,
-        required: &[String],
         vector: &[f32],
         count: usize,
     ) -> Result<Vec<(MessagePlace, f32)>> {
         let size = (COMPARED * count).min(MOST_COMPARED);
-        let query = any_of(near_words(vector), filters_with(filter, required));
+        let query = any_of(near_words(vector), filters(filter));
         let found = self.search(json!({
             "size": size, "track_total_hits": false, "query": query, "stored_fields": "_none_",
             "docvalue_fields": ["v", "c", "i"], "sort": [{ "_score": "desc" }, { "k": "asc" }],
@@ -300,6 +303,26 @@ impl<'a> Ranked<'a> {
         all.sort_by(|a, b| b.1.total_cmp(&a.1));
         all.truncate(count);
         Ok(all)
+    }
+
+    /// Returns the first messages, at most `most`, whose texts contain the text of a request, the newest
+    /// first.
+    pub fn containing(&self, request: &Request, most: usize) -> Result<Vec<RankedMessage>> {
+        let matchers = Matchers::of(request)?;
+        let mut places: Vec<MessagePlace> = Vec::new();
+        self.view.search(self.client, request, self.stop, &mut |taken| {
+            if let Taken::Hit(hit, name) = taken
+                && matchers.accept_text(&hit.content)
+            {
+                let turn = name.strip_prefix(&document::message_names(&hit.conversation_id));
+                let conversation = self.view.place(document::hash(&hit.conversation_id));
+                places.extend(conversation.zip(turn.and_then(|turn| turn.parse().ok())));
+            }
+            if places.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        let mut messages = self.at(&places)?;
+        messages.sort_by_key(|message| Reverse(message.order));
+        Ok(messages)
     }
 
     /// Returns the messages at some places, in no particular order.
@@ -477,11 +500,6 @@ fn filters(filter: &RankFilter) -> Vec<Value> {
         all.push(json!({ "bool": { "must_not": of_conversations(&filter.without) } }));
     }
     all
-}
-
-fn filters_with(filter: &RankFilter, required: &[String]) -> Vec<Value> {
-    let required = required.iter().map(|term| json!({ "term": { "w": term } }));
-    filters(filter).into_iter().chain(required).collect()
 }
 
 fn of_conversations(ids: &[String]) -> Value {

@@ -49,6 +49,12 @@ pub(super) fn encode(text: &str) -> Vec<f32> {
     table.mean(&ids)
 }
 
+/// Returns whether a lower-case word is one piece of the vocabulary.
+pub(super) fn is_word(word: &str) -> bool {
+    let longest = MODEL.tokenizer.longest(word, 0, |_| true);
+    longest.is_some_and(|(_, length)| length == word.len())
+}
+
 /// Returns whether the piece at the byte `start` of a word has a useful vector: whole ASCII words, and other
 /// pieces of at least three letters.
 ///

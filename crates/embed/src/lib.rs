@@ -21,7 +21,7 @@ mod wordpiece;
 use std::{io, path::PathBuf};
 
 pub use encoder::EmbedProgress;
-pub use model::Model;
+pub use model::{Model, is_word};
 pub use provider::{Key, Protocol, Provider, Remote, Unknown};
 pub use texts::Texts;
 

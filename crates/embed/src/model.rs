@@ -112,9 +112,27 @@ impl Model {
     }
 }
 
+/// Returns whether the built-in model has a lower-case word in its vocabulary, which is mostly English.
+pub fn is_word(word: &str) -> bool {
+    builtin::is_word(word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_the_vocabulary_are_known() {
+        for (word, expected) in [
+            ("lawyer", true),
+            ("flight", true),
+            ("chekcer", false),
+            ("borrrow", false),
+            ("", false),
+        ] {
+            assert_eq!(is_word(word), expected, "{word}");
+        }
+    }
 
     #[test]
     fn a_stopped_encoder_stops() {

@@ -50,7 +50,9 @@ impl<'a> Cursor<'a> {
         Ok(Some(Cursor {
             segment,
             query,
-            scan: plan.is_scan.then(|| Scan::new(&segment.data, query, stop)),
+            // A scan also finds titles.
+            scan: (plan.is_scan && !query.texts_only)
+                .then(|| Scan::new(&segment.data, query, stop)),
             plan,
             verifier: Verifier::new(&segment.data, query),
             candidates: 0,

@@ -54,13 +54,36 @@ impl Snapshot {
         stop: &Stop,
         sink: &mut dyn FnMut(Found<'_, '_>) -> ControlFlow<()>,
     ) -> Result<Trace> {
+        self.run(request, false, stop, sink)
+    }
+
+    /// Calls `each` with the doc id of each message whose text matches a request, in result order. Titles do
+    /// not count.
+    pub fn search_texts(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        each: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut sink = |found: Found<'_, '_>| each(found.cursor.segment.first + found.doc);
+        self.run(request, true, stop, &mut sink).map(drop)
+    }
+
+    fn run(
+        &self,
+        request: &Request,
+        texts_only: bool,
+        stop: &Stop,
+        sink: &mut dyn FnMut(Found<'_, '_>) -> ControlFlow<()>,
+    ) -> Result<Trace> {
         let mut trace = Trace::default();
         let begun = Instant::now();
         let Some(mut limit) = Some(request.limit.unwrap_or(usize::MAX)).filter(|limit| *limit > 0)
         else {
             return Ok(trace);
         };
-        let (query, mut grams) = GramQuery::new(request, &self.common)?;
+        let (mut query, mut grams) = GramQuery::new(request, &self.common)?;
+        query.texts_only = texts_only;
         let mut cursors: Vec<Cursor<'_>> = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
             cursors.extend(Cursor::open(segment, &query, &mut grams, stop, &mut trace)?);

@@ -4,7 +4,7 @@
 //!   [`whole_word`], [`loose`] (without accents); [`matcher`] chooses one of them for a request
 //! - for indexes: [`grams`] cuts texts into n-grams and queries into grams that each match must hold,
 //!   [`pattern`] parses wildcards, [`fold`] maps all cases of a letter to one form
-//! - for ranking: [`words`] (tokens and stems), [`summary`], [`query`]
+//! - for ranking: [`words`] (tokens and stems), [`summary`], [`query`], [`spelling`]
 //! - for people: [`date`], [`snippet`], [`content`] (JSON parts), [`parts`] (blocks of an answer), [`amount`],
 //!   [`shell`], [`terminal`], [`screen`] (texts without escape sequences), [`address`]
 //!
@@ -41,6 +41,7 @@ pub mod run_query;
 pub mod screen;
 pub mod shell;
 pub mod snippet;
+pub mod spelling;
 pub mod summary;
 pub mod terminal;
 pub mod whole_word;

@@ -1,19 +1,26 @@
 //! Parses a question that a person typed: words, `"required phrases"` and `-excluded words`.
 
+use std::cmp::Reverse;
+
 use super::{
     fold::fold,
     normal::{is_stop_word, is_unspaced, normal},
 };
+use verbatim_base::model::{Matching, Request};
 
 /// A question that a person typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// The question without quotation marks and without the excluded words.
     pub text: String,
-    /// The folded phrases that a text must contain. Any white space may be between the words of a phrase.
+    /// The part of the question outside of quotation marks.
+    pub outside: String,
+    /// The folded texts that a text must contain. A space in one stands for any white space.
     pub phrases: Vec<String>,
-    /// The folded phrases that a text must not contain.
+    /// The folded words that a text must not contain as whole words.
     pub excluded: Vec<String>,
+    /// The folded texts that a text must not contain. A space in one stands for any white space.
+    pub excluded_phrases: Vec<String>,
     /// Whether the question consists of only phrases.
     pub is_all_quoted: bool,
     /// Whether the phrases are quoted within a sentence. In this case other texts are found too, but texts
@@ -22,8 +29,8 @@ pub struct Query {
 }
 
 impl Query {
-    /// Parses a question. `"quoted"` text is required. `-"quoted"` text and a `-word` of three or more
-    /// letters are excluded.
+    /// Parses a question. `"quoted"` text is required, also as a part of a word. `-"quoted"` text and a
+    /// whole `-word` of three or more letters are excluded.
     ///
     /// There are no syntax errors: all other text counts as words. If the whole question would be excluded,
     /// all of its text counts as words.
@@ -31,7 +38,6 @@ impl Query {
         let mut query = Query::default();
         let mut rest = text;
         let mut at_start = true;
-        let mut outside = String::new();
         while let Some(character) = rest.chars().next() {
             let after = &rest[character.len_utf8()..];
             let minus = at_start && character == '-';
@@ -39,17 +45,18 @@ impl Query {
             let opening = if minus { after } else { rest };
             let quotation = opening.strip_prefix(is_quote).filter(|_| at_start);
             if let Some((inner, after)) = quotation.and_then(|text| text.split_once(is_quote)) {
-                let phrase = phrase_of(inner);
+                let phrase = normal_spaces(inner);
                 rest = after;
-                if !phrase.is_empty() {
+                if !phrase.trim().is_empty() {
                     if minus {
-                        query.excluded.push(phrase);
+                        query.excluded_phrases.push(phrase);
                     } else {
                         query.text.push_str(inner);
                         query.phrases.push(phrase);
                     }
                 }
                 query.text.push(' ');
+                query.outside.push(' ');
                 at_start = true;
                 continue;
             }
@@ -58,47 +65,92 @@ impl Query {
                 let word = after[..end].trim_end_matches(|c: char| c.is_ascii_punctuation());
                 // Short words such as `-x` and `-rf` are more likely options of a command.
                 if word.len() > 2 {
-                    query.excluded.push(phrase_of(word));
+                    query.excluded.push(normal_spaces(word));
                     rest = &after[end..];
                     continue;
                 }
             }
             query.text.push(character);
-            outside.push(character);
+            query.outside.push(character);
             at_start = character.is_whitespace() || character == '(';
             rest = after;
         }
-        if query.text.trim().is_empty() && !query.excluded.is_empty() {
-            return Query { text: text.to_owned(), ..Query::default() };
+        if query.text.trim().is_empty() && query.excludes() {
+            let text = text.to_owned();
+            return Query { outside: text.clone(), text, ..Query::default() };
         }
         query.text = query.text.trim().to_owned();
         if !query.phrases.is_empty() {
-            query.is_all_quoted = !outside.contains(char::is_alphanumeric);
-            let words = outside.split(|c: char| !c.is_alphanumeric() && c != '\'');
+            query.is_all_quoted = !query.outside.contains(char::is_alphanumeric);
+            let words = query.outside.split(|c: char| !c.is_alphanumeric() && c != '\'');
             let count = words.filter(|word| is_stop_word(&normal(word))).count();
-            query.is_sentence = count > 1 || outside.trim_end().ends_with(['?', '？']);
+            query.is_sentence = count > 1 || query.outside.trim_end().ends_with(['?', '？']);
         }
         query
     }
 
-    /// Returns whether a text contains every required phrase and no excluded one.
+    /// Returns whether the question excludes anything.
+    pub fn excludes(&self) -> bool {
+        !self.excluded.is_empty() || !self.excluded_phrases.is_empty()
+    }
+
+    /// Returns whether a text contains every required phrase, and nothing that is excluded.
     pub fn allows(&self, text: &str) -> bool {
-        if self.phrases.is_empty() && self.excluded.is_empty() {
+        if self.phrases.is_empty() && !self.excludes() {
             return true;
         }
         let text = normal_spaces(text);
-        self.phrases.iter().all(|phrase| is_phrase_in(phrase, &text))
-            && !self.excluded.iter().any(|phrase| is_phrase_in(phrase, &text))
+        let contains = |phrase: &String| text.contains(phrase.as_str());
+        self.phrases.iter().all(contains)
+            && !self.excluded_phrases.iter().any(contains)
+            && !self.excluded.iter().any(|word| is_word_in(word, &text))
     }
 }
 
-/// Returns the words of a phrase, folded.
-fn phrase_of(text: &str) -> String {
-    normal_spaces(text).trim().to_owned()
+/// Returns a text as a phrase of a [`Query`].
+pub fn phrase_of(text: &str) -> String {
+    normal_spaces(text)
 }
 
-/// Returns whether a text with [`normal_spaces`] contains the phrase as whole words.
-fn is_phrase_in(phrase: &str, text: &str) -> bool {
+/// Number of spaces and apostrophes in a phrase above which its [`request_of`] is not a regular expression.
+const MOST_GAPS: usize = 100;
+
+/// Number of parts of a long phrase that its [`request_of`] looks for.
+const MOST_PARTS: usize = 8;
+
+/// Returns the exact search for a phrase of a [`Query`], and whether all texts that it finds contain the
+/// phrase. A search for a very long phrase finds texts that have its longest parts.
+pub fn request_of(phrase: &str) -> (Request, bool) {
+    let is_gap = |c: char| matches!(c, ' ' | '\'');
+    let gaps = phrase.matches(is_gap).count();
+    if gaps > MOST_GAPS {
+        let mut parts: Vec<&str> = phrase.split(is_gap).collect();
+        parts.sort_by_key(|part| Reverse(part.len()));
+        let mut parts = parts.into_iter().filter(|part| !part.is_empty()).map(str::to_owned);
+        let text = parts.next().unwrap_or_default();
+        let and = parts.take(MOST_PARTS - 1).collect();
+        let matching = Matching::Literal;
+        return (Request { text, and, matching, ..Request::default() }, false);
+    }
+    let (text, matching) = match gaps {
+        0 => (phrase.to_owned(), Matching::Literal),
+        _ => {
+            let mut pattern = String::with_capacity(2 * phrase.len());
+            for character in phrase.chars() {
+                match character {
+                    ' ' => pattern.push_str(r"\s+"),
+                    '\'' => pattern.push_str("['\u{2019}]"),
+                    _ => pattern.push_str(&regex::escape(character.encode_utf8(&mut [0; 4]))),
+                }
+            }
+            (pattern, Matching::Regex)
+        }
+    };
+    (Request { text, matching, ..Request::default() }, true)
+}
+
+/// Returns whether a text with [`normal_spaces`] contains a phrase as whole words.
+pub fn is_word_in(phrase: &str, text: &str) -> bool {
     let joins = |a: Option<char>, b: Option<char>| {
         let letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c));
         letter(a) && letter(b)
@@ -131,6 +183,7 @@ fn normal_spaces(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matcher::Matchers;
 
     #[test]
     fn questions_have_no_syntax_errors() {
@@ -149,7 +202,8 @@ mod tests {
             let query = Query::parse(text);
             assert_eq!(query.text, expected, "{text}");
             assert_eq!(phrases(&query.phrases), must, "{text}");
-            assert_eq!(phrases(&query.excluded), must_not, "{text}");
+            let excluded = [query.excluded, query.excluded_phrases].concat();
+            assert_eq!(phrases(&excluded), must_not, "{text}");
         }
     }
 
@@ -170,16 +224,36 @@ mod tests {
     }
 
     #[test]
-    fn phrases_hold_whole_words() {
+    fn quoted_text_is_any_part_of_a_text_and_a_minus_word_is_whole() {
         let allows = |query: &str, text: &str| Query::parse(query).allows(text);
-        assert!(allows("\"borrow checker\"", "The Borrow\n  CHECKER."));
-        assert!(!allows("\"cat\"", "concatenate"));
-        assert!(allows("\"cat\"", "my_cat.rs"));
-        assert!(allows("\"日本\"", "在日本的"));
-        assert!(!allows("x -cat", "a Cat, here"));
-        assert!(allows("x -cat", "category"));
-        assert!(allows("\"Λόγος\"", "Ο ΛΌΓΟΣ."));
-        assert!(allows("\"STRAẞE\"", "die Straße"));
-        assert!(!allows("\"100%\"", "100 or 1000"));
+        for (query, text, expected) in [
+            ("\"borrow checker\"", "The Borrow\n  CHECKER.", true),
+            ("\"cat\"", "concatenate", true),
+            ("\"ood. Can y\"", "Good. Can you", true),
+            ("\"ood. Can y\"", "Good, can you", false),
+            ("\", (x) => {\"", "map(a, (x) => { b", true),
+            ("\"日本\"", "在日本的", true),
+            ("\"Λόγος\"", "Ο ΛΌΓΟΣ.", true),
+            ("\"STRAẞE\"", "die Straße", true),
+            ("\"it's\" \"100%\"", "it\u{2019}s 100% sure", true),
+            ("\"100%\"", "100 or 1000", false),
+            ("\" cat\"", "bobcat", false),
+            ("x -cat", "a Cat, here", false),
+            ("x -cat", "category", true),
+            ("x -\"cat\"", "category", false),
+        ] {
+            assert_eq!(allows(query, text), expected, "{query} {text}");
+            let parsed = Query::parse(query);
+            if !parsed.excludes() {
+                let finds = |phrase: &String| {
+                    let (request, _) = request_of(phrase);
+                    Matchers::of(&request).expect("it is valid").accept_text(text)
+                };
+                assert_eq!(parsed.phrases.iter().all(finds), expected, "{query} {text}");
+            }
+        }
+        let long = "a long text ".repeat(100);
+        let (request, is_exact) = request_of(&phrase_of(&long));
+        assert!(!is_exact && Matchers::of(&request).expect("it is valid").accept_text(&long));
     }
 }

@@ -12,13 +12,19 @@ use super::{
     prepare::{OpenedSources, RankedSource},
     question::{ConversationMatch, Fields, MAX_MATCHES, Match, Mode},
     ranker::Ranker,
+    substring::span_of,
 };
 use crate::{
     error::Result,
     source::{Note, Source, line_number, scoring::Concept},
 };
 use verbatim_base::model::{MOST_KEPT, Stop};
-use verbatim_text::{snippet, up_to, words::Tokenizer};
+use verbatim_text::{
+    matcher::Matchers,
+    query::{Query, phrase_of, request_of},
+    snippet, up_to,
+    words::Tokenizer,
+};
 
 /// Shares of the second and the third message's scores that are added to the best message's score.
 const FURTHER_SHARES: [f32; 2] = [0.15, 0.05];
@@ -31,6 +37,9 @@ const MAX_SPACE: usize = 64;
 
 /// Number of bytes of a text in which the passage nearest to the query's vector is searched.
 const MAX_CHUNKED: usize = 16 << 10;
+
+/// Number of bytes at the beginning of a quoted text that a passage is placed around.
+const MAX_SPAN: usize = 200;
 
 /// Number of bytes of a text that are searched for terms if the text may have none of them.
 const MAX_WITHOUT_TERMS: usize = 64 << 20;
@@ -63,7 +72,8 @@ impl Ranker<'_> {
         let OpenedSources { ranked: sources, scanned } = self.open_sources()?;
         let all = || sources.iter().map(|it| it.source.clone()).chain(scanned.clone()).collect();
         let is_single = texts.len() == 1;
-        if is_single && sources.is_empty() && !has_words(texts[0]) {
+        let is_quoted = |text: &str| !Query::parse(text).phrases.is_empty();
+        if is_single && sources.is_empty() && !has_words(texts[0]) && !is_quoted(texts[0]) {
             self.note_no_words(texts[0]);
             return Ok(FoundBy::Substring(all()));
         }
@@ -79,7 +89,7 @@ impl Ranker<'_> {
                 return Ok(FoundBy::Substring(all()));
             }
             if self.question.fields != Fields::Summaries {
-                by_concept.push(self.score_messages(&sources, &mut concept)?);
+                by_concept.push(self.score_messages(&sources, &mut concept, text)?);
             }
             concepts.push(concept);
         }
@@ -113,6 +123,9 @@ impl Ranker<'_> {
             return Ok(false);
         }
         let is_found = !self.containing(sources, 1, 0)?.0.is_empty();
+        if is_found {
+            self.notes.retain(|note| !matches!(note, Note::NoWord { .. }));
+        }
         match is_found {
             true if has_words(text) => self.note(Note::WithinWords { text: text.to_owned() }),
             true => self.note_no_words(text),
@@ -264,6 +277,8 @@ fn has_words(text: &str) -> bool {
 /// Finder of the passages that answer a question best.
 struct Passages<'a> {
     ranker: &'a Ranker<'a>,
+    /// The quoted texts, or the whole question.
+    phrases: Vec<Matchers>,
     terms: Vec<(String, f32)>,
     vector: Option<&'a [f32]>,
     tokenizer: Tokenizer,
@@ -272,16 +287,21 @@ struct Passages<'a> {
 impl<'a> Passages<'a> {
     fn new(ranker: &'a Ranker<'a>, found: &'a ScoredMessages) -> Passages<'a> {
         let terms = found.concepts.iter().flat_map(|concept| &concept.terms);
+        let quoted = found.concepts.iter().flat_map(|concept| concept.query.phrases.clone());
+        let whole = found.concepts.iter().map(|concept| phrase_of(&concept.query.text));
+        let phrases = quoted.chain(whole).filter(|phrase| !phrase.is_empty());
+        let matchers = |phrase: String| Matchers::of(&request_of(&phrase).0).ok();
         Passages {
             ranker,
+            phrases: phrases.filter_map(matchers).collect(),
             terms: terms.map(|term| (term.term.clone(), term.weight)).collect(),
             vector: found.concepts.iter().find_map(|concept| concept.vector.as_deref()),
             tokenizer: Tokenizer::default(),
         }
     }
 
-    /// Returns the passage with the query's terms or, if there are none, the passage nearest to the
-    /// query's vector, and its offset in the text.
+    /// Returns the passage with the quoted text, the whole question or the query's terms or, if there are
+    /// none, the passage nearest to the query's vector, and its offset in the text.
     fn best(&self, text: &str) -> (String, usize) {
         let trimmed = snippet::trim(text);
         let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
@@ -290,6 +310,10 @@ impl<'a> Passages<'a> {
     }
 
     fn range(&self, text: &str) -> Option<Range<usize>> {
+        if let Some(span) = self.phrases.iter().find_map(|phrase| span_of(text, phrase)) {
+            let start = span.start;
+            return Some(start..start + up_to(&text[span], MAX_SPAN).len());
+        }
         // Without a vector, the message was found by a term, so its text has one.
         let most = if self.vector.is_some() { MAX_WITHOUT_TERMS } else { usize::MAX };
         let of_terms = passage::place(text, &self.terms, &self.tokenizer, most);

@@ -11,7 +11,7 @@ use crate::{
     source::{Note, Scope, Source, sink::Rendered},
 };
 use verbatim_base::model::{Hit, Matching, Request};
-use verbatim_text::query::Query;
+use verbatim_text::query::{Query, request_of};
 
 impl Ranker<'_> {
     /// Finds the conversations that contain every concept, if the question has several. A question by
@@ -53,8 +53,8 @@ impl Ranker<'_> {
     ) -> Result<Ranking<ConversationMatch>> {
         let mut common = self.common.take().map(Arc::unwrap_or_clone).unwrap_or_default();
         let total = common.values().map(HashSet::len).sum();
-        // These conversations contain the concepts as written, so notes about corrected words do not apply.
-        self.notes.retain(|note| !matches!(note, Note::Slip { .. }));
+        // These conversations contain the concepts as written, so notes about missing words do not apply.
+        self.notes.retain(|note| !matches!(note, Note::Slip { .. } | Note::NoWord { .. }));
         let limit = self.question.limit;
         if items.len() < limit.min(total) {
             for (kind, ids) in &mut common {
@@ -121,21 +121,19 @@ impl Ranker<'_> {
 /// Returns the exact searches for a concept. A conversation contains the concept if all find something.
 fn requests(concept: &str) -> Vec<Request> {
     let query = Query::parse(concept);
-    let is_plain = query.phrases.is_empty() && query.excluded.is_empty();
     let texts: Vec<&str> = match () {
-        () if is_plain => vec![concept],
-        () if query.is_all_quoted => query.phrases.iter().map(String::as_str).collect(),
+        () if query.phrases.is_empty() && !query.excludes() => vec![concept],
         () if query.phrases.is_empty() => vec![query.text.trim()],
-        () => query.text.split_whitespace().collect(),
+        () if query.is_all_quoted => Vec::new(),
+        () => query.outside.split_whitespace().collect(),
     };
-    let request = |text: &str| Request {
+    let literal = |text: &str| Request {
         text: text.to_owned(),
         matching: Matching::Literal,
-        // Quoted phrases are folded, so they have no accents.
-        ignore_accents: query.is_all_quoted,
         ..Request::default()
     };
-    texts.into_iter().filter(|text| !text.is_empty()).map(request).collect()
+    let texts = texts.into_iter().filter(|text| !text.is_empty()).map(literal);
+    texts.chain(query.phrases.iter().map(|phrase| request_of(phrase).0)).collect()
 }
 
 #[cfg(test)]
@@ -146,7 +144,9 @@ mod tests {
     fn what_a_concept_requires() {
         for (concept, expected) in [
             ("React Router", &["React Router"][..]),
-            ("\"JWT tokens\"", &["jwt tokens"]),
+            ("\"JWT tokens\"", &[r"jwt\s+tokens"]),
+            ("\"kens\" -Angular", &["kens"]),
+            ("router \"JWT tokens\"", &["router", r"jwt\s+tokens"]),
             ("router -Angular", &["router"]),
         ] {
             let texts: Vec<String> = requests(concept).into_iter().map(|it| it.text).collect();

@@ -10,6 +10,11 @@ use crate::{
         scoring::{Concept, ConceptScorer, Nearness, Scale, longness},
     },
 };
+use verbatim_text::{
+    query::{Query, phrase_of},
+    snippet,
+    words::is_unspaced,
+};
 
 /// Number of candidates by terms, and by vectors, if the scope is one conversation.
 const DEPTH_IN_CONVERSATION: usize = 100;
@@ -36,6 +41,18 @@ const VECTOR_SHARE_LONG: f32 = 0.2;
 /// Maximum number of times that deleted messages of an outdated index are replaced by the next candidates.
 const MAX_ROUNDS: usize = 8;
 
+/// Number of messages with the whole question that are looked up, the newest.
+const MOST_WHOLE: usize = 1_000;
+
+/// Minimum number of characters of a question that is looked up as a whole, and of one in a script without
+/// spaces.
+const LEAST_WHOLE: usize = 4;
+const LEAST_UNSPACED: usize = 2;
+
+/// The factor for the scores of messages without the whole question, if others have it. The scores of
+/// several such messages in one conversation stay below the score of a message that has it.
+const OTHER_SHARE: f32 = 0.4;
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
     /// The place of the message's source among the ranked sources.
@@ -53,7 +70,7 @@ impl Scored {
 }
 
 impl Ranker<'_> {
-    /// Returns the messages that answer a concept, the best first.
+    /// Returns the messages that answer a concept, the best first. `text` is the concept as it was typed.
     ///
     /// If a sentence quotes a text, messages with this text come first. If no message has the quoted
     /// text, its words count like the others, because people quote from memory.
@@ -61,8 +78,10 @@ impl Ranker<'_> {
         &mut self,
         sources: &[RankedSource],
         concept: &mut Concept,
+        text: &str,
     ) -> Result<Vec<Scored>> {
-        let mut found = self.score_once(sources, concept)?;
+        let whole = self.whole_question(concept, text);
+        let mut found = self.score_once(sources, concept, whole.as_ref())?;
         let query = &mut concept.query;
         let is_enough = !found.is_empty() && !query.is_sentence;
         if query.phrases.is_empty() || query.is_all_quoted || is_enough {
@@ -73,7 +92,7 @@ impl Ranker<'_> {
             let quoted: Vec<_> = phrases.iter().map(|phrase| format!("“{phrase}”")).collect();
             self.note(Note::NoPhrase { phrases: quoted.join(" and ") });
         }
-        let mut others = self.score_once(sources, concept)?;
+        let mut others = self.score_once(sources, concept, whole.as_ref())?;
         if !found.is_empty() {
             let first: HashSet<(usize, u32)> =
                 found.iter().map(|scored| (scored.source, scored.doc_id)).collect();
@@ -85,21 +104,38 @@ impl Ranker<'_> {
         Ok(found)
     }
 
-    fn score_once(&mut self, sources: &[RankedSource], concept: &Concept) -> Result<Vec<Scored>> {
+    fn score_once(
+        &mut self,
+        sources: &[RankedSource],
+        concept: &Concept,
+        whole: Option<&Whole>,
+    ) -> Result<Vec<Scored>> {
         let scorers: Vec<Box<dyn ConceptScorer + '_>> = sources
             .iter()
             .map(|source| source.scorer.open(concept, self.stop))
             .collect::<Result<_, _>>()?;
+        let with_whole = match whole {
+            Some(whole) => self.with_whole(sources, concept, whole)?,
+            None => Vec::new(),
+        };
         let mut depth = self.depth();
+        if !concept.query.phrases.is_empty() {
+            depth = depth.max(self.question.limit.min(MAX_DEPTH));
+        }
         let mut rounds = 0..MAX_ROUNDS;
         loop {
-            let (mut all, is_cut) = self.score_candidates(sources, &scorers, concept, depth)?;
+            let candidates = self.candidates(sources, &scorers, depth)?;
+            let mut all = self.scored(&scorers, concept, &candidates, &with_whole)?;
+            let is_cut = candidates.is_cut;
             if self.check(sources, &all) && rounds.next().is_some() {
                 continue;
             }
             all.retain(|scored| !sources[scored.source].is_gone(scored.doc_id));
             if !is_cut || depth >= MAX_DEPTH || !self.is_crowded(sources, &all) {
                 self.is_cut |= is_cut;
+                if let Some(whole) = whole {
+                    put_first(sources, &mut all, whole, with_whole);
+                }
                 return Ok(all);
             }
             depth = (DEEPER * depth).min(MAX_DEPTH);
@@ -116,27 +152,74 @@ impl Ranker<'_> {
         conversations.len() < self.wanted
     }
 
-    /// Returns the candidates and their neighbours with their scores, and whether there are more candidates.
-    fn score_candidates(
-        &mut self,
-        sources: &[RankedSource],
+    /// Returns the scores of the candidates, of their neighbours, and of the messages with the whole question.
+    fn scored(
+        &self,
         scorers: &[Box<dyn ConceptScorer + '_>],
         concept: &Concept,
-        depth: usize,
-    ) -> Result<(Vec<Scored>, bool)> {
-        let candidates = self.candidates(sources, scorers, depth)?;
-        let scale = self.scale(concept, &candidates);
+        candidates: &AllCandidates,
+        with_whole: &[(usize, u32)],
+    ) -> Result<Vec<Scored>> {
+        let scale = self.scale(concept, candidates);
         let mut all = Vec::new();
         for (place, scorer) in scorers.iter().enumerate() {
             let found = candidates.by_terms.iter().chain(&candidates.by_vector);
-            let mut here =
-                found.filter(|scored| scored.source == place).map(|scored| scored.doc_id);
+            let found = found.map(|scored| (scored.source, scored.doc_id));
+            let here = found.chain(with_whole.iter().copied());
+            let mut here = here.filter(|(source, _)| *source == place).map(|(_, doc_id)| doc_id);
             let scores = scorer.scores(&mut here, &scale, self.stop)?;
             let scored = |(doc_id, score)| Scored { source: place, doc_id, score };
             all.extend(scores.into_iter().map(scored));
         }
+        let known: HashSet<(usize, u32)> = all.iter().map(|it| (it.source, it.doc_id)).collect();
+        let others = with_whole.iter().filter(|place| !known.contains(place));
+        all.extend(others.map(|(source, doc_id)| Scored {
+            source: *source,
+            doc_id: *doc_id,
+            score: 0.0,
+        }));
         all.sort_unstable_by(Scored::order);
-        Ok((all, candidates.is_cut))
+        Ok(all)
+    }
+
+    /// Returns the whole question, if messages with it come first: a question of several words or with other
+    /// characters than letters and digits, of at least four characters. Of a single word, messages with the
+    /// same form come before those with another form, but by meaning alone they do not.
+    fn whole_question(&self, concept: &Concept, text: &str) -> Option<Whole> {
+        let query = &concept.query;
+        if self.concepts().len() > 1 || query.is_all_quoted || query.excludes() {
+            return None;
+        }
+        let phrase = phrase_of(snippet::trim(text));
+        let is_word = phrase.chars().all(|c| c.is_alphanumeric() && !is_unspaced(c));
+        let least = if phrase.contains(is_unspaced) { LEAST_UNSPACED } else { LEAST_WHOLE };
+        let is_wanted =
+            phrase.chars().count() >= least && !(is_word && self.question.mode == Mode::Vector);
+        is_wanted.then_some(Whole { phrase, is_word })
+    }
+
+    /// Returns the newest messages with the whole question. Messages with a single word are not looked up,
+    /// because they are among the candidates.
+    fn with_whole(
+        &self,
+        sources: &[RankedSource],
+        concept: &Concept,
+        whole: &Whole,
+    ) -> Result<Vec<(usize, u32)>> {
+        let mut found = Vec::new();
+        if whole.is_word {
+            return Ok(found);
+        }
+        for (place, source) in sources.iter().enumerate() {
+            let here = source.scorer.containing(&whole.phrase, MOST_WHOLE, self.stop)?;
+            let is_wanted = |doc_id: &u32| {
+                !source.is_gone(*doc_id)
+                    && (concept.query.phrases.is_empty()
+                        || concept.query.allows(&source.scorer.content(*doc_id)))
+            };
+            found.extend(here.into_iter().filter(is_wanted).map(|doc_id| (place, doc_id)));
+        }
+        Ok(found)
     }
 
     /// Returns the best candidates of all sources together.
@@ -194,6 +277,47 @@ impl Ranker<'_> {
             nearness: Nearness::among(&cosines),
         }
     }
+}
+
+/// The whole question, and whether it is a single word.
+struct Whole {
+    phrase: String,
+    is_word: bool,
+}
+
+/// Puts the messages with the whole question first. Beyond those that were looked up, the texts of the best
+/// messages are compared.
+fn put_first(
+    sources: &[RankedSource],
+    all: &mut [Scored],
+    whole: &Whole,
+    with_whole: Vec<(usize, u32)>,
+) {
+    let is_complete = !whole.is_word && with_whole.len() < MOST_WHOLE;
+    let with_whole: HashSet<(usize, u32)> = with_whole.into_iter().collect();
+    let required = Query { phrases: vec![whole.phrase.clone()], ..Query::default() };
+    let excluded = Query { excluded: vec![whole.phrase.clone()], ..Query::default() };
+    let has_whole = |at: usize, scored: &Scored| {
+        if with_whole.contains(&(scored.source, scored.doc_id)) {
+            return true;
+        }
+        if is_complete || at >= MOST_WHOLE {
+            return false;
+        }
+        let content = sources[scored.source].scorer.content(scored.doc_id);
+        if whole.is_word { !excluded.allows(&content) } else { required.allows(&content) }
+    };
+    let are_first: Vec<bool> = all.iter().enumerate().map(|(at, it)| has_whole(at, it)).collect();
+    if !are_first.contains(&true) {
+        return;
+    }
+    for (scored, is_first) in all.iter_mut().zip(are_first) {
+        scored.score = match is_first {
+            true => f32::midpoint(scored.score, 1.0),
+            false => OTHER_SHARE * scored.score,
+        };
+    }
+    all.sort_unstable_by(Scored::order);
 }
 
 #[derive(Default)]

@@ -45,6 +45,7 @@ impl Ranker<'_> {
             items.truncate(limit);
         }
         self.note_unknown_role(items.is_empty())?;
+        self.settle_notes(items.is_empty());
         let is_total_exact = total <= limit && !is_cut;
         Ok(Ranking { total: total.max(items.len()), items, is_total_exact, notes: self.notes })
     }
@@ -86,6 +87,7 @@ impl Ranker<'_> {
             items.truncate(self.question.limit);
         }
         self.note_unknown_role(items.is_empty())?;
+        self.settle_notes(items.is_empty());
         if self.common.is_some() {
             return self.completed(items);
         }

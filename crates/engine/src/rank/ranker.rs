@@ -84,6 +84,15 @@ impl<'a> Ranker<'a> {
         Ok(())
     }
 
+    /// If nothing was found, says in no note that something is shown.
+    pub(super) fn settle_notes(&mut self, is_empty: bool) {
+        for note in self.notes.iter_mut().filter(|_| is_empty) {
+            if let Note::NoWord { by_meaning, by_words, .. } = note {
+                (*by_meaning, *by_words) = (false, false);
+            }
+        }
+    }
+
     /// Adds a note, unless it was added before.
     pub(super) fn note(&mut self, note: Note) {
         if !self.notes.contains(&note) {

@@ -1,7 +1,7 @@
 //! Ranks messages without an index, by one scan of the database for the words of the question.
 //!
 //! ```text
-//! score(m) = 0.9 * S(m) * (1 + C(m)) / 2;   1 if m contains the whole question literally
+//! score(m) = 0.8 * S(m) * (1 + C(m)) / 2;   1 if m contains the whole question literally
 //! S = IDF of the words in m, C = number of the words in m, both as shares of all words that occur
 //! ```
 //!
@@ -43,8 +43,9 @@ const SHORT_WORD: usize = 3;
 /// The bit of messages that contain the whole concept literally.
 const PHRASE: u32 = 1 << 31;
 
-/// Upper limit of the score of messages that do not contain the whole concept.
-const MAX_BY_WORDS: f32 = 0.9;
+/// Upper limit of the score of messages that do not contain the whole concept. A conversation of several
+/// such messages still scores less than one with the whole concept.
+const MAX_BY_WORDS: f32 = 0.8;
 
 /// Number of messages that are kept for each concept, and for each combination of words.
 const DEPTH: usize = 200;
@@ -352,6 +353,11 @@ impl WordFinder {
         let all = patterns.iter().fold(0, |all, (bit, _)| all | bit);
         let mut looked_for = words;
         looked_for.extend(is_phrase.then(|| phrase.clone()));
+        let parts = |phrase: &String| {
+            let parts = phrase.split([' ', '\'']).map(str::to_owned);
+            parts.max_by_key(String::len).filter(|part| !part.is_empty())
+        };
+        looked_for.extend(query.phrases.iter().filter_map(parts));
         let phrase = is_phrase.then(|| LiteralPattern::new(&phrase, false));
         let words = AhoCorasick::builder()
             .ascii_case_insensitive(true)
@@ -378,12 +384,13 @@ impl WordFinder {
         if self.phrase.as_ref().is_some_and(|phrase| phrase.matches(text)) {
             found |= PHRASE;
         }
-        if found == 0 || self.query.phrases.is_empty() && self.query.excluded.is_empty() {
+        let is_plain = self.query.phrases.is_empty();
+        if is_plain && (found == 0 || !self.query.excludes()) {
             return found;
         }
         let text = String::from_utf8_lossy(text);
         if self.query.allows(&text) {
-            return if self.query.phrases.is_empty() { found } else { found | PHRASE };
+            return if is_plain { found } else { found | PHRASE };
         }
         let without_phrases = Query { phrases: Vec::new(), ..self.query.clone() };
         let is_optional = self.query.is_sentence && without_phrases.allows(&text);

@@ -333,6 +333,7 @@ fn is_in_text(matchers: &[Matchers], hit: &Hit<'_>) -> bool {
     matchers.iter().any(|concept| concept.accept_text(&hit.content))
 }
 
-fn span_of(text: &str, concept: &Matchers) -> Option<Range<usize>> {
+/// Returns the first place of a concept in a text.
+pub(super) fn span_of(text: &str, concept: &Matchers) -> Option<Range<usize>> {
     concept.first_spans(text, 1).into_iter().find(|span| !span.is_empty())
 }

@@ -89,6 +89,15 @@ pub enum Note {
         /// The similar word that was searched.
         meant: String,
     },
+    /// No message has some words of the question.
+    NoWord {
+        /// The words as they are in the question.
+        words: Vec<String>,
+        /// Whether the answer has messages that were found by their meaning.
+        by_meaning: bool,
+        /// Whether the answer has messages that were found by other words of the question.
+        by_words: bool,
+    },
     /// No message has a quoted phrase, so the words of the phrase were ranked instead.
     NoPhrase {
         /// The phrases in quotation marks, joined with “and”.
@@ -129,10 +138,22 @@ impl Note {
             Note::Unknown { .. }
                 | Note::Ambiguous { .. }
                 | Note::Slip { .. }
+                | Note::NoWord { .. }
                 | Note::NoPhrase { .. }
                 | Note::WithinWords { .. }
                 | Note::NoWords { .. }
         )
+    }
+}
+
+impl Note {
+    /// Returns whether the note says that the words of some messages are not in an index.
+    pub(crate) fn lacks_words(&self) -> bool {
+        match self {
+            Note::NotEmbedded { what, .. } => matches!(what, Lacking::Words),
+            Note::NoModels { .. } | Note::ProviderAway { .. } => false,
+            note => note.is_gap(),
+        }
     }
 }
 
@@ -214,6 +235,9 @@ impl fmt::Display for Note {
                 let word = echo(word);
                 write!(f, "no message has “{word}”; searched for “{meant}” instead")
             }
+            Note::NoWord { words, by_meaning, by_words } => {
+                f.write_str(&no_word(words, *by_meaning, *by_words))
+            }
             Note::NoPhrase { phrases } => {
                 let phrases = echo(phrases);
                 write!(f, "no message has {phrases}; searched for its words instead")
@@ -234,4 +258,16 @@ impl fmt::Display for Note {
             }
         }
     }
+}
+
+/// Returns the text of [`Note::NoWord`].
+fn no_word(words: &[String], by_meaning: bool, by_words: bool) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("“{}”", echo(word))).collect();
+    let shown = match (by_meaning, by_words) {
+        (true, false) => "; the nearest by meaning are shown",
+        (true, true) => "; the nearest by meaning and by the other words are shown",
+        (false, true) => "; searched for the other words",
+        (false, false) => "",
+    };
+    format!("no message has the word {}{shown}", words.join(" or "))
 }

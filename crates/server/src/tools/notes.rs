@@ -38,6 +38,7 @@ fn line(note: &Note) -> String {
         | Note::NoModels { .. }
         | Note::Unknown { .. }
         | Note::Slip { .. }
+        | Note::NoWord { .. }
         | Note::NoPhrase { .. }
         | Note::WithinWords { .. }
         | Note::NoWords { .. }

@@ -5,7 +5,13 @@ use std::{collections::HashSet, ops::Range};
 use unicode_segmentation::UnicodeSegmentation;
 
 use verbatim_engine::Note;
-use verbatim_text::{literal::LiteralPattern, snippet, words::Tokenizer};
+use verbatim_text::{
+    literal::LiteralPattern,
+    matcher::Matchers,
+    query::{Query, request_of},
+    snippet,
+    words::Tokenizer,
+};
 
 /// The maximum number of marked spans in a text, if the question's text was found inside other words.
 const MOST_SPANS: usize = 100;
@@ -19,6 +25,8 @@ pub fn quoted(text: &str) -> String {
 pub struct Words {
     tokenizer: Tokenizer,
     terms: HashSet<String>,
+    /// The quoted texts of the question.
+    phrases: Vec<Matchers>,
     /// The text of the question, if messages with this text were found in place of its words.
     text: Option<LiteralPattern>,
 }
@@ -27,14 +35,23 @@ impl Words {
     /// Returns the terms of a question, without those that [`Words::heed`] adds.
     pub fn of(question: &str) -> Words {
         let tokenizer = Tokenizer::default();
-        let terms = tokenizer.question(question).into_iter().collect();
-        Words { tokenizer, terms, text: None }
+        let query = Query::parse(question);
+        let terms = tokenizer.question(&query.outside).into_iter();
+        // Words of a sentence are found even if its quoted text is not.
+        let of_phrases = tokenizer.question(&query.text).into_iter().filter(|_| query.is_sentence);
+        let terms = terms.chain(of_phrases).collect();
+        let matchers = |phrase: &String| Matchers::of(&request_of(phrase).0).ok();
+        let phrases = query.phrases.iter().filter_map(matchers).collect();
+        Words { tokenizer, terms, phrases, text: None }
     }
 
     /// Adds the term or the text that, as a note says, was found in place of the question's words.
     pub fn heed(&mut self, note: &Note) {
         match note {
-            Note::Slip { meant, .. } => drop(self.terms.insert(meant.clone())),
+            Note::Slip { meant, .. } => {
+                self.terms.extend(self.tokenizer.question(meant));
+                self.terms.insert(meant.clone());
+            }
             Note::WithinWords { text } | Note::NoWords { text } => {
                 self.text = Some(LiteralPattern::new(text, false));
             }
@@ -69,13 +86,24 @@ impl Words {
         if let Some(pattern) = &self.text {
             return pattern.first_spans(text, MOST_SPANS);
         }
-        let mut spans = Vec::new();
+        let of_phrases = self.phrases.iter();
+        let mut spans: Vec<Range<usize>> =
+            of_phrases.flat_map(|phrase| phrase.first_spans(text, MOST_SPANS)).collect();
         for (start, word) in text.unicode_word_indices() {
             let mut is_asked = false;
             self.tokenizer.word(word, &mut |term| is_asked |= self.terms.contains(term));
             if is_asked {
                 spans.push(start..start + word.len());
             }
+        }
+        if !self.phrases.is_empty() {
+            spans.sort_by_key(|span| span.start);
+            let mut end = 0;
+            spans.retain(|span| {
+                let is_new = span.start >= end;
+                end = if is_new { span.end } else { end };
+                is_new
+            });
         }
         spans
     }

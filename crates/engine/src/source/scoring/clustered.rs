@@ -27,7 +27,7 @@ use crate::{
 };
 use verbatim_base::{
     lock::lock,
-    model::{Hit, Stop},
+    model::{Hit, Request, Stop},
 };
 use verbatim_chats::db;
 #[cfg(feature = "cluster")]
@@ -37,7 +37,10 @@ use verbatim_cluster::{
 };
 use verbatim_embed::{self as embed, Model};
 use verbatim_index::{self as index, Norms, PackedQuery, WeightedTerm};
-use verbatim_text::words::Tokenizer;
+use verbatim_text::{
+    query::{Query, request_of},
+    words::Tokenizer,
+};
 
 /// Minimum length in letters of a term that is corrected, as for an index.
 const SHORTEST_SLIP: usize = 4;
@@ -45,7 +48,10 @@ const SHORTEST_SLIP: usize = 4;
 /// Number of messages that are fetched in addition, because the cluster's ranking differs from this one.
 const MARGIN: usize = 50;
 
-/// Maximum number of pages of messages to fetch, if messages without the quoted phrases are dropped.
+/// Maximum number of messages with a phrase that are fetched.
+const MOST_PHRASED: usize = 2_000;
+
+/// Maximum number of pages of messages to fetch, if messages with excluded words are dropped.
 const MOST_PAGES: usize = 10;
 
 /// Number of nearest messages whose cosines are computed again with vectors that are not packed.
@@ -138,6 +144,15 @@ impl ClusterScorer {
 
     fn message(&self, doc_id: u32) -> Arc<RankedMessage> {
         Arc::clone(&lock(&self.fetched).all[doc_id as usize])
+    }
+
+    /// Returns whether a message is in the scope, and has what a question requires.
+    fn accepts(&self, doc_id: u32, query: &Query) -> bool {
+        let message = self.message(doc_id);
+        let hit = &message.hit;
+        self.scope.accepts_message(&hit.role, hit.time)
+            && self.scope.accepts_id(KIND, &hit.conversation_id)
+            && query.allows(&hit.content)
     }
 
     fn conversation_of(&self, message: &RankedMessage) -> &ClusterConversation {
@@ -238,16 +253,40 @@ impl Scorer for ClusterScorer {
         Ok(())
     }
 
-    fn open<'a>(&'a self, concept: &'a Concept, _: &Stop) -> Result<Box<dyn ConceptScorer + 'a>> {
-        let tokenizer = Tokenizer::default();
-        let phrases = concept.query.phrases.iter();
+    fn containing(&self, phrase: &str, most: usize, stop: &Stop) -> Result<Vec<u32>> {
+        let RankFilter { roles, since, until, .. } = self.filter.clone();
+        let (request, _) = request_of(phrase);
+        let request = Request { roles, since, until, ..request };
+        // Messages outside of the scope's conversations are left out later.
+        let most = if most == 0 || self.scope.is_open() { most } else { most.max(MOST_PHRASED) };
+        let messages = self.ranked(stop)?.containing(&request, most.min(MOST_PHRASED))?;
+        let mut doc_ids = lock(&self.fetched).add(messages);
+        let required = Query { phrases: vec![phrase.to_owned()], ..Query::default() };
+        doc_ids.retain(|doc_id| self.accepts(*doc_id, &required));
+        doc_ids.truncate(most);
+        Ok(doc_ids)
+    }
+
+    fn open<'a>(
+        &'a self,
+        concept: &'a Concept,
+        stop: &Stop,
+    ) -> Result<Box<dyn ConceptScorer + 'a>> {
+        let phrased = match concept.query.phrases.iter().max_by_key(|phrase| phrase.len()) {
+            None => None,
+            Some(phrase) => {
+                let mut found = self.containing(phrase, MOST_PHRASED, stop)?;
+                found.retain(|doc_id| self.accepts(*doc_id, &concept.query));
+                Some(found)
+            }
+        };
         let vector = concept.vector.as_deref().filter(|_| self.has_vectors());
         Ok(Box::new(ClusterConceptScorer {
             scorer: self,
             concept,
             norms: formula::norms(concept.average),
-            required: phrases.flat_map(|phrase| tokenizer.required(phrase)).collect(),
-            tokenizer,
+            phrased,
+            tokenizer: Tokenizer::default(),
             vector,
             packed: vector.map(PackedQuery::new),
             exact: RefCell::default(),
@@ -307,8 +346,8 @@ struct ClusterConceptScorer<'a> {
     scorer: &'a ClusterScorer,
     concept: &'a Concept,
     norms: Norms,
-    /// Terms of the quoted phrases.
-    required: Vec<String>,
+    /// The messages with the quoted phrases, the newest first; `None` if nothing is quoted.
+    phrased: Option<Vec<u32>>,
     tokenizer: Tokenizer,
     /// The vector of the concept, if the index has vectors of the same model.
     vector: Option<&'a [f32]>,
@@ -372,15 +411,18 @@ impl ConceptScorer for ClusterConceptScorer<'_> {
 
 impl ClusterConceptScorer<'_> {
     fn accepts(&self, doc_id: u32) -> bool {
-        let message = self.scorer.message(doc_id);
-        let (scope, hit) = (&self.scorer.scope, &message.hit);
-        scope.accepts_message(&hit.role, hit.time)
-            && scope.accepts_id(KIND, &hit.conversation_id)
-            && self.concept.query.allows(&hit.content)
+        self.scorer.accepts(doc_id, &self.concept.query)
     }
 
     /// Returns the messages with the best scores by BM25.
     fn best_by_terms(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>> {
+        if let Some(phrased) = &self.phrased {
+            let score =
+                |doc_id: &u32| (*doc_id, self.bm25(&self.scorer.message(*doc_id)) + formula::LEAST);
+            let mut found: Vec<(u32, f32)> = phrased.iter().map(score).collect();
+            keep_best(&mut found, depth);
+            return Ok(found);
+        }
         let terms: Vec<String> = self.concept.terms.iter().map(|term| term.term.clone()).collect();
         if terms.is_empty() || depth == 0 {
             return Ok(Vec::new());
@@ -401,7 +443,7 @@ impl ClusterConceptScorer<'_> {
         let (mut found, mut after) = (Vec::new(), None);
         for _ in 0..MOST_PAGES {
             let page = (depth + MARGIN, after.as_ref());
-            let page = ranked.by_terms(&self.scorer.filter, &self.required, &boosts, page)?;
+            let page = ranked.by_terms(&self.scorer.filter, &boosts, page)?;
             let doc_ids = lock(&self.scorer.fetched).add(page.messages);
             let accepted = doc_ids.into_iter().filter(|doc_id| self.accepts(*doc_id));
             found.extend(accepted.map(|doc_id| (doc_id, self.bm25(&self.scorer.message(doc_id)))));
@@ -418,13 +460,21 @@ impl ClusterConceptScorer<'_> {
     /// Returns the messages with the nearest vectors.
     fn nearest(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>> {
         let Some(vector) = self.vector.filter(|_| depth > 0) else { return Ok(Vec::new()) };
-        let ranked = self.scorer.ranked(stop)?;
-        let near = ranked.by_vector(&self.scorer.filter, &self.required, vector, depth + MARGIN)?;
-        let estimates: HashMap<MessagePlace, f32> = near.into_iter().collect();
-        let doc_ids = self.scorer.fetch(&estimates.keys().copied().collect(), stop)?;
-        let estimate =
-            |doc_id: u32| Some((doc_id, *estimates.get(&self.scorer.message(doc_id).at)?));
-        let mut found: Vec<(u32, f32)> = doc_ids.into_iter().filter_map(estimate).collect();
+        let mut found: Vec<(u32, f32)> = match (&self.phrased, &self.packed) {
+            (Some(phrased), Some(packed)) => {
+                let cosine = |id: &u32| packed.cosine(&self.scorer.message(*id).packed);
+                phrased.iter().filter_map(|id| Some((*id, cosine(id)?))).collect()
+            }
+            _ => {
+                let ranked = self.scorer.ranked(stop)?;
+                let near = ranked.by_vector(&self.scorer.filter, vector, depth + MARGIN)?;
+                let estimates: HashMap<MessagePlace, f32> = near.into_iter().collect();
+                let doc_ids = self.scorer.fetch(&estimates.keys().copied().collect(), stop)?;
+                let estimate =
+                    |doc_id: u32| Some((doc_id, *estimates.get(&self.scorer.message(doc_id).at)?));
+                doc_ids.into_iter().filter_map(estimate).collect()
+            }
+        };
         found.retain(|(doc_id, _)| self.accepts(*doc_id));
         keep_best(&mut found, depth);
         for (doc_id, cosine) in found.iter_mut().take(SCORED_AGAIN) {
@@ -461,7 +511,7 @@ impl ClusterConceptScorer<'_> {
     /// Returns `f` in the formula, the score of the message without its surroundings.
     fn own_score(&self, doc_id: u32, scale: &Scale) -> f32 {
         let message = self.scorer.message(doc_id);
-        let mut own = 0.0;
+        let mut own = if self.phrased.is_some() { formula::LEAST } else { 0.0 };
         if scale.term_share > 0.0 {
             own += scale.term_share * self.bm25(&message) / scale.best_terms;
         }

@@ -3,7 +3,7 @@
 use std::{
     cell::RefCell,
     collections::{HashMap, HashSet},
-    ops::Range,
+    ops::{ControlFlow, Range},
 };
 
 use super::{scorer::Concept, searcher::Searcher};
@@ -13,7 +13,10 @@ use crate::{
 };
 use verbatim_base::model::Stop;
 use verbatim_index::{self as index, DocSet, TermIndex, Vectors, holding};
-use verbatim_text::{query::Query, words::Tokenizer};
+use verbatim_text::{
+    query::{Query, request_of},
+    words::Tokenizer,
+};
 
 /// The filter for the messages of a source in a scope.
 #[derive(Debug)]
@@ -46,6 +49,13 @@ impl ScopeFilter {
         let conversations =
             is_narrow.then(|| catalogue.within(&of_origin, origins).into_iter().collect());
         ScopeFilter { intervals, conversation, conversations, roles: scope.roles.clone() }
+    }
+
+    /// Returns whether a message is in the scope, and in the scope's conversation if it names one.
+    pub(super) fn has(&self, searcher: &Searcher, doc_id: u32) -> bool {
+        let of_conversation = self.conversation.as_ref();
+        of_conversation.is_none_or(|doc_ids| doc_ids.binary_search(&doc_id).is_ok())
+            && self.accepts(searcher, doc_id)
     }
 
     pub(super) fn accepts(&self, searcher: &Searcher, doc_id: u32) -> bool {
@@ -83,18 +93,44 @@ fn interval(searcher: &Searcher, doc_ids: &Range<u32>, scope: &Scope) -> Range<u
     start..end.max(start)
 }
 
+/// Returns the messages in a scope whose texts contain a phrase, in result order, at most `most`.
+pub(super) fn containing(
+    searcher: &Searcher,
+    scope: &ScopeFilter,
+    phrase: &str,
+    most: usize,
+    stop: &Stop,
+) -> Result<Vec<u32>> {
+    let (request, is_exact) = request_of(phrase);
+    let required = Query { phrases: vec![phrase.to_owned()], ..Query::default() };
+    let snapshot = searcher.snapshot();
+    let mut found = Vec::new();
+    if most == 0 {
+        return Ok(found);
+    }
+    snapshot.search_texts(&request, stop, &mut |doc_id| {
+        let is_wanted =
+            scope.has(searcher, doc_id) && (is_exact || required.allows(&snapshot.content(doc_id)));
+        found.extend(is_wanted.then_some(doc_id));
+        if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(found)
+}
+
 /// The filter for the messages of a source that one concept ranks.
 pub(super) struct ConceptFilter<'a> {
     pub(super) searcher: &'a Searcher,
     scope: &'a ScopeFilter,
     pub(super) terms: Vec<(Range<u32>, &'a TermIndex)>,
-    /// The only possible doc ids, ascending: those of one conversation, or those with the terms of a
-    /// quoted phrase. `None` if there is no such restriction.
+    /// The only possible doc ids, ascending: those of one conversation, or those with the quoted phrases.
+    /// `None` if there is no such restriction.
     doc_ids: Option<Vec<u32>>,
-    /// Doc ids of messages that contain an excluded phrase.
+    /// The messages with the quoted phrases, in result order; `None` if nothing is quoted.
+    pub(super) phrased: Option<Vec<u32>>,
+    /// Doc ids of messages that contain something excluded.
     excluded: HashSet<u32>,
-    /// The phrases that the text of each message must be checked for.
-    query: Option<&'a Query>,
+    /// The excluded words that the text of each message must be checked for.
+    query: Option<Query>,
     /// Exact cosines that replace estimates of the index.
     exact: RefCell<HashMap<u32, f32>>,
 }
@@ -112,6 +148,7 @@ impl<'a> ConceptFilter<'a> {
             scope,
             terms: searcher.terms(),
             doc_ids: scope.conversation.clone(),
+            phrased: None,
             excluded: HashSet::new(),
             query: None,
             exact: RefCell::default(),
@@ -125,36 +162,41 @@ impl<'a> ConceptFilter<'a> {
         self.searcher.segments.iter().all(|segment| segment.terms.is_some())
     }
 
-    /// Restricts the doc ids to messages with the terms of the quoted phrases.
-    fn require(&mut self, query: &'a Query, stop: &Stop) -> Result<()> {
-        if query.phrases.is_empty() {
-            return Ok(());
-        }
-        self.query = Some(query);
-        let tokenizer = Tokenizer::default();
-        let required: Vec<String> =
-            query.phrases.iter().flat_map(|phrase| tokenizer.required(phrase)).collect();
-        if !self.has_all_terms() || required.is_empty() {
-            return Ok(());
-        }
-        let found = holding(&self.terms, &required, stop)?;
-        self.doc_ids = Some(match self.doc_ids.take() {
-            Some(mut doc_ids) => {
-                doc_ids.retain(|doc_id| found.binary_search(doc_id).is_ok());
-                doc_ids
+    /// Restricts the doc ids to messages with the quoted phrases.
+    fn require(&mut self, query: &Query, stop: &Stop) -> Result<()> {
+        for phrase in &query.phrases {
+            let found = containing(self.searcher, self.scope, phrase, usize::MAX, stop)?;
+            let mut ascending = found.clone();
+            ascending.sort_unstable();
+            match (&mut self.doc_ids, &mut self.phrased) {
+                (Some(doc_ids), Some(phrased)) => {
+                    doc_ids.retain(|doc_id| ascending.binary_search(doc_id).is_ok());
+                    phrased.retain(|doc_id| ascending.binary_search(doc_id).is_ok());
+                }
+                _ => (self.doc_ids, self.phrased) = (Some(ascending), Some(found)),
             }
-            None => found,
-        });
+        }
         Ok(())
     }
 
-    /// Collects the messages that contain excluded phrases.
-    fn exclude(&mut self, query: &'a Query, stop: &Stop) -> Result<()> {
+    /// Returns whether a message has the quoted phrases.
+    pub(super) fn is_phrased(&self, doc_id: u32) -> bool {
+        let doc_ids = self.doc_ids.as_ref().filter(|_| self.phrased.is_some());
+        doc_ids.is_none_or(|doc_ids| doc_ids.binary_search(&doc_id).is_ok())
+    }
+
+    /// Collects the messages that contain excluded phrases and words.
+    fn exclude(&mut self, query: &Query, stop: &Stop) -> Result<()> {
+        for phrase in &query.excluded_phrases {
+            let found = containing(self.searcher, self.scope, phrase, usize::MAX, stop)?;
+            self.excluded.extend(found);
+        }
         let tokenizer = Tokenizer::default();
         for phrase in &query.excluded {
             let required = tokenizer.required(phrase);
             if required.is_empty() || !self.has_all_terms() {
-                self.query = Some(query);
+                let query = self.query.get_or_insert_default();
+                query.excluded.push(phrase.clone());
                 continue;
             }
             let snapshot = self.searcher.snapshot();
@@ -169,8 +211,10 @@ impl<'a> ConceptFilter<'a> {
     pub(super) fn accepts(&self, doc_id: u32) -> bool {
         self.scope.accepts(self.searcher, doc_id)
             && !self.excluded.contains(&doc_id)
+            && self.is_phrased(doc_id)
             && self
                 .query
+                .as_ref()
                 .is_none_or(|query| query.allows(&self.searcher.snapshot().content(doc_id)))
     }
 

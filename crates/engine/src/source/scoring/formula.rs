@@ -66,6 +66,9 @@ pub(super) fn norms(average: f32) -> Norms {
     Norms { k1: 0.9 + 0.3 * share, b: 0.4 + 0.35 * share, average }
 }
 
+/// The score of a message that has the quoted text, and no word and no meaning of the question.
+pub(super) const LEAST: f32 = 1e-6;
+
 /// A message with everything that its score depends on.
 pub(super) struct Surroundings<'a> {
     /// `f` in the formula, for this message.

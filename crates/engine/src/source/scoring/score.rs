@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    filter::{ConceptFilter, ScopeFilter, Scores},
+    filter::{ConceptFilter, ScopeFilter, Scores, containing},
     formula::{self, Surroundings, TitleShares},
     scorer::{
         Candidates, Concept, ConceptScorer, Scale, Scorer, Statistics, TitleQuery, TitleScores,
@@ -48,11 +48,7 @@ impl IndexedScorer {
     /// Returns the number of messages in some segments that are in the scope and contain a term.
     fn frequency_in_scope(&self, segments: &[(Range<u32>, &TermIndex)], term: &str) -> Result<u32> {
         let found = index::holding(segments, &[term.to_owned()], &Stop::never())?;
-        let is_in_scope = |doc_id: &&u32| {
-            let of_conversation = self.filter.conversation.as_ref();
-            of_conversation.is_none_or(|doc_ids| doc_ids.binary_search(doc_id).is_ok())
-                && self.filter.accepts(&self.searcher, **doc_id)
-        };
+        let is_in_scope = |doc_id: &&u32| self.filter.has(&self.searcher, **doc_id);
         Ok(found.iter().filter(is_in_scope).count() as u32)
     }
 }
@@ -116,6 +112,10 @@ impl Scorer for IndexedScorer {
         Ok(())
     }
 
+    fn containing(&self, phrase: &str, most: usize, stop: &Stop) -> Result<Vec<u32>> {
+        containing(&self.searcher, &self.filter, phrase, most, stop)
+    }
+
     fn open<'a>(
         &'a self,
         concept: &'a Concept,
@@ -173,6 +173,12 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
         let accepts = |doc_id: u32| self.filter.accepts(doc_id);
         let by_terms = self.bm25().best(self.filter.doc_set(), &accepts, depth, stop)?;
         let mut candidates = Candidates { by_terms, ..Candidates::default() };
+        if let Some(phrased) = &self.filter.phrased {
+            let known: HashSet<u32> = candidates.by_terms.iter().map(|(id, _)| *id).collect();
+            let others = phrased.iter().filter(|id| !known.contains(id) && accepts(**id));
+            let others = others.take(depth - known.len().min(depth));
+            candidates.by_terms.extend(others.map(|doc_id| (*doc_id, formula::LEAST)));
+        }
         if let Some(vector) = &self.concept.vector {
             match self.filter.nearest(vector, depth, stop) {
                 Ok(found) => candidates.by_vector = found,
@@ -227,11 +233,17 @@ impl IndexedConceptScorer<'_> {
     /// Returns `f` in the formula of the module `formula`, by doc id.
     fn own_scores(&self, doc_ids: &[u32], scale: &Scale, stop: &Stop) -> Result<Scores> {
         let mut own: Scores = HashMap::with_capacity(doc_ids.len());
+        if self.filter.phrased.is_some() {
+            let phrased = doc_ids.iter().filter(|doc_id| self.filter.is_phrased(**doc_id));
+            own.extend(phrased.map(|doc_id| (*doc_id, formula::LEAST)));
+        }
         if scale.term_share > 0.0 {
             let doc_set = DocSet::DocIds(doc_ids);
             let found = self.bm25().best(doc_set, &|_| true, doc_ids.len(), stop)?;
             let share = |score: f32| scale.term_share * score / scale.best_terms;
-            own.extend(found.into_iter().map(|(doc_id, score)| (doc_id, share(score))));
+            for (doc_id, score) in found {
+                *own.entry(doc_id).or_default() += share(score);
+            }
         }
         if let Some(vector) = &self.concept.vector {
             let cosines = self.filter.cosines(vector, doc_ids);

@@ -108,6 +108,10 @@ pub trait Scorer: Send + Sync {
     /// Adds the terms of which `term` may be a misspelling, with the numbers of messages that contain them.
     fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<()>;
 
+    /// Returns the messages in the scope whose texts contain a phrase of a [`Query`], the newest first, at
+    /// most `most`.
+    fn containing(&self, phrase: &str, most: usize, stop: &Stop) -> Result<Vec<u32>>;
+
     /// Opens a concept, and applies its quoted and excluded phrases.
     fn open<'a>(&'a self, concept: &'a Concept, stop: &Stop)
     -> Result<Box<dyn ConceptScorer + 'a>>;
