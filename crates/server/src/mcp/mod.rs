@@ -143,8 +143,8 @@ impl ServerHandler for ClientSession {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        self.work(&context, "resources/list", move |engine, _, _| {
-            resources::list(engine, cursor.as_deref())
+        self.work(&context, "resources/list", move |engine, _, stop| {
+            resources::list(engine, cursor.as_deref(), stop)
         })
         .await?
     }

@@ -59,7 +59,7 @@ fn delete(call: &ToolCall<'_>) -> Result<Answer> {
         }
     }
     let text = |name| {
-        let text = arguments.string(name, "a string")?;
+        let text = arguments.word(name, "a string")?;
         Ok::<_, Error>(text.filter(|text| !text.is_empty()))
     };
     let (id, key) = (text("sessionId")?, text("sessionKey")?);

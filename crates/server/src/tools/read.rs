@@ -56,7 +56,7 @@ fn schema() -> Map<String, Value> {
 fn read(call: &ToolCall<'_>) -> Result<Answer> {
     let ToolCall { engine, options, arguments, stop } = call;
     arguments.only(&ARGUMENTS)?;
-    let path = arguments.string("path", "a path as search prints it")?;
+    let path = arguments.word("path", "a path as search prints it")?;
     let path = path.filter(|path| !path.is_empty());
     let required = || Error::refused("path is required: give the path as search prints it");
     let path = path.ok_or_else(required)?;
@@ -76,6 +76,10 @@ fn read(call: &ToolCall<'_>) -> Result<Answer> {
         let what = "give the path that search prints, an id, a key or a whole title";
         not_found(call, format!("File not found: {path} ({what})"))
     })?;
+    let is_zero = path.ends_with(":0") && place.line == 0 && !place.is_exact;
+    if is_zero && start.is_none() && about.id != snippet::trim(path) {
+        return Err(out_of_range(format!("line 0 of {}: lines begin at 1", snippet::echo(path))));
+    }
     let place = if start.is_some() { ReadFrom::default() } else { place };
     let start = start.or((place.line > 0).then_some(place.line));
     let offset = offset.unwrap_or(place.offset);

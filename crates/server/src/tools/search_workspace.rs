@@ -81,7 +81,7 @@ fn schema() -> Map<String, Value> {
 
 fn search(call: &ToolCall<'_>) -> Result<Answer> {
     let (question, limit) = question(&call.arguments)?;
-    let folder = call.arguments.string("workspace_path", "a folder as a string")?;
+    let folder = call.arguments.word("workspace_path", "a folder as a string")?;
     let config = call.engine.config();
     let found = engine::search_workspace(config, &question, folder, call.stop);
     let mut found = found.map_err(|error| match error {
@@ -155,8 +155,8 @@ fn question(given: &Arguments<'_>) -> Result<(WorkspaceQuestion, usize)> {
     let pattern = pattern.filter(|text| !snippet::trim(text).is_empty());
     let pattern =
         pattern.ok_or_else(|| Error::refused("query is required: a regular expression"))?;
-    let kind = given.string("type", "a conversation type as a string")?;
-    let dates = given.string("date_range", "YYYY-MM or YYYY-MM-DD as a string")?;
+    let kind = given.word("type", "a conversation type as a string")?;
+    let dates = given.word("date_range", "YYYY-MM or YYYY-MM-DD as a string")?;
     let limit = given.integer_in("limit", "an integer from 1 to 1000", 1..=MAX_LIMIT)?;
     let dates = dates.map(|dates| Dates::parse(&snippet::echo(dates))).transpose();
     let dates = dates.map_err(|error| Error::Refused(format!("date_range: {error}")))?;

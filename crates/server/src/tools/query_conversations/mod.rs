@@ -39,7 +39,7 @@ const TURNS: CountArgument =
 /// The maximum number of characters of a query.
 const LONGEST_QUERY: usize = 1000;
 
-const ARGUMENTS: [&str; 13] = [
+const ARGUMENTS: [&str; 14] = [
     "mode",
     "query",
     "searchMode",
@@ -50,13 +50,14 @@ const ARGUMENTS: [&str; 13] = [
     "maxTurns",
     "limit",
     "offset",
+    "order",
     "after",
     "before",
     "project",
 ];
 
 const SEARCH_MODES: [(&str, Fields); 3] =
-    [("summary", Fields::Summaries), ("turns", Fields::Messages), ("both", Fields::Both)];
+    [("summary", Fields::Summaries), ("turns", Fields::Turns), ("both", Fields::Both)];
 
 /// The tool that lists conversations, gets one, or searches their summaries.
 pub const TOOL: Tool = Tool {
@@ -81,23 +82,35 @@ enum CallMode {
 }
 
 fn schema() -> Map<String, Value> {
-    let count = |CountArgument { default, most, .. }| json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
+    let count = |CountArgument { default, most, .. }, description| {
+        json!({
+            "type": "integer", "minimum": 1, "maximum": most, "default": default,
+            "description": description,
+        })
+    };
     object(json!({
         "type": "object",
         "properties": {
-            "mode": {"type": "string", "enum": ["search", "get", "list"]},
-            "query": {"type": "string", "minLength": 1, "maxLength": LONGEST_QUERY},
-            "searchMode": {"type": "string", "enum": ["summary", "turns", "both"], "default": "summary"},
-            "includeTranscript": {"type": "boolean"},
-            "maxTurnsPerConversation": count(TURNS_OF_MATCH),
-            "sessionId": {"type": "string", "description": "Id or its beginning, or a unique title"},
-            "sessionKey": {"type": "string"},
-            "maxTurns": count(TURNS),
-            "limit": count(LIMIT),
-            "offset": {"type": "integer", "minimum": 0, "default": 0},
-            "after": {"type": "string", "description": "YYYY-MM-DD"},
-            "before": {"type": "string"},
-            "project": {"type": "string"},
+            "mode": {"type": "string", "enum": ["search", "get", "list"], "description": "Query mode"},
+            "query": {
+                "type": "string", "minLength": 1, "maxLength": LONGEST_QUERY,
+                "description": "For search: what sessions are about",
+            },
+            "searchMode": {
+                "type": "string", "enum": ["summary", "turns", "both"], "default": "summary",
+                "description": "For search: by summaries, individual turns, or both",
+            },
+            "includeTranscript": {"type": "boolean", "default": false, "description": "For search: add each match's last turns"},
+            "maxTurnsPerConversation": count(TURNS_OF_MATCH, "For includeTranscript: turns per match"),
+            "sessionId": {"type": "string", "description": "For get: id or its beginning, or a unique title"},
+            "sessionKey": {"type": "string", "description": "For get, instead of sessionId"},
+            "maxTurns": count(TURNS, "For get: first turns to include"),
+            "limit": count(LIMIT, "For search, list: max results"),
+            "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "For list: results to skip"},
+            "order": {"type": "string", "enum": ["newest", "oldest"], "default": "newest", "description": "For list: which activity first"},
+            "after": {"type": "string", "description": "For search, list: YYYY-MM-DD, inclusive"},
+            "before": {"type": "string", "description": "As after"},
+            "project": {"type": "string", "description": "For search, list: only this project"},
         },
         "required": ["mode"],
         "additionalProperties": false,
@@ -112,7 +125,7 @@ fn output_schema() -> Map<String, Value> {
         "type": "object",
         "properties": {
             "mode": {"type": "string"},
-            "totalResults": any, "total": any, "returned": any, "offset": any,
+            "totalResults": any, "total_is_lower_bound": any, "total": any, "returned": any, "offset": any,
             "conversations": list(of(&["sessionId"])),
             "found": any,
             "session": of(&["id", "turnCount"]),
@@ -152,9 +165,12 @@ fn run(call: &ToolCall<'_>) -> Result<Answer> {
     let limit = count("limit", LIMIT)?;
     let offset =
         given.integer_in("offset", "an integer from 0 to 4294967295", 0..=u32::MAX as usize)?;
+    let takes = "\"newest\" or \"oldest\"";
+    let orders = [("newest", false), ("oldest", true)];
+    let oldest_first = given.choice("order", takes, &orders)?.unwrap_or(false);
     // White space at the ends may be part of an id.
     let word = |name| {
-        let word = given.string(name, "a string")?;
+        let word = given.word(name, "a string")?;
         Ok::<_, Error>(word.filter(|word| !snippet::trim(word).is_empty()))
     };
     let (id, key) = (word("sessionId")?, word("sessionKey")?);
@@ -171,7 +187,11 @@ fn run(call: &ToolCall<'_>) -> Result<Answer> {
             search::search(call, &question, with_transcript.then_some(turns_of_match), ignored)
         }
         CallMode::Get => get::get(call, id, key, turns, ignored),
-        CallMode::List => list::list(call, &scope, offset.unwrap_or(0), limit, ignored),
+        CallMode::List => {
+            let offset = offset.unwrap_or(0);
+            let page = offset..offset.saturating_add(limit);
+            list::list(call, &scope, page, oldest_first, ignored)
+        }
     }
 }
 
@@ -180,7 +200,7 @@ fn ignored(given: &Arguments<'_>, mode: CallMode) -> Option<String> {
     const OF_SEARCH: [&str; 4] =
         ["query", "searchMode", "includeTranscript", "maxTurnsPerConversation"];
     const OF_GET: [&str; 3] = ["sessionId", "sessionKey", "maxTurns"];
-    const OF_LIST: [&str; 1] = ["offset"];
+    const OF_LIST: [&str; 2] = ["offset", "order"];
     const OF_SCOPE: [&str; 4] = ["limit", "after", "before", "project"];
     let (name, others): (_, [&[&str]; 3]) = match mode {
         CallMode::Search => ("search", [&OF_GET, &OF_LIST, &[]]),
