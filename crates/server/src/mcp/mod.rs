@@ -274,8 +274,7 @@ fn instructions(tools: &[&'static tools::Tool]) -> String {
 }
 
 fn described(tool: &'static tools::Tool) -> Tool {
-    let mut hints =
-        ToolAnnotations::new().read_only(tool.effect == Effect::Reads).open_world(false);
+    let mut hints = ToolAnnotations::new().read_only(tool.effect == Effect::Reads);
     // The other annotations are only for tools that change something.
     if tool.effect != Effect::Reads {
         hints = hints.destructive(tool.effect == Effect::Removes);

@@ -53,8 +53,7 @@ fn schema() -> Map<String, Value> {
         "properties": {
             "query": {
                 "type": "string",
-                "description": "Text to match, as SQL LIKE '%query%' (% and _ are wildcards, A-Z in either case). \
-                                For questions use search.",
+                "description": "Text to match, as SQL LIKE '%query%' (% and _ are wildcards, A-Z in either case)",
             },
             "roles": {
                 "type": "array",
@@ -75,7 +74,6 @@ fn schema() -> Map<String, Value> {
                 "description": "1 to 200",
             },
         },
-        "required": [],
         "additionalProperties": false,
     }))
 }

@@ -38,15 +38,14 @@ pub const TOOL: Tool = Tool {
 };
 
 fn schema() -> Map<String, Value> {
-    let line =
-        |description: &str| json!({"type": "integer", "minimum": 1, "description": description});
+    let line = |description: &str| json!({"type": "integer", "description": description});
     object(json!({
         "type": "object",
         "properties": {
             "path": {"type": "string", "description": "Path from search results, or id, link, key, unique title"},
-            "startLine": line("Starting line, default 1"),
-            "endLine": line("Omit for all"),
-            "offset": {"type": "integer", "minimum": 0, "description": "Characters of the first message to skip"},
+            "startLine": line("Starting line (1-indexed), default 1"),
+            "endLine": line("Ending line; omit for all"),
+            "offset": {"type": "integer", "description": "Characters of the first message to skip"},
         },
         "required": ["path"],
         "additionalProperties": false,

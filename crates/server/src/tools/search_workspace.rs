@@ -66,8 +66,8 @@ fn schema() -> Map<String, Value> {
             "limit": {
                 "type": "integer",
                 "default": DEFAULT_LIMIT,
-                "minimum": 1,
                 "maximum": MAX_LIMIT,
+                "description": "Max lines",
             },
             "workspace_path": {
                 "type": "string",

@@ -63,8 +63,8 @@ const SEARCH_MODES: [(&str, Fields); 3] =
 pub const TOOL: Tool = Tool {
     name: "query_conversations",
     title: "Query conversations",
-    description: "Query past conversations as sessions. mode=\"list\": recent ones. mode=\"get\": one. \
-                  mode=\"search\": by what whole sessions are about; to find what was said, use search.",
+    description: "Query past conversations as sessions: list recent ones, get one, or search by what whole \
+                  sessions are about. To find what was said, use search.",
     use_for: "list sessions, get one by id, key or title, search their summaries",
     effect: Effect::Reads,
     searches: &SourceKind::ALL,
@@ -84,7 +84,7 @@ enum CallMode {
 fn schema() -> Map<String, Value> {
     let count = |CountArgument { default, most, .. }, description| {
         json!({
-            "type": "integer", "minimum": 1, "maximum": most, "default": default,
+            "type": "integer", "maximum": most, "default": default,
             "description": description,
         })
     };
@@ -93,24 +93,24 @@ fn schema() -> Map<String, Value> {
         "properties": {
             "mode": {"type": "string", "enum": ["search", "get", "list"], "description": "Query mode"},
             "query": {
-                "type": "string", "minLength": 1, "maxLength": LONGEST_QUERY,
-                "description": "For search: what sessions are about",
+                "type": "string",
+                "description": "What to search for (1-1000 chars)",
             },
             "searchMode": {
                 "type": "string", "enum": ["summary", "turns", "both"], "default": "summary",
-                "description": "For search: by summaries, individual turns, or both",
+                "description": "Search summaries, turns, or both",
             },
-            "includeTranscript": {"type": "boolean", "default": false, "description": "For search: add each match's last turns"},
-            "maxTurnsPerConversation": count(TURNS_OF_MATCH, "For includeTranscript: turns per match"),
-            "sessionId": {"type": "string", "description": "For get: id or its beginning, or a unique title"},
-            "sessionKey": {"type": "string", "description": "For get, instead of sessionId"},
-            "maxTurns": count(TURNS, "For get: first turns to include"),
-            "limit": count(LIMIT, "For search, list: max results"),
-            "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "For list: results to skip"},
-            "order": {"type": "string", "enum": ["newest", "oldest"], "default": "newest", "description": "For list: which activity first"},
-            "after": {"type": "string", "description": "For search, list: YYYY-MM-DD, inclusive"},
-            "before": {"type": "string", "description": "As after"},
-            "project": {"type": "string", "description": "For search, list: only this project"},
+            "includeTranscript": {"type": "boolean", "default": false, "description": "Include recent turns from matches"},
+            "maxTurnsPerConversation": count(TURNS_OF_MATCH, "Turns per match"),
+            "sessionId": {"type": "string", "description": "Id or its beginning, or a unique title (get)"},
+            "sessionKey": {"type": "string", "description": "Session key (get)"},
+            "maxTurns": count(TURNS, "Turns to include (get)"),
+            "limit": count(LIMIT, "Max results"),
+            "offset": {"type": "integer", "default": 0, "description": "Results to skip (list)"},
+            "order": {"type": "string", "enum": ["newest", "oldest"], "default": "newest", "description": "Which first (list)"},
+            "after": {"type": "string", "description": "From this YYYY-MM-DD on"},
+            "before": {"type": "string", "description": "To this day, inclusive"},
+            "project": {"type": "string", "description": "Only this project"},
         },
         "required": ["mode"],
         "additionalProperties": false,
@@ -119,18 +119,14 @@ fn schema() -> Map<String, Value> {
 
 fn output_schema() -> Map<String, Value> {
     let any = json!({});
-    let of = |keys: &[&str]| json!({"type": "object", "required": keys});
-    let list = |items: Value| json!({"type": "array", "items": items});
     object(json!({
         "type": "object",
         "properties": {
             "mode": {"type": "string"},
-            "totalResults": any, "total_is_lower_bound": any, "total": any, "returned": any, "offset": any,
-            "conversations": list(of(&["sessionId"])),
+            "totalResults": any, "total": any, "returned": any, "offset": any,
+            "conversations": {"type": "array", "items": {"required": ["sessionId"]}},
             "found": any,
-            "session": of(&["id", "turnCount"]),
-            "turns": list(of(&["role", "content"])),
-            "message": any, "complete": any, "notes": any,
+            "session": any, "turns": any,
         },
         "required": ["mode"],
     }))
