@@ -293,6 +293,27 @@ mod tests {
         assert_eq!(config.local_databases, Some(PathBuf::from("nowhere/db")));
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_login_that_others_may_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().expect("temporary folders can be made");
+        let file = folder.path().join("login");
+        std::fs::write(&file, "anna:a secret\n").expect("a file");
+        let variables =
+            [("VERBATIM_CLUSTER_LOGIN_FILE", file.to_str().expect("a plain path"))].into();
+        let environment = Environment { variables, ..Environment::default() };
+        for (mode, is_taken) in [(0o644, false), (0o640, false), (0o600, true)] {
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&file, permissions).expect("a file of ours");
+            match cluster_login(&environment) {
+                Ok(login) => assert!(is_taken && login.is_some(), "{mode:o}"),
+                Err(error) => assert!(!is_taken && error.to_string().contains("chmod 600")),
+            }
+        }
+    }
+
     #[test]
     fn archives_by_flag_environment_and_home() {
         let user = tempfile::tempdir().expect("temporary folders can be made");

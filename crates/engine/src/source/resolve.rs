@@ -208,3 +208,18 @@ impl Likeness {
         strsim::jaro_winkler(&self.0, &Likeness::to(other).0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_names_come_first_however_long_the_given_one_is() {
+        let names = ["garden", "kitchen", "gardens"].map(str::to_owned).to_vec();
+        assert_eq!(nearest("Gardn", names.clone())[..2], ["garden", "gardens"]);
+        let many: Vec<String> = (0..20_000).map(|at| format!("{at:036}")).collect();
+        let begun = std::time::Instant::now();
+        nearest(&"A".repeat(1_000_000), many);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
+}

@@ -137,7 +137,7 @@ fn schema() -> Map<String, Value> {
             "response_format": {"type": "string", "enum": ["markdown", "json"], "default": "markdown", "description": "Output format"},
             "role": {"type": "string", "description": "Only of user, assistant, tool, …"},
             "project": {"type": "string", "description": "Only this project"},
-            "session_id": {"type": "string", "description": "Only this session or conversation: id or its beginning"},
+            "session_id": {"type": "string", "description": "Only this session: id or its beginning"},
         },
         "required": ["query"],
         "additionalProperties": false,

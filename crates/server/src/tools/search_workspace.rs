@@ -35,7 +35,7 @@ pub const TOOL: Tool = Tool {
     name: "search_workspace",
     title: "Search the workspace",
     description: "Search across conversations, notes, and research in the workspace. Returns matching lines, \
-                  newest conversation first, with file and line number.",
+                  newest first.",
     use_for: "lines of the user's dated notes, by regular expression",
     effect: Effect::Reads,
     searches: &[],
