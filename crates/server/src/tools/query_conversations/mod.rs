@@ -94,15 +94,15 @@ fn schema() -> Map<String, Value> {
             "mode": {"type": "string", "enum": ["search", "get", "list"], "description": "Query mode"},
             "query": {
                 "type": "string",
-                "description": "What to search for (1-1000 chars)",
+                "description": "Search query (1-1000 chars)",
             },
             "searchMode": {
                 "type": "string", "enum": ["summary", "turns", "both"], "default": "summary",
                 "description": "Search summaries, turns, or both",
             },
-            "includeTranscript": {"type": "boolean", "default": false, "description": "Include recent turns from matches"},
+            "includeTranscript": {"type": "boolean", "default": false, "description": "Include recent turns"},
             "maxTurnsPerConversation": count(TURNS_OF_MATCH, "Turns per match"),
-            "sessionId": {"type": "string", "description": "Id or its beginning, or a unique title (get)"},
+            "sessionId": {"type": "string", "description": "Id or its start, or unique title (get)"},
             "sessionKey": {"type": "string", "description": "Session key (get)"},
             "maxTurns": count(TURNS, "Turns to include (get)"),
             "limit": count(LIMIT, "Max results"),
