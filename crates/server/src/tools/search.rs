@@ -46,7 +46,7 @@ const PASSAGE: usize = 320;
 /// most 400.
 const SHORT_SUMMARY: usize = 50;
 const SHORT_PASSAGE: usize = 120;
-const LONGER_PASSAGE: usize = 250;
+const LONGER_PASSAGE: usize = 220;
 const FEW: usize = 3;
 
 /// The maximum number of bytes of a path in Markdown. In place of a longer path, the beginning of the
@@ -156,7 +156,8 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     if is_json && items.is_empty() && is_complete {
         notes.push(format!("{NOTHING}. {BROADER}"));
     }
-    let total = Total { count: ranking.total.max(items.len()), is_exact: ranking.is_total_exact };
+    let total =
+        FoundTotal { count: ranking.total.max(items.len()), is_exact: ranking.is_total_exact };
     let is_part = items.len() < total.count;
     if is_part {
         let is_full = items.len() >= limit;
@@ -412,7 +413,7 @@ fn shown_passage(best: &Match) -> String {
 
 /// The number of matching conversations.
 #[derive(Clone, Copy)]
-struct Total {
+struct FoundTotal {
     count: usize,
     /// Whether there are no more matching conversations.
     is_exact: bool,
@@ -420,7 +421,7 @@ struct Total {
 
 struct FoundConversations {
     results: Vec<ShownConversation>,
-    total: Total,
+    total: FoundTotal,
     /// Whether the search covered everything that was requested.
     is_complete: bool,
     notes: Vec<String>,
