@@ -44,7 +44,7 @@ const ATTEMPTS: u32 = 3;
 
 /// The maximum time that a request waits for locks of other programs. It is shorter than the time that
 /// clients wait for an answer.
-pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(1500);
+pub(crate) const REQUEST_LOCK_WAIT: Duration = Duration::from_millis(1500);
 
 impl Tool {
     /// Runs the tool. If an index was damaged or truncated during a call that only reads, the tool
@@ -104,7 +104,7 @@ impl Tool {
 
     /// Returns the stop for a call of this tool. A tool that writes must see its own changes.
     fn stop_of_call(&self, stop: &Stop) -> Stop {
-        let stop = stop.waiting_for_locks(LOCK_WAIT);
+        let stop = stop.waiting_for_locks(REQUEST_LOCK_WAIT);
         if self.effect == Effect::Reads { stop.of_call() } else { stop }
     }
 
