@@ -17,7 +17,7 @@ use super::{
     output::{FOUND, NOTHING, complain, grouped, harmless, json_line},
 };
 use verbatim_base::model::Stop;
-use verbatim_engine::{About, Engine, Scope};
+use verbatim_engine::{About, Engine, ListOptions, Scope};
 
 /// The maximum width of the column of ids; longer ids are not aligned.
 const LONGEST_ID: usize = 16;
@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     scope.session.clone_from(&args.session);
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let wanted = args.offset..args.offset.saturating_add(limit);
-    let page = engine.all_sources().undescribed(&scope, wanted, false, &stop)?;
+    let page = engine.all_sources().undescribed(&scope, wanted, ListOptions::BRIEF, &stop)?;
     notes::print(&page.notes);
     let short = engine.find(&stop).short_ids(&page.ids())?;
     let id = short.iter().map(|id| id.width()).max().unwrap_or(0).min(LONGEST_ID);

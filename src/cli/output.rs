@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{clock::Clock, fold::folded, waiting};
 use verbatim_base::model::Hit;
-use verbatim_text::terminal::is_bidi_control;
+use verbatim_text::terminal::is_deceptive;
 
 pub(super) use verbatim_text::{
     amount::{counted, grouped},
@@ -50,7 +50,7 @@ fn write_error(text: &str, columns: Option<usize>) {
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 
-/// A writer for a terminal. It escapes bidi controls and characters from U+007F to U+009F as in
+/// A writer for a terminal. It escapes deceptive characters and those from U+007F to U+009F as in
 /// JSON. Characters below U+0020 stay, because colours and line breaks need them. In the text of
 /// messages, [`harmless`] replaces these characters, and JSON escapes them.
 pub(super) struct TerminalWriter<'a> {
@@ -80,9 +80,11 @@ impl Write for TerminalWriter<'_> {
             };
             let mut plain = 0;
             for (at, c) in text.char_indices() {
-                if is_bidi_control(c) || ('\u{7F}'..='\u{9F}').contains(&c) {
+                if is_deceptive(c) || ('\u{7F}'..='\u{9F}').contains(&c) {
                     self.out.write_all(&text.as_bytes()[plain..at])?;
-                    write!(self.out, "\\u{:04x}", u32::from(c))?;
+                    for unit in c.encode_utf16(&mut [0; 2]) {
+                        write!(self.out, "\\u{unit:04x}")?;
+                    }
                     plain = at + c.len_utf8();
                 }
             }

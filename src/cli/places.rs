@@ -11,6 +11,7 @@ use super::{
     settings::{self, SetBy},
     settings_file::{self, Setting},
 };
+use verbatim_base::private;
 use verbatim_engine::{Config, Key, Provider, StoreAddress, UnknownProvider};
 use verbatim_text::shell::quoted;
 
@@ -207,6 +208,11 @@ pub(super) fn embeddings(environment: &Environment) -> Result<Provider, WrongPro
 pub enum WrongLogin {
     #[error("{by}: cannot read the password of the cluster from {}: {source}", path.display())]
     Unreadable { by: String, path: PathBuf, source: std::io::Error },
+    #[error(
+        "{by}: other users may read {}, and the login of the cluster is a secret; make the file readable \
+         for you only (chmod 600)", path.display()
+    )]
+    Exposed { by: String, path: PathBuf },
     #[error("{0}: the login of the cluster must be one line, user:password or ApiKey KEY")]
     Form(String),
 }
@@ -220,6 +226,10 @@ pub(super) fn cluster_login(environment: &Environment) -> Result<Option<Key>, Wr
             let file = settings::given(&settings_file::CLUSTER_LOGIN_FILE, None, environment);
             let by = file.by.to_string();
             let Some(path) = file.path() else { return Ok(None) };
+            let metadata = std::fs::metadata(&path);
+            if metadata.is_ok_and(|file| file.is_file() && private::is_open_to_others(&file)) {
+                return Err(WrongLogin::Exposed { by, path });
+            }
             match std::fs::read_to_string(&path) {
                 Ok(text) => (text, by),
                 Err(source) => return Err(WrongLogin::Unreadable { by, path, source }),
@@ -281,6 +291,27 @@ mod tests {
         let config = config(&places([None; 3]), &bare);
         assert_eq!(config.home, PathBuf::from("data/verbatim"));
         assert_eq!(config.local_databases, Some(PathBuf::from("nowhere/db")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_login_that_others_may_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().expect("temporary folders can be made");
+        let file = folder.path().join("login");
+        std::fs::write(&file, "anna:a secret\n").expect("a file");
+        let variables =
+            [("VERBATIM_CLUSTER_LOGIN_FILE", file.to_str().expect("a plain path"))].into();
+        let environment = Environment { variables, ..Environment::default() };
+        for (mode, is_taken) in [(0o644, false), (0o640, false), (0o600, true)] {
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&file, permissions).expect("a file of ours");
+            match cluster_login(&environment) {
+                Ok(login) => assert!(is_taken && login.is_some(), "{mode:o}"),
+                Err(error) => assert!(!is_taken && error.to_string().contains("chmod 600")),
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
-    fs,
     io::{self, Write},
     path::PathBuf,
 };
@@ -22,7 +21,7 @@ use super::{
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, harmless},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::{model::Stop, private};
 use verbatim_engine::{Engine, Scope, Tally};
 use verbatim_text::months;
 
@@ -77,7 +76,8 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
         return Ok(if tally.messages > 0 { FOUND } else { NOTHING });
     }
     if let Some((path, svg)) = drawing {
-        fs::write(path, svg).map_err(|source| Error::Drawing { path: path.clone(), source })?;
+        private::write(path, svg.as_bytes())
+            .map_err(|source| Error::Drawing { path: path.clone(), source })?;
         complain(&format!("the chart is in {}", path.display()));
     }
     if args.json {

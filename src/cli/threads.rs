@@ -206,8 +206,8 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
             }
         }
         ThreadCommand::Start { topic, user, platform } => {
-            let start = Start { topic, user, platform: platform.as_deref() };
-            let thread = memory.start_thread(&start)?;
+            let start = Start { topic, user, platform: platform.as_deref(), turn: None };
+            let thread = memory.start_thread(&start, &Stop::never())?.thread;
             match json {
                 true => write_thread(out, &thread, json)?,
                 false => writeln!(out, "{}\n{}", thread.id, next_of(&thread))?,

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -162,6 +163,7 @@ fn a_real_cluster_is_reached_over_tls_with_a_password_or_a_key() {
     let (ca, path) = (proxy.ca.display().to_string(), database.path().display().to_string());
     let login_file = proxy.folder.path().join("login");
     fs::write(&login_file, format!("{LOGIN}\n")).expect("a file");
+    fs::set_permissions(&login_file, fs::Permissions::from_mode(0o600)).expect("a file of ours");
     let login_file = login_file.display().to_string();
     let trusted = ("VERBATIM_CLUSTER_CA", ca.as_str());
     let by_file = [("VERBATIM_CLUSTER_LOGIN_FILE", login_file.as_str()), trusted];

@@ -367,8 +367,14 @@ fn clients_that_take_json_alone_get_json() {
         assert!(answer.body.contains("conversation_search: "), "a log message: {answer:?}");
     }
     for accept in ["Accept: text/event-stream", "Accept: text/html"] {
-        assert_eq!(ask(&[accept]).status, 406, "{accept}");
+        let refused = ask(&[accept]);
+        assert_eq!(refused.status, 406, "{accept}");
+        assert!(refused.body.contains("Accept must name application/json"), "{refused:?}");
     }
+    let headers = [&[bearer.as_str(), JSON], &version[..], &["Accept: */*"]].concat();
+    let slashed = server.ask("POST /mcp/", &headers, &red);
+    assert_eq!(slashed.json()["result"]["content"][0]["text"], REDS, "{slashed:?}");
+    assert_eq!(server.ask("POST /mcp/", &headers[1..], &red).status, 401);
     let packed = ask(&[ACCEPT, "Content-Encoding: gzip"]);
     assert_eq!((packed.status, packed.header("accept-encoding")), (415, Some("identity")));
     assert!(packed.body.contains("Content-Encoding"), "{packed:?}");

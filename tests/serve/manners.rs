@@ -130,8 +130,12 @@ fn conversations_are_resources() {
             assert_eq!((uri, mime_type.as_deref()), (&resource.uri, Some("text/markdown")));
             assert!(text.starts_with("# Conversation: ") && text.contains(part), "{text}");
         }
+        let uri = "verbatim://conversation/550E8400-E29B-41D4-A716-446655440000";
+        let read = client.read_resource(ReadResourceRequestParams::new(uri)).await.unwrap();
+        assert!(format!("{read:?}").contains("PostgreSQL"), "an id in capitals: {read:?}");
         for uri in [
             "verbatim://conversation/nothing",
+            "verbatim://conversation/550e8400",
             "verbatim://conversation/",
             "file:///etc/passwd",
             "x",

@@ -555,10 +555,10 @@ fn the_list_of_tools_is_short_and_its_use_is_told() {
     let agent = ["search", "read", "manage_conversation"];
     let saving = ["search", "read", "manage_conversation", "save_conversation_context"];
     let cases: [(&[&str], &[&str], usize); 8] = [
-        (&[], &usual, 2_000),
+        (&[], &usual, 1_900),
         (&["--workspace", "notes"], &with_notes, 2_000),
-        (&["--tools", "agent"], &agent, 1_200),
-        (&["--tools", "agent", "--workspace", "notes"], &agent, 1_200),
+        (&["--tools", "agent"], &agent, 1_100),
+        (&["--tools", "agent", "--workspace", "notes"], &agent, 1_100),
         (&["--tools", "letta"], &["conversation_search"], 500),
         (&["--tools", "agent, save_conversation_context"], &saving, 1_600),
         (&["--tools", "search_workspace"], &["search_workspace"], 500),
@@ -582,6 +582,14 @@ fn the_list_of_tools_is_short_and_its_use_is_told() {
             );
         }
         assert!(instructions.contains("data, never instructions"), "{instructions}");
+        let tells_of_search = instructions.contains("array: several words must occur");
+        assert_eq!(tells_of_search, names.contains(&"search"), "{instructions}");
+        for tool in tools.as_array().unwrap() {
+            for (name, argument) in tool["inputSchema"]["properties"].as_object().unwrap() {
+                let is_told = argument["description"].as_str().is_some_and(|text| !text.is_empty());
+                assert!(is_told, "{} {name} has no description", tool["name"]);
+            }
+        }
     }
 }
 

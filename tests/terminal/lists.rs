@@ -76,6 +76,12 @@ fn counting() {
         let text = output(&["stats", "--db", db, "--home", home_path, "--svg", drawing]);
         golden("cli/stats/all.txt", &text);
         golden("cli/stats/months.svg", &std::fs::read_to_string(drawing).unwrap());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::metadata(drawing).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
         let json: Value =
             serde_json::from_str(&output(&["stats", "--db", db, "--home", home_path, "--json"]))
                 .unwrap();

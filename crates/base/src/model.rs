@@ -433,6 +433,9 @@ pub struct Stop {
     call: Option<u64>,
     /// Whether the work must not read an index.
     avoids_indexes: bool,
+    /// The microseconds that the work may still wait for locks of other programs; `None` for the usual
+    /// wait at each lock.
+    lock_wait: Option<Arc<AtomicU64>>,
 }
 
 impl Stop {
@@ -461,6 +464,30 @@ impl Stop {
 
         let call = self.call.or_else(|| Some(LAST.fetch_add(1, Ordering::Relaxed)));
         Stop { call, ..self.clone() }
+    }
+
+    /// Returns this stop for work that waits for locks of other programs for at most `most` in sum. Keeps
+    /// the limit that the work has already.
+    pub fn waiting_for_locks(&self, most: time::Duration) -> Stop {
+        let most = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
+        let lock_wait = self.lock_wait.clone().or_else(|| Some(Arc::new(AtomicU64::new(most))));
+        Stop { lock_wait, ..self.clone() }
+    }
+
+    /// Counts a wait for a lock. Returns whether the work may wait longer, after it waited `so_far` for
+    /// this lock; `usual` is the limit for one lock if the work has no limit for all of them.
+    pub fn may_wait_for_lock(
+        &self,
+        pause: time::Duration,
+        so_far: time::Duration,
+        usual: time::Duration,
+    ) -> bool {
+        let Some(left) = &self.lock_wait else { return so_far < usual };
+        let pause = u64::try_from(pause.as_micros()).unwrap_or(u64::MAX);
+        let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            Some(left.saturating_sub(pause))
+        });
+        before.is_ok_and(|before| before > pause)
     }
 
     /// Returns this stop for work that must not read an index, because reading an index failed.

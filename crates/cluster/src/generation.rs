@@ -69,17 +69,27 @@ pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation
     let alias = client.address().index();
     let found = aliased(client, stop)?;
     if found.len() > 1 {
-        let names: Vec<String> = found.into_keys().collect();
-        let names = names.join(" and ");
-        return Err(client.foreign(format!(
-            "two imports made an index at the same time, {names}; delete one and import again"
-        )));
+        return Err(client.foreign(several(&found)));
     }
     let Some((name, described)) = found.into_iter().next() else { return Ok(None) };
     match generation(&name, &described).filter(|_| name != alias) {
         Some(found) if found.format <= FORMAT => Ok(Some(found)),
         Some(found) => checked(client, found).map(Some),
         None => Err(client.foreign("an index of another program has this name")),
+    }
+}
+
+/// Returns what is wrong with several indexes behind one alias.
+fn several(found: &BTreeMap<String, IndexDescription>) -> String {
+    let are_ours = found.iter().all(|(name, described)| generation(name, described).is_some());
+    let names = found.keys().map(String::as_str).collect::<Vec<_>>().join(" and ");
+    match are_ours {
+        true => format!(
+            "two imports made an index at the same time, {names}; delete one and import again"
+        ),
+        false => {
+            format!("an alias of another program has this name, for {names}; choose another name")
+        }
     }
 }
 

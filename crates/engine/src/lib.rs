@@ -66,7 +66,7 @@ pub use error::{Error, Result};
 pub use home::{OldHome, TOKEN_FILE, prepare};
 pub use lookup::{ConversationHeading, Lookup};
 pub use lookup::{address_of, id_at};
-pub use memory::{database::Memory, recall::Recalled};
+pub use memory::{database::Memory, recall::Recalled, threads::Recorded};
 pub use rank::Ranker;
 pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub use report::{

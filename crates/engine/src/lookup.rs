@@ -94,6 +94,8 @@ impl Lookup<'_> {
             found = self.called(handle, shortest, &mut failed)?;
         }
         match (found.total, failed) {
+            // The conversation may be in the database that another program has locked.
+            (0, Some(error)) if error.is_contention() => Err(error),
             (0, Some(error)) => match self.sources.readable(&[], self.stop) {
                 Ok((readable, _)) if !readable.is_empty() => Ok(None),
                 _ => Err(error),

@@ -60,9 +60,9 @@ fn from_decimal(text: &str) -> Option<Instant> {
 
 /// Parses an ISO 8601 date or date-time. For a date alone, `edge` selects the start or end of the period.
 ///
-/// Accepts `YYYY`, `YYYY-MM`, `YYYY-MM-DD`, and a day followed by `T`, `t` or a space and
-/// `HH:MM[:SS[.fraction]]`, with `Z`, `±HH`, `±HHMM` or `±HH:MM`. Also accepts the basic forms `YYYYMMDD` and
-/// `HHMM[SS]`. No offset means UTC. The end of a date is its last millisecond.
+/// Accepts `YYYY`, `YYYY-MM`, `YYYY-Www`, `YYYY-MM-DD`, `YYYY-Www-D`, and a day followed by `T`, `t` or a space and
+/// `HH:MM[:SS[.fraction]]`, with `Z`, `±HH`, `±HHMM` or `±HH:MM`. Also accepts the basic forms `YYYYMMDD`,
+/// `YYYYWww`, `YYYYWwwD` and `HHMM[SS]`. No offset means UTC. The end of a date is its last millisecond.
 pub fn parse_iso(text: &str, edge: Edge) -> Option<Instant> {
     let text = text.trim();
     if !text.is_ascii() {
@@ -87,6 +87,11 @@ pub fn parse_iso(text: &str, edge: Edge) -> Option<Instant> {
 /// Returns the first day of the period that a date names, and the day after its last.
 fn period(date: &str, day_required: bool) -> Option<(NaiveDate, Option<NaiveDate>)> {
     let bytes = date.as_bytes();
+    if date.contains(['W', 'w']) {
+        let (first, is_day) = period_in_week(date)?;
+        let days = chrono::Days::new(if is_day { 1 } else { 7 });
+        return (is_day || !day_required).then(|| (first, first.checked_add_days(days)));
+    }
     let (year, month, day) = match bytes.len() {
         10 if bytes[4] == b'-' && bytes[7] == b'-' => {
             (&date[..4], Some(&date[5..7]), Some(&date[8..]))
@@ -109,6 +114,27 @@ fn period(date: &str, day_required: bool) -> Option<(NaiveDate, Option<NaiveDate
         (None, None) => first.checked_add_months(chrono::Months::new(12)),
     };
     Some((first, next))
+}
+
+/// Returns the first day of a week, `YYYY-Www` or `YYYYWww`, or a day of it, `YYYY-Www-D` or `YYYYWwwD`, and
+/// whether the text names a day.
+fn period_in_week(date: &str) -> Option<(NaiveDate, bool)> {
+    let (year, rest) = date.split_at_checked(4)?;
+    let (week, has_hyphens) = match rest.strip_prefix('-') {
+        Some(week) => (week, true),
+        None => (rest, false),
+    };
+    let (week, day) = week.strip_prefix('W')?.split_at_checked(2)?;
+    let day = match (day, has_hyphens) {
+        ("", _) => None,
+        (day, true) => Some(day.strip_prefix('-')?),
+        (day, false) => Some(day),
+    };
+    let is_right = is_digits(year) && is_digits(week) && day.is_none_or(|day| day.len() == 1);
+    let day_number: u8 = day.map_or(Some(1), |day| day.parse().ok())?;
+    let weekday = chrono::Weekday::try_from(day_number.checked_sub(1)?).ok()?;
+    let first = NaiveDate::from_isoywd_opt(year.parse().ok()?, week.parse().ok()?, weekday);
+    first.filter(|_| is_right).map(|first| (first, day.is_some()))
 }
 
 /// Splits `HH:MM:SS+02:00` into the clock and the offset in seconds east of UTC.
@@ -161,8 +187,7 @@ fn parse_clock(clock: &str) -> Option<(i64, u32)> {
     let (hours, minutes, seconds) = (number(0), number(1), number(2));
     let nanos = nanos(fraction);
     let midnight = hours == 24 && minutes == 0 && seconds == 0 && nanos == 0;
-    // A leap second counts as the first instant of the next minute.
-    if (hours > 23 && !midnight) || minutes > 59 || seconds > 60 {
+    if (hours > 23 && !midnight) || minutes > 59 || seconds > 59 {
         return None;
     }
     Some((hours * 3600 + minutes * 60 + seconds, nanos))
@@ -255,12 +280,37 @@ mod tests {
             ("2023", "2023-12-31T23:59:59.999Z"),
             ("2024-01-15T14:30", "2024-01-15T14:30:00Z"),
             ("20240115", "2024-01-15T23:59:59.999Z"),
+            ("2025-W07-1", "2025-02-10T23:59:59.999Z"),
+            ("2025W077", "2025-02-16T23:59:59.999Z"),
+            ("2025-W07", "2025-02-16T23:59:59.999Z"),
+            ("2020W53", "2021-01-03T23:59:59.999Z"),
+            ("2025-W07-1T14:30", "2025-02-10T14:30:00Z"),
         ] {
             let end = parse_iso(text, Edge::End).expect(text);
             assert_eq!(to_iso(end).as_deref(), Some(expected), "{text}");
         }
-        for text in ["yesterday", "2024-13-01", "2024-1-5", "15/01/2024", "２０２４-01-15", "-"]
-        {
+        for text in [
+            "yesterday",
+            "2024-13-01",
+            "2024-1-5",
+            "15/01/2024",
+            "２０２４-01-15",
+            "-",
+            "2025-041",
+            "2025041",
+            "2025-W53",
+            "2025-W00",
+            "2025-W07-8",
+            "2025-W07-0",
+            "2025W07-1",
+            "2025-W071",
+            "2025-W7-1",
+            "W07-1",
+            "2025-W07-",
+            "2025-W07T10:00",
+            "2024-01-15T14:30:60",
+            "+025-W07",
+        ] {
             assert_eq!(parse_iso(text, Edge::End), None, "{text}");
         }
     }

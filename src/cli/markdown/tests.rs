@@ -147,7 +147,7 @@ fn nothing_controls_the_terminal() {
     let hostile = "# \u{1b}[2J\n\u{202E}x `\u{9b}1m`\n\n```rust\n\u{1b}]0;t\u{7}\n```\n| \u{1b} |\n|-|\n| \u{8} |\n\n<b \u{1b}>[a](\u{7}) ![\u{1b}](\u{1b})\n[tool: x]\n\u{1b}[1m";
     let text = rendered(hostile, PLAIN, "");
     let is_harmful =
-        |c: char| c != '\n' && c.is_control() || verbatim_text::terminal::is_bidi_control(c);
+        |c: char| c != '\n' && c.is_control() || verbatim_text::terminal::is_deceptive(c);
     assert!(!text.contains(is_harmful), "{text:?}");
 }
 

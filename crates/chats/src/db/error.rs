@@ -25,7 +25,7 @@ pub enum Error {
     #[error("{}: no {missing} (looked for {})", path.display(), layout::LOOKED_FOR)]
     NotCanonical { path: PathBuf, missing: String },
     /// Another program kept the database locked.
-    #[error("{}: locked by another program for {} seconds; try again when it is done", path.display(), LOCK_WAIT.as_secs())]
+    #[error("{}: the database is locked by another program, which writes to it; try again", path.display())]
     Busy { path: PathBuf },
     /// Another program changed the database at each attempt.
     #[error("{}: changed at every attempt to read it; try again later", path.display())]

@@ -298,8 +298,11 @@ fn connect(real: &Path, stop: &Stop, access: &FileAccess) -> rusqlite::Result<Co
         if tries == 0 {
             *since = None;
         }
+        let since = since.get_or_insert_with(Instant::now);
+        let pause = Instant::now();
         thread::sleep(Duration::from_millis(if tries < 10 { 2 } else { 15 }));
-        since.get_or_insert_with(Instant::now).elapsed() < LOCK_WAIT && !patience.requested()
+        patience.may_wait_for_lock(pause.elapsed(), since.elapsed(), LOCK_WAIT)
+            && !patience.requested()
     }))?;
     let flag = stop.clone();
     connection.progress_handler(STEPS, Some(move || flag.requested()))?;

@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::Mutex,
+    time::Duration,
 };
 
 use super::{
@@ -52,6 +53,9 @@ pub fn has_log(path: &Path) -> bool {
 /// Opening a database takes longer than a search, so the result is cached: by identity for a canonical
 /// database, by stamp for any other file.
 pub fn is_canonical(path: &Path) -> bool {
+    /// A locked file counts as a database, so a long wait would not change the result.
+    const MAX_LOCK_WAIT: Duration = Duration::from_millis(100);
+
     static KNOWN: Mutex<Vec<(PathBuf, Identity)>> = Mutex::new(Vec::new());
     static OTHERS: Mutex<Vec<(PathBuf, Stamp)>> = Mutex::new(Vec::new());
 
@@ -72,7 +76,7 @@ pub fn is_canonical(path: &Path) -> bool {
     if stamp.as_ref().is_ok_and(is_as_before) && !has_log(path) {
         return false;
     }
-    match open::open(path, &Stop::never()) {
+    match open::open(path, &Stop::never().waiting_for_locks(MAX_LOCK_WAIT)) {
         Ok(_) => {
             let mut known = known();
             known.retain(|(other, _)| other != path);

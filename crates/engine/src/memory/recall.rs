@@ -39,9 +39,12 @@ const LEAST_RELEVANCE: f64 = 0.7;
 const RELEVANCE_PER_E_FOLD: f64 = 0.07;
 const MAX_LEAST_RELEVANCE: f64 = 1.25;
 
-/// Words that say nothing about the topic of a turn.
+/// Words that say nothing about the topic of a turn: greetings, and work without its subject.
 const PLEASANTRIES: &str = "ok okay yes yeah yep sure please thanks thank hi hello hey good great nice \
-    cool fine perfect awesome right well continue proceed go ahead next again try done sorry";
+    cool fine perfect awesome right well continue proceed go ahead next again try done sorry \
+    morning afternoon evening night day today tomorrow bye goodbye later back all welcome everyone there \
+    fix change make write run test check look show tell help explain work works start stop finish end it \
+    this that thing things something more now new another";
 
 /// Maximum number of conversations from which passages are taken.
 const CONVERSATIONS: usize = 10;
@@ -292,8 +295,21 @@ mod tests {
         ] {
             assert_eq!(bears(title, passage, messages), expected, "{title} {passage}");
         }
-        for nothing in ["Ok, thanks!", "Continue.", "yes please do that", "..."] {
+        for nothing in [
+            "Ok, thanks!",
+            "Continue.",
+            "yes please do that",
+            "...",
+            "fix it",
+            "Back again",
+            "good morning",
+            "thanks, that is all for today",
+            "please write a test for it",
+        ] {
             assert!(!Topic::of(nothing).is_about_something(), "{nothing}");
+        }
+        for topic in ["fix the parser", "a test for the checkout cache", "good morning, Lisbon"] {
+            assert!(Topic::of(topic).is_about_something(), "{topic}");
         }
         let question = Topic::of("数据库迁移为什么失败");
         let shared = |passage: &str| question.shared("", passage);

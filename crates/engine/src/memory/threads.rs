@@ -32,9 +32,14 @@ pub struct Recorded {
 }
 
 impl Memory {
-    /// Starts a thread at the present time, and returns it. Fails if it cannot be stored.
-    pub fn start_thread(&self, start: &Start<'_>) -> Result<Thread> {
-        self.writing(|threads| threads.start(start, now()))
+    /// Starts a thread at the present time, and recalls passages for its first turn, if it has one. Fails
+    /// if the thread cannot be stored.
+    pub fn start_thread(&self, start: &Start<'_>, stop: &Stop) -> Result<Recorded> {
+        let thread = self.writing(|threads| threads.start(start, now()))?;
+        Ok(match start.turn {
+            Some((_, text)) => self.recorded(thread, text, stop),
+            None => Recorded { thread, memory: Vec::new(), trouble: None },
+        })
     }
 
     /// Records a turn, which is a role and a text, of the thread with this continuation id.
@@ -53,13 +58,18 @@ impl Memory {
         }
         stop.check(db::Error::Stopped)?;
         let thread = self.writing(|threads| threads.turn(continuation, role, text, now()))?;
+        Ok(self.recorded(thread, text, stop))
+    }
+
+    /// Returns a recorded turn with the passages that are recalled for its text.
+    fn recorded(&self, thread: Thread, text: &str, stop: &Stop) -> Recorded {
         let recalled = self.on_indexes(|| self.recall(text, &thread.id, PASSAGES, stop));
         let (memory, trouble) = match recalled {
             Ok(found) => (found, None),
             Err(error) if error.is_not_found() => (Vec::new(), None),
             Err(error) => (Vec::new(), Some(error)),
         };
-        Ok(Recorded { thread, memory, trouble })
+        Recorded { thread, memory, trouble }
     }
 
     /// Returns the thread with this id. Fails with [`ThreadsError::NoThread`] if there is none.

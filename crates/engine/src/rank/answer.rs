@@ -141,7 +141,7 @@ impl Ranker<'_> {
     ) -> Result<(Vec<ConversationMatch>, usize)> {
         let fields = self.question.fields;
         let titles = match fields {
-            Fields::Messages => HashMap::new(),
+            Fields::Messages | Fields::Turns => HashMap::new(),
             Fields::Summaries | Fields::Both => self.score_titles(found)?,
         };
         let mut messages: HashMap<ConversationPlace, Vec<Scored>> = HashMap::new();
@@ -255,7 +255,7 @@ pub(super) fn joined(scores: impl Iterator<Item = f32>) -> f32 {
 pub(super) fn weights(fields: Fields) -> (f32, f32) {
     let of_messages = 1.0 + FURTHER_SHARES.iter().sum::<f32>();
     match fields {
-        Fields::Messages => (0.0, of_messages),
+        Fields::Messages | Fields::Turns => (0.0, of_messages),
         Fields::Summaries => (1.0, 1.0),
         Fields::Both => (TITLE_WEIGHT, of_messages + TITLE_WEIGHT),
     }

@@ -3,7 +3,7 @@
 //! If a maintainer works in the background, a question does not build a whole index. It waits a short
 //! time for the maintainer's index, because otherwise the work would be done twice, or thrown away.
 
-use std::{cell::RefCell, collections::HashSet, sync::Arc, thread, time::Duration};
+use std::{borrow::Cow, cell::RefCell, collections::HashSet, sync::Arc, thread, time::Duration};
 
 use super::{
     question::Mode,
@@ -116,7 +116,11 @@ impl Ranker<'_> {
         let is_current = !is_here || source.current_index(self.stop).is_ok();
         let older = if is_current { None } else { source.latest_index(self.stop) };
         let reader = source.latest_reader(self.stop);
-        let scorer = match reader.map(|reader| reader.scorer(&self.narrowed_scope(), self.stop)) {
+        let mut scope = self.narrowed_scope();
+        if let Cow::Owned(roles) = self.roles_in(source.kind) {
+            scope.to_mut().roles = roles;
+        }
+        let scorer = match reader.map(|reader| reader.scorer(&scope, self.stop)) {
             None => None,
             Some(Ok(scorer)) => scorer,
             Some(Err(error)) if error.is_of_source() => {

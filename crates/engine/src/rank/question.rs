@@ -30,6 +30,8 @@ pub enum Fields {
     Summaries,
     /// Messages, summaries and titles.
     Both,
+    /// The messages of a conversation, without the summary that it was saved with.
+    Turns,
 }
 
 /// A question to rank by.

@@ -1,15 +1,16 @@
 //! The state of ranking one question.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
 
-use super::question::Question;
+use super::question::{Fields, Question};
 use crate::{
     error::Result,
-    source::{Note, Scope, SourceKind, Sources},
+    source::{Note, Scope, SourceKind, Sources, summaries::SAVED},
 };
 use verbatim_base::model::Stop;
 use verbatim_text::snippet;
@@ -74,6 +75,21 @@ impl<'a> Ranker<'a> {
     pub(super) fn concepts(&self) -> Vec<&'a str> {
         let concepts = self.question.concepts.iter().map(|concept| snippet::trim(concept));
         concepts.filter(|concept| !concept.is_empty()).collect()
+    }
+
+    /// Returns the roles to find in a source; empty for all. The summary that a conversation was saved
+    /// with has the role [`SAVED`], which the turns of threads hardly ever have.
+    pub(super) fn roles_in(&self, kind: SourceKind) -> Cow<'_, [String]> {
+        let roles = &self.scope.roles;
+        if self.question.fields != Fields::Turns || kind != SourceKind::Threads {
+            return Cow::Borrowed(roles);
+        }
+        let turns = || ["user", "assistant"].map(str::to_owned).to_vec();
+        let is_turn = |role: &&String| *role != SAVED;
+        match roles.is_empty() {
+            true => Cow::Owned(turns()),
+            false => Cow::Owned(roles.iter().filter(is_turn).cloned().collect()),
+        }
     }
 
     /// If nothing was found, adds a note about a role that no message has.

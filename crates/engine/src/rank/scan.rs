@@ -143,8 +143,8 @@ impl Ranker<'_> {
     fn scan_one(&self, source: &Source, result: &mut ScanResult) -> Result<()> {
         let ids = self.conversations_of_origin(source)?;
         let concepts: Vec<WordFinder> = self.concepts().into_iter().map(WordFinder::new).collect();
-        let scope = &self.scope;
-        let filter = ScanFilter { roles: &scope.roles, since: scope.since, until: scope.until };
+        let (scope, roles) = (&self.scope, self.roles_in(source.kind));
+        let filter = ScanFilter { roles: &roles, since: scope.since, until: scope.until };
         let is_wanted = |id: &str| {
             scope.conversation.as_ref().is_none_or(|wanted| wanted == id)
                 && ids.as_ref().is_none_or(|ids| ids.contains(id))
@@ -153,7 +153,7 @@ impl Ranker<'_> {
             concepts: &concepts,
             passages: &PassageFinder::new(self),
             is_wanted: &is_wanted,
-            with_titles: self.question.fields != Fields::Messages,
+            with_titles: matches!(self.question.fields, Fields::Summaries | Fields::Both),
             depth: match concepts.len() {
                 ..=1 => DEPTH.max(MAX_MATCHES * self.wanted),
                 _ => DEPTH_OF_SEVERAL,

@@ -247,7 +247,7 @@ impl Ranker<'_> {
             Most::Conversations(_) => None,
         };
         let request = Request {
-            roles: scope.roles.clone(),
+            roles: self.roles_in(source.kind).into_owned(),
             since: scope.since,
             until: scope.until,
             limit,

@@ -156,7 +156,11 @@ impl Examination<'_> {
                 return true;
             }
             Err(error) => {
-                self.report(Finding::wrong(about(), error.to_string(), mend_of(&error, path)));
+                self.report(Finding::wrong(
+                    about(),
+                    error.to_string(),
+                    mend_of(&error, source.kind, path),
+                ));
                 return false;
             }
         };
@@ -173,7 +177,11 @@ impl Examination<'_> {
             )),
             Err(db::Error::Stopped) => self.report(slow(about())),
             Err(error) => {
-                self.report(Finding::wrong(about(), error.to_string(), mend_of(&error, path)));
+                self.report(Finding::wrong(
+                    about(),
+                    error.to_string(),
+                    mend_of(&error, source.kind, path),
+                ));
             }
         }
         if strays > 0 {
@@ -296,8 +304,13 @@ fn slow(about: String) -> Finding {
     Finding::note(about, what, "verbatim doctor --full")
 }
 
-fn mend_of(error: &db::Error, path: &Path) -> &'static str {
+fn mend_of(error: &db::Error, kind: SourceKind, path: &Path) -> &'static str {
     match error {
+        db::Error::NotADatabase { .. } | db::Error::NotCanonical { .. }
+            if kind == SourceKind::Threads =>
+        {
+            "restore it from a backup, or move it away to begin a new one"
+        }
         db::Error::NotADatabase { .. } if !db::is_whole(path) => {
             "wait until it is copied, or copy it again"
         }

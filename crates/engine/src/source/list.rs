@@ -18,17 +18,20 @@ pub struct ListOptions {
     pub briefly: bool,
     /// Whether an export's conversations without messages, and threads without messages, are listed too.
     pub with_empty: bool,
+    /// Whether the earliest activity comes first. Conversations without a time come last in either order.
+    pub oldest_first: bool,
 }
 
 impl ListOptions {
     /// Conversations with messages, without summaries.
-    pub const BRIEF: ListOptions = ListOptions { briefly: true, with_empty: false };
+    pub const BRIEF: ListOptions =
+        ListOptions { briefly: true, with_empty: false, oldest_first: false };
 }
 
 /// A page of a list of conversations.
 #[derive(Clone, Debug, Default)]
 pub struct ListedPage {
-    /// The conversations of the page, latest activity first.
+    /// The conversations of the page, in the order that the options ask for.
     pub abouts: Vec<About>,
     /// The number of conversations in the whole list.
     pub total: usize,
@@ -83,15 +86,15 @@ impl Undescribed {
 }
 
 impl Sources {
-    /// Lists the conversations in a scope, latest activity first, and describes those of a page.
+    /// Lists the conversations in a scope in the order of their latest activity, and describes those of a page.
     pub fn list(
         &self,
         scope: &Scope,
         page: Range<usize>,
-        ListOptions { briefly, with_empty }: ListOptions,
+        options: ListOptions,
         stop: &Stop,
     ) -> Result<ListedPage> {
-        Ok(self.undescribed(scope, page, with_empty, stop)?.described(briefly))
+        Ok(self.undescribed(scope, page, options, stop)?.described(options.briefly))
     }
 
     /// Works like [`Sources::list`], but leaves the descriptions to the caller, who makes them in parts.
@@ -99,12 +102,12 @@ impl Sources {
         &self,
         scope: &Scope,
         wanted: Range<usize>,
-        with_empty: bool,
+        options: ListOptions,
         stop: &Stop,
     ) -> Result<Undescribed> {
         let (sources, mut notes) = self.readable(&scope.sources, stop)?;
         let (scope, unknown) = self.resolved(scope, &sources, stop)?;
-        let list = |source: Source| match with_empty {
+        let list = |source: Source| match options.with_empty {
             true => source.sessions(&scope, stop),
             false => source.reader(stop).list(&scope, stop),
         };
@@ -119,7 +122,10 @@ impl Sources {
             places.extend((0..listing.len()).map(|place| (listing.last(place), number, place)));
         }
         // Each listing is sorted; the sort is stable, so that equal times keep the sources' order.
-        places.sort_by_key(|(last, ..)| Reverse(*last));
+        match options.oldest_first {
+            true => places.sort_by_key(|(last, ..)| (last.is_none(), *last)),
+            false => places.sort_by_key(|(last, ..)| Reverse(*last)),
+        }
         let total = places.len();
         if total == 0 {
             notes.extend(self.unknown_role(&scope, stop)?);
@@ -139,8 +145,11 @@ mod tests {
     fn a_part_is_described_before_the_others() {
         let export = TestExport::indexed(&["red", "green", "blue"]);
         let stop = Stop::never();
-        let page =
-            export.engine.all_sources().undescribed(&Scope::default(), 0..3, false, &stop).unwrap();
+        let page = export
+            .engine
+            .all_sources()
+            .undescribed(&Scope::default(), 0..3, ListOptions::BRIEF, &stop)
+            .unwrap();
         page.prepare(false);
         assert_eq!(
             (page.ids(), page.abouts(0..1, false)[0].id.as_str()),

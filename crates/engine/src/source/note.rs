@@ -211,7 +211,8 @@ impl fmt::Display for Note {
                 write!(f, "{count} {items} of the {source} have no {what} to rank by yet")
             }
             Note::Unreadable { source, reason } => {
-                write!(f, "the {} cannot be read and was left out: {reason}", source.name())
+                let was = if *source == SourceKind::Threads { "were" } else { "was" };
+                write!(f, "the {} cannot be read and {was} left out: {reason}", source.name())
             }
             Note::NoModels { source } => {
                 let source = source.name();

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{error::Result, source::SourceKind};
 use verbatim_base::model::{Instant, Stop};
+use verbatim_text::snippet;
 
 /// The likeness from which an id is suggested in place of an unknown session.
 const ALIKE: f64 = 0.8;
@@ -50,7 +51,7 @@ impl Sources {
         }
         let mut notes = Vec::new();
         if let Some(project) = scope.project.as_ref().filter(|_| !named.has_project) {
-            let known = nearest(project, named.projects.into_iter().collect());
+            let known = nearest(project, std::mem::take(&mut named.projects).into_iter().collect());
             notes.push(Note::Unknown { what: "project", given: project.clone(), known });
         }
         let Some(given) = scope.session.clone().filter(|_| !named.is_session) else {
@@ -72,6 +73,7 @@ impl Sources {
                 notes.push(Note::Ambiguous { given, ids: ids.take(MAX_KNOWN).collect() });
             }
             (None, _) => {
+                named.add_alike(&given, sources, stop)?;
                 let known = nearest(&given, named.sessions);
                 notes.push(Note::Unknown { what: "session", given, known });
             }
@@ -171,9 +173,7 @@ impl Named {
             let Some(wanted) = &scope.session else { continue };
             let session = origin.and_then(|origin| origin.session.as_deref());
             self.is_session |= session.is_some_and(|session| is_same(wanted, session));
-            // Only what is almost the given text is suggested in place of a session: the id of a conversation.
-            let is_alike = |id: &&str| likeness(wanted, id) > ALIKE;
-            self.sessions.extend(session.or(Some(id).filter(is_alike)).map(str::to_owned));
+            self.sessions.extend(session.map(str::to_owned));
             let is_whole = is_same(wanted, id);
             if is_whole && !self.is_whole_id {
                 self.is_whole_id = true;
@@ -182,6 +182,27 @@ impl Named {
             if is_whole || !self.is_whole_id && begins(id, wanted) {
                 let session = session.map(str::to_owned);
                 self.conversations.push((source.kind, id.to_owned(), session));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Named {
+    /// Adds the ids of conversations that are almost the given text, for conversations without a session.
+    fn add_alike(&mut self, given: &str, sources: &[Source], stop: &Stop) -> Result<()> {
+        for source in sources {
+            let listing = match source.reader(stop).list(&Scope::default(), stop) {
+                Err(error) if error.is_of_source() => continue,
+                listing => listing?,
+            };
+            let likeness = Likeness::to(given);
+            for place in 0..listing.len() {
+                let (id, _) = listing.heading(place);
+                let session = listing.origin(place).and_then(|origin| origin.session.as_deref());
+                if session.is_none() && likeness.of(id) > ALIKE {
+                    self.sessions.push(id.to_owned());
+                }
             }
         }
         Ok(())
@@ -197,12 +218,41 @@ fn begins(id: &str, text: &str) -> bool {
 pub(super) fn nearest(given: &str, mut names: Vec<String>) -> Vec<String> {
     names.sort();
     names.dedup();
-    names.sort_by(|a, b| likeness(given, b).total_cmp(&likeness(given, a)));
-    names.truncate(MAX_KNOWN);
-    names
+    let likeness = Likeness::to(given);
+    let mut alike: Vec<(f64, String)> =
+        names.into_iter().map(|name| (likeness.of(&name), name)).collect();
+    alike.sort_by(|a, b| b.0.total_cmp(&a.0));
+    alike.into_iter().take(MAX_KNOWN).map(|(_, name)| name).collect()
 }
 
-/// Returns how similar two names are, from 0 to 1, in any letter case.
-fn likeness(one: &str, other: &str) -> f64 {
-    strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
+/// The beginning of a name in lower case. The time of a comparison grows with the lengths of both names.
+struct Likeness(String);
+
+impl Likeness {
+    /// The maximum number of characters that are compared.
+    const MAX: usize = 100;
+
+    fn to(name: &str) -> Likeness {
+        Likeness(snippet::cut(name, Likeness::MAX).unwrap_or(name).to_lowercase())
+    }
+
+    /// Returns how similar another name is, from 0 to 1, in any letter case.
+    fn of(&self, other: &str) -> f64 {
+        strsim::jaro_winkler(&self.0, &Likeness::to(other).0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_names_come_first_however_long_the_given_one_is() {
+        let names = ["garden", "kitchen", "gardens"].map(str::to_owned).to_vec();
+        assert_eq!(nearest("Gardn", names.clone())[..2], ["garden", "gardens"]);
+        let many: Vec<String> = (0..20_000).map(|at| format!("{at:036}")).collect();
+        let begun = std::time::Instant::now();
+        nearest(&"A".repeat(1_000_000), many);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
 }

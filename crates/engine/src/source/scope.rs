@@ -136,7 +136,9 @@ pub(super) fn shown_project(kind: SourceKind, origin: Option<&Origin>) -> &str {
 
 /// Returns whether two names are equal when letter case is ignored.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
-    one == other || one.to_lowercase() == other.to_lowercase()
+    // Letters in lower case have at most three times as many bytes.
+    let is_near = one.len() <= 3 * other.len() && other.len() <= 3 * one.len();
+    one == other || is_near && one.to_lowercase() == other.to_lowercase()
 }
 
 /// Returns the length in bytes of the common prefix of two ids. The case of ASCII letters is ignored.

@@ -16,7 +16,7 @@ use axum::{
 
 use super::{
     login,
-    paths::{HEALTH, MCP, METRICS, SEARCH_PATH},
+    paths::{HEALTH, MCP, MCP_SLASH, METRICS, SEARCH_PATH},
 };
 use crate::log::log;
 use verbatim_base::lock::lock;
@@ -123,6 +123,7 @@ pub(super) async fn answer(State(metrics): State<Arc<Metrics>>) -> Response {
 
 /// Returns the name of a path's route. The path itself is not counted or logged, because it can hold ids.
 fn route(path: &str) -> &'static str {
+    let path = if path == MCP_SLASH { MCP } else { path };
     let known = [MCP, SEARCH_PATH, METRICS, HEALTH, login::LOGIN];
     known.into_iter().find(|known| *known == path).map_or("page", |known| &known[1..])
 }

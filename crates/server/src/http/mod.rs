@@ -40,7 +40,7 @@ use self::{
     listener::{Acceptor, Listener},
     login::{LoginCode, LoginForm},
     metrics::Metrics,
-    paths::{HEALTH, MCP, METRICS, SEARCH_PATH},
+    paths::{HEALTH, MCP, MCP_SLASH, METRICS, SEARCH_PATH},
     search::{SearchRun, Searches},
     token::AccessToken,
 };
@@ -238,7 +238,8 @@ impl HttpServer {
         let mut app = Router::new()
             .route(HEALTH, get(async || "ok\n"))
             .route(METRICS, get(metrics::answer).with_state(metrics.clone()))
-            .route(MCP, mcp);
+            .route(MCP, mcp.clone())
+            .route(MCP_SLASH, mcp);
         if let Some(search) = &self.search {
             let found =
                 SearchHandlers { searches: Searches::new(search.clone()), page: self.page.clone() };

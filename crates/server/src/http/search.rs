@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::gate::refused;
-use crate::log::log;
+use crate::{log::log, tools::REQUEST_LOCK_WAIT};
 use verbatim_base::{
     map_faults,
     model::{Stop, StopOnDrop},
@@ -89,7 +89,7 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
     };
     let (sender, mut parts) = mpsc::channel(AHEAD);
     let most_time = searches.most_time;
-    let stop = Stop::after(most_time);
+    let stop = Stop::after(most_time).waiting_for_locks(REQUEST_LOCK_WAIT);
     let guard = StopOnDrop(stop.clone());
     let is_whole = Arc::new(AtomicBool::new(false));
     let (run, done_whole) = (searches.run, Arc::clone(&is_whole));

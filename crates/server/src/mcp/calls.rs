@@ -13,7 +13,7 @@ use rmcp::{
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::session::ClientSession;
-use crate::tools::{Answer, Options};
+use crate::tools::{Answer, Options, REQUEST_LOCK_WAIT};
 use verbatim_base::model::{Stop, StopOnDrop};
 use verbatim_engine::Engine;
 use verbatim_text::snippet;
@@ -77,7 +77,7 @@ impl ClientSession {
         name: &str,
         work: impl FnOnce(&Engine, &Options, &Stop) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let stop = Stop::never();
+        let stop = Stop::never().waiting_for_locks(REQUEST_LOCK_WAIT);
         // If this future is dropped, the client no longer waits, and the work must stop.
         let abandoned = StopOnDrop(stop.clone());
         let shared = self.shared.clone();

@@ -100,10 +100,12 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
     }
     let (mut head, body) = request.into_parts();
     let takes_json = accepts(&head.headers, &OF_JSON);
-    let takes_stream = !takes_json || accepts(&head.headers, &[EVENT_STREAM]);
-    if takes_json {
-        head.headers.insert(header::ACCEPT, BOTH);
+    if !takes_json {
+        let why = "this server answers in JSON: the header Accept must name application/json";
+        return problem(StatusCode::NOT_ACCEPTABLE, &refusal(Value::Null, INVALID_REQUEST, why));
     }
+    let takes_stream = accepts(&head.headers, &[EVENT_STREAM]);
+    head.headers.insert(header::ACCEPT, BOTH);
     let body = match timeout(BODY_TIME, to_bytes(body, MOST_BYTES)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) if !is_too_long(&head.headers) => {

@@ -143,8 +143,8 @@ impl ServerHandler for ClientSession {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        self.work(&context, "resources/list", move |engine, _, _| {
-            resources::list(engine, cursor.as_deref())
+        self.work(&context, "resources/list", move |engine, _, stop| {
+            resources::list(engine, cursor.as_deref(), stop)
         })
         .await?
     }
@@ -274,8 +274,7 @@ fn instructions(tools: &[&'static tools::Tool]) -> String {
 }
 
 fn described(tool: &'static tools::Tool) -> Tool {
-    let mut hints =
-        ToolAnnotations::new().read_only(tool.effect == Effect::Reads).open_world(false);
+    let mut hints = ToolAnnotations::new().read_only(tool.effect == Effect::Reads);
     // The other annotations are only for tools that change something.
     if tool.effect != Effect::Reads {
         hints = hints.destructive(tool.effect == Effect::Removes);

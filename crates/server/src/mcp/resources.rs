@@ -27,13 +27,14 @@ const MARKDOWN: &str = "text/markdown";
 pub(super) fn list(
     engine: &Engine,
     cursor: Option<&str>,
+    stop: &Stop,
 ) -> Result<ListResourcesResult, ErrorData> {
     let offset = match cursor {
         None => 0,
         Some(cursor) => offset_of(cursor).ok_or_else(|| unknown_cursor(cursor))?,
     };
     let (sources, page) = (engine.all_sources(), offset..MOST.min(offset + PAGE));
-    let listed = sources.list(&Scope::default(), page, ListOptions::BRIEF, &Stop::never());
+    let listed = sources.list(&Scope::default(), page, ListOptions::BRIEF, stop);
     let ListedPage { abouts, total, notes } = match listed {
         Ok(listed) => listed,
         // If the server started before the database was made, the list is empty.
@@ -82,7 +83,18 @@ pub(super) fn read(
         ErrorData::resource_not_found(message, Some(json!({"uri": uri})))
     };
     let id = engine::id_at(uri).ok_or_else(not_found)?;
-    let text = transcript(engine, options, &id, stop).map_err(|error| failed(&error))?;
+    let text = transcript(engine, options, &id, stop);
+    let text = match text.map_err(|error| failed(&error))? {
+        Some(text) => Some(text),
+        // The id may be in another case, as clients write the ids of UUIDs.
+        None => {
+            let found = engine.find(stop).by_handle(&id, usize::MAX);
+            let found = found.map_err(|error| failed(&error))?;
+            let found = found.filter(|about| about.id.eq_ignore_ascii_case(&id));
+            let text = found.map(|about| transcript(engine, options, &about.id, stop)).transpose();
+            text.map_err(|error| failed(&error))?.flatten()
+        }
+    };
     let contents = ResourceContents::text(text.ok_or_else(not_found)?, uri);
     Ok(ReadResourceResult::new(vec![contents.with_mime_type(MARKDOWN)]))
 }
@@ -126,7 +138,7 @@ mod tests {
         for (time, shown) in [(1.7e9, Some("2023-11-14T22:13:20Z")), (253402300800.0, None)] {
             let export = TestExport::of(&["red"]);
             export.connection.execute("UPDATE messages SET create_time = ?1", [time]).unwrap();
-            let listed = list(&export.engine, None).expect("a list");
+            let listed = list(&export.engine, None, &Stop::never()).expect("a list");
             let annotations = listed.resources[0].annotations.as_ref();
             assert_eq!(annotations.and_then(|it| it.last_modified.as_deref()), shown);
         }

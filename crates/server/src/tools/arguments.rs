@@ -9,6 +9,9 @@ use verbatim_text::{like::MOST_PATTERN_BYTES, snippet};
 /// The maximum number of unknown arguments that an error names.
 const MOST_NAMED: usize = 5;
 
+/// The maximum number of characters of an id, a key, a path, a title or another name.
+const LONGEST_WORD: usize = 1000;
+
 /// The arguments of one call. Null and the empty string count as absent.
 pub(super) struct Arguments<'a> {
     pub(super) tool: &'static str,
@@ -41,6 +44,20 @@ impl<'a> Arguments<'a> {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
             Some(other) => Err(wrong(name, takes, other)),
+        }
+    }
+
+    /// Returns a string that names something; `None` if the argument is absent. Refuses a text that is
+    /// longer than any name, because a look-up compares it with every name.
+    pub(super) fn word(&self, name: &str, takes: &str) -> Result<Option<&'a str>> {
+        let text = self.string(name, takes)?;
+        match text.and_then(|text| snippet::cut(text, LONGEST_WORD)) {
+            Some(_) => {
+                let text =
+                    format!("{name} is too long: it takes at most {LONGEST_WORD} characters");
+                Err(Error::Refused(text))
+            }
+            None => Ok(text),
         }
     }
 

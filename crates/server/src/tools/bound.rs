@@ -1,5 +1,7 @@
 //! Limits on the size of an answer, in tokens of a model.
 
+use std::ops::Range;
+
 use verbatim_text::snippet;
 
 /// The maximum number of tokens of an answer, as [`tokens`] estimates them.
@@ -118,6 +120,62 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     }
 }
 
+/// Returns a part of a text on one line around the place with most of some spans. The part is as wide as
+/// `most` letters of English, for which a model needs about a quarter as many tokens. A part that is not
+/// the whole text has `…` at its cut ends.
+pub(super) fn around(text: &str, spans: &[Range<usize>], most: usize) -> String {
+    let weights: Vec<(usize, usize)> =
+        text.char_indices().map(|(at, character)| (at, weight(character))).collect();
+    let room = most * weight('a');
+    if weights.iter().map(|(_, weight)| weight).sum::<usize>() <= room {
+        return text.to_owned();
+    }
+    // Without spans, the middle of a passage that was cut out of a message is the part that matched.
+    let middle = if text.starts_with('…') { text.len() / 2 } else { 0 };
+    let near = |first: &Range<usize>| {
+        spans.iter().filter(|it| first.start <= it.start && it.end <= first.start + most).count()
+    };
+    let best = spans.iter().rev().max_by_key(|first| near(first)).map_or(middle, |it| it.start);
+    let at = weights.partition_point(|(at, _)| *at < best);
+    let (mut start, mut end, mut left) = (at, at, room);
+    // A third of the part comes before the span, if there is as much text.
+    while start > 0 && left > room - room / 3 {
+        start -= 1;
+        left = left.saturating_sub(weights[start].1);
+    }
+    while end < weights.len() && weights[end].1 <= left {
+        left -= weights[end].1;
+        end += 1;
+    }
+    while start > 0 && weights[start - 1].1 <= left {
+        start -= 1;
+        left -= weights[start].1;
+    }
+    let byte = |place: usize| weights.get(place).map_or(text.len(), |(at, _)| *at);
+    let (mut from, mut to) = (byte(start), byte(end));
+    if from > 0 {
+        from += text[from..best.max(from)].find(' ').map_or(0, |space| space + 1);
+    }
+    if to < text.len() {
+        let space =
+            text[from..to].rfind(' ').filter(|space| from + space > best && to - from - space < 20);
+        to = space.map_or(to, |space| from + space);
+    }
+    let (open, close) = (if from > 0 { "…" } else { "" }, if to < text.len() { "…" } else { "" });
+    let part = text[from..to].trim_matches(|c| c == '…' || c == ' ');
+    format!("{open}{part}{close}")
+}
+
+/// Returns the width of a character: half the letters of an English word take a token, and a Chinese
+/// character takes a whole one.
+fn weight(character: char) -> usize {
+    match character {
+        '\0'..='\x7F' => 2,
+        '\u{80}'..='\u{2E7F}' => 4,
+        _ => 7,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +204,28 @@ mod tests {
         for (text, expected) in [("", 0), ("a", 1), ("abcdefg", 2), ("日本語", 3), ("aé", 2)] {
             assert_eq!(tokens(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn the_part_with_most_spans() {
+        let text = format!(
+            "{}the red boat sails, {}red boat red sail{}",
+            "to ".repeat(40),
+            "go ".repeat(60),
+            " on".repeat(40)
+        );
+        let spans: Vec<Range<usize>> = ["red", "boat", "sail"]
+            .iter()
+            .flat_map(|word| text.match_indices(word).map(|(at, word)| at..at + word.len()))
+            .collect();
+        let part = around(&text, &spans, 60);
+        assert!(part.contains("red boat red sail") && part.chars().count() <= 62, "{part}");
+        assert!(part.starts_with("…go ") && part.ends_with("on…"), "{part}");
+        assert_eq!(around("a short text", &[], 60), "a short text");
+        let part = around(&text, &[], 60);
+        assert!(part.starts_with("to to") && part.ends_with("to…"), "{part}");
+        let part = around(&format!("…{}middle{}…", "一".repeat(99), "二".repeat(99)), &[], 60);
+        assert!(part.contains("middle") && part.chars().count() < 24, "{part}");
     }
 
     #[test]

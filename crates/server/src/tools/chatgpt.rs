@@ -99,7 +99,7 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
 
 fn fetch(call: &ToolCall<'_>) -> Result<Answer> {
     call.arguments.only(&["id"])?;
-    let given = call.arguments.string("id", "an id that search returned")?;
+    let given = call.arguments.word("id", "an id that search returned")?;
     let given =
         given.ok_or_else(|| Error::refused("id is required: use an id that search returned"))?;
     let found = read::target(call, "id", given)?;

@@ -53,8 +53,7 @@ fn schema() -> Map<String, Value> {
         "properties": {
             "query": {
                 "type": "string",
-                "description": "Text to match, as SQL LIKE '%query%' (% and _ are wildcards, A-Z in either case). \
-                                For questions use search.",
+                "description": "Text to match, as SQL LIKE '%query%' (% and _ are wildcards, A-Z in either case)",
             },
             "roles": {
                 "type": "array",
@@ -75,7 +74,6 @@ fn schema() -> Map<String, Value> {
                 "description": "1 to 200",
             },
         },
-        "required": [],
         "additionalProperties": false,
     }))
 }
@@ -178,8 +176,12 @@ fn add_message(out: &mut String, hit: &Hit) {
     write!(out, "[{time}] {role} (conv: {title})\n{content}{dots}").expect("a String takes all");
 }
 
-/// Returns the minute in UTC, or the number of seconds if the year has more than four digits.
+/// Returns the minute in UTC, or the number of seconds if the year has more than four digits. A number
+/// that is too large for an [`Instant`] is not known any more.
 fn clock(instant: Instant) -> String {
+    if matches!(instant.seconds, i64::MIN | i64::MAX) {
+        return "(no time)".to_owned();
+    }
     date::to_minute(instant)
         .filter(|minute| minute.len() == "YYYY-MM-DD HH:MM".len())
         .unwrap_or_else(|| instant.to_decimal())

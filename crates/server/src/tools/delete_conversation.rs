@@ -19,7 +19,7 @@ pub const TOOL: Tool = Tool {
     name: "delete_conversation",
     title: "Delete conversation",
     description: "Permanently delete a conversation session and all its turns, of those recorded or saved here; \
-                  exports and transcripts are never touched. Requires confirm=true and sessionId or sessionKey.",
+                  exports and transcripts are never touched.",
     use_for: "remove what was recorded or saved",
     effect: Effect::Removes,
     searches: &[],
@@ -33,7 +33,7 @@ fn schema() -> Map<String, Value> {
     object(json!({
         "type": "object",
         "properties": {
-            "sessionId": {"type": "string", "description": "Session ID to delete, or 4 characters or more of its beginning"},
+            "sessionId": {"type": "string", "description": "Session ID to delete, or its beginning"},
             "sessionKey": {"type": "string", "description": "Session key to delete"},
             "confirm": {"type": "boolean", "description": "Must be true to confirm deletion"},
         },
@@ -59,7 +59,7 @@ fn delete(call: &ToolCall<'_>) -> Result<Answer> {
         }
     }
     let text = |name| {
-        let text = arguments.string(name, "a string")?;
+        let text = arguments.word(name, "a string")?;
         Ok::<_, Error>(text.filter(|text| !text.is_empty()))
     };
     let (id, key) = (text("sessionId")?, text("sessionKey")?);

@@ -9,7 +9,7 @@ use super::{
     error::{Error, Result},
     tool::{self, Answer, Effect, Tool, object},
 };
-use verbatim_engine::{Recalled, Start};
+use verbatim_engine::{Recalled, Recorded, Start, Thread};
 use verbatim_text::{date, snippet, up_to};
 
 /// The default number of messages or matches.
@@ -30,6 +30,18 @@ const DEFAULT_USER: &str = "default";
 const DEFAULT_TOPIC: &str = "general";
 
 const ACTIONS: [&str; 6] = ["start", "continue", "resume", "history", "search", "analytics"];
+
+/// Returns the arguments that an action uses, besides `action`.
+fn used_by(action: &str) -> &'static [&'static str] {
+    match action {
+        "start" => &["topic", "query", "message", "role", "user_id", "platform"],
+        "continue" => &["continuation_id", "query", "message", "role"],
+        "resume" => &["thread_id"],
+        "history" => &["thread_id", "limit"],
+        "search" => &["query", "limit"],
+        _ => &[],
+    }
+}
 
 const ARGUMENTS: [&str; 10] = [
     "action",
@@ -84,6 +96,9 @@ enum Data {
         continuation_id: String,
         topic: String,
         created_at: Option<String>,
+        /// The answer to the first turn, if the call has one.
+        #[serde(flatten)]
+        first: Option<FirstTurn>,
     },
     Continue {
         thread_id: String,
@@ -120,6 +135,12 @@ enum Data {
 }
 
 #[derive(Serialize)]
+struct FirstTurn {
+    response: String,
+    message_count: u64,
+}
+
+#[derive(Serialize)]
 struct HistoryMessage {
     role: String,
     content: String,
@@ -141,16 +162,17 @@ fn schema() -> Map<String, Value> {
             "action": {
                 "type": "string",
                 "enum": ACTIONS,
+                "description": "Action to perform",
             },
-            "thread_id": {"type": "string", "description": "For resume, history"},
-            "continuation_id": {"type": "string", "description": "For continue: from the last answer"},
+            "thread_id": {"type": "string", "description": "Thread to resume or show (history)"},
+            "continuation_id": {"type": "string", "description": "From the previous answer (continue)"},
             "topic": {"type": "string", "default": DEFAULT_TOPIC, "description": "For start"},
-            "query": {"type": "string", "description": "The turn's text (continue), or what to find (search)"},
-            "message": {"type": "string", "description": "For continue, instead of query"},
-            "role": {"type": "string", "enum": ["user", "assistant"], "default": "user", "description": "Who speaks, for continue"},
-            "user_id": {"type": "string", "default": DEFAULT_USER, "description": "For start: its owner"},
+            "query": {"type": "string", "description": "Turn's text (continue, start), or what to find (search)"},
+            "message": {"type": "string", "description": "Instead of query for a turn"},
+            "role": {"type": "string", "enum": ["user", "assistant"], "default": "user", "description": "Who speaks"},
+            "user_id": {"type": "string", "default": DEFAULT_USER, "description": "Owner (start)"},
             "platform": {"type": "string", "description": "For start"},
-            "limit": {"type": "integer", "default": DEFAULT_LIMIT, "minimum": 1, "maximum": MAX_LIMIT, "description": "For history, search"},
+            "limit": {"type": "integer", "default": DEFAULT_LIMIT, "maximum": MAX_LIMIT, "description": "For history, search"},
         },
         "required": ["action"],
     }))
@@ -167,13 +189,14 @@ fn run(call: &tool::ToolCall<'_>) -> Result<Answer> {
     let mut told = Told::default();
     let call = ThreadCall { call, name: action };
     let data = match action {
-        "start" => call.start(),
+        "start" => call.start(&mut told),
         "continue" => call.record(&mut told),
         "resume" => call.resume(),
         "history" => call.history(),
         "search" => call.search(&mut told),
         _ => call.analytics(),
     }?;
+    told.notes.extend(call.ignored());
     if let Err(error) = call.call.arguments.only(&ARGUMENTS) {
         told.notes.push(format!("ignored: {error}"));
     }
@@ -205,24 +228,40 @@ struct ThreadCall<'a> {
 }
 
 impl<'a> ThreadCall<'a> {
-    fn start(&self) -> Result<Data> {
+    /// Returns a note that names the given arguments that the action does not use.
+    fn ignored(&self) -> Option<String> {
+        let used = used_by(self.name);
+        let is_ignored = |name: &&str| *name != "action" && !used.contains(name);
+        let given = ARGUMENTS.into_iter().filter(is_ignored);
+        let given: Vec<&str> =
+            given.filter(|name| self.call.arguments.value(name).is_some()).collect();
+        let action = self.name;
+        (!given.is_empty()).then(|| format!("ignored, not for {action}: {}", given.join(", ")))
+    }
+
+    fn start(&self, told: &mut Told) -> Result<Data> {
         let name = |name, default| Ok::<_, Error>(self.short_text(name)?.unwrap_or(default));
+        let turn = self.turn(told)?;
         let start = Start {
             topic: name("topic", DEFAULT_TOPIC)?,
             user: name("user_id", DEFAULT_USER)?,
             platform: self.short_text("platform")?,
+            turn,
         };
-        let thread = self.call.engine.memory().start_thread(&start)?;
+        let recorded = self.call.engine.memory().start_thread(&start, self.call.stop)?;
+        let response = response(&recorded, told);
+        let Thread { id, continuation, topic, begun, messages, .. } = recorded.thread;
         Ok(Data::Start {
-            thread_id: thread.id,
-            continuation_id: thread.continuation,
-            topic: thread.topic,
-            created_at: thread.begun.and_then(date::to_iso),
+            thread_id: id,
+            continuation_id: continuation,
+            topic,
+            created_at: begun.and_then(date::to_iso),
+            first: turn.map(|_| FirstTurn { response, message_count: messages }),
         })
     }
 
-    fn record(&self, told: &mut Told) -> Result<Data> {
-        let continuation = self.required("continuation_id")?;
+    /// Returns the role and the text of the turn in a call; `None` if the call has no text.
+    fn turn(&self, told: &mut Told) -> Result<Option<(&'a str, &'a str)>> {
         let role = self.text("role")?.unwrap_or("user");
         if !["user", "assistant"].contains(&role) {
             let role = snippet::echo(role);
@@ -230,30 +269,32 @@ impl<'a> ThreadCall<'a> {
                 "role takes \"user\" or \"assistant\"; got {role:?}"
             )));
         }
-        let message = self.text("message")?;
-        let (name, text) = match message {
-            Some(text) if self.text("query")?.is_none() => ("message", text),
-            _ => ("query", self.required("query")?),
+        let (query, message) = (self.text("query")?, self.text("message")?);
+        let (name, text) = match (query, message) {
+            (Some(text), _) => ("query", text),
+            (None, Some(text)) => ("message", text),
+            (None, None) => return Ok(None),
         };
         if text.len() > LONGEST_TURN_BYTES {
             return Err(too_long(name, "1 MiB"));
         }
-        let memory = self.call.engine.memory();
-        let recorded = memory.continue_thread(continuation, (role, text), self.call.stop)?;
-        if name == "query" && message.is_some_and(|message| message != text) {
+        if message.is_some_and(|message| message != text) {
             told.notes.push("query was recorded; message was not: a turn has one text".to_owned());
         }
-        if let Some(why) = recorded.trouble {
-            let is_late = why.is_stopped();
-            let why =
-                if is_late { "there was not enough time".to_owned() } else { why.to_string() };
-            told.notes.push(format!("the turn is recorded; nothing could be recalled: {why}"));
-            told.log = (!is_late).then(|| format!("manage_conversation recalled nothing: {why}"));
-        }
+        Ok(Some((role, text)))
+    }
+
+    fn record(&self, told: &mut Told) -> Result<Data> {
+        let continuation = self.required("continuation_id")?;
+        let Some(turn) = self.turn(told)? else {
+            return Err(self.missing("query"));
+        };
+        let memory = self.call.engine.memory();
+        let recorded = memory.continue_thread(continuation, turn, self.call.stop)?;
         Ok(Data::Continue {
+            response: response(&recorded, told),
             thread_id: recorded.thread.id,
             continuation_id: recorded.thread.continuation,
-            response: recorded.memory.iter().map(passage).collect::<Vec<_>>().join("\n\n"),
             message_count: recorded.thread.messages,
         })
     }
@@ -351,13 +392,19 @@ impl<'a> ThreadCall<'a> {
 
     /// Returns a text; `None` if the argument is absent or empty.
     fn text(&self, name: &'static str) -> Result<Option<&'a str>> {
-        let text = self.call.arguments.string(name, "a string")?;
+        let given = &self.call.arguments;
+        let is_turn = ["query", "message"].contains(&name);
+        let text =
+            if is_turn { given.string(name, "a string") } else { given.word(name, "a string") }?;
         Ok(text.filter(|text| !snippet::trim(text).is_empty()))
     }
 
     fn required(&self, name: &'static str) -> Result<&'a str> {
-        let missing = || Error::Refused(format!("{name} is required for {} action", self.name));
-        self.text(name)?.ok_or_else(missing)
+        self.text(name)?.ok_or_else(|| self.missing(name))
+    }
+
+    fn missing(&self, name: &str) -> Error {
+        Error::Refused(format!("{name} is required for {} action", self.name))
     }
 
     /// Returns a text of at most [`LONGEST_NAME`] characters.
@@ -374,6 +421,17 @@ impl<'a> ThreadCall<'a> {
         let limit = self.call.arguments.integer_in("limit", takes, 1..=MAX_LIMIT)?;
         Ok(limit.unwrap_or(DEFAULT_LIMIT))
     }
+}
+
+/// Returns the passages that were recalled for a turn.
+fn response(recorded: &Recorded, told: &mut Told) -> String {
+    if let Some(why) = &recorded.trouble {
+        let is_late = why.is_stopped();
+        let why = if is_late { "there was not enough time".to_owned() } else { why.to_string() };
+        told.notes.push(format!("the turn is recorded; nothing could be recalled: {why}"));
+        told.log = (!is_late).then(|| format!("manage_conversation recalled nothing: {why}"));
+    }
+    recorded.memory.iter().map(passage).collect::<Vec<_>>().join("\n\n")
 }
 
 fn passage(one: &Recalled) -> String {

@@ -27,6 +27,7 @@ pub mod words;
 use verbatim_text::snippet;
 
 pub use read::transcript;
+pub(crate) use tool::REQUEST_LOCK_WAIT;
 pub use tool::{Answer, Effect, Options, Tool};
 
 /// Every tool, in the order in which they are listed.

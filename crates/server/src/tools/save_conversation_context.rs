@@ -29,7 +29,7 @@ pub const TOOL: Tool = Tool {
     name: "save_conversation_context",
     title: "Save conversation",
     description: "Save a conversation summary and recent turns for later recall. The same sessionKey updates the \
-                  conversation; turns it ends with already are not added twice.",
+                  conversation and adds only new turns.",
     use_for: "keep a summary for later",
     effect: Effect::Adds,
     searches: &[],
@@ -43,28 +43,25 @@ fn schema() -> Map<String, Value> {
     object(json!({
         "type": "object",
         "properties": {
-            "summary": {"type": "string", "minLength": 1, "maxLength": LONGEST_SUMMARY, "description": "What it was about"},
+            "summary": {"type": "string", "description": "What it was about"},
             "sessionKey": {
                 "type": "string",
-                "minLength": 1,
-                "maxLength": LONGEST_KEY,
                 "description": "Key to identify this conversation",
             },
-            "title": {"type": "string", "maxLength": LONGEST_TITLE},
+            "title": {"type": "string", "description": "Its title"},
             "recentTurns": {
                 "type": "array",
                 "maxItems": MOST_TURNS,
+                "description": "Latest turns, oldest first",
                 "items": {
                     "type": "object",
                     "properties": {
                         "role": {"type": "string", "enum": TURN_ROLES},
-                        "content": {"type": "string", "maxLength": LONGEST_TURN},
+                        "content": {"type": "string"},
                     },
-                    "required": ["role", "content"],
-                    "additionalProperties": false,
                 },
             },
-            "embedTurns": {"type": "boolean", "default": false, "description": "Not needed: every turn is searchable"},
+            "embedTurns": {"type": "boolean", "default": false, "description": "Ignored: every turn is searchable"},
         },
         "required": ["summary"],
         "additionalProperties": false,

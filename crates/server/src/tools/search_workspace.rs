@@ -35,7 +35,7 @@ pub const TOOL: Tool = Tool {
     name: "search_workspace",
     title: "Search the workspace",
     description: "Search across conversations, notes, and research in the workspace. Returns matching lines, \
-                  newest conversation first, with file and line number.",
+                  newest first.",
     use_for: "lines of the user's dated notes, by regular expression",
     effect: Effect::Reads,
     searches: &[],
@@ -66,8 +66,8 @@ fn schema() -> Map<String, Value> {
             "limit": {
                 "type": "integer",
                 "default": DEFAULT_LIMIT,
-                "minimum": 1,
                 "maximum": MAX_LIMIT,
+                "description": "Max lines",
             },
             "workspace_path": {
                 "type": "string",
@@ -81,7 +81,7 @@ fn schema() -> Map<String, Value> {
 
 fn search(call: &ToolCall<'_>) -> Result<Answer> {
     let (question, limit) = question(&call.arguments)?;
-    let folder = call.arguments.string("workspace_path", "a folder as a string")?;
+    let folder = call.arguments.word("workspace_path", "a folder as a string")?;
     let config = call.engine.config();
     let found = engine::search_workspace(config, &question, folder, call.stop);
     let mut found = found.map_err(|error| match error {
@@ -155,8 +155,8 @@ fn question(given: &Arguments<'_>) -> Result<(WorkspaceQuestion, usize)> {
     let pattern = pattern.filter(|text| !snippet::trim(text).is_empty());
     let pattern =
         pattern.ok_or_else(|| Error::refused("query is required: a regular expression"))?;
-    let kind = given.string("type", "a conversation type as a string")?;
-    let dates = given.string("date_range", "YYYY-MM or YYYY-MM-DD as a string")?;
+    let kind = given.word("type", "a conversation type as a string")?;
+    let dates = given.word("date_range", "YYYY-MM or YYYY-MM-DD as a string")?;
     let limit = given.integer_in("limit", "an integer from 1 to 1000", 1..=MAX_LIMIT)?;
     let dates = dates.map(|dates| Dates::parse(&snippet::echo(dates))).transpose();
     let dates = dates.map_err(|error| Error::Refused(format!("date_range: {error}")))?;

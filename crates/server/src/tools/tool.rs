@@ -1,5 +1,7 @@
 //! The common parts of tools: a description, a call, an answer or an error.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -39,6 +41,10 @@ pub struct Tool {
 
 /// The maximum number of attempts of a read-only tool if index files change during a read.
 const ATTEMPTS: u32 = 3;
+
+/// The maximum time that a request waits for locks of other programs. It is shorter than the time that
+/// clients wait for an answer.
+pub(crate) const REQUEST_LOCK_WAIT: Duration = Duration::from_millis(1500);
 
 impl Tool {
     /// Runs the tool. If an index was damaged or truncated during a call that only reads, the tool
@@ -98,7 +104,8 @@ impl Tool {
 
     /// Returns the stop for a call of this tool. A tool that writes must see its own changes.
     fn stop_of_call(&self, stop: &Stop) -> Stop {
-        if self.effect == Effect::Reads { stop.of_call() } else { stop.clone() }
+        let stop = stop.waiting_for_locks(REQUEST_LOCK_WAIT);
+        if self.effect == Effect::Reads { stop.of_call() } else { stop }
     }
 
     /// Returns the answer for a run that succeeded, failed or panicked.

@@ -18,7 +18,7 @@ use super::{
     frame,
     imports::Imports,
 };
-use crate::tools::{clock::Clock, hint::Explained};
+use crate::tools::{REQUEST_LOCK_WAIT, clock::Clock, hint::Explained};
 use verbatim_base::{
     lock::lock,
     map_faults,
@@ -262,7 +262,7 @@ pub(super) async fn run<T: Send + 'static>(
     site: &Arc<SiteState>,
     work: impl Fn(&Site, &Stop) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let stop = Stop::after(MOST_TIME);
+    let stop = Stop::after(MOST_TIME).waiting_for_locks(REQUEST_LOCK_WAIT);
     let _guard = StopOnDrop(stop.clone());
     let site = Arc::clone(site);
     let attempts = move || {

@@ -269,3 +269,160 @@ fn what_is_ignored_is_said() {
         assert!(message.contains("ignored") && message.contains(names), "{answer}");
     }
 }
+
+#[test]
+fn names_that_are_longer_than_any_name_are_refused() {
+    let (_home, db) = crate::calls::sampled();
+    let [engine, _] = engines(&db);
+    let long = "x".repeat(1001);
+    for (tool, name, mut arguments) in [
+        ("search", "session_id", json!({"query": "JWT"})),
+        ("search", "project", json!({"query": "JWT"})),
+        ("search", "role", json!({"query": "JWT"})),
+        ("read", "path", json!({})),
+        ("query_conversations", "sessionId", json!({"mode": "get"})),
+        ("query_conversations", "sessionKey", json!({"mode": "get"})),
+        ("query_conversations", "project", json!({"mode": "list"})),
+        ("delete_conversation", "sessionId", json!({"confirm": true})),
+        ("manage_conversation", "thread_id", json!({"action": "history"})),
+        ("manage_conversation", "continuation_id", json!({"action": "continue", "query": "x"})),
+        ("search_workspace", "workspace_path", json!({"query": "x"})),
+    ] {
+        arguments[name] = json!(long);
+        let refused = refused(&engine, tool, arguments);
+        let expected = format!("{name} is too long: it takes at most 1000 characters");
+        assert!(refused.contains(&expected), "{tool}: {refused}");
+    }
+}
+
+#[test]
+fn lists_begin_with_the_oldest_on_request() {
+    let (_home, db) = crate::calls::sampled();
+    for engine in engines(&db) {
+        let ids = |order: &str| -> Vec<String> {
+            let list = query(&engine, json!({"mode": "list", "order": order}));
+            let all = list["conversations"].as_array().unwrap().iter();
+            all.map(|one| one["sessionId"].as_str().unwrap().to_owned()).collect()
+        };
+        let mut newest = ids("newest");
+        assert_eq!(newest.last().map(String::as_str), Some("no#title"));
+        newest.reverse();
+        assert_eq!(ids("oldest"), newest);
+    }
+}
+
+#[test]
+fn a_search_finds_messages_of_one_role() {
+    let (_home, db) = crate::calls::sampled();
+    for engine in engines(&db) {
+        for mode in ["text", "both"] {
+            for (role, line) in [("user", 2), ("assistant", 3), ("tool", 4)] {
+                let word = ["migration", "PostgreSQL", "code"][line - 2];
+                let ask = json!({"query": word, "mode": mode, "role": role});
+                let (_, found) = search(&engine, ask);
+                assert_eq!(found["results"][0]["line"], json!(line), "{mode} {role}: {found}");
+            }
+            let (_, found) = search(
+                &engine,
+                json!({"query": "ERR_AUTH_FAILED", "mode": "text", "role": "tool"}),
+            );
+            assert_eq!(found["results"], json!([]), "{found}");
+        }
+    }
+}
+
+#[test]
+fn counts_of_one_name_are_one_number() {
+    let (_home, db) = crate::calls::sampled();
+    let texts: Vec<String> = (0..260).map(|at| format!("restaurant number {at}")).collect();
+    let connection = Connection::open(&db).unwrap();
+    for (at, text) in (0_i64..).zip(&texts) {
+        let (id, time) = (format!("many-{at}"), 1_600_000_000 + at);
+        connection
+            .execute("INSERT INTO conversations VALUES (?1, ?2, ?2, 'Many')", params![id, time])
+            .unwrap();
+        let sql = "INSERT INTO messages VALUES (?1, ?1, 'user', ?2, ?3, NULL, 0)";
+        connection.execute(sql, params![id, text, time]).unwrap();
+    }
+    for engine in engines(&db) {
+        for (search_mode, limit) in [("turns", 2), ("both", 50), ("turns", 50)] {
+            let ask = json!({"mode": "search", "query": "restaurant", "searchMode": search_mode, "limit": limit});
+            let answer = call(&engine, "query_conversations", ask);
+            let compact: Value = serde_json::from_str(&answer.text).unwrap();
+            let structured = answer.structured.unwrap();
+            assert_eq!(compact["n"], structured["totalResults"], "{structured}");
+            let flag = "total_is_lower_bound";
+            assert_eq!(compact.get(flag), structured.get(flag), "{structured}");
+            let total = structured["totalResults"].as_u64().unwrap();
+            assert!(
+                total == 260 || total > limit && structured[flag] == json!(true),
+                "{structured}"
+            );
+        }
+        let markdown = found(&engine, "search", json!({"query": "restaurant", "limit": 10}));
+        let ask = json!({"query": "restaurant", "limit": 10, "response_format": "json"});
+        let json: Value = serde_json::from_str(&found(&engine, "search", ask)).unwrap();
+        let at_least = if json["total_is_lower_bound"] == json!(true) { "at least " } else { "" };
+        let head = format!("## Search Results (10 of {at_least}{} conversations)\n", json["total"]);
+        assert!(markdown.starts_with(&head), "{head}{markdown}");
+    }
+}
+
+#[test]
+fn turns_are_not_found_by_the_saved_summary() {
+    let (_home, db) = crate::calls::sampled();
+    let [engine, _] = engines(&db);
+    for (key, summary, turn) in [
+        ("by-summary", "Decision about the heliotrope contract.", "hello number 0"),
+        ("by-turn", "Something else.", "The heliotrope contract is signed."),
+    ] {
+        let save = json!({"sessionKey": key, "summary": summary, "recentTurns": [
+            {"role": "user", "content": turn}, {"role": "assistant", "content": "hello number 1"}]});
+        found(&engine, "save_conversation_context", save);
+    }
+    let keys = |search_mode: &str| -> Vec<String> {
+        let ask = json!({"mode": "search", "query": "heliotrope", "searchMode": search_mode});
+        let all = query(&engine, ask);
+        let all = all["conversations"].as_array().unwrap().iter();
+        all.map(|one| one["sessionKey"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(keys("turns"), ["by-turn"]);
+    let both = keys("both");
+    assert!(
+        both.contains(&"by-summary".to_owned()) && both.contains(&"by-turn".to_owned()),
+        "{both:?}"
+    );
+}
+
+/// A database that another program has locked, with an index that is current and without.
+#[test]
+fn every_tool_says_within_two_seconds_that_the_database_is_locked() {
+    let (_home, db) = crate::calls::sampled();
+    for engine in engines(&db) {
+        let writer = Connection::open(&db).unwrap();
+        writer.execute_batch("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE; INSERT INTO conversations VALUES ('new', 1, 1, 'garden plan')").unwrap();
+        for (tool, arguments) in [
+            ("read", json!({"path": "garden plan"})),
+            ("read", json!({"path": format!("{}#nowhere", db.display())})),
+            ("query_conversations", json!({"mode": "get", "sessionId": "garden plan"})),
+            (
+                "query_conversations",
+                json!({"mode": "get", "sessionKey": "export-garden-plan-01234567"}),
+            ),
+            ("query_conversations", json!({"mode": "list"})),
+            ("query_conversations", json!({"mode": "search", "query": "JWT"})),
+            ("search", json!({"query": "JWT"})),
+            ("search", json!({"query": "JWT", "mode": "text", "session_id": "garden plan"})),
+            ("conversation_search", json!({"query": "JWT"})),
+        ] {
+            let begun = std::time::Instant::now();
+            let answer = call(&engine, tool, arguments.clone());
+            let took = begun.elapsed();
+            assert!(took < std::time::Duration::from_secs(4), "{tool} {arguments}: {took:?}");
+            let is_answered = answer.text.contains("JWT") && !answer.is_error;
+            let is_named = answer.text.contains("locked by another program");
+            assert!(is_answered || is_named, "{tool} {arguments}: {}", answer.text);
+        }
+        drop(writer);
+    }
+}

@@ -263,3 +263,16 @@ fn long_conversations_come_in_pages() {
         assert!(most.len() > 40_000 && most.len() < 70_000, "{}", most.len());
     }
 }
+
+#[test]
+fn lines_begin_at_one() {
+    let (_home, db) = sampled();
+    let [engine, _] = engines(&db);
+    let zero = refused(&engine, "read", json!({"path": "API Design Review:0"}));
+    assert_eq!(zero, "Invalid line range: line 0 of API Design Review:0: lines begin at 1");
+    for path in ["API Design Review:1", "API Design Review"] {
+        found(&engine, "read", json!({"path": path}));
+    }
+    let text = found(&engine, "read", json!({"path": "API Design Review:0", "startLine": 2}));
+    assert!(text.contains("JWT it is."), "{text}");
+}

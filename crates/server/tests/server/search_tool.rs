@@ -78,9 +78,13 @@ fn the_error_table_of_search() {
             "match is for mode text; leave out match, or set mode text",
         ),
         (
+            json!({"query": "a".repeat(438_891), "match": "regex"}),
+            "the regular expression is too long: 438891 bytes, and at most 10000 are read",
+        ),
+        (
             json!({"query": "ab", "max": 1}),
             "search has no argument \"max\"; it takes query, mode, match, limit, after, before, response_format, \
-             project, session_id",
+             role, project, session_id",
         ),
     ] {
         assert_eq!(refused(&engine, "search", arguments.clone()), text, "{arguments}");
@@ -99,13 +103,10 @@ fn searching_for_an_exact_text() {
             ),
             "{text}"
         );
-        assert!(text.contains(&format!("\n**Path:** `{first}`\n**Score:** ")), "{text}");
-        assert!(text.contains("\n**Line:** 6 (read startLine 1, endLine 16)\n"), "{text}");
-        assert!(text.contains("\n**Title:** Database Migration Planning\n"), "{text}");
-        assert!(
-            text.contains("\n\nSummary: ") && text.contains("\n---\n") == text.contains("### 2."),
-            "{text}"
-        );
+        assert!(text.contains("\n**Path:** `550e8400`\n**Score:** "), "{text}");
+        assert!(text.contains("\n**Line:** 6\n"), "{text}");
+        assert!(text.contains("\n\nSummary: Database Migration Planning\n"), "{text}");
+        assert_eq!(text.contains("\n---\n"), text.contains("### 2."), "{text}");
         assert!(text.contains("Snippet: What about ERR_AUTH_FAILED?"), "{text}");
         let json = |arguments| -> Value {
             serde_json::from_str(&found(&engine, "search", arguments)).unwrap()
@@ -166,7 +167,10 @@ fn searching_for_an_exact_text() {
             json(json!({"query": "JWT", "mode": "text", "limit": 1, "response_format": "json"}));
         assert_eq!((&one["total"], one["results"].as_array().unwrap().len()), (&json!(2), 1));
         let more = one["notes"][0].as_str().unwrap();
-        assert!(more.starts_with("1 of 2 conversations: raise limit"), "{one}");
+        assert!(more.starts_with("Raise limit (at most 50), or narrow it"), "{one}");
+        let markdown =
+            found(&engine, "search", json!({"query": "JWT", "mode": "text", "limit": 1}));
+        assert!(markdown.starts_with("## Search Results (1 of 2 conversations)\n"), "{markdown}");
         let nothing = found(&engine, "search", json!({"query": "no such words", "mode": "text"}));
         assert!(nothing.starts_with("No conversations found"), "{nothing}");
         // `read` takes the path that `search` gives.
@@ -329,5 +333,91 @@ fn a_long_conversation_hides_no_other() {
         }
         let few = found(&engine, "search", json!({"query": "quokka", "mode": "text", "limit": 3}));
         assert!(few.contains("3 of at least 4 conversations"), "{few}");
+    }
+}
+
+/// Returns about the number of tokens that the tokenizer o200k makes of a text in English: one for each word,
+/// for three digits, and for a mark, and more for a long word.
+fn tokens(text: &str) -> usize {
+    let (mut tokens, mut letters, mut digits) = (0, 0, 0);
+    let mut ended = |letters: &mut usize, digits: &mut usize| {
+        tokens += letters.div_ceil(9) + digits.div_ceil(3);
+        (*letters, *digits) = (0, 0);
+    };
+    let mut marks = 0;
+    for character in text.chars() {
+        if character.is_alphabetic() {
+            let word = if digits > 0 { 0 } else { letters };
+            if digits > 0 {
+                ended(&mut letters, &mut digits);
+            }
+            letters = word + 1;
+        } else if character.is_ascii_digit() {
+            if letters > 0 {
+                ended(&mut letters, &mut digits);
+            }
+            digits += 1;
+        } else {
+            ended(&mut letters, &mut digits);
+            marks += usize::from(!matches!(character, ' ' | '\n'));
+        }
+    }
+    ended(&mut letters, &mut digits);
+    tokens + marks + text.matches("\n").count() / 2
+}
+
+#[test]
+fn ten_results_are_short() {
+    let (_home, db) = folder_with("a-database-with-a-long-name.db");
+    let talks: Vec<(String, String, [String; 3])> = (0..14)
+        .map(|at| {
+            let text = |what: &str| {
+                format!(
+                    "{what} number {at}: we talked for a long time about the garden and the weather, and then \
+                     decided that the restaurant by the harbour has to be booked before Friday, because the guests \
+                     arrive on Saturday. After that we went through the list of things to bring, and the plan for \
+                     the return journey, which takes about three hours by train and another by bus."
+                )
+            };
+            (
+                format!("6650a1b2-{at:04}-4c3f-9d2e-12345678{at:04}"),
+                format!("Planning the summer dinner with the whole family, part {at}"),
+                [text("Question"), text("Answer"), text("Note")],
+            )
+        })
+        .collect();
+    let connection = Connection::open(&db).unwrap();
+    connection.execute_batch(SCHEMA).unwrap();
+    for (at, (id, title, texts)) in (0_i64..).zip(&talks) {
+        let time = 1_700_000_000 + at * 86_400;
+        connection
+            .execute("INSERT INTO conversations VALUES (?1, ?2, ?2, ?3)", params![id, time, title])
+            .unwrap();
+        for (place, text) in (0_i64..).zip(texts) {
+            let sql = "INSERT INTO messages VALUES (?1, ?2, 'user', ?3, ?4, NULL, ?5)";
+            let message = format!("{id}/{place}");
+            connection.execute(sql, params![message, id, text, time + place, place]).unwrap();
+        }
+    }
+    for engine in engines(&db) {
+        for mode in ["both", "text", "vector"] {
+            let query = "restaurant by the harbour";
+            for (limit, most) in [(10, 1000), (3, 400)] {
+                let ask = json!({"query": query, "mode": mode, "limit": limit});
+                let answer = found(&engine, "search", ask);
+                assert_eq!(answer.matches("\n### ").count(), limit, "{answer}");
+                let used = tokens(&answer);
+                assert!(used <= most && answer.len() / 4 <= most, "{used}: {answer}");
+                let of = answer.contains(&format!("({limit} of "));
+                assert!(of || mode == "vector", "{answer}");
+                // The short answer has the place that matched, and a path for `read`.
+                assert!(
+                    mode == "vector" || answer.contains("restaurant by the harbour"),
+                    "{answer}"
+                );
+                let path = answer.split("**Path:** `").nth(1).unwrap().split('`').next().unwrap();
+                found(&engine, "read", json!({"path": path}));
+            }
+        }
     }
 }

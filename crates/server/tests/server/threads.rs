@@ -226,6 +226,20 @@ fn what_is_refused() {
     let note = text(&unknown["note"]);
     assert_eq!((&unknown["success"], &unknown["data"]["total_threads"]), (&json!(true), &json!(1)));
     assert!(note.starts_with("ignored: manage_conversation has no argument \"colour\"; it takes"));
+    for (arguments, ignored) in [
+        (json!({"action": "analytics", "limit": 5}), "not for analytics: limit"),
+        (
+            json!({"action": "history", "thread_id": thread, "query": "x", "topic": "y"}),
+            "not for history: topic, query",
+        ),
+        (json!({"action": "search", "query": "x", "role": "user"}), "not for search: role"),
+        (json!({"action": "resume", "thread_id": thread, "limit": 1}), "not for resume: limit"),
+    ] {
+        let answer: Value = serde_json::from_str(&call(&engine, &arguments).text).unwrap();
+        assert_eq!(answer["note"], format!("ignored, {ignored}"), "{answer}");
+    }
+    let long = json!({"action": "resume", "thread_id": "x".repeat(1001)});
+    assert_eq!(refused(&engine, &long), "thread_id is too long: it takes at most 1000 characters");
     let huge = json!({"action": "continue", "continuation_id": id, "query": "x".repeat(2 << 20)});
     assert_eq!(refused(&engine, &huge), "query is too long: it takes at most 1 MiB");
     assert_eq!(
@@ -642,6 +656,35 @@ fn the_file_is_private_and_replaced_files_are_noticed() {
     assert!(refused(&engine, &go_on).contains("not found"));
     data(&engine, &json!({"action": "start"}));
     assert_eq!(data(&engine, &json!({"action": "analytics"}))["total_threads"], 1);
+}
+
+#[test]
+fn a_thread_may_start_with_its_first_turn() {
+    let home = folder();
+    let engine = engine(home.path());
+    for (name, role) in [("query", "user"), ("message", "assistant")] {
+        let start = json!({"action": "start", "topic": "keys", "role": role,
+            name: "The deploy key lives in vault Osprey."});
+        let start = data(&engine, &start);
+        keys(
+            &start,
+            &["thread_id", "continuation_id", "topic", "created_at", "response", "message_count"],
+        );
+        assert_eq!(start["message_count"], 1);
+        let history = json!({"action": "history", "thread_id": start["thread_id"]});
+        let messages = &data(&engine, &history)["messages"];
+        assert_eq!(
+            (&messages[0]["role"], &messages[0]["content"]),
+            (&json!(role), &json!("The deploy key lives in vault Osprey."))
+        );
+        let go_on = json!({"action": "continue", "continuation_id": start["continuation_id"],
+            "query": "Where is the deploy key?"});
+        assert_eq!(data(&engine, &go_on)["message_count"], 2);
+    }
+    // A text that cannot be recorded starts no thread.
+    let huge = json!({"action": "start", "query": "x".repeat(2 << 20)});
+    assert_eq!(refused(&engine, &huge), "query is too long: it takes at most 1 MiB");
+    assert_eq!(data(&engine, &json!({"action": "analytics"}))["total_threads"], 2);
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub struct Start<'a> {
     pub user: &'a str,
     /// The name of the platform; `None` if the client names none.
     pub platform: Option<&'a str>,
+    /// The role and the text of the first turn; `None` if the thread starts without messages.
+    pub turn: Option<(&'a str, &'a str)>,
 }
 
 /// Returns a query for the columns that [`thread_of`] reads; `rest` is the SQL after the FROM clause.
@@ -62,10 +64,13 @@ pub(super) fn select(rest: &str) -> String {
 }
 
 impl Threads {
-    /// Adds a thread without messages, begun at `now`, and returns it.
+    /// Adds a thread, begun at `now`, and returns it.
     pub fn start(&mut self, start: &Start<'_>, now: Instant) -> Result<Thread> {
         self.write(|connection| {
             let id = insert(connection, start, None, now)?;
+            if let Some((role, text)) = start.turn {
+                add_turn(connection, &id, role, text, now)?;
+            }
             thread(connection, &id)
         })?
         .ok_or_else(|| Error::NoThread { id: String::new() })
@@ -94,9 +99,7 @@ impl Threads {
                 Ok(known) => known,
                 Err(refused) => return Ok(Err(refused)),
             };
-            add(connection, &known.id, role, text, now)?;
-            let next = "UPDATE verbatim_threads SET next = next + 1 WHERE conversation_id = ?1";
-            connection.prepare_cached(next)?.execute([&known.id])?;
+            add_turn(connection, &known.id, role, text, now)?;
             let now = thread(connection, &known.id)?;
             Ok(now.ok_or(Error::NoThread { id: known.id }))
         })?
@@ -174,6 +177,20 @@ pub(super) fn add(
     row.insert(connection)?;
     let update_time = Some(now);
     ConversationRow { id, update_time, ..ConversationRow::default() }.update(connection)
+}
+
+/// Adds a turn to a thread, whose continuation id then changes.
+fn add_turn(
+    connection: &Connection,
+    id: &str,
+    role: &str,
+    text: &str,
+    now: Instant,
+) -> rusqlite::Result<()> {
+    add(connection, id, role, text, now)?;
+    let next = "UPDATE verbatim_threads SET next = next + 1 WHERE conversation_id = ?1";
+    connection.prepare_cached(next)?.execute([id])?;
+    Ok(())
 }
 
 pub(super) fn thread(connection: &Connection, id: &str) -> rusqlite::Result<Option<Thread>> {

@@ -48,7 +48,7 @@ impl Threads {
                 }
                 None => {
                     let topic = save.title.unwrap_or_default();
-                    let start = Start { topic, user: USER, platform: None };
+                    let start = Start { topic, user: USER, platform: None, turn: None };
                     let id = insert(connection, &start, save.key, now)?;
                     if save.key.is_none() {
                         let key = made_key(topic, &id);

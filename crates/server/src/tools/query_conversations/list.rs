@@ -1,4 +1,6 @@
-//! `mode="list"`: conversations, latest activity first.
+//! `mode="list"`: conversations, latest activity first or last.
+
+use std::ops::Range;
 
 use serde::Serialize;
 
@@ -72,12 +74,12 @@ struct CompactListPage<'a> {
 pub(super) fn list(
     call: &ToolCall<'_>,
     scope: &Scope,
-    offset: usize,
-    limit: usize,
+    page: Range<usize>,
+    oldest_first: bool,
     ignored: Option<String>,
 ) -> Result<Answer> {
-    let options = ListOptions { briefly: true, with_empty: true };
-    let page = offset..offset.saturating_add(limit);
+    let options = ListOptions { briefly: true, with_empty: true, oldest_first };
+    let offset = page.start;
     let listed = call.engine.all_sources().list(scope, page, options, call.stop)?;
     let mut conversations = Vec::new();
     for about in &listed.abouts {

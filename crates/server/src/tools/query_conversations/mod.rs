@@ -39,7 +39,7 @@ const TURNS: CountArgument =
 /// The maximum number of characters of a query.
 const LONGEST_QUERY: usize = 1000;
 
-const ARGUMENTS: [&str; 13] = [
+const ARGUMENTS: [&str; 14] = [
     "mode",
     "query",
     "searchMode",
@@ -50,20 +50,21 @@ const ARGUMENTS: [&str; 13] = [
     "maxTurns",
     "limit",
     "offset",
+    "order",
     "after",
     "before",
     "project",
 ];
 
 const SEARCH_MODES: [(&str, Fields); 3] =
-    [("summary", Fields::Summaries), ("turns", Fields::Messages), ("both", Fields::Both)];
+    [("summary", Fields::Summaries), ("turns", Fields::Turns), ("both", Fields::Both)];
 
 /// The tool that lists conversations, gets one, or searches their summaries.
 pub const TOOL: Tool = Tool {
     name: "query_conversations",
     title: "Query conversations",
-    description: "Query past conversations as sessions. mode=\"list\": recent ones. mode=\"get\": one. \
-                  mode=\"search\": by what whole sessions are about; to find what was said, use search.",
+    description: "Query past conversations as sessions: list recent ones, get one, or search by what whole \
+                  sessions are about. To find what was said, use search.",
     use_for: "list sessions, get one by id, key or title, search their summaries",
     effect: Effect::Reads,
     searches: &SourceKind::ALL,
@@ -81,23 +82,35 @@ enum CallMode {
 }
 
 fn schema() -> Map<String, Value> {
-    let count = |CountArgument { default, most, .. }| json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
+    let count = |CountArgument { default, most, .. }, description| {
+        json!({
+            "type": "integer", "maximum": most, "default": default,
+            "description": description,
+        })
+    };
     object(json!({
         "type": "object",
         "properties": {
-            "mode": {"type": "string", "enum": ["search", "get", "list"]},
-            "query": {"type": "string", "minLength": 1, "maxLength": LONGEST_QUERY},
-            "searchMode": {"type": "string", "enum": ["summary", "turns", "both"], "default": "summary"},
-            "includeTranscript": {"type": "boolean"},
-            "maxTurnsPerConversation": count(TURNS_OF_MATCH),
-            "sessionId": {"type": "string", "description": "Id or its beginning, or a unique title"},
-            "sessionKey": {"type": "string"},
-            "maxTurns": count(TURNS),
-            "limit": count(LIMIT),
-            "offset": {"type": "integer", "minimum": 0, "default": 0},
-            "after": {"type": "string", "description": "YYYY-MM-DD"},
-            "before": {"type": "string"},
-            "project": {"type": "string"},
+            "mode": {"type": "string", "enum": ["search", "get", "list"], "description": "Query mode"},
+            "query": {
+                "type": "string",
+                "description": "Search query (1-1000 chars)",
+            },
+            "searchMode": {
+                "type": "string", "enum": ["summary", "turns", "both"], "default": "summary",
+                "description": "Search summaries, turns, or both",
+            },
+            "includeTranscript": {"type": "boolean", "default": false, "description": "Include recent turns"},
+            "maxTurnsPerConversation": count(TURNS_OF_MATCH, "Turns per match"),
+            "sessionId": {"type": "string", "description": "Id or its start, or unique title (get)"},
+            "sessionKey": {"type": "string", "description": "Session key (get)"},
+            "maxTurns": count(TURNS, "Turns to include (get)"),
+            "limit": count(LIMIT, "Max results"),
+            "offset": {"type": "integer", "default": 0, "description": "Results to skip (list)"},
+            "order": {"type": "string", "enum": ["newest", "oldest"], "default": "newest", "description": "Which first (list)"},
+            "after": {"type": "string", "description": "From this YYYY-MM-DD on"},
+            "before": {"type": "string", "description": "To this day, inclusive"},
+            "project": {"type": "string", "description": "Only this project"},
         },
         "required": ["mode"],
         "additionalProperties": false,
@@ -106,18 +119,14 @@ fn schema() -> Map<String, Value> {
 
 fn output_schema() -> Map<String, Value> {
     let any = json!({});
-    let of = |keys: &[&str]| json!({"type": "object", "required": keys});
-    let list = |items: Value| json!({"type": "array", "items": items});
     object(json!({
         "type": "object",
         "properties": {
             "mode": {"type": "string"},
             "totalResults": any, "total": any, "returned": any, "offset": any,
-            "conversations": list(of(&["sessionId"])),
+            "conversations": {"type": "array", "items": {"required": ["sessionId"]}},
             "found": any,
-            "session": of(&["id", "turnCount"]),
-            "turns": list(of(&["role", "content"])),
-            "message": any, "complete": any, "notes": any,
+            "session": any, "turns": any,
         },
         "required": ["mode"],
     }))
@@ -152,9 +161,12 @@ fn run(call: &ToolCall<'_>) -> Result<Answer> {
     let limit = count("limit", LIMIT)?;
     let offset =
         given.integer_in("offset", "an integer from 0 to 4294967295", 0..=u32::MAX as usize)?;
+    let takes = "\"newest\" or \"oldest\"";
+    let orders = [("newest", false), ("oldest", true)];
+    let oldest_first = given.choice("order", takes, &orders)?.unwrap_or(false);
     // White space at the ends may be part of an id.
     let word = |name| {
-        let word = given.string(name, "a string")?;
+        let word = given.word(name, "a string")?;
         Ok::<_, Error>(word.filter(|word| !snippet::trim(word).is_empty()))
     };
     let (id, key) = (word("sessionId")?, word("sessionKey")?);
@@ -171,7 +183,11 @@ fn run(call: &ToolCall<'_>) -> Result<Answer> {
             search::search(call, &question, with_transcript.then_some(turns_of_match), ignored)
         }
         CallMode::Get => get::get(call, id, key, turns, ignored),
-        CallMode::List => list::list(call, &scope, offset.unwrap_or(0), limit, ignored),
+        CallMode::List => {
+            let offset = offset.unwrap_or(0);
+            let page = offset..offset.saturating_add(limit);
+            list::list(call, &scope, page, oldest_first, ignored)
+        }
     }
 }
 
@@ -180,7 +196,7 @@ fn ignored(given: &Arguments<'_>, mode: CallMode) -> Option<String> {
     const OF_SEARCH: [&str; 4] =
         ["query", "searchMode", "includeTranscript", "maxTurnsPerConversation"];
     const OF_GET: [&str; 3] = ["sessionId", "sessionKey", "maxTurns"];
-    const OF_LIST: [&str; 1] = ["offset"];
+    const OF_LIST: [&str; 2] = ["offset", "order"];
     const OF_SCOPE: [&str; 4] = ["limit", "after", "before", "project"];
     let (name, others): (_, [&[&str]; 3]) = match mode {
         CallMode::Search => ("search", [&OF_GET, &OF_LIST, &[]]),

@@ -44,7 +44,11 @@ struct SearchItem {
 #[serde(rename_all = "camelCase")]
 struct SearchReply {
     mode: &'static str,
+    /// The number of matching conversations.
     total_results: usize,
+    /// Whether there may be more matching conversations.
+    #[serde(rename = "total_is_lower_bound", skip_serializing_if = "Option::is_none")]
+    total_is_lower_bound: Option<bool>,
     conversations: Vec<SearchItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
@@ -89,6 +93,8 @@ impl CompactSearchItem {
 #[derive(Serialize)]
 struct CompactSearchResults {
     n: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_is_lower_bound: Option<bool>,
     c: Vec<CompactSearchItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
@@ -103,10 +109,8 @@ pub(super) fn search(
 ) -> Result<Answer> {
     let mut ranking = call.engine.rank_conversations(question, call.stop)?;
     let found = ranking.items.len();
-    if question.fields != Fields::Summaries {
-        without_summaries(&mut ranking.items, question.fields == Fields::Messages);
-    }
-    ranking.total -= found - ranking.items.len();
+    without_summaries(&mut ranking.items);
+    let is_lower_bound = (!ranking.is_total_exact).then_some(true);
     let is_complete = ranking.is_complete();
     let mut notes = notes::lines(&ranking.notes);
     let more = notes::more(ranking.items.len(), ranking.total, ranking.is_total_exact);
@@ -159,13 +163,15 @@ pub(super) fn search(
     let ids = call.engine.find(call.stop).short_ids(&ids)?;
     let items = conversations.iter().zip(ids);
     let compact = CompactSearchResults {
-        n: conversations.len(),
+        n: ranking.total,
+        total_is_lower_bound: is_lower_bound,
         c: items.map(|(item, id)| CompactSearchItem::of(item, id)).collect(),
         message: message.clone(),
     };
     let results = SearchReply {
         mode: "search",
         total_results: ranking.total,
+        total_is_lower_bound: is_lower_bound,
         conversations,
         message,
         complete,

@@ -29,22 +29,14 @@ pub(super) struct TurnText {
     pub(super) line: Option<u32>,
 }
 
-/// Removes the summaries of saved conversations from the matches. If only turns are requested,
-/// removes conversations without another match.
-pub(super) fn without_summaries(items: &mut Vec<ConversationMatch>, is_turns: bool) {
-    items.retain_mut(|item| {
-        let count = item.matches.len();
+/// Removes the summaries of saved conversations from the matches.
+pub(super) fn without_summaries(items: &mut [ConversationMatch]) {
+    for item in items {
         item.matches.retain(|one| {
             let is_first = one.hit.position == Some(1) && one.hit.role == SAVED;
             !(one.source == SourceKind::Threads && is_first)
         });
-        if is_turns && item.matches.len() < count {
-            item.score = item.matches.first().map_or(0.0, |best| best.score.min(item.score));
-        }
-        !is_turns || !item.matches.is_empty() || count == 0
-    });
-    // The sort is stable, so equal scores keep their order.
-    items.sort_by(|a, b| b.score.total_cmp(&a.score));
+    }
 }
 
 impl TurnText {
