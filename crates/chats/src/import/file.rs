@@ -272,6 +272,9 @@ impl<'a> ExportFile<'a> {
             let what = format!("{UNKNOWN_CONTENT}: {kind}");
             self.tally.leave_out(what, UNKNOWN_CONTENT, *count);
         }
+        for (what, count) in reader.left_out() {
+            self.tally.leave_out(what.clone(), what, *count);
+        }
         match (reader.format(), conversation) {
             (Some(format), Some(conversation)) => {
                 self.hand_over(format, conversation, &|| reader.not_utf8() == 0, sink)

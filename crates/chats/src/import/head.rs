@@ -85,7 +85,13 @@ pub(super) struct Head {
     /// Unknown kinds of records and other content with text, with their counts.
     #[serde(default)]
     pub(super) unknown: BTreeMap<String, u64>,
+    /// Phrases for content that was left out on purpose, with their counts.
+    #[serde(default)]
+    pub(super) left_out: BTreeMap<String, u64>,
 }
+
+/// The phrase for notes that an agent wrote for its model.
+pub(super) const NOTES_LEFT_OUT: &str = "notes of Claude Code to the model";
 
 impl Head {
     /// Makes the title from a prompt, if it is the first one that is not just a command or a picture.
@@ -108,6 +114,11 @@ impl Head {
         let kind: String = kind.chars().take(LONGEST_KIND).collect();
         let is_counted = self.unknown.contains_key(&kind) || self.unknown.len() < MOST_UNKNOWN;
         *self.unknown.entry(if is_counted { kind } else { "others".to_owned() }).or_default() += 1;
+    }
+
+    /// Counts content that is left out on purpose.
+    pub(super) fn left_out(&mut self, what: &str) {
+        *self.left_out.entry(what.to_owned()).or_default() += 1;
     }
 
     /// Counts a record of an unknown kind, if one of its fields has a text.

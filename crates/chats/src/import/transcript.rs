@@ -148,6 +148,11 @@ impl TranscriptReader {
         &self.position.head.unknown
     }
 
+    /// Returns phrases for the content that was left out on purpose, with the counts.
+    pub fn left_out(&self) -> &BTreeMap<String, u64> {
+        &self.position.head.left_out
+    }
+
     /// Returns the id of the conversation. The id no longer changes after the first message.
     pub fn id(&self) -> String {
         let Position { head, stem, .. } = &self.position;
