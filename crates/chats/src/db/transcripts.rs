@@ -29,8 +29,8 @@ use verbatim_text::hash::fnv1a;
 
 /// The version of the tables and of the texts in them. A migration must keep the conversations of files that
 /// are gone, because they exist nowhere else. Stores before version 3 have no such conversations, and are in
-/// the index folder. Versions 4, 6 and 7 changed texts. Version 5 changed the sessions of agents.
-const VERSION: i64 = 7;
+/// the index folder. Versions 4, 6, 7 and 8 changed texts. Version 5 changed the sessions of agents.
+const VERSION: i64 = 8;
 
 /// The first version whose stores are migrated.
 const MIGRATED_FROM: i64 = 3;
@@ -447,11 +447,12 @@ impl TranscriptStore {
                 let origin = Origin {
                     session: row.get(3)?,
                     project: row.get(4)?,
-                    folder: row.get(5)?,
                     file: row.get(6)?,
-                    branch: None,
                     gone: functions::instant(row.get_ref(7)?),
+                    ..Origin::default()
                 };
+                let folders: Option<String> = row.get(5)?;
+                let origin = origin.with_folder_lines(folders.as_deref());
                 let service: Option<String> = row.get(2)?;
                 Ok((row.get(0)?, row.get(1)?, service.unwrap_or_default(), origin))
             })?;

@@ -52,6 +52,9 @@ const PROMPTS: usize = 32;
 /// The maximum number of summaries whose sessions are not known yet.
 const SUMMARIES: usize = 64;
 
+/// The prompt with which Claude Code starts agents before the user needs them.
+const WARM_UP: &str = "Warmup";
+
 /// Kinds of records and messages whose texts are not part of the conversation.
 const NOTES: [&str; 18] = [
     "agents_killed",
@@ -128,6 +131,9 @@ struct ClaudeCodeReader {
     /// Summaries, each with the hash of the id of the last record that it covers.
     summaries: Vec<(u64, String)>,
     has_messages: bool,
+    /// Whether the agent has had no prompt but that of a warm-up.
+    #[serde(default)]
+    is_warming_up: bool,
 }
 
 /// A message that may continue in later records.
@@ -293,6 +299,9 @@ impl SessionRecord<'_, '_> {
                 self.session();
                 let message = fields.get("message").unwrap_or(Raw::new(b""));
                 let content = self.content(message)?;
+                if self.warms_up(&kind, &content) {
+                    return Ok(());
+                }
                 if kind == "assistant" {
                     self.assistant(message, &content)?;
                 } else {
@@ -405,8 +414,27 @@ impl SessionRecord<'_, '_> {
             set_first(&mut head.agent, fields.text("agentId"));
         }
         set_first(&mut head.session, fields.text("sessionId"));
-        set_first(&mut head.folder, fields.text("cwd"));
+        if let Some(fork) = fields.get("forkedFrom").and_then(|it| it.fields().ok()) {
+            set_first(&mut head.parent, fork.text("sessionId"));
+        }
+        head.folder(&fields.text("cwd").unwrap_or_default());
         set_last(&mut head.branch, fields.text("gitBranch"));
+    }
+
+    /// Returns whether a message belongs to the warm-up of an agent. Claude Code starts such agents for itself.
+    fn warms_up(&mut self, kind: &str, content: &Content) -> bool {
+        let prompts = content.blocks.iter().filter(|block| kind == "user" && !is_of_tool(block));
+        let prompt = joined("\n", &prompts.map(shown).collect::<Vec<_>>());
+        let is_agent = self.fields.get("isSidechain").is_some_and(Raw::is_true);
+        let reader = &mut *self.reader;
+        if prompt.trim() == WARM_UP && is_agent && !reader.has_messages {
+            if !std::mem::replace(&mut reader.is_warming_up, true) {
+                self.head.left_out("warm-ups of Claude Code's agents");
+            }
+        } else if !prompt.trim().is_empty() && interruption(&prompt).is_empty() {
+            reader.is_warming_up = false;
+        }
+        reader.is_warming_up
     }
 
     /// Uses a summary as the title if it belongs to this conversation.

@@ -15,12 +15,12 @@ use std::{
 use memchr::{memchr, memchr_iter};
 use serde::{Deserialize, Serialize};
 
-pub use super::head::TranscriptEvent;
+pub use super::head::{TranscriptEvent, project};
 use super::{
     compressed,
     format::{Format, RecordReader},
     formats,
-    head::{Head, is_uuid, project},
+    head::{Head, is_uuid},
     json::Raw,
 };
 use verbatim_base::model::{Message, Origin};
@@ -208,8 +208,10 @@ impl TranscriptReader {
             session: head.spawner.clone().or(head.session.clone()).or_else(|| Some(self.id())),
             project: project.or_else(|| folder_name().filter(|_| has_project_folders)),
             folder: head.folder.clone(),
+            later_folders: head.later_folders.clone(),
             branch: head.branch.clone(),
             gone: None,
+            continues: None,
         }
     }
 

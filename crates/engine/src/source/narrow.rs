@@ -15,7 +15,7 @@ use super::{
     sink::Rendered,
     sources::{Source, Sources},
 };
-use crate::error::Result;
+use crate::{error::Result, exclusions::projects};
 use verbatim_base::model::{Hit, Matching, Origin, Request, Stop};
 use verbatim_chats::import::tool;
 
@@ -147,6 +147,7 @@ impl Sources {
             if narrowing.model.is_some() && !has_models && !listing.is_empty() {
                 without_models.push(Note::NoModels { source: source.kind });
             }
+            let unknown = Origin::default();
             let called = calls.look(&source, stop)?;
             for place in 0..listing.len() {
                 let (id, _) = listing.heading(place);
@@ -154,14 +155,15 @@ impl Sources {
                 let of_models: Vec<&str> = of_models.iter().map(String::as_str).collect();
                 let service = provenance.get(id).map(|provenance| provenance.service.as_str());
                 let names: Vec<&str> = service.into_iter().chain([source.kind.name()]).collect();
-                let of = |field: fn(&Origin) -> &Option<String>| -> Vec<&str> {
-                    listing.origin(place).and_then(|it| field(it).as_deref()).into_iter().collect()
-                };
+                let origin = listing.origin(place).unwrap_or(&unknown);
+                let projects: Vec<&str> = projects(origin).collect();
+                let branches: Vec<&str> = origin.branch.as_deref().into_iter().collect();
+                let folders: Vec<&str> = origin.folders().collect();
                 let is_wanted = [
                     services.look(&names),
-                    project.look(&of(|origin| &origin.project)),
-                    branch.look(&of(|origin| &origin.branch)),
-                    folder.look(&of(|origin| &origin.folder)),
+                    project.look(&projects),
+                    branch.look(&branches),
+                    folder.look(&folders),
                     model.look(&of_models),
                 ];
                 let is_in_scope = scope.accepts_id(source.kind, id);
