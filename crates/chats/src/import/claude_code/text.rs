@@ -113,10 +113,10 @@ pub(super) fn error(value: &Value, texts: &mut Vec<String>) {
             };
             fields.iter().filter(|it| is_told(&it.0)).for_each(|(_, value)| error(value, texts));
         }
-        Value::String(text) | Value::Scalar(text) => {
-            if !text.trim().is_empty() && !texts.contains(text) {
-                texts.push(text.clone());
-            }
+        Value::String(text) | Value::Scalar(text)
+            if !text.trim().is_empty() && !texts.contains(text) =>
+        {
+            texts.push(text.clone());
         }
         _ => {}
     }
