@@ -22,6 +22,9 @@ use verbatim_engine::{About, Engine, ListOptions, Scope};
 /// The maximum width of the column of ids; longer ids are not aligned.
 const LONGEST_ID: usize = 16;
 
+/// The length of the id of another conversation in a line.
+const SHORT_ID: usize = 8;
+
 /// How many conversations are read and printed at a time. The first part is small, so that it is printed
 /// before the slower work that prepares the rest of a long list.
 const FIRST_PART: usize = 50;
@@ -133,11 +136,16 @@ fn write_text(
     let id = harmless(&conversation.short_id);
     let title = about.title.split_whitespace().collect::<Vec<_>>().join(" ");
     let title = if title.is_empty() { "Untitled".to_owned() } else { harmless(&title) };
+    let mut place = conversation.place();
+    if let Some(earlier) = &about.continues {
+        let earlier: String = earlier.chars().take(SHORT_ID).collect();
+        place += &format!(" · continues {}", harmless(&earlier));
+    }
     look.entry(
         out,
         (&id, conversation.link(), columns.id.saturating_sub(id.width())),
         [&clock.words(about.last), &grouped(about.turns)],
-        (&title, &conversation.place()),
+        (&title, &place),
     )
 }
 
@@ -158,6 +166,7 @@ fn write_json(
         path: String,
         summary: &'a str,
         gone: Option<String>,
+        continues: Option<&'a str>,
         #[serde(flatten)]
         origin: JsonOrigin<'a>,
     }
@@ -171,6 +180,7 @@ fn write_json(
         path: engine.find(&Stop::never()).path_of(about),
         summary: &about.summary,
         gone: about.gone.and_then(|time| clock.iso(time)),
+        continues: about.continues.as_deref(),
         origin: conversation.json_origin(),
     };
     json_line(out, &conversation)

@@ -265,6 +265,9 @@ impl ConversationPage<'_> {
             let what = if is_there { "no longer has all of this" } else { "is gone" };
             facts += &format!(" · the file {what} (noticed {gone}), and this is kept");
         }
+        if let Some(earlier) = &about.continues {
+            facts += &format!(" · continues {}", self.code(earlier));
+        }
         facts.push('\n');
         self.facts(&facts)?;
         match (conversation.link(), self.rendered) {

@@ -845,3 +845,67 @@ fn a_project_is_not_known_where_the_store_cannot_be_read() {
     fs::rename(&away, path).unwrap();
     assert_eq!(listed(&of_project).unwrap(), 1, "the failure is not kept");
 }
+
+#[test]
+fn every_folder_of_a_session_counts() {
+    let home = Home::new();
+    let moved = line(2, "user", "Barn step").replace("/home/ann/code", "/home/ann/barn");
+    home.write("a.jsonl", line(1, "user", "Open the barn") + &moved + &line(3, "user", "and back"));
+    home.sync();
+    let count = |filter: &str, value: &str| run(&home, &["search", "", "--count", filter, value]);
+    for (filter, value) in [
+        ("--folder", "/home/ann/barn"),
+        ("--folder", "/home/ann/code"),
+        ("--project", "barn"),
+        ("--project", "code"),
+    ] {
+        assert_eq!(count(filter, value).trim(), "3 messages in 1 conversation", "{value}");
+    }
+    assert!(run(&home, &["list"]).contains(" · code"));
+    let config =
+        Config { exclude: vec!["/home/ann/barn".to_owned()], ..home.engine.config().clone() };
+    let home = Home { engine: Engine::new(config), ..home };
+    home.sync();
+    assert_eq!(home.found(""), [""; 0]);
+}
+
+#[test]
+fn warm_ups_of_agents_are_left_out() {
+    let home = Home::new();
+    let agent = |number, kind, text: &str| {
+        let fields = r#"{"isSidechain":true,"agentId":"a1","#;
+        line(number, kind, text).replacen('{', fields, 1)
+    };
+    let warm_up = agent(1, "user", "Warmup") + &agent(2, "assistant", "I am ready.");
+    home.write("agent-a1.jsonl", &warm_up);
+    home.write("session.jsonl", line(3, "user", "Warmup"));
+    home.sync();
+    assert_eq!(home.found(""), ["Warmup"], "that of the user stays");
+    assert!(!run(&home, &["list"]).contains("agent-a1"));
+    home.append("agent-a1.jsonl", agent(4, "user", "Look around"));
+    home.sync();
+    assert!(home.held().contains("\"session/agent-a1\" \"Look around\""), "{}", home.held());
+    assert!(!home.held().contains("I am ready"), "{}", home.held());
+}
+
+#[test]
+fn a_copy_says_what_it_continues() {
+    let home = Home::new();
+    let begun = line(1, "user", "Count the beehives") + &line(2, "assistant", "Seventeen");
+    let copy = begun.clone() + &line(3, "user", "And the wasps?");
+    home.write("a.jsonl", &begun);
+    home.write("b.jsonl", copy.replace("\"session\"", "\"session-b\""));
+    home.sync();
+    assert_eq!(home.found("").len(), 3);
+    assert!(run(&home, &["show", "session-b"]).contains(" · continues `session`"));
+    let listed = run(&home, &["list"]);
+    assert_eq!(listed.matches(" · continues session").count(), 1, "{listed}");
+    let json = run(&home, &["list", "--json"]);
+    assert!(
+        json.contains(r#""continues":"session""#) && json.contains(r#""continues":null"#),
+        "{json}"
+    );
+    home.append("a.jsonl", line(4, "user", "more"));
+    home.sync();
+    assert_eq!(run(&home, &["list"]).matches("continues").count(), 1);
+}

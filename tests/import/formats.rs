@@ -294,6 +294,150 @@ fn attachments_of_unknown_types_are_counted() {
 }
 
 #[test]
+fn results_of_tools_are_read_wherever_they_are() {
+    let result =
+        |content: Value| json!({"type": "tool_result", "tool_use_id": "t", "content": content});
+    let user = |content: Value, more: Value| {
+        let mut record = json!({"type": "user", "message": {"content": [content]}});
+        record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        record
+    };
+    let own = |own: Value| json!({"toolUseResult": own});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let document = json!({"type": "document", "title": "a.pdf",
+        "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}});
+    let texts = transcript(&session(&[
+        user(text("go"), json!({})),
+        user(result(json!("seven ladders")), json!({"isMeta": true})),
+        user(document, json!({"isMeta": true})),
+        user(text("a caveat"), json!({"isMeta": true})),
+        user(result(json!({"stdout": "eight", "rungs": {"count": 9}})), json!({})),
+        user(
+            result(json!("")),
+            own(json!({"stdout": "ten", "stderr": "eleven", "isImage": false})),
+        ),
+        user(result(Value::Null), own(json!("Error: twelve"))),
+        user(result(json!([])), own(json!({"content": [text("thirteen")], "usage": {"n": 1}}))),
+        user(result(json!("")), own(json!({"answers": {"Which?": "fourteen"}}))),
+        user(
+            result(json!("cut: fifteen")),
+            own(json!({"stdout": "fifteen\nmore", "stderr": "sixteen"})),
+        ),
+    ]));
+    assert_eq!(
+        texts,
+        [
+            "user: go",
+            "tool: seven ladders",
+            "tool: [file: a.pdf]",
+            "tool: count: 9\nstdout: eight",
+            "tool: ten\neleven",
+            "tool: Error: twelve",
+            "tool: thirteen",
+            "tool: Which?: fourteen",
+            "tool: cut: fifteen\nsixteen",
+        ]
+    );
+}
+
+#[test]
+fn what_a_prompt_mentions_is_read() {
+    let attachment = |attachment: Value| json!({"type": "attachment", "attachment": attachment});
+    let file = |kind: &str, more: Value| json!({"type": "file", "filename": format!("/x/{kind}"), "displayPath": kind, "content": more});
+    let records = [
+        json!({"type": "user", "message": {"content": "see @a.md"}}),
+        attachment(file(
+            "a.md",
+            json!({"type": "text", "file": {"filePath": "/x/a.md", "content": "late frost"}}),
+        )),
+        attachment(file(
+            "b.ipynb",
+            json!({"type": "notebook", "file": {"cells": [
+            {"cellType": "code", "source": "1 + 1", "outputs": [{"output_type": "stream", "text": "2"}]}]}}),
+        )),
+        attachment(file(
+            "c.png",
+            json!({"type": "image", "file": {"base64": "AAAA", "type": "image/png"}}),
+        )),
+        attachment(json!({"type": "directory", "path": "/x/d", "content": "pear.md"})),
+        attachment(
+            json!({"type": "mcp_resource", "server": "s", "uri": "note://1", "name": "Note",
+            "content": {"contents": [{"uri": "note://1", "text": "of a server"}]}}),
+        ),
+        attachment(json!({"type": "edited_text_file", "filename": "/x/e.rs", "snippet": "3 new"})),
+        attachment(
+            json!({"type": "selected_lines_in_ide", "filename": "/x/f.rs", "content": "chosen"}),
+        ),
+        attachment(json!({"type": "diagnostics", "files": [{"uri": "file:///x/g.rs",
+            "diagnostics": [{"severity": "Error", "source": "rustc", "message": "no such name"}]}]})),
+        attachment(json!({"type": "todo", "content": [{"content": "prune", "status": "pending"}]})),
+        attachment(json!({"type": "hook_blocking_error", "hookName": "PreToolUse:Bash",
+            "blockingError": {"blockingError": "not on Sundays", "command": "check"}})),
+        attachment(
+            json!({"type": "hook_system_message", "hookName": "Stop", "content": "well done"}),
+        ),
+        attachment(json!({"type": "skill_listing", "content": "skills"})),
+        attachment(json!({"type": "hook_success", "content": "context"})),
+    ];
+    let content = session(&records);
+    assert_eq!(
+        transcript(&content),
+        [
+            "user: see @a.md",
+            "tool: [file: a.md]\nlate frost",
+            "tool: [file: b.ipynb]\n1 + 1\n2",
+            "tool: [file: c.png]\n[image]",
+            "tool: [folder: /x/d]\npear.md",
+            "tool: [resource: Note]\nof a server",
+            "tool: [file: /x/e.rs]\n3 new",
+            "tool: [file: /x/f.rs]\nchosen",
+            "tool: file:///x/g.rs\nError: rustc: no such name",
+            "tool: pending: prune",
+            "system: [hook: PreToolUse:Bash]\nnot on Sundays",
+            "system: [hook: Stop]\nwell done",
+        ]
+    );
+    let (_, report) = imported(&[("a.jsonl", content.as_bytes())]);
+    assert_eq!(left_out(&report), "notes of Claude Code to the model (2)");
+}
+
+#[test]
+fn errors_and_interruptions_are_read() {
+    let retry = |attempt: u32, message: &str| {
+        json!({"type": "system", "subtype": "api_error", "level": "error", "retryAttempt": attempt,
+            "error": {"status": 529, "headers": {"x": "y"}, "error": {"type": "error",
+                "error": {"type": "overloaded_error", "message": message}}}})
+    };
+    let failed = json!({"type": "assistant", "isApiErrorMessage": true, "message": {"id": "m",
+        "model": "<synthetic>", "content": [{"type": "text", "text": "API Error: 529 overloaded_error"}]}});
+    let filler = json!({"type": "assistant", "message": {"id": "n", "model": "<synthetic>",
+        "content": [{"type": "text", "text": "No response requested."}]}});
+    let user = |text: &str| json!({"type": "user", "message": {"content": [{"type": "text", "text": text}]}});
+    let texts = transcript(&session(&[
+        user("go"),
+        json!({"type": "system", "subtype": "api_error", "error": {}, "retryAttempt": 1}),
+        retry(1, "Busy"),
+        retry(2, "Busy"),
+        retry(3, "Still busy"),
+        failed,
+        retry(1, "Still busy"),
+        filler,
+        user("[Request interrupted by user]"),
+    ]));
+    assert_eq!(
+        texts,
+        [
+            "user: go",
+            "system: [error]\nBusy\noverloaded_error\nerror\n529",
+            "system: [error]\nStill busy\noverloaded_error\nerror\n529",
+            "system: API Error: 529 overloaded_error",
+            "system: [error]\nStill busy\noverloaded_error\nerror\n529",
+            "system: [Request interrupted by user]",
+        ]
+    );
+}
+
+#[test]
 fn zips_beside_conversations_are_read() {
     let inner = zip_of(&[("conversations.json", chat("b", 1.0, &["inside"]).as_bytes())]);
     let whole = zip_of(&[
@@ -382,7 +526,9 @@ fn tags_in_a_pasted_log_stay() {
     let log = "a log:\nbefore <system-reminder>in the log</system-reminder> after\nits end";
     let stopped = "[Request interrupted by user for tool use]use the other file";
     let texts = transcript(&session(&[user(log), user(stopped)]));
-    assert_eq!(texts, [format!("user: {log}"), "user: use the other file".to_owned()]);
+    let note = "system: [Request interrupted by user for tool use]";
+    let expected = [&format!("user: {log}"), note, "user: use the other file"];
+    assert_eq!(texts, expected);
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn calls_of_tools_and_their_files_choose_conversations() {
             &["--file", "lib.rs", "--tool", "Bash"],
         ] {
             assert_eq!(ids(filters), [parser.clone()].into(), "{filters:?}");
-            assert_eq!(agree(&scene, filters), 12, "{filters:?}");
+            assert_eq!(agree(&scene, filters), 14, "{filters:?}");
         }
         let cart = ids(&["--file", "src/cart.ts"]);
         assert!(cart.len() == 1 && cart == ids(&["--tool", "apply_patch"]), "{cart:?}");

@@ -168,13 +168,39 @@ pub struct Origin {
     pub session: Option<String>,
     /// The name of the project.
     pub project: Option<String>,
-    /// The working folder of the session.
+    /// The working folder of the session, in which it began.
     pub folder: Option<String>,
+    /// The working folders to which the session changed later, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub later_folders: Vec<String>,
     /// The branch that was checked out.
     pub branch: Option<String>,
     /// The time at which the transcript's file was found missing, as far as it is known.
     #[serde(skip)]
     pub gone: Option<Instant>,
+    /// The id of the conversation that this one continues: its transcript repeats that one's messages.
+    #[serde(skip)]
+    pub continues: Option<String>,
+}
+
+impl Origin {
+    /// Returns all working folders of the session, the first one first.
+    pub fn folders(&self) -> impl Iterator<Item = &str> {
+        self.folder.iter().chain(&self.later_folders).map(String::as_str)
+    }
+
+    /// Returns the working folders as databases have them, one a line; `None` if there is none.
+    pub fn folder_lines(&self) -> Option<String> {
+        let lines: Vec<&str> = self.folders().collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// Sets the working folders from the lines that a database has.
+    pub fn with_folder_lines(self, lines: Option<&str>) -> Origin {
+        let mut lines = lines.into_iter().flat_map(|lines| lines.split('\n')).map(str::to_owned);
+        let folder = lines.next();
+        Origin { folder, later_folders: lines.collect(), ..self }
+    }
 }
 
 /// Where a conversation comes from, as the import stored it.

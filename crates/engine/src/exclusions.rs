@@ -12,6 +12,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::config::{Config, without_links};
 use verbatim_base::model::Origin;
+use verbatim_chats::import::transcript::project;
 
 const SPECIAL: [char; 4] = ['*', '?', '[', '{'];
 
@@ -115,17 +116,21 @@ impl Exclusions {
         self.projects.is_empty() && self.folders.is_empty()
     }
 
-    /// Returns whether conversations of an origin are excluded: by their project, their working
-    /// folder, or the folder of their transcript.
+    /// Returns whether conversations of an origin are excluded: by one of their projects or working
+    /// folders, or by the folder of their transcript.
     pub(crate) fn excludes(&self, origin: &Origin) -> bool {
-        let is_match = |set: &RegexSet, text: &Option<String>| {
-            let text = text.as_deref().filter(|text| !set.is_empty() && !text.is_empty());
-            text.is_some_and(|text| set.is_match(normal(&slashed(text)).as_bytes()))
+        let is_match = |set: &RegexSet, text: &str| {
+            !set.is_empty() && !text.is_empty() && set.is_match(normal(&slashed(text)).as_bytes())
         };
-        is_match(&self.projects, &origin.project)
-            || is_match(&self.folders, &origin.folder)
-            || is_match(&self.folders, &origin.file)
+        projects(origin).any(|project| is_match(&self.projects, project))
+            || origin.folders().chain(origin.file.as_deref()).any(|it| is_match(&self.folders, it))
     }
+}
+
+/// Returns the projects of a conversation: that of its first working folder, and those of the later ones.
+pub(crate) fn projects(origin: &Origin) -> impl Iterator<Item = &str> {
+    let later = origin.later_folders.iter().filter_map(|folder| project(folder));
+    origin.project.as_deref().into_iter().chain(later)
 }
 
 /// Returns the regular expression of a glob, without `$`. The error says what is wrong with the glob.

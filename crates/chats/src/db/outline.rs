@@ -105,6 +105,15 @@ pub fn conversation_rows(
     })
 }
 
+/// The conversation of the last file whose messages a file leaves out. An agent's file may repeat messages of
+/// the session that started the agent, which it does not continue.
+const CONTINUES: &str = "CASE WHEN t.conversation_id LIKE '%/agent-%' THEN NULL ELSE
+    (SELECT e.conversation_id FROM verbatim_repeats AS r JOIN verbatim_files AS e ON e.id = r.repeated
+         JOIN conversations AS c ON c.id = e.conversation_id
+     WHERE r.file = f.id AND e.conversation_id <> t.conversation_id
+         AND e.conversation_id NOT LIKE '%/agent-%'
+     ORDER BY e.id DESC LIMIT 1) END";
+
 /// Returns the origins of the conversations of coding agents, by conversation id.
 pub fn origins(database: &Database) -> Result<HashMap<String, Origin>> {
     database.query(|connection| {
@@ -116,13 +125,17 @@ pub fn origins(database: &Database) -> Result<HashMap<String, Origin>> {
             let sql =
                 "SELECT count(*) FROM pragma_table_info('verbatim_files') WHERE name = 'gone'";
             let is_store: bool = connection.query_one(sql, [], |row| row.get(0))?;
-            let (gone, files) = match is_store {
-                true => ("f.gone", "LEFT JOIN verbatim_files AS f USING (conversation_id)"),
-                false => ("NULL", ""),
+            let (gone, files, continues) = match is_store {
+                true => (
+                    "f.gone",
+                    "LEFT JOIN verbatim_files AS f USING (conversation_id)",
+                    CONTINUES,
+                ),
+                false => ("NULL", "", "NULL"),
             };
             let mut statement = connection.prepare(&format!(
-                "SELECT t.conversation_id, t.file, t.session, t.project, t.folder, t.branch, {gone} \
-                 FROM verbatim_transcripts AS t {files}"
+                "SELECT t.conversation_id, t.file, t.session, t.project, t.folder, t.branch, {gone}, \
+                 {continues} FROM verbatim_transcripts AS t {files}"
             ))?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
@@ -130,11 +143,13 @@ pub fn origins(database: &Database) -> Result<HashMap<String, Origin>> {
                     file: row.get(1)?,
                     session: row.get(2)?,
                     project: row.get(3)?,
-                    folder: row.get(4)?,
                     branch: row.get(5)?,
                     gone: functions::instant(row.get_ref(6)?),
+                    continues: row.get(7)?,
+                    ..Origin::default()
                 };
-                origins.insert(row.get(0)?, origin);
+                let folders: Option<String> = row.get(4)?;
+                origins.insert(row.get(0)?, origin.with_folder_lines(folders.as_deref()));
             }
         }
         Ok(origins)

@@ -81,7 +81,7 @@ CREATE TABLE IF NOT EXISTS verbatim_transcripts (
     file TEXT NOT NULL,
     session TEXT,
     project TEXT,
-    folder TEXT,
+    folder TEXT,                -- the working folders, one a line, the first one first
     branch TEXT
 ) WITHOUT ROWID;
 ";
@@ -247,7 +247,7 @@ pub(super) fn set_origin(
             origin.file.as_deref().unwrap_or_default(),
             origin.session,
             origin.project,
-            origin.folder,
+            origin.folder_lines(),
             origin.branch
         ])?;
     Ok(())

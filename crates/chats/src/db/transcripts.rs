@@ -496,11 +496,12 @@ impl TranscriptStore {
                 let origin = Origin {
                     session: row.get(3)?,
                     project: row.get(4)?,
-                    folder: row.get(5)?,
                     file: row.get(6)?,
-                    branch: None,
                     gone: functions::instant(row.get_ref(7)?),
+                    ..Origin::default()
                 };
+                let folders: Option<String> = row.get(5)?;
+                let origin = origin.with_folder_lines(folders.as_deref());
                 let service: Option<String> = row.get(2)?;
                 Ok((row.get(0)?, row.get(1)?, service.unwrap_or_default(), origin))
             })?;

@@ -2,22 +2,27 @@
 //! its agents, in separate files.
 //!
 //! The reader takes the messages of the user and the model; the model's thinking, below `[thinking]`; tool
-//! calls, in the message that made them; tool results, as messages of the role `tool`; and the summaries from
-//! which a long conversation continues, as messages of the role `system`. The reader takes every branch of an
-//! edited conversation, in the order of the lines. It leaves out Claude Code's own notes and the texts that
-//! Claude Code adds for the model (reminders, caveats, the user's open files).
+//! calls, in the message that made them; tool results and the files that the user mentioned, as messages of the
+//! role `tool`; and the summaries from which a long conversation continues, errors of the service, interruptions
+//! and what hooks told the user, as messages of the role `system`. The reader takes every branch of an edited
+//! conversation, in the order of the lines. It leaves out Claude Code's own notes and the texts that Claude
+//! Code adds for the model (reminders, caveats, the user's open files).
 
+mod attached;
 mod text;
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use self::text::{assistant_block, is_injected, result, shown, typed};
+use self::attached::{AttachedText, attached};
+use self::text::{
+    assistant_block, error, has_output, interruption, is_injected, result, shown, typed,
+};
 use super::{
     fields::{derived_hash, hash_of_words, time},
     format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
-    head::{Head, TranscriptEvent, ending_uuid, set_first, set_last},
+    head::{Head, NOTES_LEFT_OUT, TranscriptEvent, ending_uuid, set_first, set_last},
     inline::{self, InlineFile},
     json::{Damage, ObjectFields, Raw, Value},
     tool::joined,
@@ -47,10 +52,12 @@ const PROMPTS: usize = 32;
 /// The maximum number of summaries whose sessions are not known yet.
 const SUMMARIES: usize = 64;
 
+/// The prompt with which Claude Code starts agents before the user needs them.
+const WARM_UP: &str = "Warmup";
+
 /// Kinds of records and messages whose texts are not part of the conversation.
-const NOTES: [&str; 19] = [
+const NOTES: [&str; 18] = [
     "agents_killed",
-    "api_error",
     "bridge_status",
     "compact_boundary",
     "hook_response",
@@ -71,24 +78,38 @@ const NOTES: [&str; 19] = [
 ];
 
 /// Words in the types of attachments that Claude Code adds for the model, or for its own use.
-const ATTACHED_NOTES: [&str; 16] = [
-    "reminder",
+const ATTACHED_NOTES: [&str; 27] = [
+    "briefing",
+    "context",
+    "date",
     "delta",
+    "effort",
+    "environment",
     "hook",
     "ide",
-    "diagnostics",
-    "skill",
-    "skills",
+    "instructions",
+    "intro",
     "memory",
     "memories",
-    "style",
-    "plan",
-    "status",
-    "usage",
-    "context",
-    "file",
     "mode",
+    "model",
+    "note",
+    "notice",
+    "permissions",
+    "plan",
+    "reference",
+    "reminder",
+    "skill",
+    "skills",
+    "snapshot",
+    "status",
+    "style",
+    "thinking",
+    "usage",
 ];
+
+/// Texts that Claude Code puts in the place of an answer of the model, and does not show.
+const FILLERS: [&str; 2] = ["No response requested.", "(no content)"];
 
 /// The state of reading one transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -104,9 +125,15 @@ struct ClaudeCodeReader {
     /// The hash of the last prompt that left the queue. The user's own record of it follows and is read.
     #[serde(default)]
     dequeued: Option<u64>,
+    /// The hash of the last error of the service, until another message follows.
+    #[serde(default)]
+    last_error: Option<u64>,
     /// Summaries, each with the hash of the id of the last record that it covers.
     summaries: Vec<(u64, String)>,
     has_messages: bool,
+    /// Whether the agent has had no prompt but that of a warm-up.
+    #[serde(default)]
+    is_warming_up: bool,
 }
 
 /// A message that may continue in later records.
@@ -272,12 +299,18 @@ impl SessionRecord<'_, '_> {
                 self.session();
                 let message = fields.get("message").unwrap_or(Raw::new(b""));
                 let content = self.content(message)?;
+                if self.warms_up(&kind, &content) {
+                    return Ok(());
+                }
                 if kind == "assistant" {
                     self.assistant(message, &content)?;
                 } else {
                     self.user(&content);
                 }
                 self.reader.has_messages |= !self.events.is_empty();
+                if !self.events.is_empty() {
+                    self.reader.last_error = None;
+                }
             }
             "summary" => self.summary(),
             "custom-title" => {
@@ -291,21 +324,7 @@ impl SessionRecord<'_, '_> {
             "queue-operation" => self.queue(),
             "attachment" => {
                 self.session();
-                let attachment = fields.object("attachment")?;
-                let kind = attachment.text("type").unwrap_or_default();
-                match (&*kind, attachment.get("messages"), attachment.get("prompt")) {
-                    ("teammate_mailbox", Some(messages), _) => {
-                        let content = self.content(messages)?;
-                        self.others(&content);
-                    }
-                    ("queued_command", _, Some(prompt)) => {
-                        let mut content = self.content(prompt)?;
-                        content.is_of_program |= is_of_program(&attachment)?;
-                        self.user(&content);
-                    }
-                    _ if kind.split('_').any(|word| ATTACHED_NOTES.contains(&word)) => {}
-                    _ => self.unknown(&format!("attachment/{kind}"), &attachment)?,
-                }
+                self.attachment()?;
             }
             // The summary that Claude Code shows to the user after a pause.
             "system" if fields.text("subtype").as_deref() == Some("away_summary") => {
@@ -318,6 +337,10 @@ impl SessionRecord<'_, '_> {
                 let content = fields.get("content").unwrap_or(Raw::new(b""));
                 let content = self.content(content)?;
                 self.user(&content);
+            }
+            "system" if fields.text("subtype").as_deref() == Some("api_error") => {
+                self.session();
+                self.api_error()?;
             }
             "system" => {
                 let subtype = fields.text("subtype").unwrap_or_default();
@@ -356,6 +379,58 @@ impl SessionRecord<'_, '_> {
         Ok(())
     }
 
+    /// Reads what Claude Code attached to a prompt.
+    fn attachment(&mut self) -> Result<(), Damage> {
+        let attachment = self.fields.object("attachment")?;
+        let kind = attachment.text("type").unwrap_or_default();
+        match (&*kind, attachment.get("messages"), attachment.get("prompt")) {
+            ("teammate_mailbox", Some(messages), _) => {
+                let content = self.content(messages)?;
+                self.others(&content);
+                return Ok(());
+            }
+            ("queued_command", _, Some(prompt)) => {
+                let mut content = self.content(prompt)?;
+                content.is_of_program |= is_of_program(&attachment)?;
+                self.user(&content);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let value = self.fields.get("attachment").unwrap_or(Raw::new(b"null")).value()?;
+        if let Some(AttachedText { role, text, files }) = attached(&value) {
+            if !text.trim().is_empty() {
+                let id = self.id();
+                let files: Vec<_> = TranscriptEvent::files(&id, files).collect();
+                self.add(id, role, text, None);
+                self.events.extend(files);
+            }
+        } else if kind.split('_').any(|word| ATTACHED_NOTES.contains(&word)) {
+            self.head.left_out(NOTES_LEFT_OUT);
+        } else {
+            self.unknown(&format!("attachment/{kind}"), &attachment)?;
+        }
+        Ok(())
+    }
+
+    /// Reads an error of the service, which Claude Code shows to the user. A retry that fails in the same way
+    /// adds nothing.
+    fn api_error(&mut self) -> Result<(), Damage> {
+        let mut texts = Vec::new();
+        for name in ["content", "error", "cause"] {
+            if let Some(value) = self.fields.get(name) {
+                error(&value.value()?, &mut texts);
+            }
+        }
+        let text = texts.join("\n");
+        let hash = Some(derived_hash(&[&text])).filter(|_| !text.is_empty());
+        if std::mem::replace(&mut self.reader.last_error, hash) != hash && hash.is_some() {
+            let id = self.id();
+            self.add(id, "system", format!("[error]\n{text}"), None);
+        }
+        Ok(())
+    }
+
     /// Stores the session's data from the record.
     fn session(&mut self) {
         let (fields, head) = (self.fields, &mut *self.head);
@@ -364,8 +439,27 @@ impl SessionRecord<'_, '_> {
             set_first(&mut head.agent, fields.text("agentId"));
         }
         set_first(&mut head.session, fields.text("sessionId"));
-        set_first(&mut head.folder, fields.text("cwd"));
+        if let Some(fork) = fields.get("forkedFrom").and_then(|it| it.fields().ok()) {
+            set_first(&mut head.parent, fork.text("sessionId"));
+        }
+        head.folder(&fields.text("cwd").unwrap_or_default());
         set_last(&mut head.branch, fields.text("gitBranch"));
+    }
+
+    /// Returns whether a message belongs to the warm-up of an agent. Claude Code starts such agents for itself.
+    fn warms_up(&mut self, kind: &str, content: &Content) -> bool {
+        let prompts = content.blocks.iter().filter(|block| kind == "user" && !is_of_tool(block));
+        let prompt = joined("\n", &prompts.map(shown).collect::<Vec<_>>());
+        let is_agent = self.fields.get("isSidechain").is_some_and(Raw::is_true);
+        let reader = &mut *self.reader;
+        if prompt.trim() == WARM_UP && is_agent && !reader.has_messages {
+            if !std::mem::replace(&mut reader.is_warming_up, true) {
+                self.head.left_out("warm-ups of Claude Code's agents");
+            }
+        } else if !prompt.trim().is_empty() && interruption(&prompt).is_empty() {
+            reader.is_warming_up = false;
+        }
+        reader.is_warming_up
     }
 
     /// Uses a summary as the title if it belongs to this conversation.
@@ -437,9 +531,13 @@ impl SessionRecord<'_, '_> {
             Some(block) => vec![block],
         };
         text::unknown(&blocks, &mut |kind| self.head.unknown(kind));
+        Ok(Content { id: self.id(), blocks, is_of_program: is_of_program(self.fields)? })
+    }
+
+    /// Returns the id of the record's message.
+    fn id(&self) -> String {
         let id = self.fields.text("uuid").filter(|uuid| !uuid.is_empty());
-        let id = id.map_or_else(|| format!("/{}", self.line), |id| id.into_owned());
-        Ok(Content { id, blocks, is_of_program: is_of_program(self.fields)? })
+        id.map_or_else(|| format!("/{}", self.line), |id| id.into_owned())
     }
 
     fn add(&mut self, id: String, role: &str, content: String, model: Option<String>) {
@@ -462,6 +560,10 @@ impl SessionRecord<'_, '_> {
         if model.as_deref() == Some("<synthetic>")
             || self.fields.get("isApiErrorMessage").is_some_and(Raw::is_true)
         {
+            let is_filler = |block: &Value| FILLERS.contains(&shown(block).trim());
+            if !content.blocks.iter().all(is_filler) {
+                self.others(content);
+            }
             return Ok(());
         }
         set_last(&mut self.head.model, model.clone());
@@ -533,15 +635,19 @@ impl SessionRecord<'_, '_> {
     /// Reads a record of the user. The record may have tool results instead of a prompt.
     fn user(&mut self, content: &Content) {
         let fields = self.fields;
-        if fields.get("isMeta").is_some_and(Raw::is_true) {
-            return;
-        }
+        let is_meta = fields.get("isMeta").is_some_and(Raw::is_true);
         let is_summary = fields.get("isCompactSummary").is_some_and(Raw::is_true);
         let is_queued = fields.text("type").as_deref() == Some("attachment");
         let source = fields.text("promptSource");
-        let texts = texts_of(&content.blocks, is_summary);
+        let mut texts = texts_of(&content.blocks, is_summary, is_meta);
+        if is_meta && content.blocks.iter().any(|block| !is_of_tool(block)) {
+            self.head.left_out(NOTES_LEFT_OUT);
+        }
+        if let Some(more) = fields.get("toolUseResult") {
+            add_result(&mut texts, &content.blocks, more);
+        }
         for (number, (role, mut text, files)) in texts.into_iter().enumerate() {
-            if role == "system" {
+            if role == "system" && is_summary {
                 text.insert_str(0, "[summary of the conversation so far]\n");
             }
             let role = if role == "user" && content.is_of_program { "system" } else { role };
@@ -577,28 +683,68 @@ impl SessionRecord<'_, '_> {
 /// A text of a record, with its role and its files.
 type TextOfBlocks = (&'static str, String, Vec<InlineFile>);
 
-/// Returns the texts of blocks with their roles. Joins consecutive blocks of the same role.
-fn texts_of(blocks: &[Value], is_summary: bool) -> Vec<TextOfBlocks> {
+/// Returns whether a block is the result of a tool, or a file that a tool read. Claude Code puts such blocks
+/// also into records that are otherwise its own notes.
+fn is_of_tool(block: &Value) -> bool {
+    matches!(block.str("type"), "tool_result" | "image" | "document")
+}
+
+/// Returns the texts of blocks with their roles. Joins consecutive blocks of the same role. Of Claude Code's
+/// own notes, only the blocks of tools count.
+fn texts_of(blocks: &[Value], is_summary: bool, is_note: bool) -> Vec<TextOfBlocks> {
     let mut texts: Vec<TextOfBlocks> = Vec::new();
-    for block in blocks {
-        let (role, text) = if block.str("type") == "tool_result" {
-            ("tool", result(block))
-        } else {
-            let (role, text) = typed(&shown(block));
-            (if is_summary { "system" } else { role }, text)
-        };
-        if text.trim().is_empty() {
-            continue;
+    let mut push = |role: &'static str, text: String, files: Vec<InlineFile>| match texts.last_mut()
+    {
+        _ if text.trim().is_empty() => {}
+        Some((last, before, files_before)) if *last == role => {
+            before.push_str(if role == "tool" { "\n\n" } else { "\n" });
+            before.push_str(&text);
+            files_before.extend(files);
         }
+        _ => texts.push((role, text, files)),
+    };
+    for block in blocks {
         let files = inline::files(block);
-        match texts.last_mut() {
-            Some((last, before, files_before)) if *last == role => {
-                before.push_str(if role == "tool" { "\n\n" } else { "\n" });
-                before.push_str(&text);
-                files_before.extend(files);
+        if block.str("type") == "tool_result" {
+            push("tool", result(block), files);
+        } else if is_note {
+            if is_of_tool(block) {
+                push("tool", shown(block), files);
             }
-            _ => texts.push((role, text, files)),
+        } else if is_summary {
+            push("system", typed(&shown(block)).1, files);
+        } else {
+            let text = shown(block);
+            push("system", interruption(&text).to_owned(), Vec::new());
+            let (role, text) = typed(&text);
+            push(role, text, files);
         }
     }
     texts
+}
+
+/// Adds what Claude Code knows of a tool's result, if the result itself lacks it. `more` is Claude Code's own
+/// record of the only result in `blocks`.
+fn add_result(texts: &mut Vec<TextOfBlocks>, blocks: &[Value], more: Raw<'_>) {
+    let results = blocks.iter().filter(|block| block.str("type") == "tool_result").count();
+    if results > 1 || results == 0 && !blocks.is_empty() {
+        return;
+    }
+    match texts.iter_mut().find(|(role, ..)| *role == "tool") {
+        Some((_, text, _)) => {
+            let Ok(more) = more.fields() else { return };
+            for output in ["stdout", "stderr"].into_iter().filter_map(|name| more.text(name)) {
+                if !has_output(text, &output) {
+                    text.push('\n');
+                    text.push_str(output.trim_end());
+                }
+            }
+        }
+        None => {
+            let text = more.value().map(|more| text::of_program(&more)).unwrap_or_default();
+            if !text.trim().is_empty() {
+                texts.push(("tool", text, Vec::new()));
+            }
+        }
+    }
 }

@@ -271,6 +271,9 @@ impl<'a> ExportFile<'a> {
         for (kind, count) in reader.unknown() {
             self.tally.unknown(kind, *count);
         }
+        for (what, count) in reader.left_out() {
+            self.tally.leave_out(what.clone(), what, *count);
+        }
         match (reader.format(), conversation) {
             (Some(format), Some(conversation)) => {
                 self.hand_over(format, conversation, &|| reader.not_utf8() == 0, sink)

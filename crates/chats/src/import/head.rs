@@ -21,6 +21,9 @@ const LONGEST_TITLE: usize = 100;
 const MOST_UNKNOWN: usize = 20;
 const LONGEST_KIND: usize = 60;
 
+/// The maximum number of later working folders that are kept.
+const MOST_FOLDERS: usize = 100;
+
 /// The fields with the text of a record. Agents write many records without text for their own use.
 const TEXTS: [&str; 6] = ["message", "content", "text", "prompt", "output", "result"];
 
@@ -89,6 +92,9 @@ pub(super) struct Head {
     pub(super) spawner: Option<String>,
     /// The first working folder of the session.
     pub(super) folder: Option<String>,
+    /// The working folders to which the session changed later, each once.
+    #[serde(default)]
+    pub(super) later_folders: Vec<String>,
     /// The last branch that was checked out.
     pub(super) branch: Option<String>,
     /// The model that answered last.
@@ -107,7 +113,13 @@ pub(super) struct Head {
     /// Unknown kinds of records and other content with text, with their counts.
     #[serde(default)]
     pub(super) unknown: BTreeMap<String, u64>,
+    /// Phrases for content that was left out on purpose, with their counts.
+    #[serde(default)]
+    pub(super) left_out: BTreeMap<String, u64>,
 }
+
+/// The phrase for notes that an agent wrote for its model.
+pub(super) const NOTES_LEFT_OUT: &str = "notes of Claude Code to the model";
 
 impl Head {
     /// Makes the title from a prompt, if it is the first one that is not just a command or a picture.
@@ -131,6 +143,23 @@ impl Head {
         let kind: String = kind.chars().take(LONGEST_KIND).collect();
         let is_counted = self.unknown.contains_key(&kind) || self.unknown.len() < MOST_UNKNOWN;
         *self.unknown.entry(if is_counted { kind } else { "others".to_owned() }).or_default() += 1;
+    }
+
+    /// Adds a working folder of the session.
+    pub(super) fn folder(&mut self, folder: &str) {
+        match &self.folder {
+            _ if folder.is_empty() => {}
+            None => self.folder = Some(folder.to_owned()),
+            Some(first) if first == folder => {}
+            Some(_) if self.later_folders.len() >= MOST_FOLDERS => {}
+            Some(_) if self.later_folders.iter().any(|known| known == folder) => {}
+            Some(_) => self.later_folders.push(folder.to_owned()),
+        }
+    }
+
+    /// Counts content that is left out on purpose.
+    pub(super) fn left_out(&mut self, what: &str) {
+        *self.left_out.entry(what.to_owned()).or_default() += 1;
     }
 
     /// Returns the text of a record of an unknown kind. Counts the kind if there is a text.
@@ -186,7 +215,7 @@ pub(super) fn set_last(known: &mut Option<String>, new: Option<impl Into<String>
 
 /// Returns the name of the project in a folder: the name of the folder, or of the repository that a
 /// work tree belongs to.
-pub(super) fn project(folder: &str) -> Option<&str> {
+pub fn project(folder: &str) -> Option<&str> {
     let parts: Vec<&str> = folder.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
     let trees = parts.iter().position(|part| matches!(*part, ".worktrees" | "worktrees"));
     let inner = trees.map(|at| match at.checked_sub(1).map(|before| parts[before]) {

@@ -17,12 +17,12 @@ use std::{
 use memchr::{memchr, memchr_iter};
 use serde::{Deserialize, Serialize};
 
-pub use super::head::TranscriptEvent;
+pub use super::head::{TranscriptEvent, project};
 use super::{
     compressed,
     format::{Format, RecordReader},
     formats,
-    head::{self, Head, is_uuid, project},
+    head::{self, Head, is_uuid},
     json::Raw,
 };
 use verbatim_base::model::{Message, Origin};
@@ -151,6 +151,11 @@ impl TranscriptReader {
         &self.position.head.unknown
     }
 
+    /// Returns phrases for the content that was left out on purpose, with the counts.
+    pub fn left_out(&self) -> &BTreeMap<String, u64> {
+        &self.position.head.left_out
+    }
+
     /// Returns the id of the conversation. The id no longer changes after the first message.
     pub fn id(&self) -> String {
         let Position { head, stem, .. } = &self.position;
@@ -208,8 +213,10 @@ impl TranscriptReader {
             session: head.spawner.clone().or(head.session.clone()).or_else(|| Some(self.id())),
             project: project.or_else(|| folder_name().filter(|_| has_project_folders)),
             folder: head.folder.clone(),
+            later_folders: head.later_folders.clone(),
             branch: head.branch.clone(),
             gone: None,
+            continues: None,
         }
     }
 

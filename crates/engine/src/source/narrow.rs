@@ -15,7 +15,7 @@ use super::{
     sink::Rendered,
     sources::{Source, Sources},
 };
-use crate::{error::Result, import::FORMATS};
+use crate::{error::Result, exclusions::projects, import::FORMATS};
 use verbatim_base::model::{Hit, Matching, Origin, Request, Stop};
 use verbatim_chats::import::tool;
 
@@ -135,9 +135,9 @@ impl Sources {
         if *narrowing == Narrowing::default() {
             return Ok((scope, Vec::new()));
         }
-        let Narrowing { services, projects, branches, folders, models, .. } = narrowing;
+        let Narrowing { services, branches, folders, models, .. } = narrowing;
         let mut service = NameFilter::of("service", services, is_service);
-        let mut project = NameFilter::of("project", projects, is_part);
+        let mut project = NameFilter::of("project", &narrowing.projects, is_part);
         let mut branch = NameFilter::of("branch", branches, is_part);
         let mut folder = NameFilter::of("folder", folders, is_part);
         let mut model = NameFilter::of("model", models, is_part);
@@ -159,6 +159,7 @@ impl Sources {
             if !narrowing.models.is_empty() && !has_models && !listing.is_empty() {
                 without_models.push(Note::NoModels { source: source.kind });
             }
+            let unknown = Origin::default();
             let called = calls.look(&source, stop)?;
             for place in 0..listing.len() {
                 let (id, _) = listing.heading(place);
@@ -166,14 +167,15 @@ impl Sources {
                 let of_models: Vec<&str> = of_models.iter().map(String::as_str).collect();
                 let named = provenance.get(id).map(|provenance| provenance.service.as_str());
                 let names: Vec<&str> = named.into_iter().chain([source.kind.name()]).collect();
-                let of = |field: fn(&Origin) -> &Option<String>| -> Vec<&str> {
-                    listing.origin(place).and_then(|it| field(it).as_deref()).into_iter().collect()
-                };
+                let origin = listing.origin(place).unwrap_or(&unknown);
+                let projects: Vec<&str> = projects(origin).collect();
+                let branches: Vec<&str> = origin.branch.as_deref().into_iter().collect();
+                let folders: Vec<&str> = origin.folders().collect();
                 let is_wanted = [
                     service.look(&names),
-                    project.look(&of(|origin| &origin.project)),
-                    branch.look(&of(|origin| &origin.branch)),
-                    folder.look(&of(|origin| &origin.folder)),
+                    project.look(&projects),
+                    branch.look(&branches),
+                    folder.look(&folders),
                     model.look(&of_models),
                 ];
                 let is_in_scope = scope.accepts_id(source.kind, id);

@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::kind::SourceKind;
+use crate::exclusions::projects;
 use verbatim_base::model::{Instant, Origin, Request};
 use verbatim_chats::db::Outline;
 
@@ -124,7 +125,9 @@ impl Scope {
         let fits = |wanted: &Option<String>, here: Option<&str>| {
             wanted.as_ref().is_none_or(|wanted| here.is_some_and(|here| is_same(wanted, here)))
         };
-        fits(&self.project, Some(shown_project(kind, origin)))
+        let later = || origin.into_iter().flat_map(|origin| projects(origin).skip(1));
+        (fits(&self.project, Some(shown_project(kind, origin)))
+            || later().any(|project| fits(&self.project, Some(project))))
             && fits(&self.session, origin.and_then(|origin| origin.session.as_deref()))
     }
 }
@@ -174,6 +177,8 @@ pub struct About {
     pub session: Option<String>,
     /// The time since which the transcript's file is gone; `None` if it exists.
     pub gone: Option<Instant>,
+    /// The id of the conversation that this one continues, without the messages of that one.
+    pub continues: Option<String>,
 }
 
 impl About {
@@ -192,6 +197,7 @@ impl About {
             project: origin.project,
             session: origin.session,
             gone: origin.gone,
+            continues: origin.continues,
         }
     }
 

@@ -152,7 +152,10 @@ impl Sources {
         let Some(source) = self.of_kind(SourceKind::Archive)? else { return Ok(None) };
         match source.forked_from(id, stop)? {
             Some(parent) if parent != id => self.about(SourceKind::Archive, &parent, stop),
-            _ => Ok(None),
+            _ => match self.about(SourceKind::Archive, id, stop)?.and_then(|it| it.continues) {
+                Some(earlier) => self.about(SourceKind::Archive, &earlier, stop),
+                None => Ok(None),
+            },
         }
     }
 }

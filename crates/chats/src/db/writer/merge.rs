@@ -164,14 +164,16 @@ impl Merge<'_> {
                     archived: row.get::<_, Option<bool>>(6)?.unwrap_or_default(),
                     starred: row.get::<_, Option<bool>>(7)?.unwrap_or_default(),
                     origin: match text(row, 8)? {
-                        Some(file) => Some(Origin {
-                            file: Some(file),
-                            session: text(row, 9)?,
-                            project: text(row, 10)?,
-                            folder: text(row, 11)?,
-                            branch: text(row, 12)?,
-                            gone: None,
-                        }),
+                        Some(file) => {
+                            let origin = Origin {
+                                file: Some(file),
+                                session: text(row, 9)?,
+                                project: text(row, 10)?,
+                                branch: text(row, 12)?,
+                                ..Origin::default()
+                            };
+                            Some(origin.with_folder_lines(text(row, 11)?.as_deref()))
+                        }
                         None => None,
                     },
                 })

@@ -49,8 +49,77 @@ pub(super) fn shown(block: &Value) -> String {
         _ => {
             let [title, text, out, errors] =
                 ["title", "text", "stdout", "stderr"].map(|name| block.str(name));
-            joined("\n", &[title, text, out, errors, &within(block)])
+            let text = joined("\n", &[title, text, out, errors, &within(block)]);
+            if text.is_empty() && block.str("type").is_empty() { structured(block) } else { text }
         }
+    }
+}
+
+/// Fields of a tool's result with data that are no text for the user, or that the tool's call has.
+const OTHER_FIELDS: [&str; 8] = [
+    "base64",
+    "data",
+    "newString",
+    "oldString",
+    "oldTodos",
+    "originalFile",
+    "structuredPatch",
+    "usage",
+];
+
+/// Returns an object of a tool as text, with a line for each field.
+fn structured(value: &Value) -> String {
+    let mut lines = Vec::new();
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields.iter().filter(|it| !OTHER_FIELDS.contains(&it.0.as_str())) {
+                tool::arguments(value, name, &mut lines);
+            }
+        }
+        other => tool::arguments(other, "", &mut lines),
+    }
+    lines.join("\n")
+}
+
+/// Returns the text of Claude Code's own record of a tool's result.
+pub(super) fn of_program(result: &Value) -> String {
+    let outputs = joined("\n", &["stdout", "stderr"].map(|name| result.str(name)));
+    let file = result.get("file").unwrap_or(&Value::Null);
+    let texts = [outputs, within(result), file.str("content").to_owned()];
+    match texts.into_iter().find(|text| !text.trim().is_empty()) {
+        Some(text) => text,
+        None if file.get("base64").is_some() => String::new(),
+        None => structured(result),
+    }
+}
+
+/// Returns whether the text of a result has the output of a command, or a part of it: the result may be cut.
+pub(super) fn has_output(text: &str, output: &str) -> bool {
+    shown_on_screen(output)
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .is_none_or(|line| text.contains(line.trim()))
+}
+
+/// Adds the texts of an error of the service to `texts`, each once. Recursion is safe, because the depth of a
+/// [`Value`] is bounded.
+pub(super) fn error(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            let is_told = |name: &str| {
+                matches!(
+                    name,
+                    "cause" | "code" | "content" | "error" | "message" | "status" | "type"
+                )
+            };
+            fields.iter().filter(|it| is_told(&it.0)).for_each(|(_, value)| error(value, texts));
+        }
+        Value::String(text) | Value::Scalar(text)
+            if !text.trim().is_empty() && !texts.contains(text) =>
+        {
+            texts.push(text.clone());
+        }
+        _ => {}
     }
 }
 
@@ -90,7 +159,12 @@ fn within(block: &Value) -> String {
 
 /// Returns the text of a tool's result, without the reminders that Claude Code appends.
 pub(super) fn result(block: &Value) -> String {
-    let text = within(block);
+    let item = |item: &Value| match item {
+        Value::Object(_) if item.str("type").is_empty() => structured(item),
+        item => shown(item),
+    };
+    let content = block.get("content").map(Value::items).unwrap_or_default();
+    let text = joined("\n", &content.iter().map(item).collect::<Vec<_>>());
     let text = shown_on_screen(&text);
     let mut plain = text.trim_end();
     while let Some(before) = plain.strip_suffix("</system-reminder>")
@@ -169,6 +243,15 @@ fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 /// The beginning of the note that Claude Code writes when the user interrupts a request. More words
 /// may follow before the closing bracket.
 const INTERRUPTED: &str = "[Request interrupted by user";
+
+/// Returns the note of an interruption with which a text begins, or an empty text.
+pub(super) fn interruption(text: &str) -> &str {
+    let text = text.trim_start();
+    match text.find(']') {
+        Some(end) if text.starts_with(INTERRUPTED) => &text[..=end],
+        _ => "",
+    }
+}
 
 /// Returns the words after the note of an interruption, if a text begins with one.
 fn after_interruption(text: &str) -> &str {
