@@ -21,12 +21,12 @@ pub(super) struct Filters {
     /// Only this source: chatgpt, claude, claude-code, codex (repeatable)
     ///
     /// Or a kind of source: export, archive (the transcripts of coding agents), threads.
-    #[arg(long, value_name = "SOURCE", value_parser = source, add = ArgValueCandidates::new(|| {
+    #[arg(long, hide_short_help = true, value_name = "SOURCE", value_parser = source, add = ArgValueCandidates::new(|| {
         sources().into_iter().map(CompletionCandidate::new).collect()
     }))]
     source: Vec<String>,
     /// Only coding agents' conversations in a project with this in its name, in any letter case
-    #[arg(long, hide_short_help = true, value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     project: Option<String>,
     /// Only coding agents' conversations on this branch
     #[arg(long, hide_short_help = true, value_name = "NAME")]
@@ -46,22 +46,22 @@ pub(super) struct Filters {
     /// Only this conversation: its id, title or link
     #[arg(
         long = "in",
-        hide_short_help = true,
         value_name = "CONVERSATION",
         add = ArgValueCompleter::new(conversations)
     )]
     within: Option<String>,
     /// Only messages with this role: user, assistant, tool, system (repeatable)
-    #[arg(long, hide_short_help = true, value_name = "ROLE", add = ArgValueCandidates::new(|| {
+    #[arg(long, value_name = "ROLE", add = ArgValueCandidates::new(|| {
         ["user", "assistant", "tool", "system"].map(CompletionCandidate::new).into()
     }))]
     role: Vec<String>,
-    /// Only from this day or moment on: 7d, yesterday, 2025-01, 2025-01-31
+    /// Only from this day or moment on: 7d, yesterday, "last week", 2025-01-31
     ///
-    /// Also 2w, today, 2025 and 2025-01-31T14:30.
+    /// Also 1h, 30min, 3months, "2 years ago", monday, "this month", nov, "3 nov 2025", 2026-W40, 2025,
+    /// 2025-01 and 2025-01-31T14:30. A period, such as a week, begins here, and ends with --until.
     #[arg(long, value_name = "DATE")]
     since: Option<String>,
-    /// Only up to the end of this day or moment
+    /// Only up to the end of this day or period, or up to this moment
     #[arg(long, hide_short_help = true, value_name = "DATE")]
     until: Option<String>,
     /// Read and show times in UTC, not in the time zone of this computer

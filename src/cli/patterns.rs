@@ -20,7 +20,7 @@ pub(super) struct Patterns {
     #[arg(conflicts_with_all = ["words", "word", "like", "fold"])]
     regexp: Vec<String>,
     /// Find the text only as whole words
-    #[arg(hide_short_help = true, short = 'w', long, conflicts_with = "like")]
+    #[arg(short = 'w', long, conflicts_with = "like")]
     word: bool,
     /// Also find messages that have this text (repeatable)
     #[arg(hide_short_help = true, long, value_name = "TEXT", allow_hyphen_values = true)]

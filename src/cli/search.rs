@@ -66,14 +66,14 @@ pub(super) struct Args {
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50, value_parser = arguments::count)]
     limit: usize,
     /// Print this many messages of the conversation before and after each match
-    #[arg(short = 'C', long, hide_short_help = true, value_name = "COUNT", default_value_t = 0, value_parser = arguments::count)]
+    #[arg(short = 'C', long, value_name = "COUNT", default_value_t = 0, value_parser = arguments::count)]
     context: usize,
     /// Print one line per message: ID:NUMBER, time, role and text
     #[arg(long, hide_short_help = true, conflicts_with = "context")]
     flat: bool,
     /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
     /// position, source, number, url, title_only; with -C also context
-    #[arg(long, hide_short_help = true, conflicts_with = "flat")]
+    #[arg(long, conflicts_with = "flat")]
     json: bool,
     /// Print only how many messages match, of all sources and without a limit; titles are counted apart
     #[arg(short = 'c', long, hide_short_help = true, conflicts_with_all = ["context", "flat", "explain"])]
