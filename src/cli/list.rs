@@ -29,8 +29,7 @@ const PART: usize = 500;
 
 /// List conversations, the most recently active first
 ///
-/// Prints a line for each: id, time of the last activity, number of messages, title and source. The exit
-/// code is 1 if there are none.
+/// Prints a line for each: id, time of the last activity, number of messages, title and source.
 ///
 ///     verbatim list --since 7d --source archive
 #[derive(Debug, clap::Args)]
@@ -113,7 +112,8 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
             }
         }
     }
-    Ok(if short.is_empty() { NOTHING } else { FOUND })
+    // An empty list is an answer, unless a source could not be read.
+    Ok(if short.is_empty() && !page.notes.is_empty() { NOTHING } else { FOUND })
 }
 
 /// The widths of the columns of a list.

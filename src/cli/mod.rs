@@ -78,7 +78,7 @@ use self::{
     places::PlaceArgs,
     waiting::{EndsWaiting, Waiting},
 };
-use verbatim_base::{map_faults, model::Stop};
+use verbatim_base::map_faults;
 use verbatim_engine::{self as engine, Engine};
 use verbatim_server::tools::clock;
 
@@ -183,6 +183,13 @@ impl Command {
             Command::Search(args) => args.takes_transcripts(),
             _ => false,
         }
+    }
+
+    /// Returns whether the command reads the home. It must not make a home that the user named by mistake.
+    fn needs_home(&self) -> bool {
+        let searches =
+            matches!(self, Command::Search(_) | Command::Status(_) | Command::Workspace(_));
+        self.reads_every_source() || searches
     }
 
     /// Returns whether the command neither reads the database that `--db` names nor passes it on.
@@ -299,6 +306,9 @@ pub fn run(
 
 fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     let Some(mut command) = cli.command else { return pick(&cli.places, environment, out) };
+    if command.needs_home() {
+        places::check_home(&cli.places, environment)?;
+    }
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
     let provider = places::embeddings(environment);
@@ -348,7 +358,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let engine = Engine::new(config);
     let may_be_torn = command.may_be_torn();
     if command.reads_every_source() {
-        archives::sync(&engine, environment, &Stop::never());
+        archives::sync_for_reading(&engine, environment);
     }
     let _waiting = command.waits_for().map(|what| Waiting::begin(environment, what));
     let torn = engine::Error::Torn { folder: engine.config().index_folder() };
@@ -415,11 +425,12 @@ fn search_as_typed(
 ) -> Result<u8> {
     use picker::Picked;
 
+    places::check_home(places, environment)?;
     let mut config = places::config(places, environment);
     config.cluster_login = places::cluster_login(environment)?;
     engine::prepare(&config, false);
     let engine = Arc::new(Engine::new(config));
-    archives::sync(&engine, environment, &Stop::never());
+    archives::sync_for_reading(&engine, environment);
     let no_chats = || {
         output::complain(notes::NO_CHATS);
         Ok(NOTHING)

@@ -97,6 +97,29 @@ pub(super) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
     }
 }
 
+/// Returns an error if the home that the user named does not exist. A command that reads must not make it.
+pub(super) fn check_home(places: &PlaceArgs, environment: &Environment) -> Result<(), NoHome> {
+    let flag = flag(&settings_file::HOME, places);
+    let given = settings::given(&settings_file::HOME, flag, environment);
+    let by = given.by.to_string();
+    match given.path().filter(|home| !home.is_dir()) {
+        Some(home) => {
+            Err(NoHome { command: pasted(&home, environment), home: short(&home, environment), by })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The named home does not exist.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no such home: {home} ({by}); `verbatim import --home {command}` makes it")]
+pub struct NoHome {
+    home: String,
+    command: String,
+    /// What names the home.
+    by: String,
+}
+
 /// Returns the values of a setting if a flag for paths gives them.
 pub(super) fn flag(setting: &Setting, places: &PlaceArgs) -> Option<Vec<OsString>> {
     let one = |path: &Option<PathBuf>| Some(vec![path.as_ref()?.clone().into_os_string()]);
@@ -142,6 +165,15 @@ pub(super) fn short(path: &Path, environment: &Environment) -> String {
     match user_prefix(environment).and_then(|user| path.strip_prefix(user.as_str())) {
         Some(rest) => harmless(&format!("~/{rest}")),
         None => harmless(&path),
+    }
+}
+
+/// Returns a path as a word of a command for people, with `~` for the user's folder.
+pub(super) fn pasted(path: &Path, environment: &Environment) -> String {
+    let path = path.to_string_lossy();
+    match user_prefix(environment).and_then(|user| path.strip_prefix(user.as_str())) {
+        Some(rest) if !rest.is_empty() => format!("~/{}", quoted(rest)),
+        _ => quoted(&path),
     }
 }
 
