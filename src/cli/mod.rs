@@ -274,7 +274,8 @@ pub fn run(
         .try_get_matches_from(&arguments)
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)?.checked());
     match parsed {
-        Ok(cli) if environment.terminal => {
+        Ok(mut cli) if environment.terminal => {
+            cli.places.expand(environment);
             let environment = &environment.with_settings()?;
             let is_paged = cli.command.as_ref().is_some_and(Command::is_paged);
             let mut out = Paged::new(out, environment, is_paged);
@@ -288,7 +289,10 @@ pub fn run(
             out.finish()?;
             code
         }
-        Ok(cli) => execute(cli, &environment.with_settings()?, &mut EndsWaiting(out)),
+        Ok(mut cli) => {
+            cli.places.expand(environment);
+            execute(cli, &environment.with_settings()?, &mut EndsWaiting(out))
+        }
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
         {

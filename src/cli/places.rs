@@ -53,6 +53,14 @@ pub(super) struct PlaceArgs {
 }
 
 impl PlaceArgs {
+    /// Replaces a leading `~/`, which shells leave as it is in `--home=~/chats`, by the user's folder.
+    pub(super) fn expand(&mut self, environment: &Environment) {
+        let one = [&mut self.db, &mut self.home, &mut self.index].into_iter().flatten();
+        for path in one.chain(&mut self.archive) {
+            *path = expanded(path, environment);
+        }
+    }
+
     /// Returns a hint whose commands have the flags of this command, so that they can be pasted.
     pub(super) fn in_commands(&self, hint: &str) -> String {
         let flag = |name: &str, path: &Option<PathBuf>| match path {
@@ -165,6 +173,14 @@ pub(super) fn short(path: &Path, environment: &Environment) -> String {
     match user_prefix(environment).and_then(|user| path.strip_prefix(user.as_str())) {
         Some(rest) => harmless(&format!("~/{rest}")),
         None => harmless(&path),
+    }
+}
+
+/// Returns a path with a leading `~/` replaced by the user's folder.
+pub(super) fn expanded(path: &Path, environment: &Environment) -> PathBuf {
+    match (path.strip_prefix("~"), &environment.user_folder) {
+        (Ok(rest), Some(home)) if !path.exists() => home.join(rest),
+        _ => path.to_owned(),
     }
 }
 

@@ -173,7 +173,7 @@ fn the_doctor_says_when_claude_code_deletes() {
     let (_, text) = doctor(home, &[]);
     let settings = home.join(".claude/settings.json");
     let says = |days: u32, set: &str| {
-        let file = settings.display();
+        let file = "~/.claude/settings.json";
         format!("deletes transcripts after {days} days (cleanupPeriodDays in {file} is {set})")
     };
     assert!(text.contains(&says(30, "not set")), "{text}");

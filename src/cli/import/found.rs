@@ -147,11 +147,7 @@ fn described(export: &FoundExport) -> String {
 
 /// Returns the sources that the user named, with a leading `~/` replaced by the user's folder.
 pub(super) fn expanded(sources: &[PathBuf], environment: &Environment) -> Vec<PathBuf> {
-    let sources =
-        sources.iter().map(|source| match (source.strip_prefix("~"), &environment.user_folder) {
-            (Ok(rest), Some(home)) if !source.exists() => home.join(rest),
-            _ => source.clone(),
-        });
+    let sources = sources.iter().map(|source| places::expanded(source, environment));
     if cfg!(windows) { sources.flat_map(matching).collect() } else { sources.collect() }
 }
 
