@@ -13,20 +13,17 @@ use anstream::{AutoStream, ColorChoice};
 
 use verbatim_server::tools::clock::Clock;
 
-use super::{
-    help,
-    settings_file::{self, SettingsFile},
-};
+use super::settings_file::{self, SettingsFile};
 
 /// The environment variable with which a shell requests completions. Its value names the shell.
 pub(super) const COMPLETED_SHELL: &str = "VERBATIM_COMPLETE";
 
 /// The environment variables that are read, besides those of the settings.
 const VARIABLES: [&str; 14] = [
-    help::COLUMNS,
     COMPLETED_SHELL,
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
+    "COLUMNS",
     "COMPACT_RESPONSES",
     "ENABLE_CONVERSATIONS",
     "LESS",

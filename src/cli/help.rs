@@ -10,9 +10,6 @@ const WIDTH: usize = 100;
 /// The minimum width of help; a terminal that is narrower breaks the lines.
 const MIN_WIDTH: usize = 20;
 
-/// The variable with the width of the terminal, for help that is not on a terminal.
-pub(super) const COLUMNS: &str = "COLUMNS";
-
 /// The parts of a help; here `before-help` is the examples.
 const HELP: &str = "\
 {about-with-newline}
@@ -50,7 +47,8 @@ const MORE: &str = "More";
 /// examples before the usage, and how many options the short help leaves out. The flags for data paths
 /// are hidden in the help of commands; the help of the program shows them.
 pub(super) fn with_help(command: Command, environment: &Environment) -> Command {
-    let exported = || environment.variable(COLUMNS)?.to_str()?.parse().ok();
+    // A user may export the variable for help that is not on a terminal.
+    let exported = || environment.variable("COLUMNS")?.to_str()?.parse().ok();
     let width = environment.columns.or_else(exported).unwrap_or(WIDTH).clamp(MIN_WIDTH, WIDTH);
     let flags = command.get_arguments().filter(|flag| flag.is_global_set());
     let flags: Vec<Arg> = flags.cloned().map(|flag| flag.hide(true)).collect();
