@@ -109,7 +109,8 @@ pub(super) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
 pub(super) fn check_home(places: &PlaceArgs, environment: &Environment) -> Result<(), NoHome> {
     let flag = flag(&settings_file::HOME, places);
     let given = settings::given(&settings_file::HOME, flag, environment);
-    let by = given.by.to_string();
+    // A home of the configuration file is the usual one of its user, as the default home is.
+    let (SetBy::Flag(by) | SetBy::Variable(by)) = given.by else { return Ok(()) };
     match given.path().filter(|home| !home.is_dir()) {
         Some(home) => {
             Err(NoHome { command: pasted(&home, environment), home: short(&home, environment), by })
@@ -124,8 +125,8 @@ pub(super) fn check_home(places: &PlaceArgs, environment: &Environment) -> Resul
 pub struct NoHome {
     home: String,
     command: String,
-    /// What names the home.
-    by: String,
+    /// The flag or the variable that names the home.
+    by: &'static str,
 }
 
 /// Returns the values of a setting if a flag for paths gives them.
