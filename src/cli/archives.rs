@@ -4,11 +4,27 @@ use std::cell::OnceCell;
 
 use super::{
     environment::Environment,
-    output::complain,
+    output::{complain, counted},
+    places,
     progress::{Step, bytes},
 };
 use verbatim_base::model::Stop;
 use verbatim_engine::{ArchiveReport, Engine};
+
+/// Synchronises the transcripts before a command that reads. If their store is new, says what was copied.
+pub(super) fn sync_for_reading(engine: &Engine, environment: &Environment) {
+    let home = &engine.config().home;
+    let is_new = !engine.config().archive_database().exists();
+    let Some(report) = sync(engine, environment, &Stop::never()) else { return };
+    if is_new && report.read > 0 {
+        complain(&format!(
+            "copied {} of coding agents into {}, {}; docs/transcripts.md says what for",
+            counted(report.read as usize, "transcript"),
+            places::short(home, environment),
+            bytes(report.bytes)
+        ));
+    }
+}
 
 /// Synchronises the transcripts. An error is reported, and the command continues without the new transcripts.
 pub(super) fn sync(

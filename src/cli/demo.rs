@@ -13,14 +13,13 @@ use super::{
     fold::folded,
     import as import_command,
     output::{FOUND, json_line},
-    search,
+    places, search,
 };
 use verbatim_base::private;
 use verbatim_engine::{
     Branches, Config, Engine,
     import::{self, Report},
 };
-use verbatim_text::shell::quoted;
 
 /// Try it on a small sample of chats that comes with the program
 ///
@@ -64,7 +63,7 @@ pub(super) fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8
         json_line(out, &counts)?;
         return Ok(FOUND);
     }
-    introduce(&exports, &report, &database, out)?;
+    introduce(&exports, &report, &database, Terminal { environment, out })?;
     let engine = Engine::new(config);
     for query in QUERIES {
         writeln!(out, "\nverbatim search {query:?}")?;
@@ -91,20 +90,21 @@ fn introduce(
     exports: &[PathBuf],
     report: &Report,
     database: &Path,
-    out: &mut dyn Write,
+    terminal: Terminal<'_>,
 ) -> io::Result<()> {
+    let Terminal { environment, out } = terminal;
     writeln!(out, "Two sample exports, as ChatGPT and Claude.ai send them:")?;
     for export in exports {
-        writeln!(out, "  {}", export.display())?;
+        writeln!(out, "  {}", places::short(export, environment))?;
     }
     writeln!(out, "\nverbatim import:")?;
     import_command::write_report(report, out)?;
-    writeln!(out, "Database: {}", database.display())
+    writeln!(out, "Database: {}", places::short(database, environment))
 }
 
 /// Writes the next steps: a client's configuration, and the user's own chats.
 fn explain(environment: &Environment, database: &Path, out: &mut dyn Write) -> io::Result<()> {
-    let path = quoted(&database.to_string_lossy());
+    let path = places::pasted(database, environment);
     writeln!(out, "\nTo search the sample yourself: verbatim search --db {path} borrow")?;
     // The macro `json!` would sort the keys, so the text is formatted here.
     let [program, database] = [&environment.program, database]

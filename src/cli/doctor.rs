@@ -8,8 +8,9 @@ use super::{
     clients::{self, ParseServe},
     environment::Terminal,
     error::Result,
+    fold::shortened,
     output::{FOUND, NOTHING, harmless},
-    places::PlaceArgs,
+    places::{self, PlaceArgs},
     waiting,
 };
 use verbatim_base::model::Stop;
@@ -48,13 +49,14 @@ pub(super) fn run(
 ) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let mut findings = Vec::new();
+    let user = places::user_prefix(environment);
     let mut written = Ok(());
     let configured = clients::configured(environment);
     let mut report = |finding: Finding| {
         let mend = finding.mend.map(|mend| places.in_commands(&mend));
         let finding = Finding { mend, ..finding };
         if !args.json && written.is_ok() {
-            written = write_finding(out, &finding);
+            written = write_finding(out, &finding, user.as_deref());
         }
         findings.push(finding);
     };
@@ -67,6 +69,9 @@ pub(super) fn run(
             waiting::say(what);
         }
     };
+    if let Err(error) = places::check_home(places, environment) {
+        report(Finding::note("home", error.to_string(), ""));
+    }
     let claude = engine.config().archives.iter().filter(|folder| folder.ends_with("projects"));
     for settings in claude.filter_map(|folder| Some(folder.parent()?.join("settings.json"))) {
         report(deletion(&settings));
@@ -104,7 +109,11 @@ fn deletion(settings: &Path) -> Finding {
     Finding::note("transcripts", what, "")
 }
 
-fn write_finding(out: &mut dyn Write, finding: &Finding) -> std::io::Result<()> {
+fn write_finding(
+    out: &mut dyn Write,
+    finding: &Finding,
+    user: Option<&str>,
+) -> std::io::Result<()> {
     let verdict = match finding.verdict {
         Verdict::Well => "ok   ",
         Verdict::Note => "note ",
@@ -113,7 +122,8 @@ fn write_finding(out: &mut dyn Write, finding: &Finding) -> std::io::Result<()> 
     // The text of an error already begins with the path, so the path is not printed twice.
     let Finding { about, what, mend, .. } = finding;
     let about = if what.starts_with(about.as_str()) { "" } else { &format!("{about}: ") };
-    writeln!(out, "{verdict}  {}", harmless(&format!("{about}{what}")))?;
+    let line = shortened(&format!("{verdict}  {about}{what}"), user);
+    writeln!(out, "{}", harmless(&line))?;
     if let Some(mend) = mend {
         writeln!(out, "{:VERDICT$}-> {}", "", harmless(mend))?;
     }

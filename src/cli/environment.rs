@@ -19,10 +19,11 @@ use super::settings_file::{self, SettingsFile};
 pub(super) const COMPLETED_SHELL: &str = "VERBATIM_COMPLETE";
 
 /// The environment variables that are read, besides those of the settings.
-const VARIABLES: [&str; 13] = [
+const VARIABLES: [&str; 14] = [
     COMPLETED_SHELL,
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
+    "COLUMNS",
     "COMPACT_RESPONSES",
     "ENABLE_CONVERSATIONS",
     "LESS",

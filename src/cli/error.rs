@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use super::{
     connect, eval, import,
-    places::{WrongLogin, WrongProvider},
+    places::{NoHome, WrongLogin, WrongProvider},
     settings_file,
 };
 use verbatim_engine::{self as engine, WriterError};
@@ -63,6 +63,8 @@ pub enum Error {
     Import(#[from] import::Error),
     #[error("cannot start to watch: {0}")]
     Watch(#[source] io::Error),
+    #[error(transparent)]
+    Home(#[from] NoHome),
     #[error(transparent)]
     Embeddings(#[from] WrongProvider),
     #[error(transparent)]

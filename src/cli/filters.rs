@@ -25,7 +25,7 @@ pub(super) struct Filters {
     ///
     /// Or of one source: export, archive (the transcripts of coding agents), threads. Each of these filters by
     /// name takes a part of the name, in any letter case, and can be repeated.
-    #[arg(long, alias = "source", value_name = "SERVICE", value_parser = filled(), add = ArgValueCandidates::new(|| {
+    #[arg(long, alias = "source", hide_short_help = true, value_name = "SERVICE", value_parser = filled(), add = ArgValueCandidates::new(|| {
         services().into_iter().map(CompletionCandidate::new).collect()
     }))]
     service: Vec<String>,
@@ -55,16 +55,17 @@ pub(super) struct Filters {
     )]
     within: Vec<String>,
     /// Only messages with this role: user, assistant, tool, system (repeatable)
-    #[arg(long, hide_short_help = true, value_name = "ROLE", add = ArgValueCandidates::new(|| {
+    #[arg(long, value_name = "ROLE", add = ArgValueCandidates::new(|| {
         ["user", "assistant", "tool", "system"].map(CompletionCandidate::new).into()
     }))]
     role: Vec<String>,
-    /// Only from this day or moment on: 7d, yesterday, 2025-01, 2025-01-31
+    /// Only from this day or moment on: 7d, yesterday, "last week", 2025-01-31
     ///
-    /// Also 2w, today, 2025 and 2025-01-31T14:30.
+    /// Also 1h, 30min, 3months, "2 years ago", monday, "this month", nov, "3 nov 2025", 2026-W40, 2025,
+    /// 2025-01 and 2025-01-31T14:30. A period, such as a week, begins here, and ends with --until.
     #[arg(long, value_name = "DATE")]
     since: Option<String>,
-    /// Only up to the end of this day or moment
+    /// Only up to the end of this day or period, or up to this moment
     #[arg(long, hide_short_help = true, value_name = "DATE")]
     until: Option<String>,
     /// Read and show times in UTC, not in the time zone of this computer

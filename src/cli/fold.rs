@@ -62,17 +62,17 @@ impl<'a> Folded<'a> {
     ) -> Folded<'a> {
         Folded { out, columns, indent, user, line: Vec::new() }
     }
+}
 
-    /// Returns a line with `~/` for the folder of the user, where a shell reads that too.
-    fn shortened(&self, line: &str) -> String {
-        match &self.user {
-            Some(user) if !line.trim_start().starts_with(ADVICE) => {
-                [" ", "("].iter().fold(line.to_owned(), |line, before| {
-                    line.replace(&format!("{before}{user}"), &format!("{before}~/"))
-                })
-            }
-            _ => line.to_owned(),
+/// Returns a line with `~/` for the folder of the user, where a shell reads that too.
+pub(super) fn shortened(line: &str, user: Option<&str>) -> String {
+    match user {
+        Some(user) if !line.trim_start().starts_with(ADVICE) => {
+            [" ", "("].iter().fold(line.to_owned(), |line, before| {
+                line.replace(&format!("{before}{user}"), &format!("{before}~/"))
+            })
         }
+        _ => line.to_owned(),
     }
 }
 
@@ -86,7 +86,7 @@ impl Write for Folded<'_> {
             if part.ends_with(b"\n") {
                 let line = String::from_utf8_lossy(&self.line).into_owned();
                 let own = line.len() - line.trim_start_matches(' ').len();
-                let line = self.shortened(line.trim_end());
+                let line = shortened(line.trim_end(), self.user.as_deref());
                 let line = folded(&line, self.columns, self.indent.max(own + 2));
                 writeln!(self.out, "{line}")?;
                 self.line.clear();

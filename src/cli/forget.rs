@@ -40,6 +40,8 @@ const DECLINED: u8 = NOTHING;
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     /// The conversations: the beginning of an id, a title or a part of it, a link
+    ///
+    /// Words that do not name a conversation each are one title.
     #[arg(
         value_name = "CONVERSATION",
         required_unless_present_any = ["list", "undo"],
@@ -69,7 +71,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
         return undo(args, id, engine, Terminal { environment, out });
     }
     let stop = Stop::never();
-    let found = found(&args.conversations, engine, &stop)?;
+    let found = found_of_words(&args.conversations, engine, &stop)?;
     if !args.yes && !environment.can_ask {
         let ids = args.conversations.iter().map(|word| format!(" {}", quoted(word)));
         return Err(Error::Forget(format!(
@@ -175,6 +177,33 @@ fn delete_damaged(
     Ok(is_all)
 }
 
+/// Returns the conversations that the words name, each by itself, or else all as one title.
+fn found_of_words(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>> {
+    let each = found(words, engine, stop);
+    if words.len() < 2 {
+        return each;
+    }
+    let title = words.join(" ");
+    let is_unknown =
+        |error: &Error| matches!(error, Error::Engine(EngineError::NoConversation { .. }));
+    match (each, found(std::slice::from_ref(&title), engine, stop)) {
+        (Ok(each), Ok(whole)) if each.iter().any(|one| one.id != whole[0].id) => {
+            Err(Error::Forget(format!(
+                "nothing was forgotten, because these words name {} and are a title too; for the title: \
+                 verbatim forget {}",
+                counted(each.len(), "conversation"),
+                quoted(&title)
+            )))
+        }
+        (Ok(each), _) => Ok(each),
+        (Err(_), Ok(whole)) => Ok(whole),
+        (Err(error), Err(of_title)) if is_unknown(&error) && !is_unknown(&of_title) => {
+            Err(of_title)
+        }
+        (Err(error), Err(_)) => Err(error),
+    }
+}
+
 /// Returns the conversations with the given ids, titles or links, including excluded conversations.
 fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>> {
     let all = Engine::new(Config { exclude: Vec::new(), ..engine.config().clone() });
@@ -262,7 +291,6 @@ fn list(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     }
     if forgotten.is_empty() {
         complain("nothing was forgotten so far");
-        return Ok(NOTHING);
     }
     Ok(FOUND)
 }

@@ -32,8 +32,7 @@ const PART: usize = 500;
 
 /// List conversations, the most recently active first
 ///
-/// Prints a line for each: id, time of the last activity, number of messages, title and source. The exit
-/// code is 1 if there are none.
+/// Prints a line for each: id, time of the last activity, number of messages, title and source.
 ///
 ///     verbatim list --since 7d --source archive
 #[derive(Debug, clap::Args)]
@@ -93,9 +92,10 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
             }
         }
     }
+    let has_chats = !short.is_empty() || !notes::has_no_chats(engine, &stop)?;
     if short.is_empty() && page.notes.is_empty() {
         complain(match page.total {
-            0 if notes::has_no_chats(engine, &stop)? => notes::NO_CHATS,
+            0 if !has_chats => notes::NO_CHATS,
             0 if scope != Scope::default() => {
                 "no conversation found; without filters, `verbatim list` shows all"
             }
@@ -116,7 +116,9 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
             }
         }
     }
-    Ok(if short.is_empty() { NOTHING } else { FOUND })
+    // An empty list is an answer, but not if a filter names nothing or a source could not be read.
+    let is_answer = has_chats && notes.is_empty() && page.notes.is_empty();
+    Ok(if short.is_empty() && !is_answer { NOTHING } else { FOUND })
 }
 
 /// The widths of the columns of a list.

@@ -21,6 +21,7 @@ mod forget;
 mod found;
 mod found_conversations;
 mod groups;
+mod help;
 mod hints;
 mod import;
 mod indexing;
@@ -52,6 +53,7 @@ mod show;
 mod stats;
 mod status;
 mod threads;
+mod tips;
 mod token;
 mod version;
 mod waiting;
@@ -59,12 +61,9 @@ mod watch;
 mod web;
 mod workspace;
 
-use std::{ffi::OsString, io::Write, path::Path, sync::Arc};
+use std::{ffi::OsString, io::Write, sync::Arc};
 
-use clap::{
-    Arg, CommandFactory, FromArgMatches, Parser, Subcommand,
-    error::{ContextKind, ContextValue, ErrorKind},
-};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
 pub use self::{
     environment::Environment,
@@ -80,13 +79,9 @@ use self::{
     places::PlaceArgs,
     waiting::{EndsWaiting, Waiting},
 };
-use verbatim_base::{map_faults, model::Stop};
+use verbatim_base::map_faults;
 use verbatim_engine::{self as engine, Engine};
 use verbatim_server::tools::clock;
-use verbatim_text::shell::quoted;
-
-/// The width of help if the output is not a terminal.
-const HELP_WIDTH: usize = 100;
 
 /// The output of the program without a command and without a terminal.
 const EXAMPLES: &str = "\
@@ -101,40 +96,13 @@ Verbatim finds what was said in your AI chats, exactly.
   verbatim connect                  let AI clients search your chats
 ";
 
-/// The parts of a help; here `before-help` is the examples.
-const HELP: &str = "\
-{about-with-newline}
-{before-help}{usage-heading} {usage}
-
-{all-args}{after-help}";
-
-/// The examples in the help of the program.
-const FIRST_STEPS: &str = "    verbatim import
-    verbatim search borrow checker
-    verbatim show 6650a1b2";
-
-/// The part of a command's help that names the flags of all commands.
-const PLACES: &str = "Where the data is: --db, --home, --index, --archive, --no-archive; \
-                      `verbatim --help` explains them";
-
-/// The hint that says how to remove the program and all its data.
-const UNINSTALL: &str = "to remove Verbatim: `verbatim disconnect CLIENT` for each client, `verbatim \
-     service remove` if it runs as a service; then delete the home folder, which `verbatim status` names, \
-     and the program (after an installation with Cargo: cargo uninstall verbatim-search)";
-
-/// Flags of other programs, and what to type here.
-const HABITS: [(&[&str], &str); 2] = [
-    (&["-F", "--fixed-strings"], "a text is found exactly as it is typed, so leave this flag out"),
-    (&["--web"], "to read a conversation on its site: verbatim open CONVERSATION"),
-];
-
 /// Find what was said in your AI chats, exactly
 ///
 /// Searches exported conversations (ChatGPT, Claude.ai) and the transcripts of coding
 /// agents in the terminal, and serves the same search to AI clients over the Model
 /// Context Protocol.
 #[derive(Debug, Parser)]
-#[command(name = "verbatim", version = verbatim_engine::VERSION, max_term_width = HELP_WIDTH)]
+#[command(name = "verbatim", version = verbatim_engine::VERSION)]
 struct Cli {
     #[command(flatten)]
     places: PlaceArgs,
@@ -218,6 +186,13 @@ impl Command {
         }
     }
 
+    /// Returns whether the command reads the home. It must not make a home that the user named by mistake.
+    fn needs_home(&self) -> bool {
+        let searches =
+            matches!(self, Command::Search(_) | Command::Status(_) | Command::Workspace(_));
+        self.reads_every_source() || searches
+    }
+
     /// Returns whether the command neither reads the database that `--db` names nor passes it on.
     fn has_no_use_for_db(&self) -> bool {
         match self {
@@ -294,16 +269,14 @@ pub fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8> {
-    let mut command = with_short_help(Cli::command());
-    if !environment.terminal {
-        command = command.term_width(HELP_WIDTH);
-    }
+    let command = help::with_help(Cli::command(), environment);
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let parsed = command
         .try_get_matches_from(&arguments)
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)?.checked());
     match parsed {
-        Ok(cli) if environment.terminal => {
+        Ok(mut cli) if environment.terminal => {
+            cli.places.expand(environment);
             let environment = &environment.with_settings()?;
             let is_paged = cli.command.as_ref().is_some_and(Command::is_paged);
             let mut out = Paged::new(out, environment, is_paged);
@@ -317,7 +290,10 @@ pub fn run(
             out.finish()?;
             code
         }
-        Ok(cli) => execute(cli, &environment.with_settings()?, &mut EndsWaiting(out)),
+        Ok(mut cli) => {
+            cli.places.expand(environment);
+            execute(cli, &environment.with_settings()?, &mut EndsWaiting(out))
+        }
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
         {
@@ -329,164 +305,15 @@ pub fn run(
             }
             Ok(FOUND)
         }
-        Err(error) => Err(Error::Usage(with_tip(error, &arguments))),
+        Err(error) => Err(Error::Usage(tips::with_tip(error, &arguments, &Cli::command()))),
     }
-}
-
-/// Hides the flags for data paths in the help of commands, and shows the examples before the usage, in
-/// the short help too. The help of the program shows these flags.
-fn with_short_help(command: clap::Command) -> clap::Command {
-    let flags = command.get_arguments().filter(|flag| flag.is_global_set());
-    let flags: Vec<Arg> = flags.cloned().map(|flag| flag.hide(true)).collect();
-    let command = command.before_help(FIRST_STEPS).help_template(HELP);
-    command.mut_subcommands(|command| {
-        with_examples(command.args(flags.clone()).after_help(PLACES)).mut_subcommands(with_examples)
-    })
-}
-
-/// Shows the examples of a command before its usage.
-fn with_examples(command: clap::Command) -> clap::Command {
-    let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
-    let is_example = |line: &&str| line.starts_with("    ");
-    let (examples, text): (Vec<&str>, Vec<&str>) = long.lines().partition(is_example);
-    let mut command = command.help_template(HELP);
-    if !text.is_empty() {
-        command = command.long_about(paragraphs(&text));
-    }
-    match examples.is_empty() {
-        true => command,
-        false => command.before_help(examples.join("\n")),
-    }
-}
-
-/// Returns the lines of a text, joined to one line for each paragraph, so that clap can wrap them.
-fn paragraphs(lines: &[&str]) -> String {
-    let paragraphs = lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty());
-    paragraphs.map(|lines| lines.join(" ")).collect::<Vec<_>>().join("\n\n")
-}
-
-/// Adds a tip to an error: a command to type in place of an unknown command, or an example of a
-/// missing argument.
-fn with_tip(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
-    let words = || arguments.iter().map(|word| word.to_string_lossy());
-    // Without this tip, clap says how to pass the negative number as a word of the text. But the
-    // user meant it as the value of the flag.
-    let pairs = words().zip(words().skip(1));
-    let mut pairs = pairs.filter(|(flag, _)| flag.starts_with('-') && flag != "--");
-    let negative = pairs.find_map(|(flag, value)| {
-        let value =
-            value.strip_prefix('-').filter(|it| it.starts_with(|c: char| c.is_ascii_digit()))?;
-        Some(format!("the value has no minus: {flag} {value}"))
-    });
-    if let Some(ContextValue::Strings(similar)) = error.get(ContextKind::SuggestedSubcommand) {
-        // clap puts the most similar command last.
-        let nearest = similar.iter().rev().take(1).cloned().collect();
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(nearest));
-    }
-    let tip = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
-        (_, Some(ContextValue::String(word))) if word == "uninstall" => Some(UNINSTALL.to_owned()),
-        (_, Some(ContextValue::String(word))) => {
-            let words: Vec<_> = words().skip_while(|it| it != word).map(|it| quoted(&it)).collect();
-            let what = match () {
-                () if word.contains("://") => "to read that conversation: verbatim show",
-                () if Path::new(word).exists() => "to import that: verbatim import",
-                () => "to find that text in your chats: verbatim search",
-            };
-            Some(format!("{what} {}", words.join(" ")))
-        }
-        (ErrorKind::MissingRequiredArgument, _) => match error.get(ContextKind::InvalidArg) {
-            Some(ContextValue::Strings(missing)) => missing.iter().find_map(|it| {
-                let is_man = words().any(|word| word == "man");
-                example_of(it, is_man)
-            }),
-            _ => None,
-        },
-        (ErrorKind::InvalidValue, _) if names(&error, "<DATE>") => {
-            Some("for example 7d, yesterday, 2025-01 or 2025-01-31".to_owned())
-        }
-        (ErrorKind::ArgumentConflict, _) if names(&error, "[WORDS]") => {
-            Some("the expression takes the place of the words; --and adds a text".to_owned())
-        }
-        (ErrorKind::UnknownArgument, _) if negative.is_some() => negative,
-        (ErrorKind::UnknownArgument, _) if words().nth(1).is_some_and(|it| it == "list") => {
-            match error.get(ContextKind::InvalidArg) {
-                Some(ContextValue::String(word)) if !word.starts_with('-') => Some(format!(
-                    "to find that text in your chats: verbatim search {}",
-                    quoted(word)
-                )),
-                _ => None,
-            }
-        }
-        (ErrorKind::UnknownArgument, _) => {
-            let words: Vec<_> = words().skip(1).collect();
-            let name = words.first().map(|word| word.trim_start_matches('-')).unwrap_or_default();
-            let is_command = Cli::command().find_subcommand(name).is_some();
-            let is_dashed = words.first().is_some_and(|word| word.starts_with('-'));
-            let given = error.get(ContextKind::InvalidArg).map(ToString::to_string);
-            let habit = HABITS
-                .iter()
-                .find(|(flags, _)| given.as_deref().is_some_and(|it| flags.contains(&it)));
-            let from = |start| {
-                let words = words.iter().skip(start).map(|word| format!(" {}", quoted(word)));
-                words.collect::<String>()
-            };
-            let tip = match () {
-                () if is_command && is_dashed => {
-                    Some(format!("commands have no dashes: verbatim {name}{}", from(1)))
-                }
-                () if is_dashed && given.is_some_and(|flag| is_of_search(&flag)) => {
-                    Some(format!("flags follow their command: verbatim search{}", from(0)))
-                }
-                () => habit.map(|(_, tip)| (*tip).to_owned()),
-            };
-            if tip.is_some() {
-                // clap's own tip would be a similar flag, or how to search for the flag as a text.
-                error.remove(ContextKind::SuggestedArg);
-                error.remove(ContextKind::Usage);
-            }
-            tip
-        }
-        _ => None,
-    };
-    if let Some(tip) = tip {
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
-    error
-}
-
-/// Returns whether an error is about an argument with a value of this name.
-fn names(error: &clap::Error, value: &str) -> bool {
-    matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(it)) if it.contains(value))
-}
-
-/// Returns whether the command `search` has a flag.
-fn is_of_search(flag: &str) -> bool {
-    let command = Cli::command();
-    let search = command.find_subcommand("search").into_iter();
-    search.flat_map(clap::Command::get_arguments).any(|known| {
-        let long = known.get_long().map(|name| format!("--{name}"));
-        let short = known.get_short().map(|name| format!("-{name}"));
-        [long, short].iter().flatten().any(|name| name == flag)
-    })
-}
-
-/// Returns a sentence about where to find the value of a missing argument, or an example.
-fn example_of(missing: &str, is_man: bool) -> Option<String> {
-    let example = match missing {
-        "<WORDS>..." => "for example: verbatim search borrow checker",
-        "<CONVERSATION>" | "<CONVERSATION>..." => {
-            "`verbatim list` and `verbatim search` print the ids of conversations"
-        }
-        "<CLIENT>" => "`verbatim connect` lists the AI clients, and says which are connected",
-        "<FOLDER>" if is_man => "for example: verbatim man ~/.local/share/man/man1",
-        "<FOLDER>" => "for example: verbatim export my-chats",
-        _ => return None,
-    };
-    Some(example.to_owned())
 }
 
 fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     let Some(mut command) = cli.command else { return pick(&cli.places, environment, out) };
+    if command.needs_home() {
+        places::check_home(&cli.places, environment)?;
+    }
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
     let provider = places::embeddings(environment);
@@ -536,7 +363,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let engine = Engine::new(config);
     let may_be_torn = command.may_be_torn();
     if command.reads_every_source() {
-        archives::sync(&engine, environment, &Stop::never());
+        archives::sync_for_reading(&engine, environment);
     }
     let _waiting = command.waits_for().map(|what| Waiting::begin(environment, what));
     let torn = engine::Error::Torn { folder: engine.config().index_folder() };
@@ -603,11 +430,12 @@ fn search_as_typed(
 ) -> Result<u8> {
     use picker::Picked;
 
+    places::check_home(places, environment)?;
     let mut config = places::config(places, environment);
     config.cluster_login = places::cluster_login(environment)?;
     engine::prepare(&config, false);
     let engine = Arc::new(Engine::new(config));
-    archives::sync(&engine, environment, &Stop::never());
+    archives::sync_for_reading(&engine, environment);
     let no_chats = || {
         output::complain(notes::NO_CHATS);
         Ok(NOTHING)

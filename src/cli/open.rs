@@ -14,7 +14,7 @@ use super::{
     completions,
     error::{Error, Result},
     found::{DescribedConversation, JsonOrigin, conversation, target},
-    output::{FOUND, NOTHING, complain, harmless, json_line},
+    output::{FOUND, NOTHING, TROUBLE, complain, harmless, json_line},
     waiting,
 };
 use verbatim_base::model::Stop;
@@ -29,8 +29,10 @@ use verbatim_server::tools::session::ResumeCommand;
 #[command(verbatim_doc_comment)]
 pub(super) struct OpenArgs {
     /// The conversation: the beginning of its id, its title or a part of it; ID:NUMBER as search prints it
-    #[arg(add = ArgValueCompleter::new(completions::conversations))]
-    conversation: String,
+    ///
+    /// Several words are one title.
+    #[arg(required = true, add = ArgValueCompleter::new(completions::conversations))]
+    conversation: Vec<String>,
     /// Print the address and do not open it
     #[arg(long)]
     print: bool,
@@ -47,8 +49,10 @@ pub(super) struct OpenArgs {
 #[command(verbatim_doc_comment)]
 pub(super) struct ResumeArgs {
     /// The conversation: the beginning of its id, its title or a part of it; ID:NUMBER as search prints it
-    #[arg(add = ArgValueCompleter::new(completions::conversations))]
-    conversation: String,
+    ///
+    /// Several words are one title.
+    #[arg(required = true, add = ArgValueCompleter::new(completions::conversations))]
+    conversation: Vec<String>,
     /// Start the agent now
     #[arg(long, conflicts_with = "json")]
     run: bool,
@@ -146,17 +150,24 @@ pub(super) fn resume(
         writeln!(out, "{}", harmless(&session.to_string()))?;
         return Ok(FOUND);
     }
-    let ResumeCommand { folder, words } = session;
+    let ResumeCommand { folder, words } = &session;
+    // The agent looks a session up by the folder that it is started in.
+    if let Some(folder) = folder.filter(|folder| !Path::new(folder).is_dir()) {
+        let agent = ResumeCommand { folder: None, words: session.words };
+        complain(&format!(
+            "the session's folder is gone: {folder}; nothing was started. Make the folder again, then: \
+             `{session}`; or start the agent in another folder: `{agent}`"
+        ));
+        return Ok(TROUBLE);
+    }
     // On Windows the agents are scripts, and only a shell can find scripts by name.
     let mut command = Command::new(if cfg!(windows) { "cmd" } else { words[0] });
     if cfg!(windows) {
         command.arg("/C").arg(words[0]);
     }
     command.args(&words[1..]);
-    match folder {
-        Some(folder) if Path::new(folder).is_dir() => drop(command.current_dir(folder)),
-        Some(folder) => complain(&format!("{folder} does not exist; starts in this folder")),
-        None => {}
+    if let Some(folder) = folder {
+        command.current_dir(folder);
     }
     let failed = |source| Error::Start { what: words[0].to_owned(), source };
     // The terminal belongs to the agent now.
@@ -165,9 +176,9 @@ pub(super) fn resume(
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOTHING))
 }
 
-fn find(engine: &Engine, word: &str) -> Result<(About, DescribedConversation)> {
+fn find(engine: &Engine, words: &[String]) -> Result<(About, DescribedConversation)> {
     let stop = Stop::never();
-    let (about, _) = target(engine, word, &stop)?;
+    let (about, _) = target(engine, &words.join(" "), &stop)?;
     let found = conversation(engine, (about.source, about.id.clone()), &stop)?;
     Ok((about, found))
 }

@@ -23,6 +23,9 @@ pub(super) const NOTHING: u8 = 1;
 /// The exit code for errors, as in grep.
 pub(super) const TROUBLE: u8 = 2;
 
+/// The beginning of clap's errors. Here every error begins with the name of the program.
+const CLAP_PREFIX: &str = "error:";
+
 /// Writes a message to standard error; a failure to write is ignored.
 pub(super) fn complain(message: &str) {
     waiting::end();
@@ -31,12 +34,14 @@ pub(super) fn complain(message: &str) {
 
 /// Writes an error of the command line. Lines that are too long for the terminal lose their colours.
 pub(super) fn write_usage(usage: &clap::Error) {
-    let (text, columns) = (usage.to_string(), error_columns());
+    let columns = error_columns();
+    let named = |text: &str| text.replacen(CLAP_PREFIX, "verbatim:", 1);
+    let text = named(&usage.to_string());
     let is_wide = |columns: usize| text.lines().any(|line| line.width() > columns);
     if columns.is_some_and(is_wide) {
         write_error(&text, columns);
     } else {
-        let _ = usage.print();
+        let _ = write!(anstream::stderr(), "{}", named(&usage.render().ansi().to_string()));
     }
 }
 

@@ -54,6 +54,14 @@ pub(super) struct PlaceArgs {
 }
 
 impl PlaceArgs {
+    /// Replaces a leading `~/`, which shells leave as it is in `--home=~/chats`, by the user's folder.
+    pub(super) fn expand(&mut self, environment: &Environment) {
+        let one = [&mut self.db, &mut self.home, &mut self.index].into_iter().flatten();
+        for path in one.chain(&mut self.archive) {
+            *path = expanded(path, environment);
+        }
+    }
+
     /// Returns a hint whose commands have the flags of this command, so that they can be pasted.
     pub(super) fn in_commands(&self, hint: &str) -> String {
         let flag = |name: &str, path: &Option<PathBuf>| match path {
@@ -96,6 +104,30 @@ pub(super) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
         exclude: patterns.map(|pattern| pattern.to_string_lossy().into_owned()).collect(),
         ..Config::default()
     }
+}
+
+/// Returns an error if the home that the user named does not exist. A command that reads must not make it.
+pub(super) fn check_home(places: &PlaceArgs, environment: &Environment) -> Result<(), NoHome> {
+    let flag = flag(&settings_file::HOME, places);
+    let given = settings::given(&settings_file::HOME, flag, environment);
+    // A home of the configuration file is the usual one of its user, as the default home is.
+    let (SetBy::Flag(by) | SetBy::Variable(by)) = given.by else { return Ok(()) };
+    match given.path().filter(|home| !home.is_dir()) {
+        Some(home) => {
+            Err(NoHome { command: pasted(&home, environment), home: short(&home, environment), by })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The named home does not exist.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no such home: {home} ({by}); `verbatim import --home {command}` makes it")]
+pub struct NoHome {
+    home: String,
+    command: String,
+    /// The flag or the variable that names the home.
+    by: &'static str,
 }
 
 /// Returns the values of a setting if a flag for paths gives them.
@@ -143,6 +175,23 @@ pub(super) fn short(path: &Path, environment: &Environment) -> String {
     match user_prefix(environment).and_then(|user| path.strip_prefix(user.as_str())) {
         Some(rest) => harmless(&format!("~/{rest}")),
         None => harmless(&path),
+    }
+}
+
+/// Returns a path with a leading `~/` replaced by the user's folder.
+pub(super) fn expanded(path: &Path, environment: &Environment) -> PathBuf {
+    match (path.strip_prefix("~"), &environment.user_folder) {
+        (Ok(rest), Some(home)) if !path.exists() => home.join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// Returns a path as a word of a command for people, with `~` for the user's folder.
+pub(super) fn pasted(path: &Path, environment: &Environment) -> String {
+    let path = path.to_string_lossy();
+    match user_prefix(environment).and_then(|user| path.strip_prefix(user.as_str())) {
+        Some(rest) if !rest.is_empty() => format!("~/{}", quoted(rest)),
+        _ => quoted(&path),
     }
 }
 

@@ -10,10 +10,12 @@ use anstream::AutoStream;
 
 use super::{
     Environment, Error, completions,
+    fold::shortened,
     output::{FOUND, TROUBLE, complain, write_usage},
-    run,
+    places, run,
 };
 use verbatim_base::map_faults;
+use verbatim_engine as engine;
 
 /// Runs the program `verbatim` with the arguments, the environment and the streams of this process.
 /// Returns the exit code as in grep: 0 if something was found, 1 if nothing was found, 2 for
@@ -53,6 +55,11 @@ fn report(error: &anyhow::Error) -> ExitCode {
     }
     match error.downcast_ref::<Error>() {
         Some(Error::Usage(usage)) => write_usage(usage),
+        Some(error @ Error::Engine(engine::Error::NoDatabase { .. })) => {
+            let environment = Environment::of_process().unwrap_or_default();
+            let user = places::user_prefix(&environment);
+            complain(&shortened(&error.to_string(), user.as_deref()));
+        }
         _ => complain(&error.to_string()),
     }
     ExitCode::from(TROUBLE)

@@ -76,7 +76,7 @@ pub(super) struct Args {
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = arguments::count)]
     limit: Option<usize>,
     /// Print the oldest messages first, not the newest
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     oldest: bool,
     /// Print this many messages of the conversation before and after each match
     #[arg(short = 'C', long, value_name = "COUNT", default_value_t = 0, value_parser = arguments::count)]
@@ -93,7 +93,7 @@ pub(super) struct Args {
     /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
     /// position, source, service, project, branch, folder, model, url, number, title_only; with
     /// -C also context
-    #[arg(long, hide_short_help = true, conflicts_with = "flat")]
+    #[arg(long, conflicts_with = "flat")]
     json: bool,
     /// Print only the conversations, one line each with its number of matches; -n counts them
     #[arg(short = 'l', long, hide_short_help = true, conflicts_with_all = ["flat", "count"])]

@@ -13,7 +13,7 @@ use super::{
     watch::{described, interrupted},
     workspace::Workspaces,
 };
-use verbatim_engine::Engine;
+use verbatim_engine::{Engine, UpkeepEvent};
 use verbatim_server::{
     http::HttpServer,
     mcp,
@@ -173,7 +173,12 @@ pub(super) fn page(_: &Arc<Engine>, _: &Environment) -> Result<axum::Router> {
 /// Starts to watch the databases, unless this is switched off. Searches are correct without the
 /// watch, so an error of the thread's start is only logged.
 pub(super) fn watched(engine: &Arc<Engine>, is_off: bool) -> Option<watch::Watch> {
-    let start = || watch::start(Arc::clone(engine), |event| log(&described(&event)));
+    let told = |event: watch::Event| match event {
+        // Merging changes no answer, so it is of no interest to users.
+        watch::Event::Index(UpkeepEvent::Merged { .. }) => {}
+        event => log(&described(&event)),
+    };
+    let start = || watch::start(Arc::clone(engine), told);
     let started = (!is_off).then(start)?;
     started.map_err(|e| log(&e)).ok()
 }

@@ -47,8 +47,10 @@ use verbatim_text::{
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     /// The conversation: the beginning of its id, its title or a part of it, its link, its path
-    #[arg(add = ArgValueCompleter::new(conversations))]
-    conversation: String,
+    ///
+    /// Several words are one title.
+    #[arg(required = true, add = ArgValueCompleter::new(conversations))]
+    conversation: Vec<String>,
     /// Print only these lines: 10, 10-20, 10- (lines of a transcript's file, else messages)
     #[arg(long, value_name = "FROM-TO", value_parser = lines)]
     lines: Option<RangeInclusive<u32>>,
@@ -118,7 +120,8 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     let stop = Stop::never();
     notes::print(&engine.all_sources().problems(&stop));
     let clock = environment.clock(args.utc);
-    let (about, number) = target(engine, &args.conversation, &stop)?;
+    let word = args.conversation.join(" ");
+    let (about, number) = target(engine, &word, &stop)?;
     if number.is_some() && args.lines.is_some() {
         let text =
             "--lines and the number after the colon both choose messages; give only one of them";
@@ -126,7 +129,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     }
     let session =
         engine.find(&stop).session(about.source, &about.id, args.raw_content == Some(true))?;
-    let gone = || engine::Error::NoConversation { word: args.conversation.clone() };
+    let gone = || engine::Error::NoConversation { word: word.clone() };
     let session = session.ok_or_else(gone)?;
     let requested = match number {
         None => 0,

@@ -175,7 +175,6 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
             }
             if threads.is_empty() {
                 complain("there are no threads yet; `verbatim threads start` begins one");
-                return Ok(NOTHING);
             }
             return Ok(FOUND);
         }

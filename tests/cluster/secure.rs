@@ -68,13 +68,15 @@ impl Proxy {
 
     /// Runs the program on an index; returns whether it succeeded, and its output and errors.
     fn run(&self, words: &[&str], index: &str, environment: &[(&str, &str)]) -> (bool, String) {
+        let home = self.folder.path().join("home");
+        std::fs::create_dir_all(&home).expect("folders can be made");
         let output = Command::new(env!("CARGO_BIN_EXE_verbatim"))
             .env_clear()
             .envs(environment.iter().copied())
             .args(words)
             .args(["--db", &format!("opensearch+https://127.0.0.1:{}/{index}", self.port)])
             .arg("--home")
-            .arg(self.folder.path().join("home"))
+            .arg(home)
             .output()
             .expect("the program runs");
         let said = [output.stdout, output.stderr].concat();

@@ -73,6 +73,7 @@ impl Scene {
     /// Runs a command on a database or the index.
     pub(crate) fn run_on(&self, db: &Path, arguments: &[&str]) -> Output {
         let home = self.folder.path().join("home");
+        std::fs::create_dir_all(&home).expect("folders can be made");
         let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
         command.env_clear().env("HOME", self.folder.path()).arg("--home").arg(home);
         command.arg("--db").arg(db).args(arguments).output().expect("the program")

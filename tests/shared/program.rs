@@ -19,13 +19,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the paths of a database, a home and an index in a folder. Creates nothing.
+    /// Returns the paths of a database, a home and an index in a folder. Makes the home, because commands
+    /// that read refuse a home that does not exist.
     pub(crate) fn in_folder(folder: &Path) -> Place {
-        Place {
-            db: folder.join("chats.db"),
-            home: folder.join("home"),
-            index: folder.join("index"),
-        }
+        let home = folder.join("home");
+        std::fs::create_dir_all(&home).expect("folders can be made");
+        Place { db: folder.join("chats.db"), home, index: folder.join("index") }
     }
 
     /// Returns a new temporary folder, and the paths in it.

@@ -74,12 +74,8 @@ impl User {
         of_clients
             .filter(|it| !["disk", "database"].contains(&it["about"].as_str().unwrap()))
             .map(|it| {
-                let what = format!(
-                    "{} {} -> {}",
-                    text(&it["about"]),
-                    text(&it["what"]),
-                    text(&it["mend"])
-                );
+                let what =
+                    format!("{} {} -> {}", text(&it["about"]), text(&it["what"]), text(&it["fix"]));
                 (text(&it["verdict"]), what)
             })
             .collect()
@@ -144,7 +140,7 @@ fn every_client_is_connected_and_disconnected() {
         let missing = says.split("Not found on this machine: ").nth(1).unwrap_or_default();
         assert!(missing.split([',', ' ', '\n']).all(|name| name != id), "{id}: {says}");
         let findings = user.doctor();
-        assert!(findings.iter().all(|(verdict, _)| verdict == "well"), "{id}: {findings:?}");
+        assert!(findings.iter().all(|(verdict, _)| verdict == "ok"), "{id}: {findings:?}");
         let says = user.says(&["disconnect", id, "--yes"], 0);
         assert!(says.contains("not start Verbatim any more"), "{id}: {says}");
         assert!(!fs::read_to_string(&path).unwrap().contains("verbatim"), "{id}");
@@ -227,6 +223,9 @@ fn the_doctor_finds_every_faulty_configuration() {
         (command("target/verbatim"), "does not exist or cannot be run"),
         (good.replace("\"serve\"]", "\"serve\",]"), "remove the comments, and the commas"),
         (format!("// mine\n{good}"), "remove the comments, and the commas"),
+        (format!("{{\n  /* mine */{}", &good[1..]), "there is a comment in line 2"),
+        (args(&["search", "--role"]), "does not take (search --role): a value is required"),
+        (args(&["search"]), "not provided: <WORDS>..."),
         (good.replace(PROGRAM, r"C:\Users\me\verbatim.exe"), "write each backslash twice"),
         ("{".to_owned(), "correct the JSON"),
         (server(json!({"command": PROGRAM, "args": "serve"})), "not a list of strings"),
@@ -263,7 +262,7 @@ fn the_doctor_finds_every_faulty_configuration() {
         user.write(CLAUDE_DESKTOP, &config);
         let findings = user.doctor();
         let [(verdict, what)] = findings.as_slice() else { panic!("{config}: {findings:?}") };
-        assert!(verdict == "well" && what.contains("which answers"), "{config}: {what}");
+        assert!(verdict == "ok" && what.contains("which answers"), "{config}: {what}");
     }
     for (config, expected) in [
         (args(&["serve", "--db", "${HOME}/chats.db"]), "uses variables"),

@@ -505,3 +505,97 @@ fn a_home_of_an_older_version_is_moved() {
     assert_eq!(user.run(&["reindex", "--yes"]).code, Some(0));
     assert!(user.home("db/verbatim.db").is_file() && user.home("threads.db").is_file());
 }
+
+/// Returns a user with a session of Claude Code in a folder that does not exist.
+fn user_of_an_agent() -> User {
+    let user = User::new();
+    let lines = [("user", "Where is the zeppelin?"), ("assistant", "In the hangar.")];
+    let lines = lines.map(|(role, text)| {
+        serde_json::json!({
+            "type": role, "sessionId": "0d9b2f10-0000-4000-8000-000000000007", "uuid": text,
+            "cwd": user.path("gone/zeppelin"), "timestamp": "2025-03-04T05:06:07Z",
+            "message": {"role": role, "content": text},
+        })
+        .to_string()
+    });
+    user.write(
+        ".claude/projects/-gone-zeppelin/0d9b2f10-0000-4000-8000-000000000007.jsonl",
+        lines.join("\n") + "\n",
+    );
+    user
+}
+
+#[test]
+fn a_command_that_reads_makes_no_home() {
+    let user = user_of_an_agent();
+    let typo = user.path("typo");
+    let words = [
+        &["search", "zeppelin"][..],
+        &["list"],
+        &["show", "0d9b"],
+        &["open", "0d9b"],
+        &["resume", "0d9b"],
+        &["stats"],
+        &["export", "notes"],
+        &["forget", "--list"],
+        &["status"],
+    ];
+    for words in words {
+        let by_flag = [words, &["--home", typo.to_str().unwrap()]].concat();
+        let by_flag = user.run(&by_flag);
+        let by_variable = answer(user.command(words).env("VERBATIM_HOME", &typo));
+        for (answer, by) in [(by_flag, "--home"), (by_variable, "VERBATIM_HOME")] {
+            assert_eq!((answer.code, answer.out.as_str()), (Some(2), ""), "{words:?}");
+            let expected = format!("verbatim: there is no such home: ~/typo ({by}); ");
+            assert!(answer.errors.starts_with(&expected), "{}", answer.errors);
+            assert!(!typo.exists() && !user.path("work/notes").exists(), "{words:?}");
+        }
+    }
+    let doctor = user.run(&["doctor", "--home", typo.to_str().unwrap()]);
+    assert!(doctor.out.contains("there is no such home: ~/typo"), "{}", doctor.out);
+    // A tilde that the shell leaves as it is stands for the user's folder.
+    user.write("chats.json", chat("a", 1.0, &["violet"]));
+    let import = user.run(&["import", "~/chats.json", "--home=~/typo"]);
+    assert_eq!((import.code, user.path("typo/db/verbatim.db").exists()), (Some(0), true));
+    assert_eq!(user.run(&["search", "violet", "--home=~/typo"]).code, Some(0));
+    // The default home is made, and what is copied into it is said once.
+    let first = user.run(&["search", "zeppelin"]);
+    let said = "verbatim: copied 1 transcript of coding agents into ~/.local/share/verbatim, ";
+    assert!(first.code == Some(0) && first.errors.starts_with(said), "{}", first.errors);
+    assert_eq!(user.run(&["search", "zeppelin"]).errors, "");
+}
+
+#[test]
+fn a_session_does_not_start_in_another_folder() {
+    let user = user_of_an_agent();
+    let resumed = user.run(&["resume", "0d9b2f10", "--run"]);
+    assert_eq!((resumed.code, resumed.out.as_str()), (Some(2), ""), "{}", resumed.errors);
+    let folder = user.path("gone/zeppelin");
+    let folder = folder.to_str().unwrap();
+    assert!(resumed.errors.contains(&format!("folder is gone: {folder}")), "{}", resumed.errors);
+    let command = "claude --resume 0d9b2f10-0000-4000-8000-000000000007";
+    for command in [format!("`cd {folder} && {command}`"), format!("`{command}`")] {
+        assert!(resumed.errors.contains(&command), "{}", resumed.errors);
+    }
+}
+
+#[test]
+fn words_of_several_titles_are_not_forgotten_by_mistake() {
+    let user = User::new();
+    for (id, title) in [("a1", "alpha"), ("b1", "beta"), ("c1", "alpha beta"), ("d1", "gamma rays")]
+    {
+        let title = format!("\"title\":\"{title}\"");
+        let export = chat(id, 1.0, &["red"]).replace(&format!("\"title\":\"{id}\""), &title);
+        let export = user.write(&format!("{id}.json"), export);
+        assert_eq!(user.run(&["import", export.to_str().unwrap()]).code, Some(0));
+    }
+    let doubtful = user.run(&["forget", "--yes", "alpha", "beta"]);
+    assert_eq!((doubtful.code, doubtful.out.as_str()), (Some(2), ""), "{}", doubtful.errors);
+    assert!(doubtful.errors.contains("verbatim forget 'alpha beta'"), "{}", doubtful.errors);
+    assert_eq!(user.run(&["list", "--json"]).out.lines().count(), 4);
+    let one = user.run(&["forget", "--yes", "--json", "gamma", "rays"]);
+    assert!(one.code == Some(0) && one.out.contains("[\"d1\"]"), "{}{}", one.out, one.errors);
+    let both = user.run(&["forget", "--yes", "--json", "a1", "b1"]);
+    assert_eq!(both.code, Some(0), "{}", both.errors);
+    assert!(both.out.contains("\"a1\"") && both.out.contains("\"b1\""), "{}", both.out);
+}

@@ -37,7 +37,8 @@ fn listing() {
             (&json!("7000ffff"), &json!("export"), &json!(1))
         );
         assert_eq!(lines[0]["path"], format!("{db}#7000ffff"));
-        assert_eq!(run(&list(&["--source", "archive"])), (Ok(1), String::new()));
+        assert_eq!(run(&list(&["--source", "archive"])), (Ok(0), String::new()));
+        assert_eq!(run(&list(&["--until", "1999", "--json"])), (Ok(0), String::new()));
         assert!(
             run(&list(&["--source", "letters"]))
                 .0

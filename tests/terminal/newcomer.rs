@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use pty_process::blocking::Command as PtyCommand;
+use verbatim_search::cli;
 
 use crate::{
     corpus::{database, folder},
@@ -21,12 +22,12 @@ fn told(command: &mut Command) -> (Option<i32>, String, String) {
 fn the_short_help_has_examples_and_few_options() {
     let scene = Scene::new();
     let run = |arguments: &[&str]| told(&mut scene.command(arguments)).1;
-    let commands = run(&["--help"]);
-    let commands = commands.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let help = run(&["--help"]);
+    let commands = help.split("\nSearch:\n").nth(1).unwrap().split("\nOptions:\n").next().unwrap();
     let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names: Vec<&str> = names.map(|line| line.split_whitespace().next().unwrap()).collect();
     assert!(names.len() > 20, "{names:?}");
-    for name in names.into_iter().filter(|name| *name != "help") {
+    for name in names.into_iter().filter(|name| *name != "verbatim") {
         let [short, long] = ["-h", "--help"].map(|flag| run(&[name, flag]));
         let examples = |help: &str| -> Vec<String> {
             let lines = help.split("\nUsage: ").next().unwrap().lines();
@@ -38,9 +39,27 @@ fn the_short_help_has_examples_and_few_options() {
         let options = options.take_while(|line| !line.is_empty());
         let is_option =
             |line: &&str| line.trim_start().starts_with('-') && !line.contains("--help");
-        assert!(options.filter(is_option).count() <= 5, "{short}");
+        let shown = options.filter(is_option).count();
+        assert!(shown <= 10, "{short}");
+        // The short help says how many options it leaves out.
+        let is_option = |line: &&str| line.starts_with("  -") || line.starts_with("      -");
+        let all = long.split("\nOptions:\n").nth(1).unwrap().lines().filter(is_option);
+        let hidden = all.filter(|line| !line.contains("--help")).count() - shown;
+        let said = match hidden {
+            0 => "\n".to_owned(),
+            1 => format!("\n1 more option: `verbatim {name} --help`\n"),
+            _ => format!("\n{hidden} more options: `verbatim {name} --help`\n"),
+        };
+        assert!(short.contains(&said), "{name}: {hidden}\n{short}");
+        assert_eq!(short.contains(" more option"), hidden > 0, "{short}");
     }
-    assert!(run(&["search", "-h"]).contains("    verbatim search borrow checker --since 30d\n"));
+    let search = run(&["search", "-h"]);
+    assert!(search.contains("    verbatim search borrow checker --since 30d\n"));
+    for flag in
+        ["-e", "-w", "--mode", "--project", "--in", "--role", "--since", "-n", "-C", "--json"]
+    {
+        assert!(search.contains(&format!(" {flag}")), "{flag}: {search}");
+    }
     assert!(
         run(&["threads", "delete", "-h"]).contains("    verbatim threads delete e42fe2ec --yes\n")
     );
@@ -118,9 +137,9 @@ fn mistakes_are_answered_with_what_helps() {
     let (_, _, errors) = run(&["search"]);
     assert!(errors.contains("tip: for example: verbatim search borrow checker"), "{errors}");
     let (code, _, errors) = run(&["threads", "list"]);
-    assert!(code == Some(1) && errors.contains("`verbatim threads start` begins one"), "{errors}");
+    assert!(code == Some(0) && errors.contains("`verbatim threads start` begins one"), "{errors}");
     let (code, _, errors) = run(&["forget", "--list"]);
-    assert_eq!((code, errors.as_str()), (Some(1), "verbatim: nothing was forgotten so far\n"));
+    assert_eq!((code, errors.as_str()), (Some(0), "verbatim: nothing was forgotten so far\n"));
     let elsewhere = scene.path("no-database");
     std::fs::create_dir(&elsewhere).unwrap();
     let (_, _, errors) = run(&["search", "vector", "--db", elsewhere.to_str().unwrap()]);
@@ -185,6 +204,7 @@ fn helps_leave_the_places_to_the_program() {
     assert!(help(&["-h"]).contains("--index <FOLDER>"));
     // The flags are accepted before the command and after it.
     let home = scene.path("elsewhere");
+    std::fs::create_dir(&home).unwrap();
     let home = home.to_str().unwrap();
     for arguments in [["--home", home, "status"], ["status", "--home", home]] {
         assert!(help(&arguments).contains(&format!("home: {home}\n")));
@@ -405,4 +425,125 @@ fn colours_of_a_terminal_hide_no_text() {
     }
     let (_, shown, _) = told(&mut scene.command(&["show", "s1"]));
     assert!(shown.contains("\nerror: mismatched planks\n"), "{shown}");
+}
+
+#[test]
+fn the_commands_of_every_day_come_first() {
+    let scene = Scene::new();
+    let run = |arguments: &[&str]| told(&mut scene.command(arguments)).1;
+    let [short, long] = ["-h", "--help"].map(|flag| run(&[flag]));
+    for help in [&short, &long] {
+        let headings = ["\nSearch:\n", "\nImport:\n", "\nConnect:\n", "\nMaintain:\n", "\nMore:\n"];
+        let places = headings.map(|heading| help.find(heading).expect(heading));
+        assert!(places.is_sorted(), "{help}");
+        assert!(help.find("  show ") < help.find("  import "), "{help}");
+        assert!(help.find("  connect ") < help.find("  doctor "), "{help}");
+    }
+    assert!(!short.contains("Measure ranked search") && short.contains("  eval, "), "{short}");
+    for command in cli::command().get_subcommands() {
+        assert!(long.contains(&format!("\n  {} ", command.get_name())), "{}", command.get_name());
+    }
+}
+
+#[test]
+fn helps_fit_a_narrow_terminal() {
+    let scene = Scene::new();
+    let names: Vec<String> =
+        cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    let names = std::iter::once(None).chain(names.iter().map(|name| Some(name.as_str())));
+    for (name, flag) in names.flat_map(|name| ["-h", "--help"].map(|flag| (name, flag))) {
+        let arguments: Vec<&str> = name.into_iter().chain([flag]).collect();
+        let (_, help, _) = told(scene.command(&arguments).env("COLUMNS", "40"));
+        // A usage is one line, so that it can be read as a command; a word cannot be broken.
+        let is_over = |line: &&str| {
+            line.chars().count() > 40 && !line.starts_with("Usage: ") && line.trim().contains(' ')
+        };
+        let over: Vec<&str> = help.lines().filter(is_over).collect();
+        assert!(over.is_empty(), "{arguments:?}: {over:#?}");
+    }
+}
+
+#[test]
+fn flags_and_commands_of_other_programs_have_tips() {
+    let scene = Scene::imported();
+    let told = |arguments: &[&str]| {
+        let (code, _, errors) = told(&mut scene.command(arguments));
+        assert_eq!(code, Some(2), "{arguments:?}");
+        assert!(errors.starts_with("verbatim: ") && !errors.contains("error:"), "{errors}");
+        errors
+    };
+    for (given, flag) in [
+        ("--after", "--since"),
+        ("--newer", "--since"),
+        ("--before", "--until"),
+        ("--format", "--json"),
+        ("--output", "--json"),
+        ("-o", "--json"),
+        ("--max", "-n"),
+        ("--head", "-n"),
+        ("-v", "--not"),
+        ("--sort", "--oldest"),
+        ("--reverse", "--oldest"),
+        ("--files-with-matches", "-l"),
+        ("--repo", "--project"),
+        ("--sicne", "--since"),
+        ("--proj", "--project"),
+    ] {
+        let errors = told(&["search", "x", given, "3"]);
+        assert!(errors.contains(&format!("'{flag}'")), "{given}: {errors}");
+        assert!(!errors.contains("as a value"), "{errors}");
+    }
+    for (given, other) in
+        [("--user", "--insecure"), ("--on", "--context"), ("--title", "--file"), ("--zebra", "--")]
+    {
+        let errors = told(&["search", "x", given, "3"]);
+        assert!(!errors.contains(&format!("'{other}'")), "{given}: {errors}");
+        assert!(!errors.contains(&format!(" {other} ")), "{given}: {errors}");
+    }
+    // A command gets no tip with a flag that it does not have.
+    let errors = told(&["show", CHAT, "--after", "3"]);
+    assert!(!errors.contains("--since"), "{errors}");
+    for (given, command) in [
+        ("index", "reindex"),
+        ("ls", "list"),
+        ("title", "list"),
+        ("rm", "forget"),
+        ("remove", "forget"),
+        ("browse", "web"),
+        ("ui", "web"),
+        ("init", "import"),
+        ("update", "import"),
+        ("exprot", "export"),
+    ] {
+        let errors = told(&[given]);
+        assert!(errors.contains(&format!("command '{command}'")), "{given}: {errors}");
+        assert!(errors.contains(&format!("verbatim search {given}")), "{given}: {errors}");
+    }
+    let errors = told(&["what", "is", "that"]);
+    assert!(!errors.contains("watch") && errors.contains("search what is that"), "{errors}");
+    let errors = told(&["connect", "claude"]);
+    assert!(errors.contains("'claude-desktop' and 'claude-code'"), "{errors}");
+    let errors = told(&["search", "x", "--since", "26/11/2026"]);
+    assert!(errors.contains("write 2026-11-26"), "{errors}");
+}
+
+#[test]
+fn several_words_are_one_title() {
+    let scene = Scene::imported();
+    let run = |arguments: &[&str]| told(&mut scene.command(arguments));
+    let (_, listed, _) = run(&["list", "--json", "-n", "0", "--source", "chatgpt"]);
+    let of = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    let all: Vec<serde_json::Value> = listed.lines().map(of).collect();
+    let text = |one: &serde_json::Value, key: &str| one[key].as_str().unwrap().to_owned();
+    let one = all.iter().find(|one| text(one, "title").split(' ').count() > 1).unwrap();
+    let (id, title) = (text(one, "id"), text(one, "title"));
+    let words: Vec<&str> = title.split(' ').collect();
+    for command in [&["show", "--json"][..], &["open", "--json", "--print"]] {
+        let (code, out, errors) = run(&[command, &words].concat());
+        assert!(code == Some(0) && out.contains(&id), "{command:?} {title}: {errors}");
+    }
+    let (_, out, errors) = run(&[&["resume", "--json"][..], &words].concat());
+    assert!(out.contains(&id), "{errors}");
+    let (code, out, errors) = run(&[&["forget", "--yes", "--json"][..], &words].concat());
+    assert!(code == Some(0) && out.contains(&id), "{title}: {errors}");
 }

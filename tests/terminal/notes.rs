@@ -37,6 +37,7 @@ impl Home {
         fs::create_dir_all(&transcripts).expect("folders can be made");
         let talk = line(1, "user", "How do I deploy the zeppelin?");
         fs::write(transcripts.join("deadbeef.jsonl"), talk).expect("files can be written");
+        fs::create_dir(folder.path().join("home")).expect("folders can be made");
         let config = Config {
             db: Some(db.into()),
             home: folder.path().join("home"),
@@ -412,7 +413,9 @@ mod program {
         };
         let question = ["search", "vegetarian restaurant in San Jose", "--mode", "both"];
         let (code, out, errors) = run(with_db(&home, &question, &home.db()));
-        assert_eq!((code, errors.as_str()), (Some(0), ""));
+        assert_eq!(code, Some(0), "{errors}");
+        assert!(errors.starts_with("verbatim: copied 1 transcript of coding agents into "));
+        assert_eq!(errors.lines().count(), 1, "{errors}");
         assert!(out.contains("A vegetarian restaurant near San Jose"), "{out}");
         let (_, status, _) = run(with_db(&home, &["status", "--json"], &home.db()));
         assert!(status.contains("\"words\"") && status.contains("\"vectors\""), "{status}");

@@ -106,7 +106,7 @@ fn doctor(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     assert_eq!(plain.status.code(), Some(i32::from(wrong > 0)), "{text}");
     for finding in json["findings"].as_array().unwrap() {
         let is_wrong = finding["verdict"] == "wrong";
-        assert!(!is_wrong || finding["mend"].is_string(), "nothing mends it: {finding}");
+        assert!(!is_wrong || finding["fix"].is_string(), "nothing mends it: {finding}");
     }
     assert_eq!(everything(home), before, "looking changes nothing");
     (plain.status.code(), text)
@@ -173,7 +173,7 @@ fn the_doctor_says_when_claude_code_deletes() {
     let (_, text) = doctor(home, &[]);
     let settings = home.join(".claude/settings.json");
     let says = |days: u32, set: &str| {
-        let file = settings.display();
+        let file = "~/.claude/settings.json";
         format!("deletes transcripts after {days} days (cleanupPeriodDays in {file} is {set})")
     };
     assert!(text.contains(&says(30, "not set")), "{text}");

@@ -1,7 +1,10 @@
 //! Converts texts and numbers to instants, and instants to texts.
 
+mod typed;
+
 use chrono::{DateTime, NaiveDate};
 
+pub use self::typed::{Typed, parse_typed};
 use verbatim_base::model::Instant;
 
 /// The start or the end of a period that a text names, such as a day.

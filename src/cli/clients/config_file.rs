@@ -9,8 +9,10 @@ use std::{
 
 use chrono::Local;
 use jsonc_parser::{
-    ParseOptions,
+    CollectOptions, CommentCollectionStrategy, ParseOptions,
+    common::Ranged,
     cst::{CstInputValue, CstNode, CstRootNode},
+    parse_to_ast,
 };
 use serde_json::{Map, Value};
 use toml_edit::{Document, DocumentMut, InlineTable, Item, Table, TableLike};
@@ -112,7 +114,10 @@ impl ConfigFile {
             }
             Syntax::Json => jsonc_parser::parse_to_serde_value(text, &lenient())
                 .map_err(|error| error.to_string()),
-            Syntax::StrictJson => serde_json::from_str(text).map_err(|error| error.to_string()),
+            Syntax::StrictJson => serde_json::from_str(text).map_err(|error| {
+                let line = comment_line(text);
+                line.map_or(error.to_string(), |line| format!("there is a comment in line {line}"))
+            }),
         }
     }
 
@@ -381,6 +386,17 @@ fn add_parts(table: &Table, parts: &mut Vec<Range<usize>>) -> usize {
         parts.push(header.start..end);
     }
     end
+}
+
+/// Returns the number of the first line with a comment, if the text is JSON with comments.
+fn comment_line(text: &str) -> Option<usize> {
+    let collect = CollectOptions {
+        comments: CommentCollectionStrategy::Separate,
+        ..CollectOptions::default()
+    };
+    let comments = parse_to_ast(text, &collect, &lenient()).ok()?.comments?;
+    let first = comments.values().flat_map(|list| list.iter()).map(Ranged::start).min()?;
+    Some(text[..first].matches('\n').count() + 1)
 }
 
 /// The options for JSON with comments and trailing commas, and no other extension.

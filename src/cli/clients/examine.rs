@@ -228,7 +228,13 @@ fn check(
         }
         Err(error) => {
             let text = error.render().to_string();
-            let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            // clap lists missing arguments in the lines below, each indented.
+            let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+            let mut line = first.trim_start_matches("error: ").to_owned();
+            if line.ends_with(':') {
+                let items = rest.lines().take_while(|item| item.starts_with(' ')).map(str::trim);
+                line += &format!(" {}", items.collect::<Vec<_>>().join(", "));
+            }
             let shown = args.join(" ");
             let what = format!("gives arguments that verbatim does not take ({shown}): {line}");
             fault(what, "see `verbatim serve --help`".to_owned())

@@ -20,7 +20,6 @@ use verbatim_engine::{
     Config, StoreAddress,
     import::{self, FoundExport},
 };
-use verbatim_text::shell::quoted;
 
 /// The exit code if exports were found, but there is no terminal to ask the user.
 const UNANSWERED: u8 = 2;
@@ -101,7 +100,7 @@ pub(super) fn choose(
         .filter(|(_, is_imported)| !is_imported)
         .map(|(export, _)| export.path.clone())
         .collect();
-    let example = quoted(&found[0].0.path.to_string_lossy());
+    let example = places::pasted(&found[0].0.path, environment);
     let question = match (fresh.len(), found.len()) {
         (0, _) => {
             writeln!(out, "Nothing is new. To import one again: verbatim import {example}")?;
@@ -148,11 +147,7 @@ fn described(export: &FoundExport) -> String {
 
 /// Returns the sources that the user named, with a leading `~/` replaced by the user's folder.
 pub(super) fn expanded(sources: &[PathBuf], environment: &Environment) -> Vec<PathBuf> {
-    let sources =
-        sources.iter().map(|source| match (source.strip_prefix("~"), &environment.user_folder) {
-            (Ok(rest), Some(home)) if !source.exists() => home.join(rest),
-            _ => source.clone(),
-        });
+    let sources = sources.iter().map(|source| places::expanded(source, environment));
     if cfg!(windows) { sources.flat_map(matching).collect() } else { sources.collect() }
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Nothing is wrong.
+    #[serde(rename = "ok")]
     Well,
     /// A fact that users should know. Answers are right.
     Note,
@@ -24,6 +25,7 @@ pub struct Finding {
     /// The fact that was found, as text for the user.
     pub what: String,
     /// Instructions for the repair, usually a command.
+    #[serde(rename = "fix")]
     pub mend: Option<String>,
 }
 

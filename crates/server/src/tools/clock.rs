@@ -5,7 +5,7 @@ use chrono::{
 };
 
 use verbatim_base::model::Instant;
-use verbatim_text::date::{self, Edge};
+use verbatim_text::date::{self, Edge, Typed};
 
 /// A clock that shows and parses times, in the time zone of this computer or in UTC.
 #[derive(Clone, Copy, Debug)]
@@ -93,23 +93,26 @@ impl Clock {
         Some(time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true))
     }
 
-    /// Parses the start or the end of a time range: ISO 8601, a number of days such as `7d`, or a
-    /// word such as `today`.
+    /// Parses the start or the end of a time range: ISO 8601, or what people type, such as `7d`,
+    /// `last week` or `nov 2025`.
     pub fn parse(self, text: &str, edge: Edge) -> Result<Instant, String> {
         let text = text.trim();
-        let today = self.now.date_naive();
-        let day = match text.to_lowercase().as_str() {
-            "today" => Some(today),
-            "yesterday" => today.pred_opt(),
-            _ => None,
-        };
-        if let Some(length) = length(text) {
-            let time = self.now.checked_sub_signed(length);
-            return time.map(|time| of_utc(time.to_utc())).ok_or_else(|| unreadable(text));
+        if let Some(parsed) = date::parse_iso(text, edge) {
+            return Ok(if has_offset(text) { parsed } else { self.at_wall(parsed, edge) });
         }
-        let text = day.map_or_else(|| text.to_owned(), |day| day.to_string());
-        let parsed = date::parse_iso(&text, edge).ok_or_else(|| unreadable(&text))?;
-        Ok(if has_offset(&text) { parsed } else { self.at_wall(parsed, edge) })
+        let unreadable = || {
+            format!(
+                "{text:?} is not a date; write 7d, 3months, yesterday, monday, last week, nov 2025, \
+                 2025, 2025-01, 2025-01-31 or 2025-01-31T14:30 (ISO 8601)"
+            )
+        };
+        match date::parse_typed(text, self.now.naive_local(), edge)?.ok_or_else(unreadable)? {
+            Typed::Wall(wall) => Ok(self.at_wall(of_utc(wall.and_utc()), edge)),
+            Typed::Ago(length) => {
+                let time = self.now.checked_sub_signed(length);
+                time.map(|time| of_utc(time.to_utc())).ok_or_else(unreadable)
+            }
+        }
     }
 
     /// Returns the instant of a local time; `wall` holds the local time as if it were UTC.
@@ -138,25 +141,6 @@ impl Clock {
 
 fn of_utc(time: DateTime<Utc>) -> Instant {
     Instant { seconds: time.timestamp(), nanos: time.timestamp_subsec_nanos() }
-}
-
-fn unreadable(text: &str) -> String {
-    format!(
-        "{text:?} is not a date; write 7d, 2w, today, yesterday, 2025, 2025-01, 2025-01-31 or \
-         2025-01-31T14:30 (ISO 8601)"
-    )
-}
-
-/// Parses a duration of hours, days or weeks, such as `7d`.
-fn length(text: &str) -> Option<TimeDelta> {
-    let unit = text.char_indices().next_back()?;
-    let number: i64 = text[..unit.0].parse().ok().filter(|number| *number >= 0)?;
-    match unit.1 {
-        'h' => TimeDelta::try_hours(number),
-        'd' => TimeDelta::try_days(number),
-        'w' => TimeDelta::try_weeks(number),
-        _ => None,
-    }
 }
 
 /// Returns whether a date-time has a UTC offset.
@@ -219,16 +203,21 @@ mod tests {
             ("Yesterday", Edge::Start, "2026-11-21T00:00:00Z"),
             ("yesterday", Edge::End, "2026-11-21T23:59:59.999Z"),
             ("2025-01", Edge::End, "2025-01-31T23:59:59.999Z"),
+            ("last week", Edge::Start, "2026-11-09T00:00:00Z"),
+            ("last week", Edge::End, "2026-11-15T23:59:59.999Z"),
+            ("3 months ago", Edge::End, "2026-08-22T09:30:00Z"),
             ("2025-01-31T14:30+02:00", Edge::Start, "2025-01-31T12:30:00Z"),
         ] {
             let parsed = clock().parse(text, edge).unwrap();
             assert_eq!(clock().iso(parsed).as_deref(), Some(expected), "{text}");
         }
         for wrong in
-            ["31.01.2025", "2025/01/01", "", "-7d", "d", "7", "tomorrow", "99999999999999d"]
+            ["45.01.2025", "", "-7d", "d", "7", "tomorrow", "99999999999999d", "100000000d"]
         {
             let error = clock().parse(wrong, Edge::Start).unwrap_err();
             assert!(error.contains("2025-01-31") && error.contains("7d"), "{error}");
         }
+        let error = clock().parse("26/11/2026", Edge::Start).unwrap_err();
+        assert!(error.ends_with("write 2026-11-26"), "{error}");
     }
 }

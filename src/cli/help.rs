@@ -1,0 +1,150 @@
+//! The help of the program and of its commands.
+
+use clap::{Arg, Command};
+
+use super::{environment::Environment, fold::folded};
+
+/// The width of help if the output is not a terminal, and the maximum width on a terminal.
+const WIDTH: usize = 100;
+
+/// The minimum width of help; a terminal that is narrower breaks the lines.
+const MIN_WIDTH: usize = 20;
+
+/// The parts of a help; here `before-help` is the examples.
+const HELP: &str = "\
+{about-with-newline}
+{before-help}{usage-heading} {usage}
+
+{all-args}{after-help}";
+
+/// The parts of the program's help; here `before-help` is the groups of commands.
+const PROGRAM_HELP: &str = "\
+{about-with-newline}
+    verbatim import
+    verbatim search borrow checker
+    verbatim show 6650a1b2
+
+{usage-heading} {usage}
+
+{before-help}{all-args}{after-help}";
+
+/// The part of a command's help that names the flags of all commands.
+const PLACES: &str = "Where the data is: --db, --home, --index, --archive, --no-archive; \
+                      `verbatim --help` explains them";
+
+/// The commands by what they are for. The commands of every day come first.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Search", &["search", "list", "show", "open", "resume", "stats"]),
+    ("Import", &["import", "export", "forget", "demo"]),
+    ("Connect", &["connect", "web", "disconnect", "serve"]),
+    ("Maintain", &["status", "doctor", "reindex", "config"]),
+];
+
+/// The heading of the commands that are in no group.
+const MORE: &str = "More";
+
+/// Returns the command line with its help made for the width of the environment: commands in groups,
+/// examples before the usage, and how many options the short help leaves out. The flags for data paths
+/// are hidden in the help of commands; the help of the program shows them.
+pub(super) fn with_help(command: Command, environment: &Environment) -> Command {
+    // A user may export the variable for help that is not on a terminal.
+    let exported = || environment.variable("COLUMNS")?.to_str()?.parse().ok();
+    let width = environment.columns.or_else(exported).unwrap_or(WIDTH).clamp(MIN_WIDTH, WIDTH);
+    let flags = command.get_arguments().filter(|flag| flag.is_global_set());
+    let flags: Vec<Arg> = flags.cloned().map(|flag| flag.hide(true)).collect();
+    let [short, long] = [false, true].map(|is_long| groups(&command, is_long, width));
+    let command = command.term_width(width).help_template(PROGRAM_HELP);
+    let command = command.before_help(short).before_long_help(long);
+    // The groups list the commands, so clap must not list them again.
+    let command = command.override_usage("verbatim [OPTIONS] [COMMAND]");
+    let command = with_left_out(command, "verbatim", "");
+    command.mut_subcommands(|command| {
+        let path = format!("verbatim {}", command.get_name());
+        let command = with_examples(command.args(flags.clone()).hide(true));
+        with_left_out(command, &path, PLACES).mut_subcommands(|command| {
+            let path = format!("{path} {}", command.get_name());
+            with_left_out(with_examples(command), &path, "")
+        })
+    })
+}
+
+/// Returns the list of the commands in groups. The short help only names those of no group.
+fn groups(command: &Command, is_long: bool, width: usize) -> String {
+    let names = || command.get_subcommands().map(Command::get_name);
+    let column = names().map(str::len).max().unwrap_or(0) + 4;
+    let (header, literal) = (command.get_styles().get_header(), command.get_styles().get_literal());
+    let entry = |name: &str, about: &str| {
+        let about = folded(about, Some(width.saturating_sub(column)), 0);
+        let about = about.replace('\n', &format!("\n{:column$}", ""));
+        format!("  {literal}{name}{literal:#}{:1$}{about}", "", column - 2 - name.len())
+    };
+    let described = |name: &&str| {
+        let command = command.find_subcommand(name).expect("the groups name commands");
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let aliases: Vec<&str> = command.get_visible_aliases().collect();
+        let aliases = match aliases.is_empty() {
+            true => String::new(),
+            false => format!(" [aliases: {}]", aliases.join(", ")),
+        };
+        entry(name, &(about + &aliases))
+    };
+    let section =
+        |name: &str, lines: Vec<String>| format!("{header}{name}:{header:#}\n{}", lines.join("\n"));
+    let mut sections: Vec<String> = GROUPS
+        .iter()
+        .map(|(name, commands)| {
+            // Without a command, the program searches.
+            let bare = (*name == GROUPS[0].0)
+                .then(|| entry("verbatim", "Search as you type, without a command"));
+            section(name, bare.into_iter().chain(commands.iter().map(described)).collect())
+        })
+        .collect();
+    let is_grouped = |name: &&str| GROUPS.iter().any(|(_, commands)| commands.contains(name));
+    let others: Vec<&str> = names().filter(|name| !is_grouped(name)).collect();
+    sections.push(match is_long {
+        true => section(MORE, others.iter().map(described).collect()),
+        false => {
+            let line = format!("  {} (`verbatim --help` describes them)", others.join(", "));
+            section(MORE, vec![folded(&line, Some(width), 2)])
+        }
+    });
+    sections.join("\n\n")
+}
+
+/// Says at the end of the short help how many options it leaves out; `text` ends both helps.
+fn with_left_out(command: Command, path: &str, text: &str) -> Command {
+    let is_left_out = |arg: &&Arg| {
+        arg.is_hide_short_help_set() && !arg.is_hide_set() && !arg.is_hide_long_help_set()
+    };
+    let more = match command.get_arguments().filter(is_left_out).count() {
+        0 => String::new(),
+        1 => format!("1 more option: `{path} --help`"),
+        count => format!("{count} more options: `{path} --help`"),
+    };
+    let all: Vec<&str> = [more.as_str(), text].into_iter().filter(|it| !it.is_empty()).collect();
+    match all.is_empty() {
+        true => command,
+        false => command.after_help(all.join("\n")).after_long_help(text.to_owned()),
+    }
+}
+
+/// Shows the examples of a command before its usage.
+fn with_examples(command: Command) -> Command {
+    let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+    let is_example = |line: &&str| line.starts_with("    ");
+    let (examples, text): (Vec<&str>, Vec<&str>) = long.lines().partition(is_example);
+    let mut command = command.help_template(HELP);
+    if !text.is_empty() {
+        command = command.long_about(paragraphs(&text));
+    }
+    match examples.is_empty() {
+        true => command,
+        false => command.before_help(examples.join("\n")),
+    }
+}
+
+/// Returns the lines of a text, joined to one line for each paragraph, so that clap can wrap them.
+fn paragraphs(lines: &[&str]) -> String {
+    let paragraphs = lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty());
+    paragraphs.map(|lines| lines.join(" ")).collect::<Vec<_>>().join("\n\n")
+}
