@@ -173,6 +173,10 @@ pub struct About {
     pub file: Option<PathBuf>,
     /// The project, if the conversation is from a coding agent.
     pub project: Option<String>,
+    /// The branch, if the conversation is from a coding agent.
+    pub branch: Option<String>,
+    /// The working folder, if the conversation is from a coding agent.
+    pub folder: Option<String>,
     /// The session, if the conversation is from a coding agent.
     pub session: Option<String>,
     /// The time since which the transcript's file is gone; `None` if it exists.
@@ -195,6 +199,8 @@ impl About {
             last: outline.last,
             file: origin.file.map(PathBuf::from),
             project: origin.project,
+            branch: origin.branch,
+            folder: origin.folder,
             session: origin.session,
             gone: origin.gone,
             continues: origin.continues,
