@@ -5,9 +5,6 @@ use verbatim_engine::{Reading, ReadingKind, Scope};
 use verbatim_server::tools::words::quoted;
 use verbatim_text::shell;
 
-/// The hint if no other search that was tried finds something.
-pub(super) const NONE: &str = "--mode both finds the nearest by meaning";
-
 /// Returns a hint: what another search finds, and its command.
 pub(super) fn line(reading: &Reading, filters: &Filters) -> String {
     let Reading { kind, request, scope, count } = reading;

@@ -28,7 +28,7 @@ use super::{
     patterns::{self, Patterns},
     places, ranked, settings, settings_file,
 };
-use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_base::model::{Hit, Instant, Matching, Request, Stop};
 use verbatim_engine::{
     self as engine, Count, Engine, IndexError, Make, Note, Question, ReadingKind, Scope,
     SearchPlan, Searched, SourceKind, StoreAddress,
@@ -43,6 +43,9 @@ const MOST_SHOWN: usize = 50;
 
 /// The number of messages up to which a cluster's are counted beyond the limit.
 const MOST_COUNTED_IN_CLUSTER: usize = 1_000;
+
+/// The time limit of ranking to know whether it finds something.
+const MOST_RANKING: Duration = Duration::from_secs(1);
 
 /// The number of other searches that are proposed if nothing was found.
 const MOST_READINGS: usize = 3;
@@ -642,6 +645,18 @@ impl<'a> Exact<'a> {
         Ok(format!(" (of {} searched in {took:.1} ms)", grouped(tally.messages)))
     }
 
+    /// Returns whether ranked search finds something within a short time.
+    fn has_nearest(&self) -> bool {
+        if self.request.matching == Matching::Regex {
+            return false;
+        }
+        let concepts = vec![self.request.text.clone()];
+        let question =
+            Question { concepts, scope: self.scope.clone(), limit: 1, ..Question::default() };
+        let ranking = self.page.engine.rank(&question, &self.stop.within(MOST_RANKING));
+        ranking.is_ok_and(|ranking| !ranking.items.is_empty())
+    }
+
     /// Returns the sentence that nothing was found, with the number of searched messages and other searches
     /// that find something.
     fn nothing(&self) -> Result<String> {
@@ -667,7 +682,10 @@ impl<'a> Exact<'a> {
         let hints: Vec<String> =
             readings.iter().map(|reading| hints::line(reading, self.filters)).collect();
         Ok(match &hints[..] {
-            [] => format!("{none}; {}", hints::NONE),
+            [] => match self.has_nearest() {
+                true => format!("{none}; --mode both finds the nearest by meaning"),
+                false => none,
+            },
             [hint] => format!("{none}; {hint}"),
             hints => format!("{none}\n  {}", hints.join("\n  ")),
         })

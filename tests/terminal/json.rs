@@ -180,6 +180,8 @@ type Compare<'a> = &'a dyn Fn(&str, &[&str], i32) -> Vec<Value>;
 fn searches(compare: Compare<'_>) {
     compare("search", &["search", "borrow", "checker"], 0);
     compare("search", &["search", "parser", "--source", "archive"], 0);
+    compare("search -l", &["search", "borrow", "-l"], 0);
+    compare("search --explain", &["search", "borrow", "--explain"], 0);
     compare("search --mode both", &["search", "lifetimes", "--mode", "both"], 0);
     compare("search --mode both", &["search", "parser", "--mode", "words"], 0);
     compare("list", &["list", "-n", "0"], 0);
