@@ -44,9 +44,6 @@ const MOST_SHOWN: usize = 50;
 /// The number of messages up to which a cluster's are counted beyond the limit.
 const MOST_COUNTED_IN_CLUSTER: usize = 1_000;
 
-/// The time limit of ranking to know whether it finds something.
-const MOST_RANKING: Duration = Duration::from_secs(1);
-
 /// The number of other searches that are proposed if nothing was found.
 const MOST_READINGS: usize = 3;
 
@@ -645,16 +642,10 @@ impl<'a> Exact<'a> {
         Ok(format!(" (of {} searched in {took:.1} ms)", grouped(tally.messages)))
     }
 
-    /// Returns whether ranked search finds something within a short time.
     fn has_nearest(&self) -> bool {
-        if self.request.matching == Matching::Regex {
-            return false;
-        }
-        let concepts = vec![self.request.text.clone()];
-        let question =
-            Question { concepts, scope: self.scope.clone(), limit: 1, ..Question::default() };
-        let ranking = self.page.engine.rank(&question, &self.stop.within(MOST_RANKING));
-        ranking.is_ok_and(|ranking| !ranking.items.is_empty())
+        let engine = self.page.engine;
+        self.request.matching != Matching::Regex
+            && engine.has_nearest(&self.request.text, &self.scope, &self.stop)
     }
 
     /// Returns the sentence that nothing was found, with the number of searched messages and other searches
@@ -679,8 +670,10 @@ impl<'a> Exact<'a> {
             let conversations = counted(tally.conversations, "conversation");
             format!("{none} ({messages} in {conversations} looked at)")
         };
-        let hints: Vec<String> =
-            readings.iter().map(|reading| hints::line(reading, self.filters)).collect();
+        let hints: Vec<String> = readings
+            .iter()
+            .map(|reading| hints::line(reading, &self.request, self.filters))
+            .collect();
         Ok(match &hints[..] {
             [] => match self.has_nearest() {
                 true => format!("{none}; --mode both finds the nearest by meaning"),

@@ -16,14 +16,20 @@ impl Chats {
         let home = folder();
         let path = home.path().join("a.db");
         drop(database(&path, texts));
-        Chats { home, database: path }
+        let chats = Chats { home, database: path };
+        assert!(chats.command("reindex").status().unwrap().success());
+        chats
+    }
+
+    fn command(&self, verb: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear().env("HOME", self.home.path()).arg("--db").arg(&self.database).arg(verb);
+        command
     }
 
     /// Returns the exit code, the output and the errors of a search.
     fn search(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
-        command.env_clear().env("HOME", self.home.path()).arg("--db").arg(&self.database);
-        let output = command.arg("search").args(arguments).output().unwrap();
+        let output = self.command("search").args(arguments).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
