@@ -376,6 +376,43 @@ fn typed_words_of_codex_stay() {
 }
 
 #[test]
+fn texts_that_codex_puts_before_a_prompt_are_no_words_of_the_user() {
+    let added = "<recommended_plugins>\n- a\n</recommended_plugins>\n<environment_context>\n</environment_context>";
+    let records = [user_item(added), user_item(&format!("{added}\nSow the peas"))];
+    assert_eq!(transcript(&rollout(&records)), ["user: Sow the peas"]);
+    // What the user typed is in an event.
+    let tagged = "<recommended_soil>loam</recommended_soil> Is it good?";
+    let records = [user_event(tagged), user_item(tagged)];
+    assert_eq!(transcript(&rollout(&records)), [format!("user: {tagged}")]);
+}
+
+#[test]
+fn reasoning_that_only_an_event_has_is_read_once() {
+    let item = |content: Value| {
+        let payload = json!({"type": "reasoning", "summary": [], "content": content,
+            "encrypted_content": "x"});
+        ("response_item", payload)
+    };
+    let raw =
+        |text: &str| ("event_msg", json!({"type": "agent_reasoning_raw_content", "text": text}));
+    let answer = ("event_msg", json!({"type": "agent_message", "message": "Box"}));
+    let whole = json!([{"type": "reasoning_text", "text": "Evergreen"}]);
+    let records = [
+        user_event("A hedge?"),
+        item(Value::Null),
+        raw("It is dry here"),
+        raw("Evergreen"),
+        item(whole),
+        answer,
+    ];
+    let read = transcript(&rollout(&records));
+    assert_eq!(
+        read,
+        ["user: A hedge?", "assistant: [thinking]\nIt is dry here\n\nEvergreen\n\nBox"]
+    );
+}
+
+#[test]
 fn tags_in_a_pasted_log_stay() {
     let user = |text: &str| json!({"type": "user", "message": {"content": text}});
     let log = "a log:\nbefore <system-reminder>in the log</system-reminder> after\nits end";

@@ -29,8 +29,8 @@ use verbatim_text::hash::fnv1a;
 
 /// The version of the tables and of the texts in them. A migration must keep the conversations of files that
 /// are gone, because they exist nowhere else. Stores before version 3 have no such conversations, and are in
-/// the index folder. Versions 4, 6 and 7 changed texts. Version 5 changed the sessions of agents.
-const VERSION: i64 = 7;
+/// the index folder. Versions 4, 6, 7 and 8 changed texts. Version 5 changed the sessions of agents.
+const VERSION: i64 = 8;
 
 /// The first version whose stores are migrated.
 const MIGRATED_FROM: i64 = 3;

@@ -442,4 +442,24 @@ mod tests {
         let header = r#"{"id":"h","timestamp":"2025-05-01T00:00:00Z","instructions":null}"#;
         assert_eq!(id(&rollout, header), "h");
     }
+
+    #[test]
+    fn a_fork_by_reference_names_what_it_continues() {
+        let parent = |more: &str| {
+            let line = format!(
+                r#"{{"timestamp":"2026-08-20T10:00:00Z","ordinal":0,"type":"session_meta","payload":{{"id":"own","history_mode":"paginated"{more}}}}}"#
+            );
+            let mut reader = TranscriptReader::new(Path::new("rollout.jsonl"));
+            reader
+                .read::<io::Error>(&mut line.as_bytes(), &mut |_, _| Ok(true))
+                .expect("memory can be read");
+            reader.parent().map(str::to_owned)
+        };
+        assert_eq!(parent(""), None);
+        let base = |id: &str| format!(r#","history_base":{{"thread_id":"{id}","ordinal":4}}"#);
+        assert_eq!(parent(&base("first")).as_deref(), Some("first"));
+        assert_eq!(parent(&base("own")), None);
+        let both = format!(r#","forked_from_id":"thread"{}"#, base("first"));
+        assert_eq!(parent(&both).as_deref(), Some("thread"));
+    }
 }
