@@ -323,6 +323,80 @@ fn a_deepseek_export_is_refused_by_name() {
 }
 
 #[test]
+fn transcripts_of_other_programs_are_named() {
+    let message = json!({"role": "user", "content": [{"type": "text", "text": "said"}]});
+    let parts = json!({"role": "user", "parts": [{"text": "said"}]});
+    let of_claude = |session: &str, message: &Value| {
+        json!({"type": "user", "uuid": "u", "parentUuid": null, "sessionId": session,
+            "timestamp": "2026-08-20T10:00:00Z", "message": message})
+    };
+    let billed = json!({"role": "assistant", "content": "said", "usage": {"credits": 1}});
+    for (program, record) in [
+        ("Qwen Code", of_claude("s", &parts)),
+        ("iFlow", of_claude("session-0a", &message)),
+        ("Qoder", of_claude("s", &billed)),
+        ("Gemini CLI", json!({"sessionId": "s", "startTime": "t", "lastUpdated": "t"})),
+        ("Gemini CLI", json!({"id": "m", "type": "gemini", "content": "said"})),
+        ("Cursor", json!({"role": "user", "message": message})),
+        ("GitHub Copilot", json!({"type": "session.start", "data": {}, "id": "e"})),
+        ("GitHub Copilot", json!({"kind": 0, "v": {"requests": []}})),
+        ("OpenCode", json!({"id": "msg_1", "sessionID": "ses_1", "role": "user"})),
+        ("Antigravity", json!({"source": "MODEL", "created_at": "t", "content": "said"})),
+        ("Grok Build", json!({"timestamp": 1, "params": {"update": {"sessionUpdate": "x"}}})),
+        ("Kimi Code", json!({"type": "metadata", "protocol_version": "1.4"})),
+        ("Goose", json!({"id": "s", "working_dir": "/x", "message_count": 2})),
+        ("Pi", json!({"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/x"})),
+    ] {
+        let error = refused("a.jsonl", format!("{record}\n").as_bytes());
+        let expected = format!("a transcript of {program}, which is not read yet");
+        assert!(error.contains(&expected), "{record}: {error}");
+    }
+    let home = Home::new();
+    home.write("a.jsonl", format!("{}\n", of_claude("s", &parts)));
+    let report = home.sync();
+    assert!(report.failures[0].contains("a transcript of Qwen Code"), "{:?}", report.failures);
+    assert_eq!(home.sync().failures, [""; 0], "it is said once");
+}
+
+#[test]
+fn exports_of_other_services_are_named() {
+    for (name, service, object) in [
+        (
+            "prod-grok-backend.json",
+            "Grok",
+            json!({"conversations": [{"conversation": {"id": "c"},
+            "responses": [{"response": {"message": "said"}}]}]}),
+        ),
+        (
+            "chat-export-1.json",
+            "Open WebUI",
+            json!([{"id": "c", "title": "T",
+            "chat": {"history": {"messages": {}}}}]),
+        ),
+        ("a.json", "LibreChat", json!({"conversationId": "c", "endpoint": "e", "messages": []})),
+        (
+            "chat-1.json",
+            "Le Chat",
+            json!([{"id": "m", "chatId": "c", "role": "user",
+            "content": "said"}]),
+        ),
+        (
+            "MyActivity.json",
+            "the Gemini app",
+            json!([{"header": "Gemini Apps", "title": "T",
+            "time": "t", "products": ["Gemini Apps"]}]),
+        ),
+        ("a.json", "GitHub Copilot", json!({"requests": [], "responderUsername": "r"})),
+        ("api_conversation_history.json", "Cline", json!([{"role": "user", "content": "said"}])),
+    ] {
+        let error = refused(name, object.to_string().as_bytes());
+        assert!(error.contains(service) && error.contains("not read yet"), "{name}: {error}");
+    }
+    let error = refused("webui.db", b"SQLite format 3\0");
+    assert!(error.contains("Open WebUI"), "{error}");
+}
+
+#[test]
 fn the_parts_of_claudes_export_are_read_or_named() {
     let chats = json!([{"uuid": "c", "name": "n", "created_at": "2026-03-01T10:00:00Z",
         "chat_messages": [{"uuid": "m", "sender": "human", "text": "in the chat"}]}]);

@@ -17,6 +17,7 @@ pub mod compressed;
 mod export;
 mod fields;
 mod file;
+mod foreign;
 mod format;
 mod formats;
 mod found;

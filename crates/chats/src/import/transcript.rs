@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::head::TranscriptEvent;
 use super::{
-    compressed,
+    compressed, foreign,
     format::{Format, RecordReader},
     formats,
     head::{Head, is_uuid, project},
@@ -58,6 +58,9 @@ struct Position {
     /// The number of records with bytes that are not UTF-8.
     #[serde(default)]
     not_utf8: u64,
+    /// The other program that wrote the file, if its records are known.
+    #[serde(default)]
+    program: Option<String>,
     head: Head,
 }
 
@@ -126,6 +129,11 @@ impl TranscriptReader {
     /// Returns whether the file turned out not to be a transcript.
     pub fn is_foreign(&self) -> bool {
         matches!(self.format, TranscriptKind::Foreign)
+    }
+
+    /// Returns what the file is, if it turned out not to be a transcript and its program is known.
+    pub fn foreign(&self) -> Option<String> {
+        self.position.program.as_deref().map(foreign::transcript_of)
     }
 
     /// Returns the number of lines so far that are not blank.
@@ -301,7 +309,10 @@ impl TranscriptReader {
             return Ok(());
         };
         if matches!(self.format, TranscriptKind::Unknown) {
-            if let Some((format, transcript)) = formats::of_record(&fields) {
+            if let Some(program) = foreign::of_record(&fields) {
+                self.position.program = Some(program.to_owned());
+                self.format = TranscriptKind::Foreign;
+            } else if let Some((format, transcript)) = formats::of_record(&fields) {
                 self.format = TranscriptKind::Known(format, (transcript.reader)());
             } else if self.position.lines >= FOREIGN_AFTER_LINES {
                 self.format = TranscriptKind::Foreign;
@@ -368,7 +379,7 @@ pub(super) fn read_start(
 /// Returns whether more bytes are needed to decide if a file is a transcript.
 fn is_undecided(start: &[u8]) -> bool {
     let lines = memchr_iter(b'\n', start).take(FOREIGN_AFTER_LINES as usize).count();
-    lines < FOREIGN_AFTER_LINES as usize && !is_transcript(start)
+    lines < FOREIGN_AFTER_LINES as usize && first_record(start).is_none()
 }
 
 /// Returns whether a file that begins with these bytes is a transcript.
@@ -378,14 +389,27 @@ pub(super) fn is_transcript(start: &[u8]) -> bool {
 
 /// Returns the format of the transcript that begins with these bytes, if it is one.
 pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
+    first_record(start)?.ok()
+}
+
+/// Returns what a file is that begins with these bytes, if it is a transcript of another program.
+pub(super) fn foreign_transcript(start: &[u8]) -> Option<String> {
+    first_record(start)?.err().map(foreign::transcript_of)
+}
+
+/// Returns the format of the first record that is known, or the other program that writes such records.
+fn first_record(start: &[u8]) -> Option<Result<&'static Format, &'static str>> {
     let lines = start.split(|byte| *byte == b'\n').map(trimmed).filter(|line| !line.is_empty());
     for line in lines.take(FOREIGN_AFTER_LINES as usize) {
         let (fields, _) = Raw::new(line).fields_until_damage();
         if formats::of_conversation(&fields).is_some() {
             return None;
         }
+        if let Some(program) = foreign::of_record(&fields) {
+            return Some(Err(program));
+        }
         if let Some((format, _)) = formats::of_record(&fields) {
-            return Some(format);
+            return Some(Ok(format));
         }
     }
     None

@@ -428,7 +428,10 @@ impl<'a> Pass<'a> {
         }
         self.report.malformed += reader.malformed() - malformed;
         if reader.is_foreign() && !was_foreign {
-            self.report.fail(&found.path, &FOREIGN);
+            match reader.foreign() {
+                Some(what) => self.report.fail(&found.path, &what),
+                None => self.report.fail(&found.path, &FOREIGN),
+            }
         }
         if self.uncommitted > BATCH_BYTES {
             self.commit()?;
