@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::head::TranscriptEvent;
 use super::{
-    compressed, foreign,
+    beside, compressed, foreign,
     format::{Format, RecordReader},
     formats,
     head::{Head, is_uuid, project},
@@ -204,7 +204,10 @@ impl TranscriptReader {
         };
         let transcript = self.format().and_then(Format::transcript);
         let has_project_folders = transcript.is_some_and(|it| it.has_project_folders);
-        let project = head.folder.as_deref().and_then(project).map(str::to_owned);
+        let project = match beside::is_of_cowork(file) {
+            true => Some(beside::COWORK.to_owned()),
+            false => head.folder.as_deref().and_then(project).map(str::to_owned),
+        };
         Origin {
             file: Some(file.to_string_lossy().into_owned()),
             // An agent belongs to the session that started it.
