@@ -487,6 +487,68 @@ fn reasoning_that_only_an_event_has_is_read_once() {
 }
 
 #[test]
+fn names_that_codex_keeps_are_titles() {
+    let home = Home::new();
+    let folder = "sessions/2026/08/20";
+    fs::create_dir_all(home.folder.path().join("archive").join(folder)).unwrap();
+    home.write(&format!("{folder}/rollout-s1.jsonl"), rollout(&[user_event("count")]));
+    home.sync();
+    let id: String = Connection::open(home.engine.config().archive_database())
+        .unwrap()
+        .query_row("SELECT id FROM conversations", [], |row| row.get(0))
+        .unwrap();
+    let name = |name: &str| format!("{}\n", json!({"id": id, "thread_name": name}));
+    let database = home.engine.config().archive_database();
+    let title = || -> String {
+        let sql = "SELECT title FROM conversations";
+        Connection::open(&database).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    home.sync();
+    assert_eq!(title(), "count");
+    home.write("session_index.jsonl", name("Ponds"));
+    assert_eq!(home.sync().read, 0);
+    assert_eq!(title(), "Ponds");
+    home.write("session_index.jsonl", [name("Ponds"), name("Meres")].concat());
+    home.sync();
+    assert_eq!(title(), "Meres");
+    home.write(
+        &format!("{folder}/rollout-s1.jsonl"),
+        rollout(&[user_event("count"), user_event("again")]),
+    );
+    let report = home.sync();
+    assert_eq!((report.files, report.messages), (1, 1));
+    assert_eq!(title(), "Meres");
+}
+
+#[test]
+fn a_conversation_of_cowork_is_read_once() {
+    let home = Home::new();
+    let root = "local-agent-mode-sessions/account/org/local_1";
+    let folder = format!("{root}/.claude/projects/-sessions-x");
+    let archive = home.folder.path().join("archive");
+    for folder in [&folder, &format!("{root}/outputs"), &"projects/-sessions-x".to_owned()] {
+        fs::create_dir_all(archive.join(folder)).unwrap();
+    }
+    let said = line(1, "user", "sow");
+    let id = "11111111-2222-4333-8444-555555555555";
+    for file in [&format!("{folder}/{id}.jsonl"), &format!("projects/-sessions-x/{id}.jsonl")] {
+        home.write(file, &said);
+    }
+    let logged = json!({"type": "user", "uuid": "other", "session_id": id,
+        "message": {"role": "user", "content": "sow"}});
+    home.write(&format!("{root}/audit.jsonl"), format!("{logged}\n"));
+    home.write(&format!("{root}/outputs/log.jsonl"), line(2, "user", "a file of the user"));
+    let session = json!({"sessionId": "local_1", "cliSessionId": id, "title": "Peas"});
+    home.write(&format!("{root}.json"), session.to_string());
+    let report = home.sync();
+    assert_eq!((report.files, report.messages), (2, 1));
+    let connection = Connection::open(home.engine.config().archive_database()).unwrap();
+    let titles = "SELECT group_concat(title) FROM conversations";
+    let titles: String = connection.query_row(titles, [], |row| row.get(0)).unwrap();
+    assert_eq!(titles, "Peas");
+}
+
+#[test]
 fn tags_in_a_pasted_log_stay() {
     let user = |text: &str| json!({"type": "user", "message": {"content": text}});
     let log = "a log:\nbefore <system-reminder>in the log</system-reminder> after\nits end";
