@@ -1,12 +1,13 @@
 //! Reads the files of an export, one after the other.
 
 use std::{
+    collections::{BTreeSet, HashMap},
     io::Read,
     path::{Path, PathBuf},
 };
 
 use super::{
-    Error,
+    Error, beside,
     compressed::is_named_as_transcript,
     file::{self, CountingReader, ExportFile, FileContents},
     format::Format,
@@ -80,9 +81,20 @@ impl Export {
         let mut first_failure = None;
         let mut unreadable = Vec::new();
         tally.damaged.extend(self.package.refused().iter().cloned());
+        let names = self.names();
+        let sink: &mut dyn FnMut(&'static Format, Conversation) -> Result<(), E> =
+            &mut |format, mut conversation| {
+                if let Some(name) = names.get(&conversation.id).filter(|_| format.is_transcript()) {
+                    conversation.title = Some(name.clone());
+                }
+                sink(format, conversation)
+            };
         for at in 0..self.package.files().len() {
             let file = &self.package.files()[at];
             let (name, is_empty) = (file.name.clone(), file.size == 0);
+            if beside::is_no_transcript(&self.path_of(&name)) {
+                continue;
+            }
             match self.package.checked_reader(at) {
                 Ok(inner) => {
                     let reader = CountingReader { inner, progress, read: 0 };
@@ -128,6 +140,20 @@ impl Export {
             Error::NotAnExport { path, found }
         };
         Err(error.into())
+    }
+
+    /// Returns the path of a file of the export, if the export is not a zip.
+    fn path_of(&self, name: &str) -> PathBuf {
+        if self.path.is_dir() { self.path.join(name) } else { self.path.clone() }
+    }
+
+    /// Returns the names of the conversations that programs keep beside the transcripts, by id.
+    fn names(&self) -> HashMap<String, String> {
+        let files = self.package.files().iter().map(|file| self.path_of(&file.name));
+        let files: BTreeSet<PathBuf> = files.filter_map(|file| beside::names_file(&file)).collect();
+        let mut names = HashMap::new();
+        files.iter().for_each(|file| beside::add_names(file, &mut names));
+        names
     }
 
     /// Returns the attached file whose name begins with an id from a message.

@@ -9,6 +9,8 @@ use std::{
 
 use super::{
     builder::ConversationBuilder,
+    compressed::is_named_as_transcript,
+    foreign,
     format::{FileLayout, Format, TranscriptFormat},
     formats, head,
     json::{Brackets, Damage, ObjectFields, Raw},
@@ -21,6 +23,9 @@ use verbatim_text::{amount::counted, screen};
 
 /// If this many values at the beginning are not conversations, the file is not an export.
 const FOREIGN_AFTER_VALUES: u64 = 200;
+
+/// The phrase for parts of exports and for files that are not listed one by one.
+const OTHER_PARTS: &str = "other parts of exports";
 
 /// The number of values of a file that are checked to detect its format.
 const VALUES_LOOKED_AT: usize = 20;
@@ -79,8 +84,17 @@ impl<'a> ExportFile<'a> {
             self.tally.bytes += reader.read;
         } else if read.is_ok() && transcript::is_transcript(&start) {
             self.transcript(start.chain(reader), sink)?;
+        } else if let Some(what) = transcript::foreign_transcript(&start)
+            .filter(|_| is_named_as_transcript(Path::new(self.name)))
+        {
+            self.is_known_as_empty = true;
+            self.tally.leave_out(what, OTHER_PARTS, 1);
         } else {
             self.values(start.chain(reader), sink)?;
+            if let (false, Some(what)) = (self.is_recognised, foreign::named(self.name)) {
+                self.is_known_as_empty = true;
+                self.tally.leave_out(what, OTHER_PARTS, 1);
+            }
         }
         if self.lossy_texts > 0 {
             let texts = counted(self.lossy_texts, "text");
@@ -136,7 +150,7 @@ impl<'a> ExportFile<'a> {
             if format.is_none()
                 && let Some(what) = formats::known_otherwise(&fields)
             {
-                self.tally.leave_out(what, "other parts of exports", 1);
+                self.tally.leave_out(what, OTHER_PARTS, 1);
                 known += 1;
                 continue;
             }

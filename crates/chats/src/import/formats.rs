@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 use super::{
-    chatgpt, claude, claude_code, codex,
+    chatgpt, claude, claude_code, codex, foreign,
     format::{FileLayout, Format, ObjectFormat, TranscriptFormat},
     json::{ObjectFields, Value},
     scan::FieldNames,
@@ -65,9 +65,7 @@ pub(super) fn of_record(
 /// Describes an object that is not a readable conversation, but a known part of an export.
 pub(super) fn known_otherwise(fields: &ObjectFields<'_>) -> Option<String> {
     let has = |names: &[&str]| names.iter().all(|name| fields.get(name).is_some());
-    if has(&["mapping", "inserted_at"]) {
-        Some("conversations of DeepSeek, whose export is not read yet".to_owned())
-    } else if has(&["docs", "prompt_template"]) {
+    if has(&["docs", "prompt_template"]) {
         Some("projects of Claude.ai, with their documents and instructions".to_owned())
     } else if has(&["conversations_memory"]) {
         Some("memories of Claude.ai".to_owned())
@@ -79,7 +77,7 @@ pub(super) fn known_otherwise(fields: &ObjectFields<'_>) -> Option<String> {
     {
         Some("comments on ChatGPT's answers".to_owned())
     } else {
-        listed_downloads(fields)
+        listed_downloads(fields).or_else(|| foreign::of_object(fields))
     }
 }
 

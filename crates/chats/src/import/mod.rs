@@ -6,6 +6,7 @@
 //! Invariant: memory holds at most one conversation of an export at a time.
 //! Invariant: a broken export gives an error or a line in the [`ImportTally`], never a panic.
 
+pub mod beside;
 mod brackets;
 mod builder;
 mod chatgpt;
@@ -17,6 +18,7 @@ pub mod compressed;
 mod export;
 mod fields;
 mod file;
+mod foreign;
 mod format;
 mod formats;
 mod found;

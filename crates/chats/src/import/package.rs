@@ -19,7 +19,7 @@ use zip::{
 };
 
 use crate::import::{
-    Error, compressed,
+    Error, compressed, foreign,
     formats::looked_for,
     json::{Raw, Value},
     repeats::ReadingOrder,
@@ -144,7 +144,7 @@ impl Package {
             _ if ends_with(path, &["html", "htm"]) => {
                 "it is the web page of an export; import the zip or conversations.json instead"
             }
-            b"SQLi" => "it is a database; search it with --db",
+            b"SQLi" => foreign::database(path).unwrap_or("it is a database; search it with --db"),
             [] => "it is empty",
             [0x1F, 0x8B, ..]
             | [b'B', b'Z', b'h', _]
