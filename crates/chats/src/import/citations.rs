@@ -81,7 +81,8 @@ fn close_gap<'a>(plain: &mut String, rest: &'a str) -> &'a str {
     if let Some(after) = rest.strip_prefix(' ').filter(|_| begins) {
         return after;
     }
-    let ends = rest.is_empty() || rest.starts_with(|c: char| "\r\n.,;:!?)]}…。，、；：！？）".contains(c));
+    let ends =
+        rest.is_empty() || rest.starts_with(|c: char| "\r\n.,;:!?)]}…。，、；：！？）".contains(c));
     let is_between = plain.strip_suffix(' ').is_some_and(|it| !it.ends_with([' ', '\n']));
     if ends && is_between {
         plain.pop();
