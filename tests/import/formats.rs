@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use verbatim_chats::import::Branches;
+use verbatim_chats::import::{Branches, Export};
 use verbatim_engine::import::{self, Report};
 
 use crate::{
@@ -550,25 +550,88 @@ fn the_parts_of_claudes_export_are_read_or_named() {
         "created_at": "2026-05-01T00:00:00Z", "messages": [
             {"uuid": "d1", "role": "user", "content": {"content": "in the design"}},
             {"uuid": "d2", "role": "assistant", "content": {"content": "", "contentBlocks": [block]}}]});
-    let project = json!({"uuid": "p", "name": "x", "prompt_template": "y",
-        "docs": [{"uuid": "f", "filename": "x.md", "content": "z"}]});
-    let memories = json!([{"conversations_memory": "z", "project_memories": {}}]);
+    let empty = json!({"uuid": "e", "name": "Empty", "prompt_template": "", "docs": []});
     let (texts, report) = imported(&[
         ("conversations.json", chats.to_string().as_bytes()),
         ("design_chats/d1.json", design.to_string().as_bytes()),
-        ("memories.json", memories.to_string().as_bytes()),
-        ("projects/p1.json", project.to_string().as_bytes()),
-        ("projects/p2.json", project.to_string().as_bytes()),
+        ("frames/f1/index.html", b"<p>"),
+        ("frames/f1/metadata.json", b"{\"title\": \"x\"}"),
+        ("frames/f2/metadata.json", b"{\"title\": \"y\"}"),
+        ("login_history.json", b"[]"),
+        ("projects/e.json", empty.to_string().as_bytes()),
         ("users.json", b"[{\"uuid\": \"u\", \"full_name\": \"x\"}]"),
     ]);
     assert_eq!(texts, ["user: in the chat", "user: in the design", "assistant: in a block"]);
     let said = left_out(&report);
-    assert!(said.contains("projects") && said.contains("(2)") && said.contains("memor"), "{said}");
+    assert!(said.contains("artifacts of Claude.ai as web pages (frames) (2)"), "{said}");
+    assert!(said.contains("login history") && !said.contains("project"), "{said}");
+    assert_eq!(report.tally.bare, 0, "an empty project is nothing");
     let manifest = json!({"data_files": [
         {"category": "conversations", "filename": "conversations-000.zip", "export_url": "https://e.org/x"},
         {"category": "projects", "filename": "projects-000.zip", "export_url": "https://e.org/y"}]});
     let error = refused("manifest-1-2026-09-10.json", manifest.to_string().as_bytes());
     assert!(error.contains("lists") && error.contains("conversations-000.zip"), "{error}");
+}
+
+#[test]
+fn projects_and_memories_of_claude_are_conversations() {
+    let project = json!({"uuid": "p", "name": "Orchard", "description": "The old trees",
+        "prompt_template": "Answer in metres.", "created_at": "2026-07-01T00:00:00Z",
+        "updated_at": "2026-07-02T00:00:00Z", "docs": [
+            {"uuid": "f", "filename": "pears.md", "content": "Pears ripen late.",
+                "created_at": "2026-07-03T00:00:00Z"},
+            {"uuid": "g", "filename": "empty.md", "content": ""}]});
+    let bees = json!({"conversations_memory": "Keeps bees.", "account_uuid": "u",
+        "project_memories": {"p": "Plants pears.", "q": ""}});
+    let old = [project.clone()];
+    let (old, new) = (json!(old).to_string(), project.to_string());
+    let (list, object) = (json!([bees]).to_string(), bees.to_string());
+    let chats = b"[]";
+    let said = |texts: &[String]| {
+        assert_eq!(
+            texts,
+            [
+                "assistant: Keeps bees.",
+                "assistant: Plants pears.\n\nProject: https://claude.ai/project/p",
+                "user: The old trees",
+                "system: Answer in metres.",
+                "user: pears.md\nPears ripen late.",
+            ]
+        );
+    };
+    let (texts, report) = imported(&[
+        ("conversations.json", chats),
+        ("memories.json", list.as_bytes()),
+        ("projects.json", old.as_bytes()),
+    ]);
+    said(&texts);
+    assert_eq!((report.tally.conversations, left_out(&report).as_str()), (2, ""));
+    let (texts, _) =
+        imported(&[("memories/a.json", object.as_bytes()), ("projects/p.json", new.as_bytes())]);
+    said(&texts);
+
+    // The next export replaces them. A document that is gone from it stays.
+    let folder = TempDir::new().unwrap();
+    let target = folder.path().join("out.db");
+    let import = |json: &str| {
+        let source = folder.path().join("projects-000.zip");
+        fs::write(&source, zip_of(&[("projects/p.json", json.as_bytes())])).unwrap();
+        import::import(&[source], &target, Branches::Shown, &|_| {}).unwrap().changes
+    };
+    assert_eq!(import(&new).new_conversations, 1);
+    let mut later = project;
+    later["docs"] = json!([{"uuid": "h", "filename": "plums.md", "content": "Plums first."}]);
+    let changes = import(&later.to_string());
+    assert_eq!((changes.new_conversations, changes.updated_conversations), (0, 1));
+    assert_eq!(messages(&target).len(), 4);
+    // A long document is cut off where the beginning of the zip ends; the zip is found all the same.
+    let long = format!(
+        r#"{{"uuid": "p", "name": "x", "prompt_template": "", "docs": [{{"content": "{}"}}]}}"#,
+        "pear ".repeat(500_000)
+    );
+    let zip = folder.path().join("projects-001.zip");
+    fs::write(&zip, zip_of(&[("projects/p.json", long.as_bytes())])).unwrap();
+    assert_eq!(Export::open(&zip).unwrap().format(8).map(|it| it.name()), Some("claude"));
 }
 
 #[test]

@@ -385,6 +385,59 @@ fn folders_of_zips_and_zips_in_zips_are_read() {
 }
 
 #[test]
+fn a_manifest_names_the_zips_to_download() {
+    let user = User::new();
+    let zips = ["light_metadata", "projects", "frames", "conversations"];
+    let list: Vec<String> = zips
+        .iter()
+        .map(|zip| {
+            format!(
+                r#"{{"category": "{zip}", "export_url": "https://example.com/{zip}",
+                "filename": "{zip}-000.zip"}}"#
+            )
+        })
+        .collect();
+    let list = format!(r#"{{"total_files": 4, "data_files": [{}]}}"#, list.join(","));
+    let manifest = user.write("Downloads/manifest-1-2026-09-10.json", list);
+    let manifest = manifest.to_str().unwrap();
+    let all =
+        "light_metadata-000.zip, projects-000.zip, frames-000.zip, conversations-000.zip; then";
+    for (arguments, code) in [
+        (vec!["import", "-y"], 1),
+        (vec!["import", manifest], 2),
+        (vec!["import", "~/Downloads"], 2),
+    ] {
+        let answer = user.run(&arguments);
+        assert_eq!(answer.code, Some(code), "{}", answer.errors);
+        for said in ["manifest-1-2026-09-10.json: ", "the 4 zips", "works once", "none of", all] {
+            assert!(answer.errors.contains(said), "{arguments:?}: {}", answer.errors);
+        }
+        assert!(!answer.out.contains("Each service sends"), "{}", answer.out);
+    }
+    let chats =
+        zip_of(&[("conversations.json", br#"[{"uuid": "c", "chat_messages": [{"text": "a"}]}]"#)]);
+    user.write("Downloads/conversations-000 (1).zip", chats);
+    let frames = zip_of(&[("frames/f/index.html", b"<p>"), ("frames/f/metadata.json", b"{}")]);
+    user.write("Downloads/frames-000.zip", frames);
+    user.write("Downloads/photos.zip", zip_of(&[("a.jpg", b"x")]));
+    for arguments in [["import", "-y"], ["import", "~/Downloads"]] {
+        let answer = user.run(&arguments);
+        let said = "here already: frames-000.zip, conversations-000.zip; to be";
+        assert!(answer.errors.contains(said), "{}", answer.errors);
+        assert!(answer.out.contains("Imported 1 conversation"), "{}", answer.out);
+        let said = "not imported: artifacts of Claude.ai as web pages (frames): frames-000.zip";
+        assert!(answer.out.contains(said), "{}", answer.out);
+    }
+    // What an import does not read need not be there.
+    let project = br#"{"uuid": "p", "name": "Pond", "prompt_template": "x", "docs": []}"#;
+    user.write("Downloads/projects-000.zip", zip_of(&[("projects/p.json", project)]));
+    let answer = user.run(&["import", "~/Downloads"]);
+    assert_eq!((answer.code, answer.errors.as_str()), (Some(0), ""), "{}", answer.out);
+    assert!(answer.out.contains("1 zip without chats ignored"), "{}", answer.out);
+    assert!(user.run(&["list"]).out.contains("Project: Pond"));
+}
+
+#[test]
 fn what_is_no_export_is_refused_with_a_hint() {
     let user = User::new();
     let page = user.write("chat.html", "<html>");

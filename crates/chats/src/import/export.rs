@@ -9,9 +9,10 @@ use std::{
 use super::{
     Error, beside,
     compressed::is_named_as_transcript,
+    downloads,
     file::{self, CountingReader, ExportFile, FileContents},
     format::Format,
-    package::{FoundFile, Package, is_named_as_conversations},
+    package::{FoundFile, Package, is_named_as_conversations, part_left_out},
     tally::{Branches, ImportTally},
     transcript,
 };
@@ -66,6 +67,11 @@ impl Export {
         self.package.has_unopened() || !self.package.refused().is_empty()
     }
 
+    /// Returns a phrase for the export's part of which imports read nothing, such as web pages, if it has one.
+    pub(super) fn part_left_out(&self) -> Option<&'static str> {
+        self.package.files().iter().find_map(|file| part_left_out(&file.name))
+    }
+
     /// Calls `sink` with each conversation, in the order of the export.
     ///
     /// Calls `progress` with the number of bytes after each read. An error of `sink` ends the reading.
@@ -77,7 +83,7 @@ impl Export {
         sink: &mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>,
     ) -> Result<(), E> {
         let (before, before_left_out) = (tally.conversations, tally.left_out.clone());
-        let mut is_recognised = false;
+        let (mut is_recognised, mut is_blank) = (false, false);
         let mut first_failure = None;
         let mut unreadable = Vec::new();
         tally.damaged.extend(self.package.refused().iter().cloned());
@@ -100,7 +106,12 @@ impl Export {
                     let reader = CountingReader { inner, progress, read: 0 };
                     let contents = ExportFile::new(&name, branches, tally).read(reader, sink)?;
                     is_recognised |= contents == FileContents::Conversations;
-                    if contents == FileContents::Foreign {
+                    is_blank |= contents == FileContents::Blank;
+                    let is_other =
+                        matches!(contents, FileContents::Foreign | FileContents::Nothing);
+                    if let Some(what) = part_left_out(&name).filter(|_| is_other) {
+                        tally.leave_out(what.to_owned(), OTHER_FILES, 1);
+                    } else if contents == FileContents::Foreign {
                         if is_named_as_conversations(&name) {
                             let what =
                                 "this part of the export has no conversation that can be read";
@@ -117,7 +128,8 @@ impl Export {
                 }
             }
         }
-        if tally.conversations > before {
+        let is_only_blank = is_blank && !is_recognised && first_failure.is_none();
+        if tally.conversations > before || is_only_blank {
             tally.damaged.extend(unreadable);
             return Ok(());
         }
@@ -132,6 +144,8 @@ impl Export {
             Error::NothingReadable { path, reason }
         } else if let Some(reason) = first_failure {
             Error::NothingReadable { path, reason }
+        } else if let Some(error) = downloads::only_links(&path) {
+            error
         } else {
             let found = match tally.left_out.keys().find(|it| !before_left_out.contains_key(*it)) {
                 Some(what) => what.clone(),

@@ -38,6 +38,8 @@ pub(super) type ConversationSink<'a, E> =
 pub(super) enum FileContents {
     /// A conversation, readable or not.
     Conversations,
+    /// Parts of an export that are read, but nothing is said in them.
+    Blank,
     /// JSON without any value, or with values that exports have besides conversations.
     Nothing,
     Foreign,
@@ -52,6 +54,8 @@ pub(super) struct ExportFile<'a> {
     is_recognised: bool,
     /// Whether the file is JSON and has nothing that an import could read.
     is_known_as_empty: bool,
+    /// Whether a part was read in which nothing is said.
+    has_blank: bool,
     /// Values that are not conversations. They are reported only if a conversation follows.
     pending: Vec<Skipped>,
     /// The number of texts with bytes that are not UTF-8.
@@ -66,6 +70,7 @@ impl<'a> ExportFile<'a> {
             tally,
             is_recognised: false,
             is_known_as_empty: false,
+            has_blank: false,
             pending: Vec::new(),
             lossy_texts: 0,
         }
@@ -104,6 +109,7 @@ impl<'a> ExportFile<'a> {
         }
         Ok(match (self.is_recognised, self.is_known_as_empty) {
             (true, _) => FileContents::Conversations,
+            (false, true) if self.has_blank => FileContents::Blank,
             (false, true) => FileContents::Nothing,
             (false, false) => FileContents::Foreign,
         })
@@ -156,7 +162,12 @@ impl<'a> ExportFile<'a> {
             }
             let failure = broken.or(damage.map(Reason::Damaged));
             let reason = match self.conversation(&fields, format, failure) {
-                Ok((format, conversation)) => {
+                Ok((_, None)) => {
+                    self.has_blank = true;
+                    known += 1;
+                    continue;
+                }
+                Ok((format, Some(conversation))) => {
                     self.recognise();
                     let is_utf8 = || str::from_utf8(bytes).is_ok();
                     self.hand_over(format, conversation, &is_utf8, sink)?;
@@ -190,13 +201,13 @@ impl<'a> ExportFile<'a> {
         Ok(())
     }
 
-    /// Reads a conversation. If `failure` is given, returns it as the error.
+    /// Reads a conversation; `None` if nothing is said in the value. If `failure` is given, returns it as the error.
     fn conversation(
         &mut self,
         fields: &ObjectFields<'_>,
         format: Option<&'static Format>,
         failure: Option<Reason>,
-    ) -> Result<(&'static Format, Conversation), Reason> {
+    ) -> Result<(&'static Format, Option<Conversation>), Reason> {
         if let Some(reason) = failure {
             return Err(reason);
         }

@@ -609,6 +609,16 @@ fn is_part_of_export(name: &str) -> bool {
     is_one && !is_beside
 }
 
+/// Returns a phrase for the part of Claude.ai's export that a file belongs to, if imports leave the part out.
+pub(super) fn part_left_out(name: &str) -> Option<&'static str> {
+    let mut folders = name.split(SEPARATORS).rev();
+    if folders.next() == Some("login_history.json") {
+        return Some("the account's users and login history of Claude.ai");
+    }
+    let is_frame = folders.any(|folder| folder == "frames");
+    is_frame.then_some("artifacts of Claude.ai as web pages (frames)")
+}
+
 /// Returns whether services give this name to a file of conversations, such as `conversations-001.json`.
 pub(super) fn is_named_as_conversations(name: &str) -> bool {
     last_part(name).starts_with("conversations") && is_json(Path::new(name))
