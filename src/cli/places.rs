@@ -106,15 +106,15 @@ pub(super) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
     }
 }
 
-/// Returns an error if the home that the user named does not exist. A command that reads must not make it.
+/// Returns an error if the home of `--home` does not exist. A command that reads must not make it.
 pub(super) fn check_home(places: &PlaceArgs, environment: &Environment) -> Result<(), NoHome> {
     let flag = flag(&settings_file::HOME, places);
     let given = settings::given(&settings_file::HOME, flag, environment);
-    // A home of the configuration file is the usual one of its user, as the default home is.
-    let (SetBy::Flag(by) | SetBy::Variable(by)) = given.by else { return Ok(()) };
+    // A home of the environment or of the configuration file is the usual one of its user, as the default is.
+    let SetBy::Flag(_) = given.by else { return Ok(()) };
     match given.path().filter(|home| !home.is_dir()) {
         Some(home) => {
-            Err(NoHome { command: pasted(&home, environment), home: short(&home, environment), by })
+            Err(NoHome { command: pasted(&home, environment), home: short(&home, environment) })
         }
         None => Ok(()),
     }
@@ -122,12 +122,10 @@ pub(super) fn check_home(places: &PlaceArgs, environment: &Environment) -> Resul
 
 /// The named home does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no such home: {home} ({by}); `verbatim import --home {command}` makes it")]
+#[error("there is no such home: {home}; `verbatim import --home {command}` makes it")]
 pub struct NoHome {
     home: String,
     command: String,
-    /// The flag or the variable that names the home.
-    by: &'static str,
 }
 
 /// Returns the values of a setting if a flag for paths gives them.

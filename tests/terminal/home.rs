@@ -594,15 +594,11 @@ fn a_command_that_reads_makes_no_home() {
         &["status"],
     ];
     for words in words {
-        let by_flag = [words, &["--home", typo.to_str().unwrap()]].concat();
-        let by_flag = user.run(&by_flag);
-        let by_variable = answer(user.command(words).env("VERBATIM_HOME", &typo));
-        for (answer, by) in [(by_flag, "--home"), (by_variable, "VERBATIM_HOME")] {
-            assert_eq!((answer.code, answer.out.as_str()), (Some(2), ""), "{words:?}");
-            let expected = format!("verbatim: there is no such home: ~/typo ({by}); ");
-            assert!(answer.errors.starts_with(&expected), "{}", answer.errors);
-            assert!(!typo.exists() && !user.path("work/notes").exists(), "{words:?}");
-        }
+        let answer = user.run(&[words, &["--home", typo.to_str().unwrap()]].concat());
+        assert_eq!((answer.code, answer.out.as_str()), (Some(2), ""), "{words:?}");
+        let expected = "verbatim: there is no such home: ~/typo; ";
+        assert!(answer.errors.starts_with(expected), "{}", answer.errors);
+        assert!(!typo.exists() && !user.path("work/notes").exists(), "{words:?}");
     }
     let doctor = user.run(&["doctor", "--home", typo.to_str().unwrap()]);
     assert!(doctor.out.contains("there is no such home: ~/typo"), "{}", doctor.out);
@@ -611,11 +607,15 @@ fn a_command_that_reads_makes_no_home() {
     let import = user.run(&["import", "~/chats.json", "--home=~/typo"]);
     assert_eq!((import.code, user.path("typo/db/verbatim.db").exists()), (Some(0), true));
     assert_eq!(user.run(&["search", "violet", "--home=~/typo"]).code, Some(0));
-    // The default home is made, and what is copied into it is said once.
-    let first = user.run(&["search", "zeppelin"]);
-    let said = "verbatim: copied 1 transcript of coding agents into ~/.local/share/verbatim, ";
-    assert!(first.code == Some(0) && first.errors.starts_with(said), "{}", first.errors);
-    assert_eq!(user.run(&["search", "zeppelin"]).errors, "");
+    // The usual home is made, and what is copied into it is said once.
+    for (variable, home) in [(None, "~/.local/share/verbatim"), (Some("usual"), "~/usual")] {
+        let variable = variable.map(|name| ("VERBATIM_HOME", user.path(name)));
+        let search = || answer(user.command(&["search", "zeppelin"]).envs(variable.clone()));
+        let first = search();
+        let said = format!("verbatim: copied 1 transcript of coding agents into {home}, ");
+        assert!(first.code == Some(0) && first.errors.starts_with(&said), "{}", first.errors);
+        assert_eq!(search().errors, "");
+    }
 }
 
 #[test]
