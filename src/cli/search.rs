@@ -212,7 +212,8 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     let context = args.context();
     let page = Page { engine, look, clock, context, raw_content: args.is_raw() };
     if let Some(mode) = mode {
-        let form = ranked::Form { flat: args.flat, json: args.json, quiet: args.quiet };
+        let Args { flat, json, quiet, limit, .. } = *args;
+        let form = ranked::Form { flat, json, quiet, has_limit: limit.is_some() };
         return ranked::run(&args.question(mode, scope), form, page, Terminal { environment, out });
     }
     let search = Exact::of(args, page, scope, stop)?;

@@ -110,11 +110,10 @@ impl Engine {
                 add(kind, any_case, scope)?;
             }
         }
-        if readings.len() < most
-            && let Some(reading) = self.nearest_text(request, scope, stop)?
-        {
-            readings.push(reading);
+        if readings.iter().all(|reading| reading.kind == ReadingKind::AnyScope) {
+            readings.extend(self.nearest_text(request, scope, stop)?);
         }
+        readings.truncate(most);
         Ok(readings)
     }
 
@@ -245,6 +244,7 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
         let has_capital = alternatives.iter().any(|text| text.chars().any(char::is_uppercase));
         let case_sensitive = request.case_sensitive && has_capital;
         readings.push((ReadingKind::Either, Request { case_sensitive, ..request }));
+        return readings;
     }
     if request.matching == Matching::Literal && !request.ignore_accents && is_expression(text) {
         let matching = Matching::Regex;
