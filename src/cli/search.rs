@@ -18,11 +18,11 @@ use super::{
     explain::explain,
     filters::Filters,
     found::{Context, FoundHit, Page, is_title_only},
-    found_conversations::{FoundConversations, FoundForm},
     groups::Groups,
     hints,
     lines::{FlatLines, JsonAnswer, JsonLines},
     look::{Color, Look},
+    matching::{ListForm, MatchingConversations},
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, json_line},
     patterns::{self, Patterns},
@@ -222,7 +222,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
         () if args.count => search.count(args.json, environment.terminal, out)?,
         () if args.explain => search.explain(args.json, out)?,
         () if args.conversations || args.null => {
-            let form = FoundForm { json: args.json, null: args.null };
+            let form = ListForm { json: args.json, null: args.null };
             search.conversations(form, out)?
         }
         () if args.json => {
@@ -504,10 +504,10 @@ impl<'a> Exact<'a> {
     }
 
     /// Writes the conversations that match, in the order of their first matches.
-    fn conversations(&self, form: FoundForm, out: &mut dyn Write) -> Result<usize> {
-        let mut found = FoundConversations::default();
+    fn conversations(&self, form: ListForm, out: &mut dyn Write) -> Result<usize> {
+        let mut found = MatchingConversations::default();
         let render = |kind: SourceKind, hit: Hit<'_>| {
-            Some(FoundConversations::render(&self.matchers, kind, &hit))
+            Some(MatchingConversations::render(&self.matchers, kind, &hit))
         };
         self.all(None, &render, &mut |one| {
             found.take(one);

@@ -143,7 +143,7 @@ fn every_command_prints_what_the_document_says() {
         shapes.compare(&format!("verbatim {section} --json"), &text)
     };
     // The imports are: one with a part that cannot be read, one without any export, and a whole one.
-    scene.write("Empty/broken.json", "[{\"mapping\": 1}, {\"conversations_memory\": \"\"}]");
+    scene.write("Empty/broken.json", "[{\"mapping\": 1}, {\"chats\": [{}]}]");
     let broken = scene.path("Empty/broken.json");
     let whole = scene.path("Downloads/chatgpt.zip");
     let both = [whole.to_str().unwrap(), broken.to_str().unwrap()];

@@ -137,6 +137,11 @@ pub(super) fn shown_project(kind: SourceKind, origin: Option<&Origin>) -> &str {
     origin.and_then(|origin| origin.project.as_deref()).unwrap_or(kind.name())
 }
 
+/// Returns whether a text occurs in a name, in any letter case.
+pub(super) fn is_part(text: &str, name: &str) -> bool {
+    name.to_lowercase().contains(&text.to_lowercase())
+}
+
 /// Returns whether two names are equal when letter case is ignored.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     // Letters in lower case have at most three times as many bytes.
