@@ -32,9 +32,9 @@ const PART: usize = 500;
 
 /// List conversations, the most recently active first
 ///
-/// Prints a line for each: id, time of the last activity, number of messages, title and source.
+/// Prints a line for each: id, time of the last activity, number of messages, title and service.
 ///
-///     verbatim list --since 7d --source archive
+///     verbatim list --since 7d --service claude-code
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {

@@ -241,6 +241,41 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_text_that_is_nowhere_is_read_in_other_ways() {
+        for export in [TestExport::of as fn(&[&str]) -> TestExport, TestExport::indexed] {
+            let router = router_of(&export(&["sun on a tomato", "Tomato, no sun", "a café"]));
+            for address in ["/search?q=tomato+sun", "/results?q=tomato+sun"] {
+                let (_, page) = get_of(&router, address).await;
+                let words = words_of(&page);
+                assert!(words.contains("No message has “tomato sun” as one text"), "{words}");
+                assert!(words.contains("2 messages have both words"), "{words}");
+                assert!(page.contains("<mark>sun</mark> on a <mark>tomato</mark>"), "{page}");
+                assert!(page.contains("href=\"/c/0/1?q=tomato%20sun&amp;match=all#m1\""), "{page}");
+            }
+            let (_, both) = get_of(&router, "/search?q=tomato+sun&match=all").await;
+            let words = words_of(&both);
+            assert!(words.contains("2 messages in 2 conversations"), "{words}");
+            assert!(both.contains("href=\"/?q=tomato%20sun\"") && words.contains("As one text"));
+            assert!(both.contains("name=\"match\" value=\"all\" form=\"find\""), "{both}");
+            let (_, shown) = get_of(&router, "/c/0/1?q=tomato+sun&match=all").await;
+            assert!(shown.contains("<mark>sun</mark> on a <mark>tomato</mark>"), "{shown}");
+            for (query, address, what) in [
+                ("cafe", "/?q=cafe&amp;match=fold", "1 message with other accents or width"),
+                ("tomatoes", "/?q=tomato", "2 messages have “tomato”"),
+                ("sun|moon", "/?q=sun%7Cmoon&amp;match=regex", "2 messages as a regular expr"),
+                ("rye+OR+sun", "/?q=rye%20OR%20sun&amp;match=any", "2 messages have one of"),
+                ("sun&role=tool", "/?q=sun\"", "2 messages without the filters"),
+            ] {
+                let (_, page) = get_of(&router, &format!("/search?q={query}")).await;
+                assert!(words_of(&page).contains(what), "{query}: {}", words_of(&page));
+                assert!(page.contains(&format!("href=\"{address}")), "{query}: {page}");
+            }
+            let (_, none) = get_of(&router, "/search?q=zebra+crossing").await;
+            assert!(!none.contains("match=") && !none.contains("as one text"), "{none}");
+        }
+    }
+
+    #[tokio::test]
     async fn the_beginning_of_several_ids_leads_to_each_of_them() {
         let export = TestExport::of(&["red", "blue"]);
         export
