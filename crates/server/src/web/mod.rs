@@ -243,7 +243,8 @@ mod tests {
     #[tokio::test]
     async fn a_text_that_is_nowhere_is_read_in_other_ways() {
         for export in [TestExport::of as fn(&[&str]) -> TestExport, TestExport::indexed] {
-            let router = router_of(&export(&["sun on a tomato", "Tomato, no sun", "a café"]));
+            let export = export(&["sun on a tomato", "Tomato, no sun", "a café"]);
+            let router = router_of(&export);
             for address in ["/search?q=tomato+sun", "/results?q=tomato+sun"] {
                 let (_, page) = get_of(&router, address).await;
                 let words = words_of(&page);
