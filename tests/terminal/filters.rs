@@ -121,7 +121,7 @@ fn models_choose_conversations() {
     let notes = files(&scene.path("work/notes"));
     assert_eq!(notes.keys().filter(|path| path.is_dir()).count(), 1, "a folder of one year");
     let unknown = ask(&scene, &["list"], &["--model", "gpt-4x"]);
-    assert_eq!(unknown.code, Some(1));
+    assert_eq!(unknown.code, Some(2));
     assert!(
         unknown.errors.contains("no conversation has the model \"gpt-4x\""),
         "{}",
