@@ -129,7 +129,7 @@ fn models_choose_conversations() {
     );
     assert!(unknown.errors.contains("gpt-4o"), "{}", unknown.errors);
     let unknown = ask(&scene, &["stats"], &["--role", "asistant"]);
-    assert!(unknown.code == Some(1) && unknown.errors.contains("assistant"), "{}", unknown.errors);
+    assert!(unknown.code == Some(2) && unknown.errors.contains("assistant"), "{}", unknown.errors);
 }
 
 #[test]
