@@ -427,12 +427,10 @@ fn markdown(
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut text = front(&about.id);
     writeln!(text, "title: {}", quoted(&about.title))?;
-    writeln!(text, "source: {}", about.source.name())?;
-    if let Some(Provenance { service, link, .. }) = of_service {
-        writeln!(text, "service: {}", quoted(service))?;
-        if let Some(link) = link {
-            writeln!(text, "url: {}", quoted(link))?;
-        }
+    let service = of_service.map(|it| it.service.as_str()).filter(|service| !service.is_empty());
+    writeln!(text, "service: {}", quoted(service.unwrap_or(about.source.name())))?;
+    if let Some(link) = of_service.and_then(|it| it.link.as_deref()) {
+        writeln!(text, "url: {}", quoted(link))?;
     }
     if let Some(project) = &about.project {
         writeln!(text, "project: {}", quoted(project))?;

@@ -16,7 +16,7 @@ use super::{
     error::Result,
     filters::usage,
     fold::folded,
-    found::{self, DescribedConversation, target},
+    found::{self, DescribedConversation, JsonOrigin, target},
     look::{Color, DIM, Look, TITLE},
     markdown::{self, CodeHighlighter, MOST_RENDERED},
     notes, open,
@@ -151,6 +151,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     }
     let key = (about.source, about.id);
     let attachments = attachments(engine, key.0, &key.1);
+    let conversation = found::conversation(engine, key.clone(), &stop)?;
     if args.json {
         for turn in turns {
             let message = session.message(turn);
@@ -158,13 +159,11 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
                 .map(|it| json!({"name": it.name, "type": it.media_type, "bytes": it.bytes}));
             let hit = JsonHit::of(&message, clock);
             let number = session.line(turn);
-            json_line(out, &JsonMessage { hit, number, attachments: own.collect() })?;
+            let (origin, attachments) = (conversation.json_origin(), own.collect());
+            json_line(out, &JsonMessage { hit, number, origin, attachments })?;
         }
         return Ok(FOUND);
     }
-    let mut found = found::conversations(engine, std::slice::from_ref(&key), &stop)?;
-    let conversation =
-        found.remove(&key).expect("every conversation that is asked for is described");
     let is_rendered = (environment.terminal || args.color == Color::Always) && !args.raw;
     let look = args.color.applied(Look::of(environment));
     let pattern = args.matching.as_deref().map(snippet::trim).filter(|text| !text.is_empty());
@@ -193,6 +192,8 @@ struct JsonMessage<'a> {
     #[serde(flatten)]
     hit: JsonHit<'a>,
     number: u32,
+    #[serde(flatten)]
+    origin: JsonOrigin<'a>,
     attachments: Vec<serde_json::Value>,
 }
 

@@ -33,7 +33,7 @@ const LEAST_BAR: usize = 4;
 /// The maximum number of bars; the last bar is the sum of all other values.
 const MOST_BARS: usize = 15;
 
-/// Count messages by month, role, source and model
+/// Count messages by month, role, service and model
 ///
 ///     verbatim stats --svg messages.svg
 ///     verbatim stats --since 2025 --role user
@@ -120,7 +120,7 @@ fn charts(
     writeln!(out, "{}", folded(&line, look.fold_columns(), 2))?;
     chart(out, "Months", &months::filled(&tally.months), look)?;
     for (heading, counts) in
-        [("Roles", &tally.roles), ("Sources", services), ("Models", &tally.models)]
+        [("Roles", &tally.roles), ("Services", services), ("Models", &tally.models)]
     {
         chart(out, heading, &largest(counts), look)?;
     }

@@ -13,10 +13,11 @@ use super::{
     arguments,
     environment::Terminal,
     error::{Error, Result},
+    found::conversation,
     output::{FOUND, NOTHING, complain, counted, harmless, json_line},
 };
 use verbatim_base::model::Stop;
-use verbatim_engine::{Engine, Recalled, Save, Start, Thread};
+use verbatim_engine::{Engine, Recalled, Save, SourceKind, Start, Thread};
 use verbatim_text::{date, snippet};
 
 /// Record, read and remove threads: conversations kept turn by turn
@@ -193,7 +194,7 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
             let found = memory.search_threads(query, *limit, &Stop::never())?;
             for one in &found {
                 match json {
-                    true => json_line(out, &recalled(one))?,
+                    true => json_line(out, &recalled(engine, one)?)?,
                     false => {
                         writeln!(out, "{}  {}\n  {}", one.conversation, one.title, one.passage)?;
                     }
@@ -246,7 +247,8 @@ fn go_on(
     }
     let recorded = engine.memory().continue_thread(continuation, turn, &Stop::never())?;
     if json {
-        let memory: Vec<Value> = recorded.memory.iter().map(recalled).collect();
+        let memory = recorded.memory.iter().map(|one| recalled(engine, one));
+        let memory = memory.collect::<Result<Vec<Value>>>()?;
         let trouble = recorded.trouble.map(|trouble| trouble.to_string());
         let thread = as_json(&recorded.thread);
         json_line(out, &json!({"thread": thread, "trouble": trouble, "memory": memory}))?;
@@ -367,6 +369,8 @@ fn one(engine: &Engine, word: &str) -> Result<Thread> {
 fn as_json(thread: &Thread) -> Value {
     json!({
         "id": thread.id,
+        "source": SourceKind::Threads.name(),
+        "service": SourceKind::Threads.name(),
         "continuation": thread.continuation,
         "topic": thread.topic,
         "user": thread.user,
@@ -379,16 +383,22 @@ fn as_json(thread: &Thread) -> Value {
 }
 
 /// Returns a passage from a past conversation as JSON.
-fn recalled(one: &Recalled) -> Value {
-    json!({
-        "source": one.source.name(),
+fn recalled(engine: &Engine, one: &Recalled) -> Result<Value> {
+    let key = (one.source, one.conversation.clone());
+    let found = conversation(engine, key, &Stop::never())?;
+    let mut passage = serde_json::to_value(found.json_origin()).map_err(io::Error::from)?;
+    let fields = json!({
         "conversation_id": one.conversation,
         "title": one.title,
         "role": one.role,
         "time": one.time.and_then(date::to_iso),
         "passage": one.passage,
         "score": one.score,
-    })
+    });
+    if let (Some(passage), Value::Object(fields)) = (passage.as_object_mut(), fields) {
+        passage.extend(fields);
+    }
+    Ok(passage)
 }
 
 /// Returns what a thread has: its messages, and a summary if the thread was saved under a key.

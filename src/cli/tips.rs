@@ -38,7 +38,7 @@ const FLAGS: [(&[&str], &str); 18] = [
     (&["--conversation", "--chat", "--thread"], "--in"),
     (&["--repo", "--repository"], "--project"),
     (&["--cwd", "--dir", "--directory", "--path"], "--folder"),
-    (&["--agent", "--service", "--provider"], "--source"),
+    (&["--agent", "--provider"], "--service"),
     (&["--no-color", "--no-colour", "--colour"], "--color"),
     (&["--semantic", "--ranked", "--fuzzy"], "--mode"),
     (&["--force", "--no-confirm", "-f"], "--yes"),

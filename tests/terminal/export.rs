@@ -25,12 +25,12 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn the_front_matter_names_the_service_and_the_page() {
     let scene = crate::scene::Scene::imported();
-    let output = scene.command(&["export", "notes", "--source", "chatgpt"]).output().unwrap();
+    let output = scene.command(&["export", "notes", "--service", "chatgpt"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let notes = scene.path("work/notes");
     let text = fs::read_to_string(notes.join(&names(&notes)[0])).unwrap();
     let url = format!("https://chatgpt.com/c/{}", crate::scene::CHAT);
-    let lines = format!("\nsource: export\nservice: \"chatgpt\"\nurl: \"{url}\"\n");
+    let lines = format!("\nservice: \"chatgpt\"\nurl: \"{url}\"\n");
     assert!(text.contains(&lines), "{text}");
 }
 
@@ -68,7 +68,7 @@ fn conversations_become_files_that_are_kept_up_to_date() {
     let text = fs::read_to_string(target.join(rust)).unwrap();
     let front = text.strip_prefix("---\n").unwrap().split("---\n").next().unwrap();
     assert!(
-        front.contains("id: \"6650a1b2-0001\"\ntitle: \"Rust lifetimes\"\nsource: export\n"),
+        front.contains("id: \"6650a1b2-0001\"\ntitle: \"Rust lifetimes\"\nservice: \"export\"\n"),
         "{front}"
     );
     let count: usize = front.split("messages: ").nth(1).unwrap().trim().parse().unwrap();

@@ -62,15 +62,15 @@ fn agree(scene: &Scene, filters: &[&str]) -> usize {
 fn all_commands_take_the_same() {
     let scene = Scene::imported();
     let all = agree(&scene, &[]);
-    let chatgpt = agree(&scene, &["--source", "chatgpt"]);
+    let chatgpt = agree(&scene, &["--service", "chatgpt"]);
     assert_eq!(chatgpt, 8);
-    let archive = agree(&scene, &["--source", "archive"]);
-    assert_eq!(agree(&scene, &["--source", "export"]) + archive, all);
-    let codex = agree(&scene, &["--source", "codex"]);
-    assert_eq!(agree(&scene, &["--source", "codex", "--source", "chatgpt"]), codex + chatgpt);
+    let archive = agree(&scene, &["--service", "archive"]);
+    assert_eq!(agree(&scene, &["--service", "export"]) + archive, all);
+    let codex = agree(&scene, &["--service", "codex"]);
+    assert_eq!(agree(&scene, &["--service", "codex", "--service", "chatgpt"]), codex + chatgpt);
     assert_eq!(agree(&scene, &["--role", "user", "--in", "Borrow checker and"]), 4);
-    assert_eq!(agree(&scene, &["--in", CHAT, "--source", "codex"]), 0);
-    assert_eq!(agree(&scene, &["--project", "SHO", "--source", "claude-code"]), 4);
+    assert_eq!(agree(&scene, &["--in", CHAT, "--service", "codex"]), 0);
+    assert_eq!(agree(&scene, &["--project", "SHO", "--service", "claude-code"]), 4);
     assert_eq!(agree(&scene, &["--folder", "/ann/shop", "--branch", "main"]), 4);
     assert_eq!(agree(&scene, &["--since", "1h"]), 8);
     let early = agree(&scene, &["--until", "2025-11-03T10:00:02Z"]);
@@ -105,7 +105,7 @@ fn models_choose_conversations() {
         assert_eq!(agree(&scene, &["--model", model]), 4, "{model}");
     }
     let codex = agree(&scene, &["--model", "codex"]);
-    assert!(codex > 0 && codex <= agree(&scene, &["--source", "codex"]));
+    assert!(codex > 0 && codex <= agree(&scene, &["--service", "codex"]));
     // The export names one model for the whole conversation.
     assert!(agree(&scene, &["--model", "claude-x"]) > 0);
     let by_model = &ask(&scene, &["stats"], &["--model", "opus"]).lines[0];
@@ -151,7 +151,7 @@ fn calls_of_tools_and_their_files_choose_conversations() {
         assert!(cart.len() == 1 && cart == ids(&["--tool", "apply_patch"]), "{cart:?}");
         // A command that reads a file does not count as naming the file, and neither does a result.
         assert!(ids(&["--file", "README.md"]).is_empty());
-        assert!(ids(&["--tool", "Bash", "--source", "codex"]).is_empty());
+        assert!(ids(&["--tool", "Bash", "--service", "codex"]).is_empty());
         let unknown = ask(&scene, &["search", "the"], &["--tool", "bsh"]);
         let note = "no conversation has the tool \"bsh\"; known: Bash, ";
         assert!(unknown.code == Some(2) && unknown.errors.contains(note), "{}", unknown.errors);
@@ -202,7 +202,7 @@ fn months_are_those_of_the_time_zone() {
         ("JST-9", &["--utc"], "2025-10"),
         ("JST-9", &["--since", "2025-11", "--until", "2025-11"], "2025-11"),
     ] {
-        let mut command = scene.command(&["stats", "--json", "--source", "export"]);
+        let mut command = scene.command(&["stats", "--json", "--service", "export"]);
         let output = command.args(more).env("TZ", zone).output().unwrap();
         let stats: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(stats["months"], serde_json::json!({month: 1}), "{zone} {more:?}");

@@ -49,6 +49,17 @@ pub enum ReadingKind {
     Part,
 }
 
+impl ReadingKind {
+    /// Returns a request for a text in this reading; `None` if the text has no such reading, or only an
+    /// engine knows it.
+    pub fn request(self, request: &Request) -> Option<Request> {
+        match self {
+            ReadingKind::AnyAccents => Some(Request { ignore_accents: true, ..request.clone() }),
+            kind => of_text(request).into_iter().find(|(of, _)| *of == kind).map(|(_, it)| it),
+        }
+    }
+}
+
 /// Another reading of a request, which finds something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {

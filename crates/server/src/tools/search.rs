@@ -11,15 +11,15 @@ use super::{
     error::{Error, Result},
     notes,
     tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
-    words::Words,
+    words::{Words, quoted},
 };
-use verbatim_base::model::{Instant, Matching, Stop};
+use verbatim_base::model::{Instant, Matching, Request, Stop};
 use verbatim_engine::{
-    self as engine, About, ConversationMatch, Engine, Fields, Match, Mode, Note, Question, Scope,
-    SourceKind,
+    self as engine, About, ConversationMatch, Engine, Fields, Match, Mode, Note, Question, Reading,
+    ReadingKind, Scope, SourceKind,
 };
 use verbatim_text::{
-    amount::grouped,
+    amount::{counted, grouped},
     date::{self, Edge},
     literal::LiteralPattern,
     snippet,
@@ -28,6 +28,9 @@ use verbatim_text::{
 const DEFAULT_LIMIT: usize = 10;
 
 const MAX_LIMIT: usize = 50;
+
+/// The maximum number of concepts of a query.
+const MOST_CONCEPTS: usize = 5;
 
 /// The minimum number of characters of a concept.
 const SHORTEST_CONCEPT: usize = 2;
@@ -57,6 +60,12 @@ const LONGEST_PATH: usize = 40;
 const NOTHING: &str = "No conversations found";
 const BROADER: &str =
     "Try a broader query, or remove filters (after, before, project, session_id).";
+
+/// The maximum number of other readings of a text that an answer without a result names.
+const MOST_READINGS: usize = 3;
+
+/// The maximum number of characters of the arguments of another reading.
+const LONGEST_READING: usize = 200;
 
 /// A note for searches by meaning with several concepts.
 const NEAR: &str = "mode vector finds conversations near to every concept, even without its \
@@ -153,8 +162,16 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     if question.mode == Mode::Vector && question.concepts.len() > 1 && !items.is_empty() {
         notes.push(NEAR.to_owned());
     }
-    if is_json && items.is_empty() && is_complete {
-        notes.push(format!("{NOTHING}. {BROADER}"));
+    let mut advice = Vec::new();
+    if items.is_empty() && is_complete {
+        advice = other_readings(call, &question)?;
+        if advice.is_empty() {
+            advice.push(BROADER.to_owned());
+        }
+        if is_json {
+            notes.push(format!("{NOTHING}. {}", advice.remove(0)));
+            notes.append(&mut advice);
+        }
     }
     let total =
         FoundTotal { count: ranking.total.max(items.len()), is_exact: ranking.is_total_exact };
@@ -191,9 +208,77 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
         results.truncate(fits);
         notes.push(format!("{} more were left out to keep this short: set limit.", count - fits));
     }
-    let found = FoundConversations { results, total, is_complete, notes };
+    let found = FoundConversations { results, total, is_complete, advice, notes };
     let text = if is_json { found.into_json() } else { found.as_markdown() };
     Ok(text.into())
+}
+
+/// Returns a line for each other reading of an exact text that was found nowhere: what it finds, and the
+/// arguments that ask for it.
+fn other_readings(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String>> {
+    let [text] = &question.concepts[..] else { return Ok(Vec::new()) };
+    if question.mode != Mode::Exact {
+        return Ok(Vec::new());
+    }
+    let request = Request {
+        text: text.clone(),
+        matching: question.matching.unwrap_or(Matching::Literal),
+        ignore_accents: question.ignore_accents,
+        ..Request::default()
+    };
+    let readings = call.engine.readings(&request, &question.scope, MOST_READINGS, call.stop)?;
+    let is_of_words = |reading: &Reading| {
+        matches!(reading.kind, ReadingKind::AllWords | ReadingKind::AllWordsButOne)
+    };
+    let is_one_text = if readings.iter().any(is_of_words) { " as one text" } else { "" };
+    let mut lines: Vec<String> =
+        readings.iter().filter_map(|reading| line_of(reading, &call.arguments)).collect();
+    if let Some(first) = lines.first_mut() {
+        *first = format!("no conversation has {}{is_one_text}; {first}", quoted(text));
+    }
+    Ok(lines)
+}
+
+/// Returns what a reading finds, and the arguments that ask for it; `None` if no arguments do.
+fn line_of(reading: &Reading, given: &Arguments<'_>) -> Option<String> {
+    let Reading { kind, request, count, .. } = reading;
+    let (what, number) = match count.messages {
+        0 => (format!("{} by title", counted(count.titles, "conversation")), count.titles),
+        messages => (counted(messages, "message"), messages),
+    };
+    let has = if number == 1 { "has" } else { "have" };
+    let text = |text: &str| format!("give query {}", Value::from(text));
+    let (how, give) = match kind {
+        ReadingKind::AnyScope => {
+            let filters = ["after", "before", "role", "project", "session_id"];
+            let filters = filters.into_iter().filter(|name| given.value(name).is_some());
+            let filters = filters.collect::<Vec<_>>().join(", ");
+            ("without the filters".to_owned(), format!("leave out {filters}"))
+        }
+        ReadingKind::AnyAccents if request.matching == Matching::Literal => {
+            ("with other accents or width".to_owned(), "give match \"fold\"".to_owned())
+        }
+        ReadingKind::Expression => {
+            ("as a regular expression".to_owned(), "give match \"regex\"".to_owned())
+        }
+        ReadingKind::Unquoted => ("without the quotation marks".to_owned(), text(&request.text)),
+        ReadingKind::Spelling | ReadingKind::Part => {
+            (format!("{has} {}", quoted(&request.text)), text(&request.text))
+        }
+        ReadingKind::AllWords | ReadingKind::AllWordsButOne => {
+            let words: Vec<&String> = [&request.text].into_iter().chain(&request.and).collect();
+            let is_askable = words.len() <= MOST_CONCEPTS
+                && words.iter().all(|word| word.chars().count() >= SHORTEST_CONCEPT);
+            let how = match (kind, words.len()) {
+                (ReadingKind::AllWords, 2) => format!("{has} both words"),
+                (ReadingKind::AllWords, _) => format!("{has} all the words"),
+                _ => format!("{has} all the words but one"),
+            };
+            (how, is_askable.then(|| format!("give query {}", json!(words)))?)
+        }
+        ReadingKind::AnyCase | ReadingKind::AnyAccents | ReadingKind::Either => return None,
+    };
+    (give.chars().count() <= LONGEST_READING).then(|| format!("{what} {how}: {give}"))
 }
 
 fn parse(given: &Arguments<'_>) -> Result<Parsed> {
@@ -271,7 +356,7 @@ fn concepts(query: Option<&Value>, is_exact: bool, is_text: bool) -> Result<Vec<
     };
     match query {
         Some(Value::String(text)) => Ok(vec![concept(text)?]),
-        Some(Value::Array(items)) if (2..=5).contains(&items.len()) => items
+        Some(Value::Array(items)) if (2..=MOST_CONCEPTS).contains(&items.len()) => items
             .iter()
             .map(|item| concept(item.as_str().ok_or_else(|| not_a_concept(item))?))
             .collect(),
@@ -424,6 +509,8 @@ struct FoundConversations {
     total: FoundTotal,
     /// Whether the search covered everything that was requested.
     is_complete: bool,
+    /// What to search for, if nothing was found.
+    advice: Vec<String>,
     notes: Vec<String>,
 }
 
@@ -440,7 +527,7 @@ impl FoundConversations {
             #[serde(skip_serializing_if = "Vec::is_empty")]
             notes: Vec<String>,
         }
-        let FoundConversations { results, total, is_complete, notes } = self;
+        let FoundConversations { results, total, is_complete, notes, .. } = self;
         let complete = (!is_complete).then_some(false);
         let total_is_lower_bound = (!total.is_exact).then_some(true);
         let total = total.count;
@@ -449,10 +536,10 @@ impl FoundConversations {
     }
 
     fn as_markdown(&self) -> String {
-        let FoundConversations { results, total, is_complete, notes } = self;
+        let FoundConversations { results, total, is_complete, advice, notes } = self;
         let mut text = String::new();
         if results.is_empty() && *is_complete {
-            text.push_str(&format!("{NOTHING}\n\n{BROADER}\n"));
+            text.push_str(&format!("{NOTHING}\n\n{}\n", advice.join("\n")));
         } else if results.is_empty() {
             text.push_str("Nothing found so far: not everything was searched.\n");
         } else {

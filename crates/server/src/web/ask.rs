@@ -2,7 +2,7 @@
 
 use percent_encoding::percent_decode_str;
 
-use verbatim_engine as engine;
+use verbatim_engine::{self as engine, ReadingKind};
 use verbatim_text::address::encoded;
 
 /// The value of the project filter for conversations without a project. No project has this name,
@@ -27,6 +27,14 @@ impl Way {
         }
     }
 }
+
+/// How an exact search reads its text: the values of `match` in an address, with the reading and its words.
+const READINGS: [(&str, ReadingKind, &str); 4] = [
+    ("all", ReadingKind::AllWords, "all the words, in any order"),
+    ("any", ReadingKind::Either, "one of the texts beside OR"),
+    ("fold", ReadingKind::AnyAccents, "with any accents and width"),
+    ("regex", ReadingKind::Expression, "as a regular expression"),
+];
 
 /// The parts of messages that a conversation shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +78,9 @@ pub(super) struct Ask {
     /// The text as the user typed it.
     pub(super) q: String,
     pub(super) way: Way,
-    pub(super) sources: Vec<String>,
+    /// How an exact search reads the text; `None` as one text.
+    pub(super) reading: Option<ReadingKind>,
+    pub(super) services: Vec<String>,
     pub(super) projects: Vec<String>,
     pub(super) models: Vec<String>,
     pub(super) roles: Vec<String>,
@@ -105,7 +115,12 @@ impl Ask {
             match &*name {
                 "q" => ask.q = value,
                 "mode" if value == Way::Meaning.name() => ask.way = Way::Meaning,
-                "source" if !value.is_empty() => ask.sources.push(value),
+                "match" => {
+                    let known = READINGS.iter().find(|(name, ..)| *name == value);
+                    ask.reading = known.map(|(_, reading, _)| *reading);
+                }
+                // `source` is the name of earlier versions.
+                "service" | "source" if !value.is_empty() => ask.services.push(value),
                 "project" if !value.is_empty() => ask.projects.push(value),
                 "model" if !value.is_empty() => ask.models.push(value),
                 "role" if !value.is_empty() => ask.roles.push(value),
@@ -142,8 +157,15 @@ impl Ask {
         }
     }
 
+    /// Returns how an exact search reads the text: the value of `match`, and words for it.
+    pub(super) fn reads(&self) -> Option<(&'static str, &'static str)> {
+        let reading = self.reading.filter(|_| self.way == Way::Exact && !self.text().is_empty())?;
+        let known = READINGS.iter().find(|(_, known, _)| *known == reading);
+        known.map(|(name, _, words)| (*name, *words))
+    }
+
     pub(super) fn has_filters(&self) -> bool {
-        let lists = [&self.sources, &self.projects, &self.models, &self.roles];
+        let lists = [&self.services, &self.projects, &self.models, &self.roles];
         lists.iter().any(|list| !list.is_empty())
             || !self.from.is_empty()
             || !self.to.is_empty()
@@ -160,7 +182,8 @@ impl Ask {
         };
         add("q", &self.q);
         add("mode", if self.way == Way::Meaning { self.way.name() } else { "" });
-        self.sources.iter().for_each(|value| add("source", value));
+        add("match", self.reads().map_or("", |(name, _)| name));
+        self.services.iter().for_each(|value| add("service", value));
         self.projects.iter().for_each(|value| add("project", value));
         self.models.iter().for_each(|value| add("model", value));
         self.roles.iter().for_each(|value| add("role", value));
@@ -199,11 +222,11 @@ mod tests {
 
     #[test]
     fn an_address_says_everything() {
-        let query = "q=a+b%26%3D%e6%97%a5&mode=meaning&starred=1&hidden=1&source=chatgpt&source=codex&project=-\
+        let query = "q=a+b%26%3D%e6%97%a5&mode=meaning&starred=1&hidden=1&service=chatgpt&source=codex&project=-\
                      &model=gpt-4o&role=user&from=2025-06&to=30d&page=3&unknown=1&&flag";
         let ask = Ask::parse(query);
         assert_eq!((ask.q.as_str(), ask.way, ask.page), ("a b&=日", Way::Meaning, 0));
-        assert_eq!(ask.sources, ["chatgpt", "codex"]);
+        assert_eq!(ask.services, ["chatgpt", "codex"]);
         assert!(ask.starred && ask.hidden);
         assert_eq!(Ask::parse(&ask.query()), ask);
         assert_eq!(
@@ -211,6 +234,10 @@ mod tests {
             "q=a&from=7d&to=2025&page=3"
         );
         assert_eq!(Ask::default().address(), "/");
+        assert_eq!(Ask::parse("source=codex").query(), "service=codex");
+        let read = "q=tomato+sun&match=all&service=codex";
+        assert_eq!(Ask::parse(read).query(), read.replace('+', "%20"));
+        assert_eq!(Ask::parse("match=all").query(), "");
         assert_eq!(Ask::parse("q=%ff%zz").q, "\u{fffd}%zz");
     }
 }

@@ -9,7 +9,7 @@ use super::{
 
 /// Returns a text that lists the chosen filters.
 pub(super) fn chosen(ask: &Ask) -> String {
-    let sources = ask.sources.iter().map(|name| label_of(name).1.to_owned());
+    let services = ask.services.iter().map(|name| label_of(name).1.to_owned());
     let projects = ask.projects.iter().map(|name| match &**name {
         NO_PROJECT => "no project".to_owned(),
         name => name.to_owned(),
@@ -20,7 +20,7 @@ pub(super) fn chosen(ask: &Ask) -> String {
     let to = (!ask.to.is_empty()).then(|| format!("to {}", ask.to));
     let flags = [(ask.starred, "starred"), (ask.hidden, "hidden")];
     let flags = flags.into_iter().filter(|it| it.0).map(|it| it.1.to_owned());
-    sources
+    services
         .chain(projects)
         .chain(models)
         .chain(roles)

@@ -5,7 +5,7 @@ use std::{borrow::Cow, ops::Range};
 use maud::{Markup, html};
 
 use crate::tools::words::Words;
-use verbatim_text::{literal::LiteralPattern, screen, snippet};
+use verbatim_text::{literal::LiteralPattern, matcher::Matchers, screen, snippet};
 
 /// The number of characters before and after the beginning of the first match.
 const BEFORE: usize = 90;
@@ -27,6 +27,8 @@ pub(super) enum Marker {
     Nothing,
     /// A text, in any letter case.
     Text(LiteralPattern),
+    /// The texts of a request.
+    Texts(Matchers),
     Words(Words),
 }
 
@@ -35,6 +37,7 @@ impl Marker {
         match self {
             Marker::Nothing => false,
             Marker::Text(pattern) => !pattern.first_spans(text, 1).is_empty(),
+            Marker::Texts(texts) => !texts.first_spans(text, 1).is_empty(),
             Marker::Words(words) => !words.spans(text).is_empty(),
         }
     }
@@ -60,6 +63,7 @@ impl Marker {
         match self {
             Marker::Nothing => Vec::new(),
             Marker::Text(pattern) => pattern.first_spans(text, most),
+            Marker::Texts(texts) => texts.first_spans(text, most),
             Marker::Words(words) => {
                 let mut spans = words.spans(text);
                 spans.truncate(most);

@@ -152,9 +152,9 @@ pub(super) fn filters(
     };
     let all = [
         Facet {
-            name: "source",
-            legend: "Source",
-            chosen: &ask.sources,
+            name: "service",
+            legend: "Service",
+            chosen: &ask.services,
             known: services,
             count: &|name| of(counted.map(|facets| &facets.services), name),
         },
@@ -275,7 +275,7 @@ impl Facet<'_> {
 
     fn label(&self, name: &str) -> Markup {
         match self.name {
-            "source" => {
+            "service" => {
                 let (class, label) = label_of(name);
                 html! { span class=(format!("src {class}")) { (label) } }
             }

@@ -25,9 +25,9 @@ use verbatim_base::{
 };
 use verbatim_engine::{
     ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Match, Mode, Note, Question,
-    Render, Scope, SearchPlan, SourceKind,
+    Reading, ReadingKind, Render, Scope, SearchPlan, SourceKind,
 };
-use verbatim_text::{literal::LiteralPattern, snippet};
+use verbatim_text::{literal::LiteralPattern, matcher::Matchers, snippet};
 
 /// The number of conversations on a page.
 pub(super) const GROUPS: usize = 20;
@@ -50,6 +50,9 @@ const SLOW: Duration = Duration::from_millis(200);
 /// The number of results of a search by meaning.
 const NEAREST: usize = 60;
 
+/// The number of other readings of a text that was found nowhere.
+const MOST_READINGS: usize = 4;
+
 /// The results of a search, grouped by conversation.
 #[derive(Default)]
 pub(super) struct SearchResults {
@@ -66,6 +69,22 @@ pub(super) struct SearchResults {
     pub(super) is_without_index: bool,
     pub(super) notes: Vec<Note>,
     pub(super) flags: Flags,
+    /// The other readings of a text that was found nowhere. Each finds something.
+    pub(super) readings: Vec<OtherReading>,
+    /// The messages with all the words of a text that was found nowhere.
+    pub(super) in_any_order: Option<Box<WordsInAnyOrder>>,
+}
+
+/// Another reading of a text, and the request that asks for it.
+pub(super) struct OtherReading {
+    pub(super) reading: Reading,
+    pub(super) ask: Ask,
+}
+
+/// The messages with all the words of a text, in any order.
+pub(super) struct WordsInAnyOrder {
+    pub(super) of: OtherReading,
+    pub(super) results: SearchResults,
 }
 
 /// A conversation in the results.
@@ -106,6 +125,9 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
     // This check counts every message, so it runs only if there are no results.
     if results.groups.is_empty() {
         results.notes.extend(site.engine.all_sources().unknown_role(&scope, stop)?);
+        if ask.way == Way::Exact && !ask.text().is_empty() && ask.page == 0 {
+            read_otherwise(site, ask, &scope, &mut results, stop)?;
+        }
     }
     results.flags = flags;
     if results.took == Duration::ZERO {
@@ -114,13 +136,73 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
     Ok(results)
 }
 
+/// Adds the other readings of a text that was found nowhere. If messages have all its words, adds these.
+fn read_otherwise(
+    site: &Site,
+    ask: &Ask,
+    scope: &Scope,
+    results: &mut SearchResults,
+    stop: &Stop,
+) -> Result<(), Problem> {
+    let readings = site.engine.readings(&scope::request(ask), scope, MOST_READINGS, stop)?;
+    let asked = readings.into_iter().filter_map(|reading| {
+        let ask = asked_for(&reading, ask)?;
+        Some(OtherReading { reading, ask })
+    });
+    results.readings = asked.collect();
+    let all_words = |other: &OtherReading| other.reading.kind == ReadingKind::AllWords;
+    if let Some(place) = results.readings.iter().position(all_words) {
+        let of = results.readings.remove(place);
+        let results_of = exact(site, &of.ask, scope, stop)?;
+        results.in_any_order = Some(Box::new(WordsInAnyOrder { of, results: results_of }));
+    }
+    Ok(())
+}
+
+/// Returns the request of a page for another reading; `None` if no address says it.
+fn asked_for(reading: &Reading, ask: &Ask) -> Option<Ask> {
+    let Reading { kind, request, .. } = reading;
+    let read_as = |kind| Ask { reading: Some(kind), ..ask.clone() };
+    match kind {
+        ReadingKind::AnyScope => {
+            let (q, way, reading) = (ask.q.clone(), ask.way, ask.reading);
+            Some(Ask { q, way, reading, ..Ask::default() })
+        }
+        ReadingKind::AnyCase => None,
+        ReadingKind::AnyAccents => ask.reading.is_none().then(|| read_as(*kind)),
+        ReadingKind::Either | ReadingKind::Expression => {
+            ask.reading.is_none().then(|| read_as(*kind))
+        }
+        ReadingKind::AllWords if ask.reading.is_none() => Some(read_as(*kind)),
+        ReadingKind::Unquoted
+        | ReadingKind::AllWords
+        | ReadingKind::AllWordsButOne
+        | ReadingKind::Spelling
+        | ReadingKind::Part => {
+            let texts: Vec<&str> =
+                [&request.text].into_iter().chain(&request.and).map(String::as_str).collect();
+            let reading = (texts.len() > 1).then_some(ReadingKind::AllWords);
+            Some(Ask { q: texts.join(" "), reading, ..ask.clone() })
+        }
+    }
+}
+
 /// Returns the rule that marks the matches of a request.
 pub(super) fn marker(ask: &Ask) -> Marker {
+    if let Some(texts) = texts_of(ask) {
+        return Marker::Texts(texts);
+    }
     match (ask.text(), ask.way) {
         ("", _) => Marker::Nothing,
         (text, Way::Exact) => Marker::Text(LiteralPattern::new(text, false)),
         (text, Way::Meaning) => Marker::Words(Words::of(text)),
     }
+}
+
+/// Returns the texts of an exact search that does not read its text as one; `None` if it does.
+fn texts_of(ask: &Ask) -> Option<Matchers> {
+    ask.reads()?;
+    Matchers::of(&scope::request(ask)).ok()
 }
 
 fn title_of(title: &str, marker: &Marker) -> Vec<TextPiece> {
@@ -207,7 +289,8 @@ impl Grouping {
 fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
     let request = scope::request(ask);
-    let (pattern, marker) = (LiteralPattern::new(&request.text, false), marker(ask));
+    let marker = marker(ask);
+    let texts = texts_of(ask);
     let first_shown = ask.page.saturating_mul(GROUPS);
     let is_full = AtomicBool::new(false);
     // Conversations that have enough messages to show. Their further hits are only counted.
@@ -217,8 +300,12 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         !is_full.load(Ordering::Relaxed) && !done.get(&kind).is_some_and(|ids| ids.contains(id))
     };
     let make = |kind, hit: Hit<'_>| {
-        let first = pattern.first_spans(&hit.content, 1);
-        let is_in_text = !first.is_empty();
+        let first = marker.first_spans(&hit.content, 1);
+        // One of several texts may be in the message, and the others in the title.
+        let is_in_text = !first.is_empty()
+            && texts.as_ref().is_none_or(|texts| {
+                texts.accept_text(&hit.content) || !texts.accept_text(snippet::trim(&hit.title))
+            });
         let is_shown = reads(kind, &hit.conversation_id);
         let title = if is_shown { title_of(&hit.title, &marker) } else { Vec::new() };
         let text = first.first().filter(|_| is_shown).map(|first| {

@@ -216,11 +216,11 @@ mod tests {
             let (_, fragment) = get_of(&router, "/results?q=%C3%A9t%C3%A9").await;
             assert!(fragment.contains("<mark>Été</mark>") && !fragment.contains("<html"));
             let (_, none) = get_of(&router, "/search?q=absent&role=user").await;
-            assert!(none.contains("No message holds") && none.contains("mode=meaning"), "{none}");
+            assert!(none.contains("No message has") && none.contains("mode=meaning"), "{none}");
             let (_, other) = get_of(&router, "/search?q=red&role=tool").await;
-            assert!(other.contains("No message holds"), "{other}");
+            assert!(other.contains("No message has"), "{other}");
             let (_, early) = get_of(&router, "/search?q=red&to=2001").await;
-            assert!(early.contains("No message holds"), "{early}");
+            assert!(early.contains("No message has"), "{early}");
             let (status, wrong) =
                 get_of(&router, "/search?q=red&from=soon&to=2025&role=user").await;
             assert_eq!(status, StatusCode::BAD_REQUEST);
@@ -237,6 +237,42 @@ mod tests {
             );
             let (_, recent) = get_of(&router, "/").await;
             assert!(words_of(&recent).contains("3 conversations, the latest first"), "{recent}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_text_that_is_nowhere_is_read_in_other_ways() {
+        for export in [TestExport::of as fn(&[&str]) -> TestExport, TestExport::indexed] {
+            let export = export(&["sun on a tomato", "Tomato, no sun", "a café"]);
+            let router = router_of(&export);
+            for address in ["/search?q=tomato+sun", "/results?q=tomato+sun"] {
+                let (_, page) = get_of(&router, address).await;
+                let words = words_of(&page);
+                assert!(words.contains("No message has “tomato sun” as one text"), "{words}");
+                assert!(words.contains("2 messages have both words"), "{words}");
+                assert!(page.contains("<mark>sun</mark> on a <mark>tomato</mark>"), "{page}");
+                assert!(page.contains("href=\"/c/0/1?q=tomato%20sun&amp;match=all#m1\""), "{page}");
+            }
+            let (_, both) = get_of(&router, "/search?q=tomato+sun&match=all").await;
+            let words = words_of(&both);
+            assert!(words.contains("2 messages in 2 conversations"), "{words}");
+            assert!(both.contains("href=\"/?q=tomato%20sun\"") && words.contains("As one text"));
+            assert!(both.contains("name=\"match\" value=\"all\" form=\"find\""), "{both}");
+            let (_, shown) = get_of(&router, "/c/0/1?q=tomato+sun&match=all").await;
+            assert!(shown.contains("<mark>sun</mark> on a <mark>tomato</mark>"), "{shown}");
+            for (query, address, what) in [
+                ("cafe", "/?q=cafe&amp;match=fold", "1 message with other accents or width"),
+                ("tomatoes", "/?q=tomato", "2 messages have “tomato”"),
+                ("sun|moon", "/?q=sun%7Cmoon&amp;match=regex", "2 messages as a regular expr"),
+                ("rye+OR+sun", "/?q=rye%20OR%20sun&amp;match=any", "2 messages have one of"),
+                ("sun&role=tool", "/?q=sun\"", "2 messages without the filters"),
+            ] {
+                let (_, page) = get_of(&router, &format!("/search?q={query}")).await;
+                assert!(words_of(&page).contains(what), "{query}: {}", words_of(&page));
+                assert!(page.contains(&format!("href=\"{address}")), "{query}: {page}");
+            }
+            let (_, none) = get_of(&router, "/search?q=zebra+crossing").await;
+            assert!(!none.contains("match=") && !none.contains("as one text"), "{none}");
         }
     }
 
@@ -292,7 +328,7 @@ mod tests {
         for (address, expected) in [
             ("/search?q=red", "2 messages in 2 conversations"),
             ("/search?q=red&source=threads", "1 message in 1 conversation"),
-            ("/search?q=red&source=export", "1 message in 1 conversation"),
+            ("/search?q=red&service=export", "1 message in 1 conversation"),
         ] {
             let words = words_of(&get_of(&router, address).await.1);
             assert!(words.contains(expected), "{address}: {words}");
@@ -331,7 +367,7 @@ mod tests {
             assert!(words("/search?q=red&hidden=1").await.contains("red three"));
             assert!(words("/").await.contains("2 conversations, the latest first"));
             assert!(words("/facets").await.contains("You 2"));
-            assert!(words("/search?q=red+three").await.contains("No message holds"));
+            assert!(words("/search?q=red+three").await.contains("No message has"));
             let shown = words("/c/2").await;
             assert!(shown.contains("Show in results again") && shown.contains("☆ Star"), "{shown}");
             post("/c/2/flag?hide=0").await;
@@ -709,7 +745,7 @@ mod tests {
         assert!(words_of(&asks).contains("1 message will be removed for good"), "{asks}");
         assert!(get_of(&router, "/?q=rye").await.1.contains("<mark>rye</mark>"));
         assert_eq!(post_to(&router, "/c/c1/forget", "").await.status(), StatusCode::OK);
-        assert!(get_of(&router, "/?q=rye").await.1.contains("No message holds"));
+        assert!(get_of(&router, "/?q=rye").await.1.contains("No message has"));
         assert!(get_of(&router, "/?q=oats").await.1.contains("<mark>oats</mark>"));
         assert_ne!(get_of(&router, "/pulse").await.1, before);
         // The id in the address now finds another conversation, which must not be forgotten.
@@ -749,7 +785,7 @@ mod tests {
             &format!("/trends?q={q}&q=needle"),
             "/status",
             "/facets?q=needle",
-            &format!("/search?q={q}&source={q}&role={q}&from=1d"),
+            &format!("/search?q={q}&service={q}&role={q}&from=1d"),
             &format!("/c/0?q={q}"),
             &format!("/search?q=a&from={q}"),
             &format!("/c/{q}"),

@@ -8,14 +8,14 @@ use super::{
     chosen::when,
     excerpt::marked,
     facets,
-    find::{FoundGroup, FoundLine, GROUPS, SearchResults, find},
+    find::{FoundGroup, FoundLine, GROUPS, OtherReading, SearchResults, WordsInAnyOrder, find},
     flag,
     frame::{Frame, Tab},
     import,
     site::{Problem, Site},
 };
 use verbatim_base::model::Stop;
-use verbatim_engine::Note;
+use verbatim_engine::{Note, Reading, ReadingKind};
 use verbatim_text::{amount::grouped, snippet};
 
 /// The number of messages of a conversation that are visible; the others are in a collapsed list.
@@ -64,6 +64,7 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
                 p.say { "There is no current index yet, so every message was read: the answer is complete, and only slower. " a href="/status" { "Status" } }
             }
             (notices(&results.notes))
+            (read_as(ask))
             (flag::left_out(&results.flags, ask))
         }
         (when(ask))
@@ -71,7 +72,8 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
             @if results.groups.is_empty() && ask.page > 0 {
                 p { "There are no more results. " a href=(Ask { page: 0, ..ask.clone() }.address()) { "The first page" } "." }
             } @else if results.groups.is_empty() {
-                (none(ask, messages))
+                @if let Some(found) = &results.in_any_order { (in_any_order(site, found)) }
+                (none(ask, results, messages))
             } @else {
                 ol.groups aria-label="Conversations" {
                     @for place in 0..results.groups.len() { (conversation(site, ask, results, place)) }
@@ -85,17 +87,25 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
 fn headline(ask: &Ask, results: &SearchResults) -> Markup {
     let text = snippet::echo(ask.text());
     let is_empty = results.groups.is_empty() && ask.page == 0;
+    let has_words = |other: &OtherReading| other.reading.kind == ReadingKind::AllWordsButOne;
+    let is_one_text = results.in_any_order.is_some() || results.readings.iter().any(has_words);
+    let how = match ask.reads() {
+        Some((_, words)) => format!(", {words}"),
+        None if is_one_text => " as one text".to_owned(),
+        None => String::new(),
+    };
+    let within = if ask.has_filters() { " within these filters" } else { "" };
     html! {
         @match (ask.text(), ask.way) {
             ("", _) if is_empty => h1 { "There is no conversation here" },
             ("", _) => h1.sr { "Recent conversations" },
             (_, Way::Exact) if is_empty => {
-                h1.nothing { "No message holds “" bdi { (text) } "”" }
+                h1.nothing { "No message has “" bdi { (text) } "”" (how) (within) }
             }
             (_, Way::Meaning) if is_empty => {
-                h1.nothing { "No message answers “" bdi { (text) } "”" }
+                h1.nothing { "No message answers “" bdi { (text) } "”" (within) }
             }
-            (_, Way::Exact) => h1.sr { "Messages that hold “" (text) "”" },
+            (_, Way::Exact) => h1.sr { "Messages that have “" (text) "”" (how) },
             (_, Way::Meaning) => h1.sr { "Messages that answer “" (text) "”" },
         }
     }
@@ -144,10 +154,64 @@ fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
                 }
             }
             @if ask.has_filters() {
-                a href=(Ask { q: ask.q.clone(), way: ask.way, ..Ask::default() }.address()) {
+                a href=(Ask { q: ask.q.clone(), way: ask.way, reading: ask.reading, ..Ask::default() }.address()) {
                     "without filters"
                 }
             }
+        }
+    }
+}
+
+/// Returns how the text is read, with a link that reads it as one text. The form keeps the reading.
+fn read_as(ask: &Ask) -> Markup {
+    html! {
+        @if let Some((name, words)) = ask.reads() {
+            p.say {
+                "Found: " (words) ". "
+                a href=(Ask { reading: None, page: 0, ..ask.clone() }.address()) { "As one text" }
+                input type="hidden" name="match" value=(name) form="find";
+            }
+        }
+    }
+}
+
+/// Returns the messages with all the words of a text that was found nowhere.
+fn in_any_order(site: &Site, found: &WordsInAnyOrder) -> Markup {
+    let WordsInAnyOrder { of: OtherReading { reading, ask }, results } = found;
+    html! {
+        h2 { a href=(ask.address()) { (count_of(reading)) " " (how_of(reading)) } }
+        (notices(&results.notes))
+        ol.groups aria-label="Conversations" {
+            @for place in 0..results.groups.len() { (conversation(site, ask, results, place)) }
+        }
+        (pages(ask, results))
+    }
+}
+
+/// Returns the number of messages of a reading, or of conversations if only their titles match.
+fn count_of(Reading { count, .. }: &Reading) -> String {
+    match count.messages {
+        0 => format!("{} by title", counted(count.titles, "conversation")),
+        messages => counted(messages, "message"),
+    }
+}
+
+/// Returns what a reading finds, in the words of the command line.
+fn how_of(Reading { kind, request, count, .. }: &Reading) -> String {
+    let has = if count.messages.max(count.titles) == 1 { "has" } else { "have" };
+    let texts = [&request.text].into_iter().chain(&request.and);
+    let texts: Vec<String> = texts.map(|text| format!("“{}”", snippet::echo(text))).collect();
+    match kind {
+        ReadingKind::AnyScope => "without the filters".to_owned(),
+        ReadingKind::AnyCase => "in any letter case".to_owned(),
+        ReadingKind::AnyAccents => "with other accents or width".to_owned(),
+        ReadingKind::Unquoted => "without the quotation marks".to_owned(),
+        ReadingKind::Expression => "as a regular expression".to_owned(),
+        ReadingKind::Either => format!("{has} one of the texts"),
+        ReadingKind::AllWords if request.and.len() == 1 => format!("{has} both words"),
+        ReadingKind::AllWords => format!("{has} all the words"),
+        ReadingKind::AllWordsButOne | ReadingKind::Part | ReadingKind::Spelling => {
+            format!("{has} {}", texts.join(" and "))
         }
     }
 }
@@ -250,21 +314,13 @@ fn pages(ask: &Ask, results: &SearchResults) -> Markup {
 }
 
 /// Returns the text that nothing was found, with advice.
-fn none(ask: &Ask, messages: Option<u64>) -> Markup {
+fn none(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
     if ask.text().is_empty() {
         return html! {
             p { "No conversation is within these filters. " a href="/" { "Remove them" } "." }
         };
     }
     let other = if ask.way == Way::Exact { Way::Meaning } else { Way::Exact };
-    let with = |change: &dyn Fn(&mut Ask)| {
-        let mut other = Ask { page: 0, ..ask.clone() };
-        change(&mut other);
-        other.address()
-    };
-    let words: Vec<&str> = ask.text().split_whitespace().collect();
-    let longest = words.iter().max_by_key(|word| word.chars().count());
-    let longest = longest.filter(|_| words.len() > 1);
     let looked = match (messages, ask.has_filters()) {
         (_, true) => "the messages within the filters".to_owned(),
         (Some(count), false) => format!("{} messages and their titles", grouped(count as usize)),
@@ -273,25 +329,28 @@ fn none(ask: &Ask, messages: Option<u64>) -> Markup {
     html! {
         p {
             @match ask.way {
-                Way::Exact => { "Looked for exactly this text, in any letter case, in " (looked) "." }
+                Way::Exact if ask.reads().is_none() => {
+                    "Looked for exactly this text, in any letter case, in " (looked) "."
+                }
+                Way::Exact => { "Looked in " (looked) "." }
                 Way::Meaning => { "Looked for its words and its meaning in " (looked) "." }
             }
         }
         section.try aria-labelledby="try" {
             h2 #try { "What may find something" }
             ul.list {
-                @if ask.has_filters() {
+                @for OtherReading { reading, ask } in &results.readings {
+                    li { a href=(ask.address()) { (count_of(reading)) " " bdi { (how_of(reading)) } } }
+                }
+                @if ask.has_filters() && ask.way == Way::Meaning {
                     li {
                         a href=(Ask { q: ask.q.clone(), way: ask.way, ..Ask::default() }.address()) {
                             "The same text without the filters"
                         }
                     }
                 }
-                @if let Some(word) = longest {
-                    li { a href=(with(&|ask| ask.q = (*word).to_owned())) { "“" bdi { (word) } "” alone" } }
-                }
                 li {
-                    a href=(with(&|ask| ask.way = other)) {
+                    a href=(Ask { page: 0, way: other, ..ask.clone() }.address()) {
                         @match other {
                             Way::Meaning => "By meaning",
                             Way::Exact => "Exactly this text",

@@ -25,7 +25,7 @@ pub(super) fn choice(site: &Site, ask: &Ask, flags: &Flags) -> Result<Choice, Pr
         return Err(Problem::Wrong(what.to_owned()));
     }
     Ok(Choice {
-        services: ask.sources.clone(),
+        services: ask.services.clone(),
         projects: ask.projects.iter().map(project).collect(),
         models: ask.models.clone(),
         request: Request { roles: ask.roles.clone(), since, until, ..request(ask) },
@@ -74,9 +74,11 @@ pub(super) fn scope(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Resul
 
 /// Returns the exact search for the text.
 pub(super) fn request(ask: &Ask) -> Request {
-    Request {
+    let request = Request {
         text: ask.text().to_owned(),
         matching: if ask.text().is_empty() { Matching::Like } else { Matching::Literal },
         ..Request::default()
-    }
+    };
+    let reading = ask.reading.filter(|_| ask.reads().is_some());
+    reading.and_then(|reading| reading.request(&request)).unwrap_or(request)
 }

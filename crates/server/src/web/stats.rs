@@ -42,7 +42,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
         div.page.plain {
             nav.here-nav aria-label="On this page" {
                 a href="#by-month" { "Messages by month" } a href="#by-hour" { "Hour and weekday" }
-                a href="#by-source" { "Sources" }
+                a href="#by-service" { "Services" }
                 a href="#by-role" { "Who wrote" }
                 @if !tally.models.is_empty() { a href="#by-model" { "Models" } }
                 a href="#longest" { "Longest conversations" }
@@ -69,7 +69,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
                     (hours_as_table(&hours))
                 }
                 div.two {
-                    (table("by-source", "Sources", &services, &|name| service(name)))
+                    (table("by-service", "Services", &services, &|name| service(name)))
                     (table("by-role", "Who wrote", &tally.roles, &|name| html! { (role_name(name)) }))
                     @if !tally.models.is_empty() {
                         (table("by-model", "Models", &tally.models, &|name| html! { (name) }))

@@ -535,6 +535,7 @@ impl Talk {
         };
         let way = match self.ask.way {
             Way::Meaning if self.ask.find.is_empty() => "its words",
+            _ if self.ask.find.is_empty() => self.ask.reads().map_or("exact", |(_, words)| words),
             _ => "exact",
         };
         html! {

@@ -173,6 +173,23 @@ fn searching_for_an_exact_text() {
         assert!(markdown.starts_with("## Search Results (1 of 2 conversations)\n"), "{markdown}");
         let nothing = found(&engine, "search", json!({"query": "no such words", "mode": "text"}));
         assert!(nothing.starts_with("No conversations found"), "{nothing}");
+        // A text that is nowhere: what other arguments find.
+        for (query, line) in [
+            ("Router React", "1 message has both words: give query [\"Router\",\"React\"]"),
+            (
+                "JWT React Router",
+                "1 message has all the words but one: give query [\"React\",\"Router\"]",
+            ),
+        ] {
+            let nothing = found(&engine, "search", json!({"query": query, "mode": "text"}));
+            let line = format!("\n\nno conversation has {query:?} as one text; {line}\n");
+            assert!(nothing.contains(&line), "{nothing}");
+        }
+        let query = json!({"query": "JWT", "mode": "text", "role": "user", "before": "1999-01-01",
+            "response_format": "json"});
+        let nothing = json(query)["notes"][0].as_str().unwrap().to_owned();
+        assert!(nothing.starts_with("No conversations found. no conversation has"), "{nothing}");
+        assert!(nothing.ends_with("without the filters: leave out before, role"), "{nothing}");
         // `read` takes the path that `search` gives.
         let path = json(json!({"query": "in its id", "mode": "text", "response_format": "json"}))["results"][0]["path"].clone();
         let whole = found(&engine, "read", json!({"path": path}));
