@@ -10,13 +10,19 @@ pub(super) const NONE: &str = "--mode both finds the nearest by meaning";
 
 /// Returns a hint: what another search finds, and its command.
 pub(super) fn line(reading: &Reading, filters: &Filters) -> String {
-    let Reading { kind, request, scope, count } = reading;
+    let Reading { request, scope, .. } = reading;
     let mut words = vec!["verbatim".to_owned(), "search".to_owned()];
     if *scope != Scope::default() {
         words.extend(filters.arguments());
     }
     words.extend(arguments_of(request));
     let command: Vec<String> = words.iter().map(|word| shell::quoted(word)).collect();
+    format!("{}: {}", what(reading), command.join(" "))
+}
+
+/// Returns how much another search finds, and how it differs.
+pub(super) fn what(reading: &Reading) -> String {
+    let Reading { kind, request, count, .. } = reading;
     let (what, verb) = match count.messages {
         0 => (counted(count.titles, "conversation"), "by title"),
         messages => (counted(messages, "message"), ""),
@@ -41,5 +47,5 @@ pub(super) fn line(reading: &Reading, filters: &Filters) -> String {
     };
     let parts = [what, verb.to_owned(), how];
     let found: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    format!("{}: {}", found.join(" "), command.join(" "))
+    found.join(" ")
 }

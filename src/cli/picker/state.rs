@@ -5,8 +5,10 @@ use tui_input::{Input, InputRequest, backend::crossterm::to_input_request};
 
 use super::{
     super::output::harmless,
+    asked::Asked,
     search::{PickerTarget, Preview, Results},
 };
+use verbatim_engine::Count;
 
 /// The number of lines that stay visible when the user scrolls by a page.
 const OVERLAP: usize = 1;
@@ -32,8 +34,10 @@ pub(super) struct Picker {
     pub(super) notice: Option<String>,
     /// The sizes of the last drawing.
     pub(super) measured: Measured,
-    /// The text of the last search.
-    searched: String,
+    /// The first visible line of the list of keys; `None` if the list is not shown.
+    pub(super) help: Option<usize>,
+    /// What the last search was asked.
+    asked: Asked,
     needs_preview: bool,
     /// The action that is performed when new results arrive.
     waiting: Option<Action>,
@@ -47,6 +51,8 @@ pub(super) struct Measured {
     /// The first visible line of the preview, and the maximum of that line.
     pub(super) preview_top: usize,
     pub(super) preview_end: usize,
+    /// The maximum of the first visible line of the list of keys.
+    pub(super) help_end: usize,
 }
 
 /// The part of the screen that receives keys.
@@ -99,7 +105,34 @@ impl Picker {
 
     fn press(&mut self, key: KeyEvent, event: &Event) -> Option<Action> {
         let is_control = key.modifiers == KeyModifiers::CONTROL;
+        let is_alt = key.modifiers == KeyModifiers::ALT;
+        if let Some(top) = self.help.take() {
+            match key.code {
+                KeyCode::Up => self.help = Some(top.saturating_sub(1)),
+                KeyCode::Down => self.help = Some((top + 1).min(self.measured.help_end)),
+                KeyCode::Esc | KeyCode::Enter | KeyCode::F(1) | KeyCode::Char('?') => {}
+                // Any other key closes the list, and does what it does without the list.
+                _ => return self.press(key, event),
+            }
+            return None;
+        }
         match key.code {
+            KeyCode::F(1) => self.help = Some(0),
+            KeyCode::Char('?') if self.input.value().is_empty() || self.focus == Focus::Preview => {
+                self.help = Some(0);
+            }
+            KeyCode::Char('t') if is_control => {
+                return self.ask(|asked| asked.is_ranked = !asked.is_ranked);
+            }
+            KeyCode::Char('c') if is_alt => {
+                return self.ask(|asked| asked.case = asked.case.next());
+            }
+            KeyCode::Char('w') if is_alt => {
+                return self.ask(|asked| asked.is_word = !asked.is_word);
+            }
+            KeyCode::Char('e') if is_alt => {
+                return self.ask(|asked| asked.is_expression = !asked.is_expression);
+            }
             KeyCode::Esc => return Some(Action::Leave),
             KeyCode::Char('c') if is_control => return Some(Action::Leave),
             KeyCode::Enter => return self.at_target(Action::Show),
@@ -158,10 +191,18 @@ impl Picker {
 
     /// Returns a search if the text changed.
     fn search(&mut self) -> Option<Action> {
-        if self.input.value().trim() == self.searched {
+        self.ask(|_| {})
+    }
+
+    /// Changes how the text is searched; returns a search if that or the text changed.
+    fn ask(&mut self, change: impl FnOnce(&mut Asked)) -> Option<Action> {
+        let typed = self.input.value().trim().to_owned();
+        let mut asked = Asked { typed, ..self.asked.clone() };
+        change(&mut asked);
+        if asked == self.asked {
             return None;
         }
-        self.searched = self.input.value().trim().to_owned();
+        self.asked = asked;
         self.is_searching = true;
         Some(Action::Search)
     }
@@ -194,15 +235,20 @@ impl Picker {
         self.scroll = Some(top.min(self.measured.preview_end));
     }
 
-    /// Returns the text to search for.
-    pub(super) fn text(&self) -> &str {
-        &self.searched
+    /// Returns what to search for.
+    pub(super) fn asked(&self) -> &Asked {
+        &self.asked
     }
 
-    /// Shows the results of the last search. Returns the action that waited for the results.
+    /// Takes the number of all matches of the results.
+    pub(super) fn counted(&mut self, count: Option<Count>) {
+        (self.results.count, self.results.is_counting) = (count, false);
+    }
+
+    /// Shows results of the last search. Returns the action that waited for the last results.
     pub(super) fn found(&mut self, results: Results) -> Option<Action> {
+        self.is_searching = results.is_first;
         self.results = results;
-        self.is_searching = false;
         self.rows.clear();
         for (conversation, of) in self.results.conversations.iter().enumerate() {
             let messages = (0..of.messages.len()).map(Some);
@@ -221,6 +267,7 @@ impl Picker {
         if self.choices.is_empty() {
             self.focus = Focus::List;
         }
+        // An action goes on waiting for further results.
         self.waiting.take().and_then(|action| self.at_target(action))
     }
 
@@ -270,9 +317,10 @@ mod tests {
         let conversation = |number: usize| FoundConversation {
             source: SourceKind::Export,
             id: number.to_string(),
-            service: "export".to_owned(),
+            short_id: number.to_string(),
+            place: "export".to_owned(),
             title: MarkedText::default(),
-            day: String::new(),
+            time: String::new(),
             messages: Vec::new(),
         };
         Results { conversations: (0..count).map(conversation).collect(), ..Results::default() }
@@ -293,13 +341,13 @@ mod tests {
         assert!(picker.is_searching);
         assert_eq!(plain(&mut picker, KeyCode::Char(' ')), None);
         assert_eq!(plain(&mut picker, KeyCode::Left), None);
-        assert_eq!(picker.text(), "oÉ");
+        assert_eq!(picker.asked().typed, "oÉ");
         assert_eq!(control(&mut picker, 'w'), Some(Action::Search));
         let paste = Event::Paste("two\r\nlines\u{1b}\u{202e}\0".to_owned());
         assert_eq!(picker.handle(&paste), Some(Action::Search));
-        assert_eq!(picker.text(), "two  lines");
+        assert_eq!(picker.asked().typed, "two  lines");
         assert_eq!(control(&mut picker, 'u'), Some(Action::Search));
-        assert_eq!(picker.text(), "");
+        assert_eq!(picker.asked().typed, "");
         assert_eq!(picker.handle(&Event::Resize(10, 10)), None);
     }
 
@@ -345,16 +393,46 @@ mod tests {
     }
 
     #[test]
+    fn keys_change_the_search_and_list_the_keys() {
+        let mut picker = Picker::default();
+        assert_eq!(control(&mut picker, 't'), Some(Action::Search));
+        assert_eq!(picker.asked().state(), ["best by words and meaning"]);
+        control(&mut picker, 't');
+        for letter in ['c', 'w', 'e'] {
+            let key = KeyCode::Char(letter);
+            assert_eq!(press(&mut picker, key, KeyModifiers::ALT), Some(Action::Search));
+        }
+        let state = ["exact", "expression", "whole words", "letter case matters"];
+        assert_eq!(picker.asked().state(), state);
+        picker.measured.help_end = 1;
+        for key in [KeyCode::Char('?'), KeyCode::F(1)] {
+            assert_eq!((plain(&mut picker, key), picker.help), (None, Some(0)));
+            plain(&mut picker, KeyCode::Down);
+            plain(&mut picker, KeyCode::Down);
+            assert_eq!(picker.help, Some(1));
+            assert_eq!((plain(&mut picker, KeyCode::Esc), picker.help), (None, None));
+        }
+        plain(&mut picker, KeyCode::Char('a'));
+        assert_eq!(plain(&mut picker, KeyCode::Char('?')), Some(Action::Search));
+        assert_eq!((&*picker.asked().typed, picker.help), ("a?", None));
+        // Enter waits for the last results.
+        plain(&mut picker, KeyCode::Enter);
+        assert_eq!(picker.found(Results { is_first: true, ..results(0) }), None);
+        assert_eq!(picker.found(results(1)), Some(Action::Show));
+    }
+
+    #[test]
     fn in_the_preview_letters_are_commands() {
         let mut picker = Picker::default();
         picker.found(results(2));
-        picker.measured = Measured { height: 5, preview_top: 7, preview_end: 9 };
+        picker.measured =
+            Measured { height: 5, preview_top: 7, preview_end: 9, ..Measured::default() };
         plain(&mut picker, KeyCode::Tab);
         for (letter, action) in [('o', Action::Open), ('r', Action::Resume), ('y', Action::Copy)] {
             assert_eq!(plain(&mut picker, KeyCode::Char(letter)), Some(action));
         }
         assert_eq!(plain(&mut picker, KeyCode::Char('x')), None);
-        assert_eq!(picker.text(), "");
+        assert_eq!(picker.asked().typed, "");
         plain(&mut picker, KeyCode::Down);
         assert_eq!(picker.scroll, Some(8));
         plain(&mut picker, KeyCode::PageDown);
