@@ -49,28 +49,29 @@ const LEAST_TITLE: usize = 20;
 /// The maximum number of lines above the list for what the results are.
 const MOST_HEAD: usize = 3;
 
-/// The keys, and the filters that can be typed.
-const KEYS: &str = "\
-↑ ↓, ^P ^N     choose; PgUp and PgDn by pages
-Enter          show the message in its conversation
-Tab            read the preview: arrows scroll, / goes back
-^T             exact text, or the best by words and meaning
-Alt-C          letter case: as typed, matters, ignored
-Alt-W          only whole words
-Alt-E          a regular expression
-^O             open the conversation on its service's site
-^R             print the command that resumes the session
-^Y             copy the message
-^U ^W          delete the text, or its last word
-F1, ?          these keys; ? only if no text is typed
-Esc, ^C        leave
+/// The keys, and what they do.
+const KEYS: [(&str, &str); 13] = [
+    ("↑ ↓, ^P ^N", "choose; PgUp and PgDn by pages"),
+    ("Enter", "show the message in its conversation"),
+    ("Tab", "read the preview: arrows scroll, / goes back"),
+    ("^T", "exact text, or the best by words and meaning"),
+    ("Alt-C", "letter case: as typed, matters, ignored"),
+    ("Alt-W", "only whole words"),
+    ("Alt-E", "a regular expression"),
+    ("^O", "open the conversation on its service's site"),
+    ("^R", "print the command that resumes the session"),
+    ("^Y", "copy the message"),
+    ("^U ^W", "delete the text, or its last word"),
+    ("F1, ?", "these keys; ? only if no text is typed"),
+    ("Esc, ^C", "leave"),
+];
 
+/// The filters that can be typed.
+const FILTERS: &str = "
 In the text, the filters of `verbatim search`:
 project:shop service:codex role:user since:7d until:2025
 branch: folder: model: tool: file: in:\"A title\"
-A filter that names nothing is searched as text.
-
-Esc closes this list";
+A filter that names nothing is searched as text.";
 
 /// The prompt before the typed text.
 const PROMPT: &str = "> ";
@@ -174,7 +175,13 @@ impl PickerView {
 
     /// Draws the list of keys; returns the maximum of its first visible line.
     fn draw_keys(&self, frame: &mut Frame<'_>, area: Rect, top: usize) -> usize {
-        let text = MarkedText { text: KEYS.to_owned(), marks: Vec::new() };
+        let is_narrow = usize::from(area.width) < ROOMY + ROLE_WIDTH;
+        let key = |(key, does): (&str, &str)| match is_narrow {
+            true => format!("{key}: {does}\n"),
+            false => format!("{key}{}{does}\n", " ".repeat(15 - key.width())),
+        };
+        let text = KEYS.map(key).concat() + FILTERS;
+        let text = MarkedText { text, marks: Vec::new() };
         let lines = wrap_text(&text, area.width.into());
         let end = lines.len().saturating_sub(area.height.into());
         for (line, y) in lines.into_iter().skip(top.min(end)).zip(area.y..area.bottom()) {
