@@ -443,7 +443,10 @@ fn search_as_typed(
         output::complain(notes::NO_CHATS);
         Ok(NOTHING)
     };
-    let Some(mut picker) = picker::start(&engine, environment)? else { return no_chats() };
+    let has_pager = Paged::that_waits(out, environment).is_some();
+    let Some(mut picker) = picker::start(&engine, environment, has_pager)? else {
+        return no_chats();
+    };
     loop {
         let (word, marks) = match picker.run()? {
             Picked::NoChats => return no_chats(),

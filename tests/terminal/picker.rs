@@ -155,6 +155,14 @@ fn letters_find_and_enter_shows() {
         let shown =
             session.wait(|shown| shown.contains("1 message") && shown.contains("assistant"));
         assert!(shown.contains("> because") && shown.contains("Rust lifetimes"), "{shown}");
+        // Without a pager, the message is shown here, and then printed.
+        session.press("\r");
+        let shown = session.wait(|shown| shown.contains("q: back to the results"));
+        assert!(line_with(&shown, "Because `y` is gone").is_some_and(|line| line < 8), "{shown}");
+        session.press("q");
+        session.wait(|shown| shown.contains("Esc leave"));
+        session.press("\r");
+        session.wait(|shown| shown.contains("q: back to the results"));
         session.press("\r");
         let (code, shown, written) = session.end();
         assert_eq!(code, Some(0));
@@ -280,6 +288,8 @@ fn enter_is_about_what_was_typed_before_it() {
     session.press("\u{1b}[200~part\r\ntwo\u{1b}[201~");
     session.wait(|shown| shown.contains("part  two"));
     session.press("\u{15}カフェ\r");
+    session.wait(|shown| shown.contains("q: back to the results"));
+    session.press("\r");
     let (code, shown, _) = session.end();
     assert_eq!(code, Some(0));
     assert!(shown.contains("カフェはどこ？"), "{shown}");

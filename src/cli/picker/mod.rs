@@ -69,10 +69,12 @@ enum PickerAnswer {
     Read(Option<Preview>),
 }
 
-/// Starts the picker; returns `None` if there are no chats.
+/// Starts the picker; returns `None` if there are no chats. Without a pager, the picker itself shows the
+/// message that was found.
 pub(super) fn start<'a>(
     engine: &'a Arc<Engine>,
     environment: &Environment,
+    has_pager: bool,
 ) -> Result<Option<Loop<'a>>> {
     if engine.sources().is_empty() {
         return match engine.config().export_store() {
@@ -80,7 +82,9 @@ pub(super) fn start<'a>(
             Err(error) => Err(error.into()),
         };
     }
-    Loop::start(engine, environment).map(Some).map_err(Error::Terminal)
+    let mut picker = Loop::start(engine, environment).map_err(Error::Terminal)?;
+    picker.picker.has_pager = has_pager;
+    Ok(Some(picker))
 }
 
 /// The picker with its threads and its screen.
@@ -224,6 +228,7 @@ impl Loop<'_> {
         }
         let Some(target) = self.picker.target() else { return Ok(None) };
         let notice = match action {
+            Action::Show if self.picker.zoom() => return Ok(None),
             Action::Show => {
                 let word = match target.number {
                     Some(number) => format!("{}:{number}", target.id),

@@ -17,6 +17,10 @@ const OVERLAP: usize = 1;
 pub(super) struct Picker {
     pub(super) input: Input,
     pub(super) focus: Focus,
+    /// Whether the conversations are shown in a pager, and not in the preview.
+    pub(super) has_pager: bool,
+    /// Whether the preview takes the whole screen.
+    pub(super) is_zoomed: bool,
     pub(super) results: Results,
     pub(super) rows: Vec<ListRow>,
     /// The rows that can be chosen, and the place of the chosen row among them.
@@ -92,7 +96,7 @@ impl Picker {
                 self.press(*key, event)
             }
             Event::Paste(text) => {
-                self.focus = Focus::List;
+                self.go_back();
                 self.waiting = None;
                 for c in text.chars() {
                     self.insert(if c.is_whitespace() { ' ' } else { c });
@@ -133,6 +137,7 @@ impl Picker {
             KeyCode::Char('e') if is_alt => {
                 return self.ask(|asked| asked.is_expression = !asked.is_expression);
             }
+            KeyCode::Esc if self.is_zoomed => self.go_back(),
             KeyCode::Esc => return Some(Action::Leave),
             KeyCode::Char('c') if is_control => return Some(Action::Leave),
             KeyCode::Enter => return self.at_target(Action::Show),
@@ -141,12 +146,10 @@ impl Picker {
             KeyCode::Char('y') if is_control => return self.at_target(Action::Copy),
             KeyCode::Char('n') if is_control => self.choose(1),
             KeyCode::Char('p') if is_control => self.choose(-1),
-            KeyCode::Tab | KeyCode::BackTab => {
-                self.focus = match self.focus {
-                    Focus::List if self.target().is_some() => Focus::Preview,
-                    _ => Focus::List,
-                };
-            }
+            KeyCode::Tab | KeyCode::BackTab => match self.focus {
+                Focus::List if self.target().is_some() => self.focus = Focus::Preview,
+                _ => self.go_back(),
+            },
             _ if self.focus == Focus::Preview => return self.read(key.code),
             KeyCode::Up => self.choose(-1),
             KeyCode::Down => self.choose(1),
@@ -170,7 +173,7 @@ impl Picker {
             KeyCode::Char('o') => return self.at_target(Action::Open),
             KeyCode::Char('r') => return self.at_target(Action::Resume),
             KeyCode::Char('y') => return self.at_target(Action::Copy),
-            KeyCode::Char('/') => self.focus = Focus::List,
+            KeyCode::Char('/' | 'q') => self.go_back(),
             KeyCode::Up | KeyCode::Char('k') => self.scroll_by(-1),
             KeyCode::Down | KeyCode::Char('j') => self.scroll_by(1),
             KeyCode::PageUp => self.scroll_by(-self.page()),
@@ -180,6 +183,20 @@ impl Picker {
             _ => {}
         }
         None
+    }
+
+    /// Goes from the preview to the list.
+    fn go_back(&mut self) {
+        (self.focus, self.is_zoomed) = (Focus::List, false);
+    }
+
+    /// Shows the chosen message on the whole screen, if there is no pager for it; returns whether it does.
+    pub(super) fn zoom(&mut self) -> bool {
+        if self.has_pager || self.is_zoomed {
+            return false;
+        }
+        (self.focus, self.is_zoomed) = (Focus::Preview, true);
+        true
     }
 
     fn insert(&mut self, c: char) {
@@ -265,7 +282,7 @@ impl Picker {
         self.preview = None;
         self.needs_preview = true;
         if self.choices.is_empty() {
-            self.focus = Focus::List;
+            self.go_back();
         }
         // An action goes on waiting for further results.
         self.waiting.take().and_then(|action| self.at_target(action))
@@ -439,7 +456,11 @@ mod tests {
         assert_eq!(picker.scroll, Some(9));
         plain(&mut picker, KeyCode::Home);
         assert_eq!(picker.scroll, Some(0));
+        assert!(picker.zoom() && !picker.zoom());
+        assert_eq!(plain(&mut picker, KeyCode::Esc), None);
+        assert!(!picker.is_zoomed && picker.zoom());
         plain(&mut picker, KeyCode::Char('/'));
+        assert_eq!((picker.focus, picker.is_zoomed), (Focus::List, false));
         assert_eq!(plain(&mut picker, KeyCode::Char('x')), Some(Action::Search));
         // Enter applies to the results for the text that was typed before Enter.
         assert_eq!(plain(&mut picker, KeyCode::Enter), None);

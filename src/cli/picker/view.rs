@@ -53,7 +53,7 @@ const MOST_HEAD: usize = 3;
 const KEYS: [(&str, &str); 13] = [
     ("↑ ↓, ^P ^N", "choose; PgUp and PgDn by pages"),
     ("Enter", "show the message in its conversation"),
-    ("Tab", "read the preview: arrows scroll, / goes back"),
+    ("Tab", "read the preview: arrows scroll, q goes back"),
     ("^T", "exact text, or the best by words and meaning"),
     ("Alt-C", "letter case: as typed, matters, ignored"),
     ("Alt-W", "only whole words"),
@@ -144,7 +144,7 @@ impl PickerView {
         frame.buffer_mut().set_line(0, 1, &rule, area.width);
         if let Some(top) = picker.help {
             picker.measured.help_end = self.draw_keys(frame, body, top);
-        } else if area.width >= WIDE {
+        } else if area.width >= WIDE && !picker.is_zoomed {
             let width = area.width * 9 / 20;
             let preview = Rect { x: width + 2, width: area.width - width - 2, ..body };
             self.draw_list(frame, Rect { width: width - 1, ..body }, picker);
@@ -362,6 +362,10 @@ fn folded(text: &str, width: usize, most: usize, style: Style) -> Vec<Line<'stat
 fn keys(picker: &Picker, width: u16) -> &'static str {
     let (all, few) = match picker.focus {
         _ if picker.help.is_some() => ("↑↓ scroll  Esc closes this list", "Esc closes this list"),
+        Focus::Preview if picker.is_zoomed => (
+            "↑↓ scroll  q: back to the results  Enter print the whole conversation",
+            "q: back to the results",
+        ),
         Focus::List if picker.asked().is_ranked => (
             "↑↓ choose  Enter show  ^T exact  ^O open  Tab preview  F1 keys  Esc leave",
             "Enter show  F1 keys  Esc leave",
