@@ -430,7 +430,7 @@ fn search_as_typed(
 ) -> Result<u8> {
     use std::cell::Cell;
 
-    use pager::{FoundPlace, PagedAtFound};
+    use pager::{FoundPlace, Landing, PagedAtFound};
     use picker::Picked;
 
     places::check_home(places, environment)?;
@@ -459,7 +459,7 @@ fn search_as_typed(
         };
         let mark = |text: &str| marks.spans(text, show::MOST_MARKS);
         let place = Cell::new(FoundPlace::default());
-        let found = show::Found { mark: &mark, place: &place };
+        let found = Landing { mark: &mark, place: &place };
         let Some(paged) = Paged::that_waits(out, environment) else {
             // The picker would hide the answer, and its end lets Ctrl-C end the program.
             drop(picker);
@@ -480,7 +480,7 @@ fn search_as_typed(
 #[cfg(feature = "picker")]
 fn show_picked(
     word: &str,
-    found: show::Found<'_>,
+    found: pager::Landing<'_>,
     engine: &Engine,
     terminal: Terminal<'_>,
 ) -> Result<u8> {

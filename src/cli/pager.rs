@@ -1,9 +1,11 @@
 //! A pager for long answers on a terminal, as in git.
 
 use std::{
+    cell::Cell,
     env,
     ffi::{OsStr, OsString},
     io::{self, BufWriter, Write},
+    ops::Range,
     path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
     time::{Duration, Instant},
@@ -15,7 +17,7 @@ use std::sync::Arc;
 use anstream::adapter::strip_str;
 use unicode_width::UnicodeWidthStr;
 
-use super::{environment::Environment, look::MATCH, output::complain, show::Found};
+use super::{environment::Environment, look::MATCH, output::complain};
 
 /// The default pager and its options: the pager ends if the answer fits on the screen, shows
 /// colours, and does not clear the screen.
@@ -115,11 +117,20 @@ pub(super) enum FoundPlace {
     After,
 }
 
+/// A message that was found, and how it is shown in its conversation.
+#[derive(Clone, Copy)]
+pub(super) struct Landing<'a> {
+    /// Returns the ranges of a text to mark.
+    pub(super) mark: &'a dyn Fn(&str) -> Vec<Range<usize>>,
+    /// Says which part of the conversation is being written.
+    pub(super) place: &'a Cell<FoundPlace>,
+}
+
 /// A writer to a pager whose first screen shows the message that was found. It keeps what is written until
 /// that message is complete.
 pub(super) struct PagedAtFound<'a> {
     paged: Paged<'a>,
-    found: &'a Found<'a>,
+    found: &'a Landing<'a>,
     kept: Vec<u8>,
     /// The offset of the message that was found.
     start: Option<usize>,
@@ -132,7 +143,7 @@ impl<'a> PagedAtFound<'a> {
     /// Returns a writer for a screen of some columns and lines.
     pub(super) fn new(
         paged: Paged<'a>,
-        found: &'a Found<'a>,
+        found: &'a Landing<'a>,
         (columns, lines): (usize, usize),
     ) -> PagedAtFound<'a> {
         let (kept, start, is_open) = (Vec::new(), None, false);
@@ -197,7 +208,7 @@ impl<'a> PagedAtFound<'a> {
         // Without colours nothing is marked.
         let plain = strip_str(&text).to_string();
         let found = (self.found.mark)(&plain).first().map_or(0, |span| span.start);
-        let line = newlines(plain[..found].as_bytes());
+        let line = newlines(&plain.as_bytes()[..found]);
         let ends = message.iter().enumerate().filter(|(_, it)| **it == b'\n').map(|(at, _)| at + 1);
         line.checked_sub(1).and_then(|line| ends.into_iter().nth(line)).unwrap_or(0)
     }

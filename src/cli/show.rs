@@ -23,7 +23,7 @@ use super::{
     markdown::{self, CodeHighlighter, MOST_RENDERED},
     notes, open,
     output::{FOUND, JsonHit, NOTHING, complain, counted, harmless, json_line},
-    pager::FoundPlace,
+    pager::{FoundPlace, Landing},
     progress, settings, settings_file,
 };
 use verbatim_base::model::{Hit, Stop};
@@ -118,15 +118,6 @@ fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
     }
 }
 
-/// A message that was found, and how it is shown in its conversation.
-#[derive(Clone, Copy)]
-pub(super) struct Found<'a> {
-    /// Returns the ranges of a text to mark.
-    pub(super) mark: &'a dyn Fn(&str) -> Vec<Range<usize>>,
-    /// Says which part of the conversation is being written.
-    pub(super) place: &'a Cell<FoundPlace>,
-}
-
 pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     run_at(args, engine, terminal, None)
 }
@@ -136,7 +127,7 @@ pub(super) fn run_at(
     args: &Args,
     engine: &Engine,
     terminal: Terminal<'_>,
-    found: Option<Found<'_>>,
+    found: Option<Landing<'_>>,
 ) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
@@ -193,7 +184,7 @@ pub(super) fn run_at(
         pattern.as_ref().map_or_else(Vec::new, |pattern| pattern.first_spans(text, MOST_MARKS))
     };
     let place = Cell::default();
-    let found = found.unwrap_or(Found { mark: &by_text, place: &place });
+    let found = found.unwrap_or(Landing { mark: &by_text, place: &place });
     let mut page = ConversationPage {
         out,
         attachments,

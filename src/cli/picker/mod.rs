@@ -23,7 +23,7 @@ pub(super) use self::search::Marks;
 use self::{
     asked::Asked,
     screen::{Screen, give_back},
-    search::{PickerTarget, Preview, SearchAnswer, Searcher, Worker},
+    search::{PickerContext, PickerFinding, PickerTarget, Preview, Worker},
     state::{Action, Picker},
     view::PickerView,
 };
@@ -65,7 +65,7 @@ pub(super) enum Picked {
 
 /// An answer from a thread.
 enum PickerAnswer {
-    Search(SearchAnswer),
+    Search(PickerFinding),
     Read(Option<Preview>),
 }
 
@@ -106,13 +106,13 @@ impl Loop<'_> {
         let (sender, answers) = mpsc::channel();
         let (engine_of, environment) = (Arc::clone(engine), environment.clone());
         let colours = environment.colours;
-        let searcher = Arc::new(Searcher { engine: engine_of, environment });
-        let of_searches = Arc::clone(&searcher);
+        let context = Arc::new(PickerContext { engine: engine_of, environment });
+        let of_searches = Arc::clone(&context);
         let mut searches = Worker::start(sender.clone(), move |asked, stop, send| {
             search::search(&of_searches, asked, stop, &mut |one| send(PickerAnswer::Search(one)));
         })?;
         let previews = Worker::start(sender, move |target, stop, send| {
-            send(PickerAnswer::Read(search::preview(&searcher, target, stop)));
+            send(PickerAnswer::Read(search::preview(&context, target, stop)));
         })?;
         let mut picker = Picker::default();
         picker.is_searching = true;
@@ -180,8 +180,8 @@ impl Loop<'_> {
                 Ok((number, PickerAnswer::Search(one))) if self.searches.is_newest(number) => {
                     self.is_changed = true;
                     let results = match one {
-                        SearchAnswer::Found(results) => results,
-                        SearchAnswer::Counted(count) => {
+                        PickerFinding::Found(results) => results,
+                        PickerFinding::Counted(count) => {
                             self.picker.counted(count);
                             continue;
                         }

@@ -63,14 +63,14 @@ const OTHER_CHARACTERS: usize = 1_500;
 const MOST_MARKS: usize = 1_000;
 
 /// What the picker searches, and how it shows times.
-pub(super) struct Searcher {
+pub(super) struct PickerContext {
     pub(super) engine: Arc<Engine>,
     pub(super) environment: Environment,
 }
 
 /// An answer to a search. A search can have several, one after the other.
 #[derive(Debug)]
-pub(super) enum SearchAnswer {
+pub(super) enum PickerFinding {
     Found(Results),
     /// The total number of matches of the results; `None` if they could not be counted.
     Counted(Option<Count>),
@@ -94,7 +94,7 @@ pub(super) struct Results {
     pub(super) count: Option<Count>,
     /// Whether further results for the same text follow.
     pub(super) is_first: bool,
-    /// Whether a [`SearchAnswer::Counted`] follows.
+    /// Whether a [`PickerFinding::Counted`] follows.
     pub(super) is_counting: bool,
     /// An error of a source that could not be searched, or of what was typed.
     pub(super) problem: Option<String>,
@@ -102,7 +102,7 @@ pub(super) struct Results {
 
 /// The texts to mark in what was found.
 #[derive(Default)]
-pub(in crate::cli) enum Marks {
+pub(crate) enum Marks {
     #[default]
     None,
     Texts(Matchers),
@@ -116,7 +116,7 @@ impl Marks {
     }
 
     /// Returns the ranges of the first matches in a text.
-    pub(in crate::cli) fn spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
+    pub(crate) fn spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         match self {
             Marks::None => Vec::new(),
             Marks::Texts(matchers) => matchers.first_spans(text, most),
@@ -220,20 +220,20 @@ impl Results {
 /// Searches all sources as `verbatim search` does. Without a text, lists the newest conversations. A search
 /// that was stopped sends nothing more.
 pub(super) fn search(
-    searcher: &Searcher,
+    context: &PickerContext,
     asked: &Asked,
     stop: &Stop,
-    send: &mut dyn FnMut(SearchAnswer),
+    send: &mut dyn FnMut(PickerFinding),
 ) {
     let mut send = |answer| {
         if !stop.requested() {
             send(answer);
         }
     };
-    let clock = searcher.environment.clock(false);
-    let search = Search { engine: &searcher.engine, clock, stop };
+    let clock = context.environment.clock(false);
+    let search = OngoingSearch { engine: &context.engine, clock, stop };
     let found = map_faults::caught(|| {
-        let typed = asked.resolve(search.engine, &searcher.environment, stop)?;
+        let typed = asked.resolve(search.engine, &context.environment, stop)?;
         search.answer(&typed, &mut send)
     });
     let problem = match found {
@@ -243,18 +243,18 @@ pub(super) fn search(
     };
     let problem = problem.trim_start_matches("error: ").trim_end();
     let problem = Some(clean(problem, false));
-    send(SearchAnswer::Found(Results { problem, ..Results::default() }));
+    send(PickerFinding::Found(Results { problem, ..Results::default() }));
 }
 
 /// A search that goes on.
-struct Search<'a> {
+struct OngoingSearch<'a> {
     engine: &'a Engine,
     clock: Clock,
     stop: &'a Stop,
 }
 
-impl Search<'_> {
-    fn answer(&self, typed: &TypedSearch, send: &mut dyn FnMut(SearchAnswer)) -> Result<()> {
+impl OngoingSearch<'_> {
+    fn answer(&self, typed: &TypedSearch, send: &mut dyn FnMut(PickerFinding)) -> Result<()> {
         let (filters, problem) = (typed.filters.clone(), typed.problem.clone());
         let mut results = Results { filters, problem, ..Results::default() };
         match typed.mode() {
@@ -273,11 +273,11 @@ impl Search<'_> {
         let is_in_cluster = matches!(self.engine.config().db, Some(StoreAddress::Cluster(_)));
         results.is_counting = results.count.is_none() && !is_in_cluster;
         let must_count = results.is_counting;
-        send(SearchAnswer::Found(results));
+        send(PickerFinding::Found(results));
         if must_count {
             let request = typed.args.request();
             let count = self.engine.all_sources().count(&request, &typed.scope, self.stop);
-            send(SearchAnswer::Counted(count.ok().map(|(count, _)| count)));
+            send(PickerFinding::Counted(count.ok().map(|(count, _)| count)));
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ impl Search<'_> {
         &self,
         typed: &TypedSearch,
         mut results: Results,
-        send: &mut dyn FnMut(SearchAnswer),
+        send: &mut dyn FnMut(PickerFinding),
     ) -> Result<()> {
         let request = typed.args.request();
         let within = match typed.scope == Scope::default() {
@@ -296,7 +296,7 @@ impl Search<'_> {
         };
         let none = |how: &str| format!("{}{how}{within}", patterns::none_has(&request));
         results.head = Some(none(""));
-        send(SearchAnswer::Found(Results { is_first: true, ..results.clone() }));
+        send(PickerFinding::Found(Results { is_first: true, ..results.clone() }));
         let readings = self.engine.readings(&request, &typed.scope, 1, self.stop)?;
         let head = match readings.first() {
             None => format!("{}; ^T finds the nearest by meaning", none("")),
@@ -309,7 +309,7 @@ impl Search<'_> {
             }
         };
         results.head = Some(harmless(&head));
-        send(SearchAnswer::Found(results));
+        send(PickerFinding::Found(results));
         Ok(())
     }
 
@@ -409,7 +409,8 @@ impl Search<'_> {
         let mut head = Vec::new();
         for note in &ranking.notes {
             if note.is_gap() {
-                results.problem = results.problem.take().or(notes::lines(&[note.clone()]).pop());
+                results.problem =
+                    results.problem.take().or(notes::lines(std::slice::from_ref(note)).pop());
             } else {
                 head.push(ranked::as_written(note, text, self.engine, &words)?.to_string());
             }
@@ -462,9 +463,13 @@ impl Search<'_> {
 }
 
 /// Reads the messages around a target; `None` if the work was stopped or failed.
-pub(super) fn preview(searcher: &Searcher, target: &PickerTarget, stop: &Stop) -> Option<Preview> {
-    let clock = searcher.environment.clock(false);
-    read(&searcher.engine, target, stop, |messages, chosen| {
+pub(super) fn preview(
+    context: &PickerContext,
+    target: &PickerTarget,
+    stop: &Stop,
+) -> Option<Preview> {
+    let clock = context.environment.clock(false);
+    read(&context.engine, target, stop, |messages, chosen| {
         let middle = chosen.unwrap_or(0);
         let end = messages.turns().min(middle + MESSAGES_AFTER + 1);
         let around = middle.saturating_sub(MESSAGES_BEFORE)..end;
@@ -662,29 +667,29 @@ mod tests {
     use super::{super::asked::LetterCase, *};
     use crate::test_export::TestExport;
 
-    fn searcher(config: &verbatim_engine::Config) -> Searcher {
+    fn context(config: &verbatim_engine::Config) -> PickerContext {
         let engine = Arc::new(Engine::new(config.clone()));
-        Searcher { engine, environment: Environment::default() }
+        PickerContext { engine, environment: Environment::default() }
     }
 
-    fn answers(searcher: &Searcher, asked: &Asked, stop: &Stop) -> Vec<SearchAnswer> {
+    fn answers(context: &PickerContext, asked: &Asked, stop: &Stop) -> Vec<PickerFinding> {
         let mut answers = Vec::new();
-        search(searcher, asked, stop, &mut |answer| answers.push(answer));
+        search(context, asked, stop, &mut |answer| answers.push(answer));
         answers
     }
 
     /// Returns the last results of a search.
-    fn found_as(searcher: &Searcher, asked: &Asked) -> Results {
-        let found = answers(searcher, asked, &Stop::never()).into_iter().rev();
+    fn found_as(context: &PickerContext, asked: &Asked) -> Results {
+        let found = answers(context, asked, &Stop::never()).into_iter().rev();
         let mut found = found.filter_map(|answer| match answer {
-            SearchAnswer::Found(results) => Some(results),
-            SearchAnswer::Counted(_) => None,
+            PickerFinding::Found(results) => Some(results),
+            PickerFinding::Counted(_) => None,
         });
         found.next().unwrap()
     }
 
-    fn found(searcher: &Searcher, text: &str) -> Results {
-        found_as(searcher, &Asked { typed: text.to_owned(), ..Asked::default() })
+    fn found(context: &PickerContext, text: &str) -> Results {
+        found_as(context, &Asked { typed: text.to_owned(), ..Asked::default() })
     }
 
     fn marks(text: &str) -> Marks {
@@ -719,9 +724,9 @@ mod tests {
         let config =
             verbatim_engine::Config { db: Some("/nowhere.db".into()), ..broken.config().clone() };
         for config in [broken.config(), &config] {
-            let searcher = searcher(config);
+            let context = context(config);
             for text in ["", "zeppelin", "absent"] {
-                let found = found(&searcher, text);
+                let found = found(&context, text);
                 assert_eq!(found.conversations.len(), usize::from(text != "absent"), "{text}");
                 let problem = found.problem.unwrap_or_default();
                 assert!(problem.contains(".db"), "{text}: {problem}");
@@ -740,50 +745,50 @@ mod tests {
             if is_indexed {
                 export.reindex();
             }
-            let searcher = searcher(export.engine.config());
-            let all = found(&searcher, " red ");
+            let context = context(export.engine.config());
+            let all = found(&context, " red ");
             let counts = all.conversations.iter().map(|c| (&*c.id, c.messages.len()));
             assert_eq!(counts.collect::<Vec<_>>(), [("2", 4), ("0", 1)]);
             assert!(!all.is_cut && all.problem.is_none());
             // In reading order, as `verbatim search` numbers them.
             let numbers = all.conversations[0].messages.iter().map(|message| message.number);
             assert_eq!(numbers.collect::<Vec<_>>(), [1, 2, 3, 4].map(Some));
-            let titles = found(&searcher, "title");
+            let titles = found(&context, "title");
             let counts = titles.conversations.iter().map(|c| (&*c.id, c.messages.len()));
             assert_eq!(counts.collect::<Vec<_>>(), [("2", 0), ("1", 1), ("0", 0)]);
             assert_eq!(titles.conversations[1].title.marks.first(), Some(&(0..5)));
             let count = Count { messages: 1, conversations: 1, titles: 2 };
             assert_eq!(titles.count, Some(count));
-            let all = found(&searcher, "  ");
+            let all = found(&context, "  ");
             let ids: Vec<&str> = all.conversations.iter().map(|c| &*c.id).collect();
             assert_eq!(ids, ["2", "1", "0"]);
-            let target = found(&searcher, "other").target(0, Some(0));
-            let preview = preview(&searcher, &target, &Stop::never()).unwrap();
+            let target = found(&context, "other").target(0, Some(0));
+            let preview = preview(&context, &target, &Stop::never()).unwrap();
             assert_eq!(preview.messages.iter().position(|message| message.is_chosen), Some(0));
             assert_eq!(preview.messages.len(), 4);
-            assert_eq!(text_of(&searcher.engine, &target).as_deref(), Some("other RED"));
+            assert_eq!(text_of(&context.engine, &target).as_deref(), Some("other RED"));
         }
         let insert = "INSERT INTO messages VALUES ('many' || ?1, ?1 % 3, 'user', 'many title', ?1)";
         for number in 0..250 {
             export.connection.execute(insert, [number]).unwrap();
         }
-        let searcher = searcher(export.engine.config());
+        let context = context(export.engine.config());
         let many = Asked { typed: "many".to_owned(), ..Asked::default() };
-        let all = answers(&searcher, &many, &Stop::never());
-        let [SearchAnswer::Found(shown), SearchAnswer::Counted(Some(count))] = &all[..] else {
+        let all = answers(&context, &many, &Stop::never());
+        let [PickerFinding::Found(shown), PickerFinding::Counted(Some(count))] = &all[..] else {
             panic!("{all:?}");
         };
         assert_eq!((shown.messages(), shown.is_cut, shown.count), (MOST_SHOWN, true, None));
         assert_eq!(*count, Count { messages: 250, conversations: 3, titles: 0 });
         let stop = Stop::never();
         stop.request();
-        assert!(answers(&searcher, &many, &stop).is_empty());
+        assert!(answers(&context, &many, &stop).is_empty());
     }
 
     #[test]
     fn another_reading_is_shown_by_itself_and_named() {
         let export = TestExport::indexed(&["the sun and a tomato", "Tomato soup", "café (noir)"]);
-        let searcher = searcher(export.engine.config());
+        let context = context(export.engine.config());
         for (text, head, id) in [
             (
                 "tomato sun",
@@ -799,35 +804,35 @@ mod tests {
                 "1",
             ),
         ] {
-            let found = found(&searcher, text);
+            let found = found(&context, text);
             assert_eq!(found.head.as_deref(), Some(head));
             assert_eq!(found.conversations.len(), 1, "{text}");
             assert_eq!(found.conversations[0].id, id, "{text}");
             assert!(!found.conversations[0].messages[0].line.marks.is_empty(), "{text}");
         }
-        let none = found(&searcher, "zzz");
+        let none = found(&context, "zzz");
         let head = "no message has \"zzz\"; ^T finds the nearest by meaning";
         assert_eq!((none.head.as_deref(), none.conversations.len()), (Some(head), 0));
         // A capital letter makes the case matter, as in `verbatim search`.
-        assert_eq!(found(&searcher, "Tomato").counted().messages, 1);
-        assert_eq!(found(&searcher, "tomato").counted().messages, 2);
+        assert_eq!(found(&context, "Tomato").counted().messages, 1);
+        assert_eq!(found(&context, "tomato").counted().messages, 2);
     }
 
     #[test]
     fn keys_change_how_a_text_is_found() {
         let export = TestExport::indexed(&["the sun", "Sunday", "sunny", "a s.n"]);
-        let searcher = searcher(export.engine.config());
+        let context = context(export.engine.config());
         let asked = |text: &str| Asked { typed: text.to_owned(), ..Asked::default() };
-        let count = |asked: Asked| found_as(&searcher, &asked).counted().messages;
+        let count = |asked: Asked| found_as(&context, &asked).counted().messages;
         assert_eq!(count(asked("sun")), 3);
         assert_eq!(count(Asked { is_word: true, ..asked("sun") }), 1);
         assert_eq!(count(Asked { is_expression: true, ..asked("s.n\\b") }), 2);
         assert_eq!(count(Asked { case: LetterCase::Matters, ..asked("sun") }), 2);
         assert_eq!(count(Asked { case: LetterCase::Ignored, ..asked("SUN") }), 3);
-        let ranked = found_as(&searcher, &Asked { is_ranked: true, ..asked("which sun") });
+        let ranked = found_as(&context, &Asked { is_ranked: true, ..asked("which sun") });
         assert!(ranked.is_ranked && ranked.conversations[0].id == "0", "{ranked:?}");
         assert_eq!(ranked.conversations[0].messages[0].number, Some(1));
-        let wrong = found_as(&searcher, &Asked { is_expression: true, ..asked("s(") });
+        let wrong = found_as(&context, &Asked { is_expression: true, ..asked("s(") });
         assert!(wrong.problem.is_some(), "{wrong:?}");
     }
 
@@ -836,22 +841,22 @@ mod tests {
         let export = TestExport::indexed(&["red sun", "project:red sun", "red"]);
         let insert = "INSERT INTO messages VALUES ('a', 2, 'assistant', 'red answer', 1700000100)";
         export.connection.execute(insert, []).unwrap();
-        let searcher = searcher(export.engine.config());
+        let context = context(export.engine.config());
         let of = |text: &str| {
-            let found = found(&searcher, text);
+            let found = found(&context, text);
             (found.counted().messages, found.filters.join(" "), found.problem.is_some())
         };
         assert_eq!(of("red role:assistant"), (1, "role:assistant".to_owned(), false));
         assert_eq!(of("since:2023-01-01 red service:export").0, 4);
         // Without the filter, as its first line says.
         assert_eq!(of("until:2022 red"), (4, "until:2022".to_owned(), false));
-        let project = found(&searcher, "project:red sun");
+        let project = found(&context, "project:red sun");
         assert_eq!(project.counted().messages, 1);
         let problem = project.problem.unwrap();
         assert!(problem.contains("project") && problem.ends_with("searched as text"), "{problem}");
-        let role = found(&searcher, "red role:boss").problem.unwrap();
+        let role = found(&context, "red role:boss").problem.unwrap();
         assert!(role.contains("assistant") && role.contains("user"), "{role}");
-        let list = found(&searcher, "role:assistant");
+        let list = found(&context, "role:assistant");
         assert!(list.is_list && list.conversations.len() == 1, "{list:?}");
     }
 

@@ -10,12 +10,12 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
+    super::{
+        look::end_within,
+        output::{counted, grouped},
+    },
     search::{FoundConversation, FoundMessage, MarkedText, Preview},
     state::{Focus, ListRow, Picker},
-};
-use crate::cli::{
-    look::end_within,
-    output::{counted, grouped},
 };
 use verbatim_engine::Count;
 
@@ -522,24 +522,27 @@ mod tests {
     use ratatui_core::{backend::TestBackend, terminal::Terminal};
 
     use super::{
-        super::search::{self, SearchAnswer, Searcher},
+        super::{
+            super::environment::Environment,
+            search::{self, PickerContext, PickerFinding},
+        },
         *,
     };
-    use crate::{cli::environment::Environment, test_export::TestExport};
+    use crate::test_export::TestExport;
     use verbatim_base::model::Stop;
     use verbatim_engine::Engine;
 
     /// A picker of a small export, without a thread.
     struct Screen {
-        searcher: Searcher,
+        context: PickerContext,
         picker: Picker,
     }
 
     impl Screen {
         fn of(export: &TestExport) -> Screen {
             let engine = Arc::new(Engine::new(export.engine.config().clone()));
-            let searcher = Searcher { engine, environment: Environment::default() };
-            let mut screen = Screen { searcher, picker: Picker::default() };
+            let context = PickerContext { engine, environment: Environment::default() };
+            let mut screen = Screen { context, picker: Picker::default() };
             screen.answer();
             screen
         }
@@ -555,16 +558,16 @@ mod tests {
 
         fn answer(&mut self) {
             let asked = self.picker.asked().clone();
-            search::search(&self.searcher, &asked, &Stop::never(), &mut |answer| match answer {
-                SearchAnswer::Found(results) => drop(self.picker.found(results)),
-                SearchAnswer::Counted(count) => self.picker.counted(count),
+            search::search(&self.context, &asked, &Stop::never(), &mut |answer| match answer {
+                PickerFinding::Found(results) => drop(self.picker.found(results)),
+                PickerFinding::Counted(count) => self.picker.counted(count),
             });
             self.read();
         }
 
         fn read(&mut self) {
             if let Some(target) = self.picker.wanted_preview() {
-                let preview = search::preview(&self.searcher, &target, &Stop::never());
+                let preview = search::preview(&self.context, &target, &Stop::never());
                 self.picker.show_preview(preview.unwrap());
             }
         }
