@@ -219,6 +219,8 @@ impl DescribedConversation {
 
     /// Returns the service, the time and the id for the heading of a conversation.
     pub(super) fn facts(&self, page: &Page<'_>, time: Option<Instant>) -> [String; 3] {
+        // The match may be a message without a time.
+        let time = time.or_else(|| self.sketch.as_ref()?.about.last);
         [self.place(), page.clock.words(time), harmless(&self.short_id)]
     }
 }
@@ -291,7 +293,12 @@ pub(super) fn listed(
     let mut provenance = provenance(engine, abouts, stop)?;
     let described = abouts.iter().zip(short).map(|(about, short_id)| DescribedConversation {
         sketch: None,
-        origin: Some(Origin { project: about.project.clone(), ..Origin::default() }),
+        origin: Some(Origin {
+            project: about.project.clone(),
+            branch: about.branch.clone(),
+            folder: about.folder.clone(),
+            ..Origin::default()
+        }),
         short_id: short_id.clone(),
         provenance: provenance.remove(&(about.source, about.id.clone())),
         kind: about.source,

@@ -1,21 +1,19 @@
 //! The hints of a search that finds nothing: other searches that find something.
 
 use super::{filters::Filters, output::counted, patterns::arguments_of};
+use verbatim_base::model::Request;
 use verbatim_engine::{Reading, ReadingKind, Scope};
 use verbatim_server::tools::words::quoted;
 use verbatim_text::shell;
 
-/// The hint if no other search that was tried finds something.
-pub(super) const NONE: &str = "--mode both finds the nearest by meaning";
-
-/// Returns a hint: what another search finds, and its command.
-pub(super) fn line(reading: &Reading, filters: &Filters) -> String {
+/// Returns a hint: what another search than `before` finds, and its command.
+pub(super) fn line(reading: &Reading, before: &Request, filters: &Filters) -> String {
     let Reading { request, scope, .. } = reading;
     let mut words = vec!["verbatim".to_owned(), "search".to_owned()];
     if *scope != Scope::default() {
         words.extend(filters.arguments());
     }
-    words.extend(arguments_of(request));
+    words.extend(arguments_of(request, before));
     let command: Vec<String> = words.iter().map(|word| shell::quoted(word)).collect();
     format!("{}: {}", what(reading), command.join(" "))
 }

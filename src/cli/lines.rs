@@ -13,8 +13,8 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     clock::Clock,
     error::Result,
-    found::{FoundHit, JsonOrigin, Key, MessageKey, Page, conversations},
-    look::{DIM, ROLE, around_match, padded},
+    found::{DescribedConversation, FoundHit, JsonOrigin, Key, MessageKey, Page, conversations},
+    look::{DIM, ROLE, around_match, excerpt, padded},
     output::{JsonHit, harmless},
 };
 use verbatim_base::model::{Hit, Stop};
@@ -117,8 +117,18 @@ impl FlatLines<'_> {
 fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[FoundHit]) -> Result<()> {
     let keys: Vec<Key> = batch.iter().map(|found| found.key.clone()).collect();
     let conversations = conversations(page.engine, &keys, &Stop::never())?;
+    let mut neighbours = Neighbours::new(*page);
     for found in batch {
         let conversation = &conversations[&found.key];
+        let hit = found.message.hit(&found.key.1);
+        let context = neighbours.of(&found.key, &hit)?.filter(|_| found.text.is_some());
+        let (before, after) = match (&context, conversation.number(&hit)) {
+            (Some(context), Some(number)) => {
+                context.split_at(context.partition_point(|one| one.number < number))
+            }
+            _ => (&[][..], &[][..]),
+        };
+        write_neighbours(page, out, conversation, before)?;
         let number = match found.text {
             Some(_) => conversation.number(&found.message.hit(&found.key.1)),
             None => None,
@@ -140,6 +150,31 @@ fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[FoundHit]) -> Resul
         };
         let id = page.look.linked(&id, conversation.link());
         let text = page.look.joined(&text, anstyle::Style::new());
+        writeln!(out, "{id}  {}{text}", page.look.styled(DIM, &start))?;
+        write_neighbours(page, out, conversation, after)?;
+        if context.is_some() {
+            writeln!(out, "{}", page.look.styled(DIM, "--"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the messages around a match as `grep -n` does: a dash in place of the colon before the number.
+fn write_neighbours(
+    page: &Page<'_>,
+    out: &mut dyn Write,
+    conversation: &DescribedConversation,
+    neighbours: &[JsonNeighbour],
+) -> io::Result<()> {
+    for JsonNeighbour { number, role, content, .. } in neighbours {
+        let id = padded(&harmless(&format!("{}-{number}", conversation.short_id)), ID);
+        let start = match page.look.is_narrow() {
+            true => String::new(),
+            false => format!("{:<16}  {}  ", "", padded(&harmless(role), ROLE)),
+        };
+        let room = page.look.columns.saturating_sub(id.width() + 2 + start.width());
+        let text = excerpt(content, &[], room);
+        let text = page.look.joined(&text, DIM);
         writeln!(out, "{id}  {}{text}", page.look.styled(DIM, &start))?;
     }
     Ok(())

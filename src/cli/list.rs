@@ -30,11 +30,14 @@ const SHORT_ID: usize = 8;
 const FIRST_PART: usize = 50;
 const PART: usize = 500;
 
+/// The number of conversations that are listed if the user gives no limit.
+const MOST_LISTED: usize = 50;
+
 /// List conversations, the most recently active first
 ///
-/// Prints a line for each: id, time of the last activity, number of messages, title and source.
+/// Prints a line for each: id, time of the last activity, number of messages, title and service.
 ///
-///     verbatim list --since 7d --source archive
+///     verbatim list --since 7d --service claude-code
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
@@ -43,9 +46,12 @@ pub(super) struct Args {
     /// Only conversations of coding agents in this session
     #[arg(long, hide_short_help = true, value_name = "ID")]
     session: Option<String>,
-    /// Print at most this many, 0 for all
-    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50, value_parser = arguments::count)]
-    limit: usize,
+    /// List the least recently active first
+    #[arg(long)]
+    oldest: bool,
+    /// Print at most this many, 0 for all [default: 50]
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = arguments::count)]
+    limit: Option<usize>,
     /// Skip this many
     #[arg(long, hide_short_help = true, value_name = "COUNT", default_value_t = 0, value_parser = arguments::count)]
     offset: usize,
@@ -67,9 +73,13 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     let (mut scope, notes) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&notes);
     scope.session.clone_from(&args.session);
-    let limit = if args.limit == 0 { usize::MAX } else { args.limit };
+    let limit = match args.limit {
+        Some(0) => usize::MAX,
+        limit => limit.unwrap_or(MOST_LISTED),
+    };
     let wanted = args.offset..args.offset.saturating_add(limit);
-    let page = engine.all_sources().undescribed(&scope, wanted, ListOptions::BRIEF, &stop)?;
+    let options = ListOptions { oldest_first: args.oldest, ..ListOptions::BRIEF };
+    let page = engine.all_sources().undescribed(&scope, wanted, options, &stop)?;
     notes::print(&page.notes);
     let short = engine.find(&stop).short_ids(&page.ids())?;
     let id = short.iter().map(|id| id.width()).max().unwrap_or(0).min(LONGEST_ID);
@@ -110,10 +120,12 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
             format!("{shown} of {} conversations; `-n 0` shows all", grouped(page.total as u64));
         match environment.terminal && !args.json {
             true => writeln!(out, "{}", columns.look.note(&text))?,
-            false => {
+            // Who gives a limit knows that there may be more.
+            false if args.limit.is_none() => {
                 out.flush()?;
                 complain(&text);
             }
+            false => {}
         }
     }
     // An empty list is an answer, but not if a filter names nothing or a source could not be read.

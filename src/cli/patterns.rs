@@ -146,8 +146,9 @@ fn case_matters(request: &Request) -> bool {
     literals.chars().any(char::is_uppercase) || *matching == Matching::Regex && literals.is_empty()
 }
 
-/// Returns the arguments of `verbatim search` that make a request, without its roles and dates.
-pub(super) fn arguments_of(request: &Request) -> Vec<String> {
+/// Returns the arguments of `verbatim search` that make a request, without its roles and dates. In place of
+/// `before`, which may be case-sensitive by a setting.
+pub(super) fn arguments_of(request: &Request, before: &Request) -> Vec<String> {
     let Request { text, or, and, not, matching, case_sensitive, ignore_accents, .. } = request;
     let mut arguments = Vec::new();
     let mut add = |flag: &str, value: &str| arguments.extend([flag.to_owned(), value.to_owned()]);
@@ -160,7 +161,9 @@ pub(super) fn arguments_of(request: &Request) -> Vec<String> {
     not.iter().for_each(|text| add("--not", text));
     let case = match (*case_sensitive, case_matters(request)) {
         (true, false) => Some("-s"),
-        (false, true) if *matching != Matching::Like => Some("-i"),
+        (false, matters) if matters || before.case_sensitive && !case_matters(before) => {
+            Some("-i").filter(|_| *matching != Matching::Like)
+        }
         _ => None,
     };
     let flags = [

@@ -12,7 +12,7 @@ use super::{
     settings_file::{self, Setting},
 };
 use verbatim_base::private;
-use verbatim_engine::{Config, Key, Provider, StoreAddress, UnknownProvider};
+use verbatim_engine::{COWORK_FOLDER, Config, Key, Provider, StoreAddress, UnknownProvider};
 use verbatim_text::shell::quoted;
 
 /// The flags that say where the data is.
@@ -106,15 +106,15 @@ pub(super) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
     }
 }
 
-/// Returns an error if the home that the user named does not exist. A command that reads must not make it.
+/// Returns an error if the home of `--home` does not exist. A command that reads must not make it.
 pub(super) fn check_home(places: &PlaceArgs, environment: &Environment) -> Result<(), NoHome> {
     let flag = flag(&settings_file::HOME, places);
     let given = settings::given(&settings_file::HOME, flag, environment);
-    // A home of the configuration file is the usual one of its user, as the default home is.
-    let (SetBy::Flag(by) | SetBy::Variable(by)) = given.by else { return Ok(()) };
+    // A home of the environment or of the configuration file is the usual one of its user, as the default is.
+    let SetBy::Flag(_) = given.by else { return Ok(()) };
     match given.path().filter(|home| !home.is_dir()) {
         Some(home) => {
-            Err(NoHome { command: pasted(&home, environment), home: short(&home, environment), by })
+            Err(NoHome { command: pasted(&home, environment), home: short(&home, environment) })
         }
         None => Ok(()),
     }
@@ -122,12 +122,10 @@ pub(super) fn check_home(places: &PlaceArgs, environment: &Environment) -> Resul
 
 /// The named home does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no such home: {home} ({by}); `verbatim import --home {command}` makes it")]
+#[error("there is no such home: {home}; `verbatim import --home {command}` makes it")]
 pub struct NoHome {
     home: String,
     command: String,
-    /// The flag or the variable that names the home.
-    by: &'static str,
 }
 
 /// Returns the values of a setting if a flag for paths gives them.
@@ -229,7 +227,23 @@ fn all_agents_folders(environment: &Environment) -> impl Iterator<Item = PathBuf
     let codex = codex.into_iter().chain(windows.map(|home| home.join(".codex")));
     let sessions = ["sessions", "archived_sessions"];
     let codex = codex.flat_map(move |folder| sessions.map(|inner| folder.join(inner)));
-    claude.map(|folder| folder.join("projects")).chain(codex)
+    claude.map(|folder| folder.join("projects")).chain(codex).chain(cowork_folders(environment))
+}
+
+/// Returns the folders in which Claude's desktop app may keep the transcripts of Claude Cowork, on any system.
+fn cowork_folders(environment: &Environment) -> Vec<PathBuf> {
+    let inner = ["Library/Application Support", ".config", "AppData/Roaming"];
+    let user = environment.user_folder.iter();
+    let user = user.flat_map(|home| inner.map(|folder| home.join(folder)));
+    let windows = environment.windows_homes.iter().map(|home| home.join("AppData/Roaming"));
+    let settings = environment.config_folder.iter().cloned().chain(user).chain(windows);
+    let mut folders = Vec::new();
+    for folder in settings.map(|folder| folder.join("Claude").join(COWORK_FOLDER)) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
 }
 
 /// An unknown provider of vectors, and the variable or file that names it.
@@ -379,7 +393,13 @@ mod tests {
         let found = config(&places([None; 3]), &environment);
         assert_eq!(found.archives, [claude, codex]);
         // Folders that do not exist now may have existed before, and their stored transcripts are searched.
-        let past = [".config/claude/projects", "elsewhere/archived_sessions"];
+        let past = [
+            ".config/claude/projects",
+            "elsewhere/archived_sessions",
+            "Library/Application Support/Claude/local-agent-mode-sessions",
+            ".config/Claude/local-agent-mode-sessions",
+            "AppData/Roaming/Claude/local-agent-mode-sessions",
+        ];
         assert_eq!(found.past_archives, past.map(|folder| user.path().join(folder)));
         // In WSL, agents that run in Windows have their folders there.
         let windows = user.path().join("windows");

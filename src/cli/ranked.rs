@@ -33,6 +33,8 @@ pub(super) struct Form {
     pub(super) flat: bool,
     pub(super) json: bool,
     pub(super) quiet: bool,
+    /// Whether the user gave the limit, and knows that there may be more.
+    pub(super) has_limit: bool,
 }
 
 /// Writes the best messages for a question, best first.
@@ -74,7 +76,7 @@ pub(super) fn run(
     if question.mode == Mode::Both && ranking.is_complete() && !is_said && has_none() {
         complain("no message has these words; the nearest by meaning are shown");
     }
-    if !ranking.is_total_exact {
+    if !ranking.is_total_exact && (environment.terminal || !form.has_limit) {
         let shown = ranking.items.len();
         let advice = match ranking.total > shown && question.limit < MOST {
             true => format!("-n {} shows more", shown * 4),

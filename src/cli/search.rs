@@ -19,17 +19,17 @@ use super::{
     explain::explain,
     filters::Filters,
     found::{Context, FoundHit, Page, is_title_only},
-    found_conversations::{FoundConversations, FoundForm},
     groups::Groups,
     hints,
     lines::{FlatLines, JsonAnswer, JsonLines},
     look::{Color, Look},
+    matching::{ListForm, MatchingConversations},
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, json_line},
     patterns::{self, Patterns},
     places, ranked, settings, settings_file,
 };
-use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_base::model::{Hit, Instant, Matching, Request, Stop};
 use verbatim_engine::{
     self as engine, Count, Engine, IndexError, Make, Note, Question, ReadingKind, Scope,
     SearchPlan, Searched, SourceKind, StoreAddress,
@@ -229,7 +229,8 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     let context = args.context();
     let page = Page { engine, look, clock, context, raw_content: args.is_raw() };
     if let Some(mode) = mode {
-        let form = ranked::Form { flat: args.flat, json: args.json, quiet: args.quiet };
+        let Args { flat, json, quiet, limit, .. } = *args;
+        let form = ranked::Form { flat, json, quiet, has_limit: limit.is_some() };
         return ranked::run(&args.question(mode, scope), form, page, Terminal { environment, out });
     }
     let search = Exact::of(args, page, scope, stop)?;
@@ -238,7 +239,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
         () if args.count => search.count(args.json, environment.terminal, out)?,
         () if args.explain => search.explain(args.json, out)?,
         () if args.conversations || args.null => {
-            let form = FoundForm { json: args.json, null: args.null };
+            let form = ListForm { json: args.json, null: args.null };
             search.conversations(form, out)?
         }
         () if args.json => {
@@ -520,10 +521,10 @@ impl<'a> Exact<'a> {
     }
 
     /// Writes the conversations that match, in the order of their first matches.
-    fn conversations(&self, form: FoundForm, out: &mut dyn Write) -> Result<usize> {
-        let mut found = FoundConversations::default();
+    fn conversations(&self, form: ListForm, out: &mut dyn Write) -> Result<usize> {
+        let mut found = MatchingConversations::default();
         let render = |kind: SourceKind, hit: Hit<'_>| {
-            Some(FoundConversations::render(&self.matchers, kind, &hit))
+            Some(MatchingConversations::render(&self.matchers, kind, &hit))
         };
         self.all(None, &render, &mut |one| {
             found.take(one);
@@ -659,6 +660,12 @@ impl<'a> Exact<'a> {
         Ok(format!(" (of {} searched in {took:.1} ms)", grouped(tally.messages)))
     }
 
+    fn has_nearest(&self) -> bool {
+        let engine = self.page.engine;
+        self.request.matching != Matching::Regex
+            && engine.has_nearest(&self.request.text, &self.scope, &self.stop)
+    }
+
     /// Returns the sentence that nothing was found, with the number of searched messages and other searches
     /// that find something.
     fn nothing(&self) -> Result<String> {
@@ -681,10 +688,15 @@ impl<'a> Exact<'a> {
             let conversations = counted(tally.conversations, "conversation");
             format!("{none} ({messages} in {conversations} looked at)")
         };
-        let hints: Vec<String> =
-            readings.iter().map(|reading| hints::line(reading, self.filters)).collect();
+        let hints: Vec<String> = readings
+            .iter()
+            .map(|reading| hints::line(reading, &self.request, self.filters))
+            .collect();
         Ok(match &hints[..] {
-            [] => format!("{none}; {}", hints::NONE),
+            [] => match self.has_nearest() {
+                true => format!("{none}; --mode both finds the nearest by meaning"),
+                false => none,
+            },
             [hint] => format!("{none}; {hint}"),
             hints => format!("{none}\n  {}", hints.join("\n  ")),
         })

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use verbatim_chats::import::Branches;
+use verbatim_chats::import::{Branches, Export};
 use verbatim_engine::import::{self, Report};
 
 use crate::{
@@ -468,6 +468,80 @@ fn a_deepseek_export_is_refused_by_name() {
 }
 
 #[test]
+fn transcripts_of_other_programs_are_named() {
+    let message = json!({"role": "user", "content": [{"type": "text", "text": "said"}]});
+    let parts = json!({"role": "user", "parts": [{"text": "said"}]});
+    let of_claude = |session: &str, message: &Value| {
+        json!({"type": "user", "uuid": "u", "parentUuid": null, "sessionId": session,
+            "timestamp": "2026-08-20T10:00:00Z", "message": message})
+    };
+    let billed = json!({"role": "assistant", "content": "said", "usage": {"credits": 1}});
+    for (program, record) in [
+        ("Qwen Code", of_claude("s", &parts)),
+        ("iFlow", of_claude("session-0a", &message)),
+        ("Qoder", of_claude("s", &billed)),
+        ("Gemini CLI", json!({"sessionId": "s", "startTime": "t", "lastUpdated": "t"})),
+        ("Gemini CLI", json!({"id": "m", "type": "gemini", "content": "said"})),
+        ("Cursor", json!({"role": "user", "message": message})),
+        ("GitHub Copilot", json!({"type": "session.start", "data": {}, "id": "e"})),
+        ("GitHub Copilot", json!({"kind": 0, "v": {"requests": []}})),
+        ("OpenCode", json!({"id": "msg_1", "sessionID": "ses_1", "role": "user"})),
+        ("Antigravity", json!({"source": "MODEL", "created_at": "t", "content": "said"})),
+        ("Grok Build", json!({"timestamp": 1, "params": {"update": {"sessionUpdate": "x"}}})),
+        ("Kimi Code", json!({"type": "metadata", "protocol_version": "1.4"})),
+        ("Goose", json!({"id": "s", "working_dir": "/x", "message_count": 2})),
+        ("Pi", json!({"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/x"})),
+    ] {
+        let error = refused("a.jsonl", format!("{record}\n").as_bytes());
+        let expected = format!("a transcript of {program}, which is not read yet");
+        assert!(error.contains(&expected), "{record}: {error}");
+    }
+    let home = Home::new();
+    home.write("a.jsonl", format!("{}\n", of_claude("s", &parts)));
+    let report = home.sync();
+    assert!(report.failures[0].contains("a transcript of Qwen Code"), "{:?}", report.failures);
+    assert_eq!(home.sync().failures, [""; 0], "it is said once");
+}
+
+#[test]
+fn exports_of_other_services_are_named() {
+    for (name, service, object) in [
+        (
+            "prod-grok-backend.json",
+            "Grok",
+            json!({"conversations": [{"conversation": {"id": "c"},
+            "responses": [{"response": {"message": "said"}}]}]}),
+        ),
+        (
+            "chat-export-1.json",
+            "Open WebUI",
+            json!([{"id": "c", "title": "T",
+            "chat": {"history": {"messages": {}}}}]),
+        ),
+        ("a.json", "LibreChat", json!({"conversationId": "c", "endpoint": "e", "messages": []})),
+        (
+            "chat-1.json",
+            "Le Chat",
+            json!([{"id": "m", "chatId": "c", "role": "user",
+            "content": "said"}]),
+        ),
+        (
+            "MyActivity.json",
+            "the Gemini app",
+            json!([{"header": "Gemini Apps", "title": "T",
+            "time": "t", "products": ["Gemini Apps"]}]),
+        ),
+        ("a.json", "GitHub Copilot", json!({"requests": [], "responderUsername": "r"})),
+        ("api_conversation_history.json", "Cline", json!([{"role": "user", "content": "said"}])),
+    ] {
+        let error = refused(name, object.to_string().as_bytes());
+        assert!(error.contains(service) && error.contains("not read yet"), "{name}: {error}");
+    }
+    let error = refused("webui.db", b"SQLite format 3\0");
+    assert!(error.contains("Open WebUI"), "{error}");
+}
+
+#[test]
 fn the_parts_of_claudes_export_are_read_or_named() {
     let chats = json!([{"uuid": "c", "name": "n", "created_at": "2026-03-01T10:00:00Z",
         "chat_messages": [{"uuid": "m", "sender": "human", "text": "in the chat"}]}]);
@@ -476,25 +550,88 @@ fn the_parts_of_claudes_export_are_read_or_named() {
         "created_at": "2026-05-01T00:00:00Z", "messages": [
             {"uuid": "d1", "role": "user", "content": {"content": "in the design"}},
             {"uuid": "d2", "role": "assistant", "content": {"content": "", "contentBlocks": [block]}}]});
-    let project = json!({"uuid": "p", "name": "x", "prompt_template": "y",
-        "docs": [{"uuid": "f", "filename": "x.md", "content": "z"}]});
-    let memories = json!([{"conversations_memory": "z", "project_memories": {}}]);
+    let empty = json!({"uuid": "e", "name": "Empty", "prompt_template": "", "docs": []});
     let (texts, report) = imported(&[
         ("conversations.json", chats.to_string().as_bytes()),
         ("design_chats/d1.json", design.to_string().as_bytes()),
-        ("memories.json", memories.to_string().as_bytes()),
-        ("projects/p1.json", project.to_string().as_bytes()),
-        ("projects/p2.json", project.to_string().as_bytes()),
+        ("frames/f1/index.html", b"<p>"),
+        ("frames/f1/metadata.json", b"{\"title\": \"x\"}"),
+        ("frames/f2/metadata.json", b"{\"title\": \"y\"}"),
+        ("login_history.json", b"[]"),
+        ("projects/e.json", empty.to_string().as_bytes()),
         ("users.json", b"[{\"uuid\": \"u\", \"full_name\": \"x\"}]"),
     ]);
     assert_eq!(texts, ["user: in the chat", "user: in the design", "assistant: in a block"]);
     let said = left_out(&report);
-    assert!(said.contains("projects") && said.contains("(2)") && said.contains("memor"), "{said}");
+    assert!(said.contains("artifacts of Claude.ai as web pages (frames) (2)"), "{said}");
+    assert!(said.contains("login history") && !said.contains("project"), "{said}");
+    assert_eq!(report.tally.bare, 0, "an empty project is nothing");
     let manifest = json!({"data_files": [
         {"category": "conversations", "filename": "conversations-000.zip", "export_url": "https://e.org/x"},
         {"category": "projects", "filename": "projects-000.zip", "export_url": "https://e.org/y"}]});
     let error = refused("manifest-1-2026-09-10.json", manifest.to_string().as_bytes());
     assert!(error.contains("lists") && error.contains("conversations-000.zip"), "{error}");
+}
+
+#[test]
+fn projects_and_memories_of_claude_are_conversations() {
+    let project = json!({"uuid": "p", "name": "Orchard", "description": "The old trees",
+        "prompt_template": "Answer in metres.", "created_at": "2026-07-01T00:00:00Z",
+        "updated_at": "2026-07-02T00:00:00Z", "docs": [
+            {"uuid": "f", "filename": "pears.md", "content": "Pears ripen late.",
+                "created_at": "2026-07-03T00:00:00Z"},
+            {"uuid": "g", "filename": "empty.md", "content": ""}]});
+    let bees = json!({"conversations_memory": "Keeps bees.", "account_uuid": "u",
+        "project_memories": {"p": "Plants pears.", "q": ""}});
+    let old = [project.clone()];
+    let (old, new) = (json!(old).to_string(), project.to_string());
+    let (list, object) = (json!([bees]).to_string(), bees.to_string());
+    let chats = b"[]";
+    let said = |texts: &[String]| {
+        assert_eq!(
+            texts,
+            [
+                "assistant: Keeps bees.",
+                "assistant: Plants pears.\n\nProject: https://claude.ai/project/p",
+                "user: The old trees",
+                "system: Answer in metres.",
+                "user: pears.md\nPears ripen late.",
+            ]
+        );
+    };
+    let (texts, report) = imported(&[
+        ("conversations.json", chats),
+        ("memories.json", list.as_bytes()),
+        ("projects.json", old.as_bytes()),
+    ]);
+    said(&texts);
+    assert_eq!((report.tally.conversations, left_out(&report).as_str()), (2, ""));
+    let (texts, _) =
+        imported(&[("memories/a.json", object.as_bytes()), ("projects/p.json", new.as_bytes())]);
+    said(&texts);
+
+    // The next export replaces them. A document that is gone from it stays.
+    let folder = TempDir::new().unwrap();
+    let target = folder.path().join("out.db");
+    let import = |json: &str| {
+        let source = folder.path().join("projects-000.zip");
+        fs::write(&source, zip_of(&[("projects/p.json", json.as_bytes())])).unwrap();
+        import::import(&[source], &target, Branches::Shown, &|_| {}).unwrap().changes
+    };
+    assert_eq!(import(&new).new_conversations, 1);
+    let mut later = project;
+    later["docs"] = json!([{"uuid": "h", "filename": "plums.md", "content": "Plums first."}]);
+    let changes = import(&later.to_string());
+    assert_eq!((changes.new_conversations, changes.updated_conversations), (0, 1));
+    assert_eq!(messages(&target).len(), 4);
+    // A long document is cut off where the beginning of the zip ends; the zip is found all the same.
+    let long = format!(
+        r#"{{"uuid": "p", "name": "x", "prompt_template": "", "docs": [{{"content": "{}"}}]}}"#,
+        "pear ".repeat(500_000)
+    );
+    let zip = folder.path().join("projects-001.zip");
+    fs::write(&zip, zip_of(&[("projects/p.json", long.as_bytes())])).unwrap();
+    assert_eq!(Export::open(&zip).unwrap().format(8).map(|it| it.name()), Some("claude"));
 }
 
 #[test]
@@ -518,6 +655,105 @@ fn typed_words_of_codex_stay() {
     let injected =
         user_item("# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nA\n</INSTRUCTIONS>");
     assert_eq!(transcript(&rollout(&[injected, user_event("go")])), ["user: go"]);
+}
+
+#[test]
+fn texts_that_codex_puts_before_a_prompt_are_no_words_of_the_user() {
+    let added = "<recommended_plugins>\n- a\n</recommended_plugins>\n<environment_context>\n</environment_context>";
+    let records = [user_item(added), user_item(&format!("{added}\nSow the peas"))];
+    assert_eq!(transcript(&rollout(&records)), ["user: Sow the peas"]);
+    // What the user typed is in an event.
+    let tagged = "<recommended_soil>loam</recommended_soil> Is it good?";
+    let records = [user_event(tagged), user_item(tagged)];
+    assert_eq!(transcript(&rollout(&records)), [format!("user: {tagged}")]);
+}
+
+#[test]
+fn reasoning_that_only_an_event_has_is_read_once() {
+    let item = |content: Value| {
+        let payload = json!({"type": "reasoning", "summary": [], "content": content,
+            "encrypted_content": "x"});
+        ("response_item", payload)
+    };
+    let raw =
+        |text: &str| ("event_msg", json!({"type": "agent_reasoning_raw_content", "text": text}));
+    let answer = ("event_msg", json!({"type": "agent_message", "message": "Box"}));
+    let whole = json!([{"type": "reasoning_text", "text": "Evergreen"}]);
+    let records = [
+        user_event("A hedge?"),
+        item(Value::Null),
+        raw("It is dry here"),
+        raw("Evergreen"),
+        item(whole),
+        answer,
+    ];
+    let read = transcript(&rollout(&records));
+    assert_eq!(
+        read,
+        ["user: A hedge?", "assistant: [thinking]\nIt is dry here\n\nEvergreen\n\nBox"]
+    );
+}
+
+#[test]
+fn names_that_codex_keeps_are_titles() {
+    let home = Home::new();
+    let folder = "sessions/2026/08/20";
+    fs::create_dir_all(home.folder.path().join("archive").join(folder)).unwrap();
+    home.write(&format!("{folder}/rollout-s1.jsonl"), rollout(&[user_event("count")]));
+    home.sync();
+    let id: String = Connection::open(home.engine.config().archive_database())
+        .unwrap()
+        .query_row("SELECT id FROM conversations", [], |row| row.get(0))
+        .unwrap();
+    let name = |name: &str| format!("{}\n", json!({"id": id, "thread_name": name}));
+    let database = home.engine.config().archive_database();
+    let title = || -> String {
+        let sql = "SELECT title FROM conversations";
+        Connection::open(&database).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    home.sync();
+    assert_eq!(title(), "count");
+    home.write("session_index.jsonl", name("Ponds"));
+    assert_eq!(home.sync().read, 0);
+    assert_eq!(title(), "Ponds");
+    home.write("session_index.jsonl", [name("Ponds"), name("Meres")].concat());
+    home.sync();
+    assert_eq!(title(), "Meres");
+    home.write(
+        &format!("{folder}/rollout-s1.jsonl"),
+        rollout(&[user_event("count"), user_event("again")]),
+    );
+    let report = home.sync();
+    assert_eq!((report.files, report.messages), (1, 1));
+    assert_eq!(title(), "Meres");
+}
+
+#[test]
+fn a_conversation_of_cowork_is_read_once() {
+    let home = Home::new();
+    let root = "local-agent-mode-sessions/account/org/local_1";
+    let folder = format!("{root}/.claude/projects/-sessions-x");
+    let archive = home.folder.path().join("archive");
+    for folder in [&folder, &format!("{root}/outputs"), &"projects/-sessions-x".to_owned()] {
+        fs::create_dir_all(archive.join(folder)).unwrap();
+    }
+    let said = line(1, "user", "sow");
+    let id = "11111111-2222-4333-8444-555555555555";
+    for file in [&format!("{folder}/{id}.jsonl"), &format!("projects/-sessions-x/{id}.jsonl")] {
+        home.write(file, &said);
+    }
+    let logged = json!({"type": "user", "uuid": "other", "session_id": id,
+        "message": {"role": "user", "content": "sow"}});
+    home.write(&format!("{root}/audit.jsonl"), format!("{logged}\n"));
+    home.write(&format!("{root}/outputs/log.jsonl"), line(2, "user", "a file of the user"));
+    let session = json!({"sessionId": "local_1", "cliSessionId": id, "title": "Peas"});
+    home.write(&format!("{root}.json"), session.to_string());
+    let report = home.sync();
+    assert_eq!((report.files, report.messages), (2, 1));
+    let connection = Connection::open(home.engine.config().archive_database()).unwrap();
+    let titles = "SELECT group_concat(title) FROM conversations";
+    let titles: String = connection.query_row(titles, [], |row| row.get(0)).unwrap();
+    assert_eq!(titles, "Peas");
 }
 
 #[test]

@@ -614,7 +614,7 @@ fn what_cannot_be_forgotten_is_an_error_and_the_rest_is_forgotten() {
     locked.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let (code, out, errors) = user.run(&["forget", "--yes", "c-1"]);
     assert_eq!((code, out.as_str()), (2, ""), "{errors}");
-    assert!(errors.contains("older.db: locked"), "{errors}");
+    assert!(errors.contains("older.db: the database is locked"), "{errors}");
     assert_eq!(user.files_with("zanzibarish"), [older]);
     drop(locked);
     let (code, _, errors) = user.run(&["forget", "--yes", "c-1"]);

@@ -677,8 +677,8 @@ fn the_page_is_served_with_the_settings() {
     assert!(search("q=dark").contains("dark red"));
     assert!(!search("q=%25DARK%25&like=1").contains("dark red"));
     assert!(search("q=dark&mode=words").contains("dark red"), "it takes no such setting");
-    let none = search("q=dark&role=nobody");
-    assert!(none.contains("nobody") && none.contains("notes"), "{none}");
+    let none = server.ask("GET /search?q=dark&role=nobody", &[&server.bearer()], "");
+    assert!(none.status == 400 && none.body.contains("known: user"), "{none:?}");
     assert!(!server.place.index.exists(), "nothing is watched");
 }
 

@@ -98,8 +98,8 @@ fn searching() {
             ["search", "-c"].iter().chain(&places).chain(arguments).copied().collect();
         output(&arguments)
     };
-    assert_eq!(counted(&["checker"]), "3 messages in 1 conversation\n1 conversation by title\n");
-    assert_eq!(counted(&["checker", "-n", "1", "--not", "two"]), "3 messages in 1 conversation\n");
+    assert_eq!(counted(&["checker"]), "3\n");
+    assert_eq!(counted(&["checker", "-n", "1", "--not", "two"]), "3\n");
     let json = counted(&["checker", "--json"]);
     assert_eq!(json, "{\"messages\":3,\"conversations\":1,\"titles\":1}\n");
     for alias in ["find", "grep"] {
@@ -210,13 +210,15 @@ fn every_source_is_searched_and_filters_choose() {
         assert_eq!(count(&["--branch", "fix/rounding"]), codex);
         assert_eq!(count(&["--folder", "/code/parser"]), claude);
         assert_eq!(count(&["-n", "2"]), 2);
-        assert_eq!(search(&["--project", "nowhere"]), (Ok(1), Vec::new()));
+        let (nowhere, lines) = search(&["--project", "nowhere"]);
+        assert!(nowhere.unwrap_err().contains("the project \"nowhere\"; known: parser"));
+        assert_eq!(lines, [] as [serde_json::Value; 0]);
         let ranked = search(&["--mode", "words", "--project", "shop"]).1;
         assert!(ranked.iter().all(|hit| hit["source"] == "archive"), "{ranked:?}");
         let text = ["search", "rounding", "--mode", "words", "--color", "always", "-n", "1"];
         let text = run_on_all(home.path(), &text, &environment).1;
         assert!(text.contains("codex · shop@fix/rounding"), "{text}");
-        assert!(text.contains("\u{1b}[31mrounded\u{1b}[0m"), "{text}");
+        assert!(text.contains("\u{1b}[31mrounding\u{1b}[0m"), "{text}");
         let stats = run_on_all(home.path(), &["stats", "--json"], &environment).1;
         let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
         assert_eq!(

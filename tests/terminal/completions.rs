@@ -34,7 +34,7 @@ fn commands_ids_and_titles_are_completed() {
     assert_eq!(completed(home, &["show", "rust l"]), ["'Rust lifetimes'"]);
     assert_eq!(completed(home, &["show", "nothing has this"]), [""; 0]);
     assert_eq!(completed(home, &["search", "--in", "6650a1b2-0001"]), ["6650a1b2-0001"]);
-    assert_eq!(completed(home, &["search", "--source", "claude-"]), ["claude-code"]);
+    assert_eq!(completed(home, &["search", "--service", "claude-"]), ["claude-code"]);
     assert_eq!(completed(home, &["search", "red", "--role", "a"]), ["assistant"]);
 }
 

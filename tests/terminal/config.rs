@@ -169,7 +169,7 @@ fn what_finds_nothing_says_so_in_words_that_fit() {
         (code, errors)
     };
     let (code, errors) = says(&["conv 59"]);
-    assert!(code == 1 && errors.contains("try -i"), "{errors}");
+    assert!(code == 1 && errors.contains("verbatim search -i 'conv 59'"), "{errors}");
     assert!(errors.contains("(1 message in 1 conversation looked at)"), "{errors}");
     let (_, errors) = says(&["--not", "Conv"]);
     assert!(errors.contains("no message is without \"Conv\""), "{errors}");

@@ -121,7 +121,7 @@ fn models_choose_conversations() {
     let notes = files(&scene.path("work/notes"));
     assert_eq!(notes.keys().filter(|path| path.is_dir()).count(), 1, "a folder of one year");
     let unknown = ask(&scene, &["list"], &["--model", "gpt-4x"]);
-    assert_eq!(unknown.code, Some(1));
+    assert_eq!(unknown.code, Some(2));
     assert!(
         unknown.errors.contains("no conversation has the model \"gpt-4x\""),
         "{}",
@@ -129,7 +129,7 @@ fn models_choose_conversations() {
     );
     assert!(unknown.errors.contains("gpt-4o"), "{}", unknown.errors);
     let unknown = ask(&scene, &["stats"], &["--role", "asistant"]);
-    assert!(unknown.code == Some(1) && unknown.errors.contains("assistant"), "{}", unknown.errors);
+    assert!(unknown.code == Some(2) && unknown.errors.contains("assistant"), "{}", unknown.errors);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn calls_of_tools_and_their_files_choose_conversations() {
         assert!(ids(&["--tool", "Bash", "--source", "codex"]).is_empty());
         let unknown = ask(&scene, &["search", "the"], &["--tool", "bsh"]);
         let note = "no conversation has the tool \"bsh\"; known: Bash, ";
-        assert!(unknown.code == Some(1) && unknown.errors.contains(note), "{}", unknown.errors);
+        assert!(unknown.code == Some(2) && unknown.errors.contains(note), "{}", unknown.errors);
         let empty = scene.command(&["list", "--tool", ""]).output().unwrap();
         assert_eq!(empty.status.code(), Some(2));
     }

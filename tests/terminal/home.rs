@@ -324,8 +324,8 @@ fn the_homes_of_windows_are_looked_at_in_wsl() {
     let (code, out) = run(&["import", "--yes"]);
     assert_eq!(code, 0, "{out}");
     assert!(out.starts_with(&format!("Found in {}:\n", downloads.display())), "{out}");
-    assert_eq!(run(&["search", "from Windows", "-c"]).1, "1 message in 1 conversation\n");
-    assert_eq!(run(&["search", "red", "-c"]).1, "1 message in 1 conversation\n");
+    assert_eq!(run(&["search", "from Windows", "-c"]).1, "1\n");
+    assert_eq!(run(&["search", "red", "-c"]).1, "1\n");
 }
 
 #[test]
@@ -382,6 +382,59 @@ fn folders_of_zips_and_zips_in_zips_are_read() {
     assert!(refused.errors.contains("refused: unpacks to 67 MB"), "{}", refused.errors);
     let deep = user.write("deep.zip", zip_of(&[("o.zip", &zip_of(&[("a.zip", &chatgpt())]))]));
     assert_eq!(user.run(&["import", deep.to_str().unwrap()]).code, Some(2));
+}
+
+#[test]
+fn a_manifest_names_the_zips_to_download() {
+    let user = User::new();
+    let zips = ["light_metadata", "projects", "frames", "conversations"];
+    let list: Vec<String> = zips
+        .iter()
+        .map(|zip| {
+            format!(
+                r#"{{"category": "{zip}", "export_url": "https://example.com/{zip}",
+                "filename": "{zip}-000.zip"}}"#
+            )
+        })
+        .collect();
+    let list = format!(r#"{{"total_files": 4, "data_files": [{}]}}"#, list.join(","));
+    let manifest = user.write("Downloads/manifest-1-2026-09-10.json", list);
+    let manifest = manifest.to_str().unwrap();
+    let all =
+        "light_metadata-000.zip, projects-000.zip, frames-000.zip, conversations-000.zip; then";
+    for (arguments, code) in [
+        (vec!["import", "-y"], 1),
+        (vec!["import", manifest], 2),
+        (vec!["import", "~/Downloads"], 2),
+    ] {
+        let answer = user.run(&arguments);
+        assert_eq!(answer.code, Some(code), "{}", answer.errors);
+        for said in ["manifest-1-2026-09-10.json: ", "the 4 zips", "works once", "none of", all] {
+            assert!(answer.errors.contains(said), "{arguments:?}: {}", answer.errors);
+        }
+        assert!(!answer.out.contains("Each service sends"), "{}", answer.out);
+    }
+    let chats =
+        zip_of(&[("conversations.json", br#"[{"uuid": "c", "chat_messages": [{"text": "a"}]}]"#)]);
+    user.write("Downloads/conversations-000 (1).zip", chats);
+    let frames = zip_of(&[("frames/f/index.html", b"<p>"), ("frames/f/metadata.json", b"{}")]);
+    user.write("Downloads/frames-000.zip", frames);
+    user.write("Downloads/photos.zip", zip_of(&[("a.jpg", b"x")]));
+    for arguments in [["import", "-y"], ["import", "~/Downloads"]] {
+        let answer = user.run(&arguments);
+        let said = "here already: frames-000.zip, conversations-000.zip; to be";
+        assert!(answer.errors.contains(said), "{}", answer.errors);
+        assert!(answer.out.contains("Imported 1 conversation"), "{}", answer.out);
+        let said = "not imported: artifacts of Claude.ai as web pages (frames): frames-000.zip";
+        assert!(answer.out.contains(said), "{}", answer.out);
+    }
+    // What an import does not read need not be there.
+    let project = br#"{"uuid": "p", "name": "Pond", "prompt_template": "x", "docs": []}"#;
+    user.write("Downloads/projects-000.zip", zip_of(&[("projects/p.json", project)]));
+    let answer = user.run(&["import", "~/Downloads"]);
+    assert_eq!((answer.code, answer.errors.as_str()), (Some(0), ""), "{}", answer.out);
+    assert!(answer.out.contains("1 zip without chats ignored"), "{}", answer.out);
+    assert!(user.run(&["list"]).out.contains("Project: Pond"));
 }
 
 #[test]
@@ -541,15 +594,11 @@ fn a_command_that_reads_makes_no_home() {
         &["status"],
     ];
     for words in words {
-        let by_flag = [words, &["--home", typo.to_str().unwrap()]].concat();
-        let by_flag = user.run(&by_flag);
-        let by_variable = answer(user.command(words).env("VERBATIM_HOME", &typo));
-        for (answer, by) in [(by_flag, "--home"), (by_variable, "VERBATIM_HOME")] {
-            assert_eq!((answer.code, answer.out.as_str()), (Some(2), ""), "{words:?}");
-            let expected = format!("verbatim: there is no such home: ~/typo ({by}); ");
-            assert!(answer.errors.starts_with(&expected), "{}", answer.errors);
-            assert!(!typo.exists() && !user.path("work/notes").exists(), "{words:?}");
-        }
+        let answer = user.run(&[words, &["--home", typo.to_str().unwrap()]].concat());
+        assert_eq!((answer.code, answer.out.as_str()), (Some(2), ""), "{words:?}");
+        let expected = "verbatim: there is no such home: ~/typo; ";
+        assert!(answer.errors.starts_with(expected), "{}", answer.errors);
+        assert!(!typo.exists() && !user.path("work/notes").exists(), "{words:?}");
     }
     let doctor = user.run(&["doctor", "--home", typo.to_str().unwrap()]);
     assert!(doctor.out.contains("there is no such home: ~/typo"), "{}", doctor.out);
@@ -558,11 +607,15 @@ fn a_command_that_reads_makes_no_home() {
     let import = user.run(&["import", "~/chats.json", "--home=~/typo"]);
     assert_eq!((import.code, user.path("typo/db/verbatim.db").exists()), (Some(0), true));
     assert_eq!(user.run(&["search", "violet", "--home=~/typo"]).code, Some(0));
-    // The default home is made, and what is copied into it is said once.
-    let first = user.run(&["search", "zeppelin"]);
-    let said = "verbatim: copied 1 transcript of coding agents into ~/.local/share/verbatim, ";
-    assert!(first.code == Some(0) && first.errors.starts_with(said), "{}", first.errors);
-    assert_eq!(user.run(&["search", "zeppelin"]).errors, "");
+    // The usual home is made, and what is copied into it is said once.
+    for (variable, home) in [(None, "~/.local/share/verbatim"), (Some("usual"), "~/usual")] {
+        let variable = variable.map(|name| ("VERBATIM_HOME", user.path(name)));
+        let search = || answer(user.command(&["search", "zeppelin"]).envs(variable.clone()));
+        let first = search();
+        let said = format!("verbatim: copied 1 transcript of coding agents into {home}, ");
+        assert!(first.code == Some(0) && first.errors.starts_with(&said), "{}", first.errors);
+        assert_eq!(search().errors, "");
+    }
 }
 
 #[test]

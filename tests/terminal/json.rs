@@ -143,7 +143,7 @@ fn every_command_prints_what_the_document_says() {
         shapes.compare(&format!("verbatim {section} --json"), &text)
     };
     // The imports are: one with a part that cannot be read, one without any export, and a whole one.
-    scene.write("Empty/broken.json", "[{\"mapping\": 1}, {\"conversations_memory\": \"\"}]");
+    scene.write("Empty/broken.json", "[{\"mapping\": 1}, {\"chats\": [{}]}]");
     let broken = scene.path("Empty/broken.json");
     let whole = scene.path("Downloads/chatgpt.zip");
     let both = [whole.to_str().unwrap(), broken.to_str().unwrap()];
@@ -180,6 +180,8 @@ type Compare<'a> = &'a dyn Fn(&str, &[&str], i32) -> Vec<Value>;
 fn searches(compare: Compare<'_>) {
     compare("search", &["search", "borrow", "checker"], 0);
     compare("search", &["search", "parser", "--source", "archive"], 0);
+    compare("search -l", &["search", "borrow", "-l"], 0);
+    compare("search --explain", &["search", "borrow", "--explain"], 0);
     compare("search --mode both", &["search", "lifetimes", "--mode", "both"], 0);
     compare("search --mode both", &["search", "parser", "--mode", "words"], 0);
     compare("list", &["list", "-n", "0"], 0);

@@ -43,7 +43,7 @@ fn listing() {
             run(&list(&["--source", "letters"]))
                 .0
                 .unwrap_err()
-                .contains("export, archive, threads")
+                .contains("no conversation has the service \"letters\"; known: export")
         );
         // The commands give the same output with an index.
         output(&["reindex", "--db", db, "--home", home.path().to_str().unwrap()]);

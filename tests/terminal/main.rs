@@ -48,6 +48,8 @@ mod ranked;
 #[cfg(unix)]
 #[path = "../shared/scene.rs"]
 mod scene;
+#[cfg(unix)]
+mod search;
 mod status;
 #[path = "../shared/terminal.rs"]
 mod terminal;

@@ -166,18 +166,25 @@ fn mistakes_are_answered_with_what_helps() {
 #[test]
 fn what_is_left_out_is_said_last() {
     let scene = Scene::imported();
-    let path = scene.path("both");
-    for arguments in [
-        &["list", "-n", "1"][..],
-        &["search", "e", "-n", "1"],
-        &["search", "e", "-n", "1", "--flat"],
+    let (path, many) = (scene.path("both"), scene.path("many.db"));
+    drop(database(&many, &["e"; 60]));
+    let many = many.to_str().unwrap();
+    for (arguments, notes) in [
+        (&["search", "e", "--db", many][..], 1),
+        (&["search", "e", "--db", many, "--flat"], 1),
+        (&["search", "e", "--db", many, "--json"], 1),
+        // Who gives a limit knows that there may be more.
+        (&["list", "-n", "1"], 0),
+        (&["search", "e", "-n", "1"], 0),
+        (&["search", "e", "-n", "1", "--flat"], 0),
     ] {
         let file = std::fs::File::create(&path).unwrap();
         let mut command = scene.command(arguments);
         command.stdout(file.try_clone().unwrap()).stderr(file).status().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.lines().last().is_some_and(|line| line.starts_with("verbatim: ")), "{text}");
-        assert_eq!(text.matches("verbatim: ").count(), 1, "{text}");
+        let last = text.lines().last().unwrap();
+        assert_eq!(last.starts_with("verbatim: "), notes == 1, "{text}");
+        assert_eq!(text.matches("verbatim: ").count(), notes, "{text}");
     }
 }
 
@@ -393,9 +400,9 @@ fn a_search_that_finds_nothing_names_the_flag_that_helps() {
         command.env_clear().env("HOME", home.path()).arg("--db").arg(&path).args(words);
         told(&mut command).2
     };
-    let found = "`--fold` finds it with other accents";
+    let found = "1 message with other accents or width: verbatim search --fold ";
     assert!(says(&["search", "cancion"]).contains(found));
-    assert!(says(&["search", "UBER"]).contains("try -i"));
+    assert!(says(&["search", "UBER"]).contains("verbatim search --fold -i UBER"));
     assert!(says(&["search", "UBER", "-i"]).contains(found));
     for words in [&["search", "cansion"][..], &["search", "cancion", "--role", "tool"]] {
         assert!(!says(words).contains("--fold"), "{words:?}");

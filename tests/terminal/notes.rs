@@ -296,7 +296,7 @@ fn a_project_and_a_session_are_taken_as_they_are_printed() {
         ] {
             let (found, answer) = count(arguments.clone());
             assert!(expected.map_or(found >= text, |it| it == found), "{arguments}: {answer}");
-            assert_eq!(answer.get("notes").is_none(), found > 0, "{arguments}: {answer}");
+            assert!(found > 0 || answer.get("notes").is_some(), "{arguments}: {answer}");
         }
         let (none, answer) = count(json!({"project": "exprot"}));
         assert_eq!((none, answer.get("complete")), (0, None));
@@ -323,7 +323,7 @@ fn how_many_answer_is_counted() {
     let engine = home.engine();
     let one = search(&engine, json!({"query": "restaurant", "mode": "text", "limit": 1}));
     assert_eq!((&one["total"], one["results"].as_array().unwrap().len()), (&json!(2), 1));
-    says(&one, "1 of 2 conversations");
+    says(&one, "Raise limit");
     let question =
         json!({"mode": "search", "query": "restaurant", "searchMode": "turns", "limit": 1});
     let (_, answer) = query(&engine, question);
@@ -430,7 +430,7 @@ mod program {
         assert_eq!((code, errors.as_str()), (Some(0), ""));
         assert!(out.contains("How do I deploy the zeppelin?"), "{out}");
         let (code, _, errors) = run(command(&home, &["search", "zeppelin", "--role", "uesr"]));
-        assert_eq!(code, Some(1));
+        assert_eq!(code, Some(2));
         assert!(errors.contains("no conversation has the role \"uesr\"; known: user"), "{errors}");
     }
 }

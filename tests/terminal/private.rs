@@ -137,11 +137,11 @@ fn no_command_lets_others_read_what_it_makes() {
 }
 
 #[test]
-fn what_the_user_names_has_the_usual_rights() {
+fn a_chart_is_private_too() {
     let scene = Scene::new();
     scene.run(&["import", "conversations.json"]);
     scene.run(&["stats", "--svg", "chart.svg"]);
-    assert_eq!(fs::metadata(scene.path("chart.svg")).unwrap().mode() & 0o777, 0o666);
+    assert_eq!(fs::metadata(scene.path("chart.svg")).unwrap().mode() & 0o777, 0o600);
 }
 
 /// Gives every file and folder below a path the modes that they have under a umask.

@@ -380,11 +380,14 @@ impl ImportReading<'_> {
 fn opened(sources: &[PathBuf], report: &mut Report) -> Vec<(PathBuf, Export)> {
     let mut exports = Vec::new();
     for source in sources {
-        let (paths, others) = import::expanded(source);
-        if paths.first() != Some(source) {
-            report.foreign_zips += others as u64;
+        let expanded = import::expanded(source);
+        if expanded.exports.first() != Some(source) {
+            report.foreign_zips += expanded.foreign_zips as u64;
+            report.failures.extend(import::undownloaded(source));
+            let lines = expanded.left_out.into_iter().map(|line| (line, 1));
+            report.tally.left_out.extend(lines);
         }
-        for path in paths {
+        for path in expanded.exports {
             match Export::open(&path) {
                 Ok(export) => exports.push((path, export)),
                 Err(error) => report.failures.push(error),
@@ -427,9 +430,10 @@ pub fn may_write(target: &Path) -> Result<bool, EngineError> {
     }
 }
 
-/// The exports in a folder, and errors of zips that cannot be read. The flag says whether the export was
-/// imported into the database and has not changed since.
-type FoundExports = (Vec<(FoundExport, bool)>, Vec<import::Error>);
+/// The exports in a folder, errors of zips that cannot be read or are not downloaded yet, and lines about parts
+/// of exports that imports leave out. The flag says whether the export was imported into the database and has
+/// not changed since.
+type FoundExports = (Vec<(FoundExport, bool)>, Vec<import::Error>, Vec<String>);
 
 /// Returns the exports in a folder, the newest first. Fails if the folder cannot be read.
 pub fn found_in(folder: &Path, target: &StoreAddress) -> io::Result<FoundExports> {
@@ -441,9 +445,9 @@ pub fn found_in(folder: &Path, target: &StoreAddress) -> io::Result<FoundExports
         let known = imports.iter().filter(|(known, _)| *known == path);
         since.is_some_and(|since| known.into_iter().any(|(_, at)| *at >= since.as_secs_f64()))
     };
-    let (found, failures) = import::exports_in(folder)?;
+    let (found, failures, left_out) = import::exports_in(folder)?;
     let found = found.into_iter().map(|export| (export.clone(), is_imported(&export)));
-    Ok((found.collect(), failures))
+    Ok((found.collect(), failures, left_out))
 }
 
 /// Returns the titles of the imported conversations that changed last, at most `most`.

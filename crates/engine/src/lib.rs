@@ -123,7 +123,11 @@ pub use verbatim_chats::{
         transcripts::Error as TranscriptStoreError,
         writer::{Changes, Error as WriterError, Writer},
     },
-    import::{Branches, Error as ExportError, ImportTally, Skipped, compressed::stem as file_stem},
+    import::{
+        Branches, Error as ExportError, ImportTally, Skipped,
+        beside::{COWORK_FOLDER, is_of_cowork},
+        compressed::stem as file_stem,
+    },
     workspace::{self, Error as WorkspaceError},
 };
 pub use verbatim_embed::{

@@ -6,7 +6,7 @@ use super::{
     Engine,
     count::Count,
     error::Result,
-    rank::{Mode, Question},
+    rank::{Match, Mode, Question, Ranking},
     source::{Note, Scope},
 };
 use verbatim_base::model::{Matching, Request, Stop};
@@ -110,11 +110,10 @@ impl Engine {
                 add(kind, any_case, scope)?;
             }
         }
-        if readings.len() < most
-            && let Some(reading) = self.nearest_text(request, scope, stop)?
-        {
-            readings.push(reading);
+        if readings.iter().all(|reading| reading.kind == ReadingKind::AnyScope) {
+            readings.extend(self.nearest_text(request, scope, stop)?);
         }
+        readings.truncate(most);
         Ok(readings)
     }
 
@@ -183,16 +182,31 @@ impl Engine {
         Ok(None)
     }
 
+    /// Returns whether ranked search finds something for a text. Does not build an index to know it.
+    pub fn has_nearest(&self, text: &str, scope: &Scope, stop: &Stop) -> bool {
+        let ranking = self.quickly_ranked(text, Mode::Both, scope, stop);
+        ranking.is_some_and(|ranking| !ranking.items.is_empty())
+    }
+
+    fn quickly_ranked(
+        &self,
+        text: &str,
+        mode: Mode,
+        scope: &Scope,
+        stop: &Stop,
+    ) -> Option<Ranking<Match>> {
+        let sources = self.sources.present();
+        if !sources.iter().all(|source| source.is_indexed(stop)) {
+            return None;
+        }
+        let (concepts, scope) = (vec![text.to_owned()], scope.clone());
+        let question = Question { concepts, mode, scope, limit: 1, ..Question::default() };
+        self.rank(&question, &stop.within(MOST_TIME)).ok()
+    }
+
     /// Returns the text with the words that ranked search takes in place of those that no message has.
     fn respelled(&self, text: &str, scope: &Scope, stop: &Stop) -> Option<String> {
-        let question = Question {
-            concepts: vec![text.to_owned()],
-            mode: Mode::Text,
-            scope: scope.clone(),
-            limit: 1,
-            ..Question::default()
-        };
-        let ranking = self.rank(&question, &stop.within(MOST_TIME)).ok()?;
+        let ranking = self.quickly_ranked(text, Mode::Text, scope, stop)?;
         let mut respelled = text.to_lowercase();
         for note in &ranking.notes {
             if let Note::Slip { word, meant } = note {
@@ -230,6 +244,7 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
         let has_capital = alternatives.iter().any(|text| text.chars().any(char::is_uppercase));
         let case_sensitive = request.case_sensitive && has_capital;
         readings.push((ReadingKind::Either, Request { case_sensitive, ..request }));
+        return readings;
     }
     if request.matching == Matching::Literal && !request.ignore_accents && is_expression(text) {
         let matching = Matching::Regex;

@@ -149,7 +149,7 @@ pub fn request_of(phrase: &str) -> (Request, bool) {
     (Request { text, matching, ..Request::default() }, true)
 }
 
-/// Returns whether a text with [`normal_spaces`] contains a phrase as whole words.
+/// Returns whether a text whose white space is single spaces contains a phrase as whole words.
 pub fn is_word_in(phrase: &str, text: &str) -> bool {
     let joins = |a: Option<char>, b: Option<char>| {
         let letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c));

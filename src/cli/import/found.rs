@@ -29,6 +29,9 @@ const HOW_TO_EXPORT: &str = "To get one:
   Claude:  Settings > Privacy > Export data
 Each service sends you a link to a zip. Download it, and run `verbatim import` again.";
 
+const DOWNLOAD_ZIPS: &str =
+    "Download the zips that the manifest lists, and run `verbatim import` again.";
+
 /// The decision about the exports that were found.
 pub(super) enum FoundChoice {
     /// Import these exports. The list is empty if all found exports were imported before.
@@ -50,9 +53,10 @@ pub(super) fn choose(
         return Ok(FoundChoice::Leave(NOTHING));
     }
     let (mut found, mut with_exports, mut without) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut only_links, mut not_read) = (false, Vec::new());
     for folder in &folders {
         let place = places::short(folder, environment);
-        let (exports, failures) = match import::found_in(folder, target) {
+        let (exports, failures, left_out) = match import::found_in(folder, target) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Default::default(),
             Err(error) => {
@@ -61,27 +65,17 @@ pub(super) fn choose(
             }
         };
         for failure in failures {
+            only_links |= failure.is_only_links();
             complain(&failure.to_string());
         }
         let places = if exports.is_empty() { &mut without } else { &mut with_exports };
         places.push(place);
         found.extend(exports);
+        not_read.extend(left_out);
     }
     if found.is_empty() {
-        let places = without.join(" and ");
-        let mut text =
-            format!("No export of ChatGPT or Claude.ai found in {places}.\n{HOW_TO_EXPORT}");
-        let folders = config.archives.iter().filter(|folder| folder.is_dir());
-        let folders: Vec<_> = folders.map(|folder| places::short(folder, environment)).collect();
-        if !folders.is_empty() {
-            let folders = folders.join(", ");
-            text += &format!(
-                "\nThe transcripts in {folders} need no import: `verbatim search` finds what they say."
-            );
-        }
-        for line in text.lines() {
-            writeln!(out, "{}", folded(line, environment.columns, 2))?;
-        }
+        let how = if only_links { DOWNLOAD_ZIPS } else { HOW_TO_EXPORT };
+        write_nothing_found((&without.join(" and "), how), config, environment, out)?;
         return Ok(FoundChoice::Leave(NOTHING));
     }
     writeln!(out, "Found in {}:", with_exports.join(" and "))?;
@@ -93,6 +87,10 @@ pub(super) fn choose(
         let note = if *is_imported { " (imported already)" } else { "" };
         let line = format!("  {number}  {:width$}  {}{note}", name(export), described(export));
         writeln!(out, "{}", folded(&line, environment.columns, 5))?;
+    }
+    for line in not_read {
+        let line = format!("not imported: {}", harmless(&line));
+        writeln!(out, "{}", folded(&line, environment.columns, 2))?;
     }
     out.flush()?;
     let fresh: Vec<PathBuf> = found
@@ -132,6 +130,28 @@ pub(super) fn choose(
     }
     writeln!(out, "Nothing was imported. To import one: verbatim import {example}")?;
     Ok(FoundChoice::Leave(FOUND))
+}
+
+/// Writes that no export is in these places, and how to get one.
+fn write_nothing_found(
+    (places, how): (&str, &str),
+    config: &Config,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut text = format!("No export of ChatGPT or Claude.ai found in {places}.\n{how}");
+    let folders = config.archives.iter().filter(|folder| folder.is_dir());
+    let folders: Vec<_> = folders.map(|folder| places::short(folder, environment)).collect();
+    if !folders.is_empty() {
+        let folders = folders.join(", ");
+        text += &format!(
+            "\nThe transcripts in {folders} need no import: `verbatim search` finds what they say."
+        );
+    }
+    for line in text.lines() {
+        writeln!(out, "{}", folded(line, environment.columns, 2))?;
+    }
+    Ok(())
 }
 
 /// Returns the service, the size and the day of an export.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{OptionalExtension, Row, params_from_iter, types::Value};
 
-use super::{Database, Result, functions, rows};
+use super::{Database, Result, functions, rows, tally::has_columns};
 use verbatim_base::model::{Instant, Origin, Provenance};
 
 /// The maximum number of ids in a statement. If more rows are wanted, all rows are read.
@@ -234,13 +234,12 @@ pub fn provenance(
     ids: Option<&[&str]>,
 ) -> Result<HashMap<String, Provenance>> {
     database.query(|connection| {
-        let sql = "SELECT count(*) FROM pragma_table_info('verbatim_conversations') WHERE name IN \
-                   ('conversation_id', 'source', 'link', 'model')";
-        let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
+        let table = "verbatim_conversations";
         let mut found = HashMap::new();
-        if columns < 4 {
+        if !has_columns(connection, table, &["conversation_id", "source", "link"])? {
             return Ok(found);
         }
+        let model = if has_columns(connection, table, &["model"])? { "model" } else { "''" };
         let mut take = |row: &Row<'_>| -> rusqlite::Result<()> {
             let service = rows::text(row, 1)?.replace('_', "-");
             let filled = |text: String| Some(text).filter(|text| !text.is_empty());
@@ -248,10 +247,10 @@ pub fn provenance(
             found.insert(rows::text(row, 0)?, Provenance { service, link, model });
             Ok(())
         };
-        let all = "SELECT conversation_id, source, link, model FROM verbatim_conversations";
+        let all = format!("SELECT conversation_id, source, link, {model} FROM {table}");
         match ids {
             None => {
-                let mut statement = connection.prepare(all)?;
+                let mut statement = connection.prepare(&all)?;
                 let mut rows = statement.query([])?;
                 while let Some(row) = rows.next()? {
                     take(row)?;

@@ -110,7 +110,11 @@ fn with_facts(row: &Row<'_>, take: &mut dyn FnMut(MessageFacts<'_>)) -> rusqlite
     Ok(())
 }
 
-fn has_columns(connection: &Connection, table: &str, columns: &[&str]) -> rusqlite::Result<bool> {
+pub(super) fn has_columns(
+    connection: &Connection,
+    table: &str,
+    columns: &[&str],
+) -> rusqlite::Result<bool> {
     let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
     let names = statement.query_map([table], |row| row.get::<_, String>(0))?;
     let names = names.collect::<Result<Vec<String>, _>>()?;

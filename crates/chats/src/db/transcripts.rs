@@ -548,6 +548,18 @@ impl TranscriptStore {
         })())
     }
 
+    /// Returns the title of a conversation, empty if it has none; `None` if there is no such conversation.
+    pub fn title(&self, id: &str) -> Result<Option<String>> {
+        let sql = "SELECT coalesce(title, '') FROM conversations WHERE id = ?1";
+        self.done(self.first(sql, [id], |row| row.get(0)))
+    }
+
+    /// Gives a conversation another title.
+    pub fn set_title(&self, id: &str, title: &str) -> Result<()> {
+        let sql = "UPDATE conversations SET title = ?2 WHERE id = ?1";
+        self.done(canonical::execute(&self.connection, sql, [id, title]).map(drop))
+    }
+
     /// Adds a message to a conversation. The message's line in the file becomes its position.
     pub fn message(&self, conversation: &str, message: &Message) -> Result<()> {
         let row = MessageRow {

@@ -32,8 +32,9 @@ pub(super) const SOURCE_FORMAT: Format = Format {
     },
     layout: FileLayout::Object(ObjectFormat {
         messages: "mapping",
+        marks: &[],
         list: "conversations",
-        read: conversation,
+        read: |fields, branches, tally| conversation(fields, branches, tally).map(Some),
     }),
 };
 

@@ -41,30 +41,80 @@ pub fn strip(text: &str, author: Author) -> Cow<'_, str> {
     }
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
+    let mut fence = FenceState::default();
     while let Some(at) = rest.find(|c: char| c == '【' || ('\u{e200}'..='\u{e2ff}').contains(&c)) {
         let (before, marker) = rest.split_at(at);
         plain.push_str(before);
         let first = marker.chars().next().unwrap_or_default();
         let after = &marker[first.len_utf8()..];
         rest = after;
-        if first == '【' {
-            match bracket(after, author) {
-                Some((shown, length)) => {
-                    plain.push_str(shown);
-                    rest = &after[length..];
-                }
-                None => plain.push(first),
-            }
+        let removed = if first == '【' {
+            bracket(after, author).map(|(shown, length)| (Cow::Borrowed(shown), length))
         } else if first == MARKER_START
             && let Some(end) = up_to(after, LONGEST_MARKER).find([CLOSE, MARKER_START])
             && after[end..].starts_with(CLOSE)
         {
-            plain.push_str(&shown(&after[..end]));
-            rest = &after[end + CLOSE.len_utf8()..];
+            Some((Cow::Owned(shown(&after[..end])), end + CLOSE.len_utf8()))
+        } else {
+            None
+        };
+        match removed {
+            Some((shown, length)) => {
+                rest = &after[length..];
+                plain.push_str(&shown);
+                if shown.is_empty() && !fence.is_open_after(&plain) {
+                    rest = close_gap(&mut plain, rest);
+                }
+            }
+            None if first == '【' => plain.push(first),
+            None => {}
         }
     }
     plain.push_str(rest);
     Cow::Owned(plain)
+}
+
+/// Removes one of the spaces around a removed marker: `plain` is the text before the marker, `rest` the text
+/// after it. Returns the text after the marker.
+fn close_gap<'a>(plain: &mut String, rest: &'a str) -> &'a str {
+    let begins = plain.is_empty() || plain.ends_with([' ', '\n']);
+    if let Some(after) = rest.strip_prefix(' ').filter(|_| begins) {
+        return after;
+    }
+    let ends =
+        rest.is_empty() || rest.starts_with(|c: char| "\r\n.,;:!?)]}…。，、；：！？）".contains(c));
+    let is_between = plain.strip_suffix(' ').is_some_and(|it| !it.ends_with([' ', '\n']));
+    if ends && is_between {
+        plain.pop();
+    }
+    rest
+}
+
+/// Tells whether the end of a growing text is in a fenced block of code.
+#[derive(Default)]
+struct FenceState {
+    /// The length of the whole lines that were looked at.
+    read: usize,
+    /// The characters that opened the block.
+    open: Option<&'static str>,
+}
+
+impl FenceState {
+    /// Looks at the lines that were added to the text since the last call.
+    fn is_open_after(&mut self, text: &str) -> bool {
+        let whole = text.rfind('\n').map_or(0, |at| at + 1);
+        for line in text[self.read.min(whole)..whole].lines() {
+            let line = line.trim_start();
+            let fence = ["```", "~~~"].into_iter().find(|fence| line.starts_with(fence));
+            self.open = match (self.open, fence) {
+                (None, fence) => fence,
+                (open, fence) if open == fence => None,
+                (open, _) => open,
+            };
+        }
+        self.read = whole;
+        self.open.is_some()
+    }
 }
 
 /// Returns the text that a marker displays: the name of a thing, the text of a link, a formula, the words of a
@@ -139,6 +189,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_removed_marker_leaves_one_space() {
+        for (text, expected) in [
+            ("Rain. M Sun.", "Rain. Sun."),
+            ("Rain. M M Sun M.", "Rain. Sun."),
+            ("Rain MM, sun M\n- wind M\nM Fog", "Rain, sun\n- wind\nFog"),
+            ("See M for the list M", "See for the list"),
+            ("two  spaces M  \nbreak", "two  spaces  \nbreak"),
+            ("    indented M code", "    indented code"),
+            ("- M item\n  M more", "- item\n  more"),
+            ("```\na M  b M\n```\nafter M the block", "```\na   b \n```\nafter the block"),
+            ("~~~\n```\na M b\n~~~\nc M d", "~~~\n```\na  b\n~~~\nc d"),
+            ("vrai M !", "vrai !"),
+        ] {
+            for marker in ["\u{e200}cite\u{e202}turn0search0\u{e201}", "【3:1†source】"] {
+                let text = text.replace('M', marker);
+                assert_eq!(strip(&text, Author::Model), expected, "{text:?}");
+            }
+        }
+        assert_eq!(strip("two  spaces 【3†source】 here", Author::Tool), "two  spaces here");
+    }
+
+    #[test]
     fn markers_go_and_words_stay() {
         for (text, expected) in [
             ("no marks", "no marks"),
@@ -149,7 +221,7 @@ mod tests {
                 "Ada Lovelace wrote",
             ),
             ("see \u{e200}url\u{e202}the page\u{e202}https://example.org\u{e201}", "see the page"),
-            ("see \u{e200}url\u{e202}turn0search3\u{e201}.", "see ."),
+            ("see \u{e200}url\u{e202}turn0search3\u{e201}.", "see."),
             ("\u{e203}quoted\u{e204} by", "quoted by"),
             (
                 "\u{e200}navlist\u{e202}In the news\u{e202}turn0news1,turn0news2\u{e201}",

@@ -1,5 +1,7 @@
 //! Claude.ai's exports: a list of messages in `chat_messages`.
 
+mod projects;
+
 use std::{
     borrow::Cow,
     collections::{HashMap, HashSet},
@@ -21,11 +23,24 @@ use verbatim_text::parts::{ANSWER, Artifact, CALL, RESULT, THINKING};
 pub(super) const SOURCE_FORMAT: Format = Format {
     name: "claude",
     label: "Claude.ai",
-    is_conversation: |fields| fields.get("chat_messages").is_some() || is_design(fields),
+    is_conversation: |fields| {
+        fields.get("chat_messages").is_some()
+            || is_design(fields)
+            || projects::is_project(fields)
+            || projects::is_memory(fields)
+    },
     layout: FileLayout::Object(ObjectFormat {
         messages: "chat_messages",
+        marks: &projects::MARKS,
         list: "conversations",
-        read: conversation,
+        read: |fields, branches, tally| {
+            if fields.get("chat_messages").is_some() || is_design(fields) {
+                return conversation(fields, branches, tally).map(Some);
+            }
+            let is_project = projects::is_project(fields);
+            let read = if is_project { projects::project } else { projects::memory };
+            Ok(Some(read(fields)?).filter(|conversation| !conversation.messages.is_empty()))
+        },
     }),
 };
 
@@ -81,12 +96,7 @@ fn conversation(
     let title = fields.text("name").or_else(|| fields.text("title")).map(Cow::into_owned);
     let link = own_id.as_ref().map(|id| format!("https://claude.ai/chat/{id}"));
     let id = own_id.unwrap_or_else(|| derived_id(create_time, title.as_deref(), &messages));
-    for message in &mut messages {
-        if message.id.starts_with('/') {
-            message.id.insert_str(0, &id);
-        }
-    }
-    Ok(Conversation {
+    Ok(projects::with_whole_ids(Conversation {
         id,
         link,
         title,
@@ -98,7 +108,7 @@ fn conversation(
         messages,
         files,
         ..Conversation::default()
-    })
+    }))
 }
 
 /// The parents of the messages of a list.
@@ -287,6 +297,10 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
     }
     match block.str("type") {
         "text" => block.str("text").to_owned(),
+        // The whole content of a message in a chat about a design.
+        "" if matches!(block, Value::Object(it) if it.iter().all(|(name, _)| name == "text")) => {
+            block.str("text").to_owned()
+        }
         // The page shows the summaries above the thinking.
         "thinking" => {
             let summaries = block.get("summaries").map(Value::items).unwrap_or_default();

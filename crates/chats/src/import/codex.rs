@@ -63,9 +63,8 @@ const STEPS: [&str; 8] =
     ["_begin", "_end", "_delta", "_started", "_request", "_response", "_update", "_updated"];
 
 /// Kinds of records whose texts are not part of the conversation or are in another record too.
-const NOTES: [&str; 21] = [
+const NOTES: [&str; 20] = [
     "additional_tools",
-    "agent_reasoning_raw_content",
     "background_event",
     "compaction",
     "compaction_summary",
@@ -196,6 +195,12 @@ impl RecordReader for CodexReader {
 }
 
 impl CodexReader {
+    /// Returns whether an event with this message is recent and its item has not come.
+    fn has_event(&self, role: &str, text: &str) -> bool {
+        let hash = hash_of_words(role, text);
+        self.recent.iter().any(|it| it.is_event && it.hash == hash)
+    }
+
     /// Returns the message of the other kind that a record repeats. Otherwise remembers the record's message.
     fn first_of(&mut self, role: &str, text: &str, is_event: bool) -> Option<RecentMessage> {
         let hash = hash_of_words(role, text);
@@ -230,7 +235,7 @@ impl RolloutRecord<'_> {
             "session_meta" => self.meta(&fields.object("payload")?)?,
             "turn_context" => {
                 let payload = fields.object("payload")?;
-                set_first(&mut self.head.folder, payload.text("cwd"));
+                self.head.folder(&payload.text("cwd").unwrap_or_default());
                 set_last(&mut self.head.model, payload.text("model"));
             }
             "response_item" => self.item(&fields.object("payload")?)?,
@@ -268,6 +273,10 @@ impl RolloutRecord<'_> {
         }
         set_first(&mut head.session, id);
         set_first(&mut head.parent, fields.text("forked_from_id"));
+        // A fork by reference repeats nothing. A session that went back may refer to its own earlier file.
+        let base = fields.object("history_base")?;
+        let base = base.text("thread_id").filter(|id| Some(&**id) != head.session.as_deref());
+        set_first(&mut head.parent, base);
         let own_from = fields.text("subagent_history_start_ordinal");
         reader.own_from = own_from.and_then(|it| it.parse().ok());
         if let Some(source) = fields.get("source").filter(|source| source.is_object()) {
@@ -275,7 +284,7 @@ impl RolloutRecord<'_> {
             set_first(&mut head.spawner, spawn.text("parent_thread_id"));
             set_first(&mut head.parent, spawn.text("parent_thread_id"));
         }
-        set_first(&mut head.folder, fields.text("cwd"));
+        head.folder(&fields.text("cwd").unwrap_or_default());
         let git = fields.object("git")?;
         set_last(&mut head.branch, git.text("branch"));
         Ok(())
@@ -337,7 +346,11 @@ impl RolloutRecord<'_> {
                 for block in blocks {
                     environment(block.str("text"), self.head);
                 }
-                self.prompt(&all(blocks, typed), false, inline::files(&content));
+                // An event with the whole text shows that the user typed the tags at its beginning.
+                let whole = all(blocks, shown);
+                let is_typed = self.reader.has_event("user", whole.trim());
+                let text = if is_typed { whole } else { all(blocks, typed) };
+                self.prompt(&text, false, inline::files(&content));
             }
             "assistant" => self.answer(&all(blocks, shown), false, inline::files(&content)),
             // Messages of the roles `developer` and `system` are instructions, which are left out.
@@ -382,7 +395,9 @@ impl RolloutRecord<'_> {
                 let text = fields.text("message").unwrap_or_default();
                 self.answer(&text, true, Vec::new());
             }
-            "agent_reasoning" => self.reasoning(&fields.text("text").unwrap_or_default()),
+            "agent_reasoning" | "agent_reasoning_raw_content" => {
+                self.reasoning(&fields.text("text").unwrap_or_default());
+            }
             "item_completed" => {
                 let item = fields.object("item")?;
                 if item.text("type").is_some_and(|kind| kind.eq_ignore_ascii_case("plan")) {

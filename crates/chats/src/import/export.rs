@@ -1,16 +1,18 @@
 //! Reads the files of an export, one after the other.
 
 use std::{
+    collections::{BTreeSet, HashMap},
     io::Read,
     path::{Path, PathBuf},
 };
 
 use super::{
-    Error,
+    Error, beside,
     compressed::is_named_as_transcript,
+    downloads,
     file::{self, CountingReader, ExportFile, FileContents},
     format::Format,
-    package::{FoundFile, Package, is_named_as_conversations},
+    package::{FoundFile, Package, is_named_as_conversations, part_left_out},
     tally::{Branches, ImportTally},
     transcript,
 };
@@ -65,6 +67,11 @@ impl Export {
         self.package.has_unopened() || !self.package.refused().is_empty()
     }
 
+    /// Returns a phrase for the export's part of which imports read nothing, such as web pages, if it has one.
+    pub(super) fn part_left_out(&self) -> Option<&'static str> {
+        self.package.files().iter().find_map(|file| part_left_out(&file.name))
+    }
+
     /// Calls `sink` with each conversation, in the order of the export.
     ///
     /// Calls `progress` with the number of bytes after each read. An error of `sink` ends the reading.
@@ -76,19 +83,35 @@ impl Export {
         sink: &mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>,
     ) -> Result<(), E> {
         let (before, before_left_out) = (tally.conversations, tally.left_out.clone());
-        let mut is_recognised = false;
+        let (mut is_recognised, mut is_blank) = (false, false);
         let mut first_failure = None;
         let mut unreadable = Vec::new();
         tally.damaged.extend(self.package.refused().iter().cloned());
+        let names = self.names();
+        let sink: &mut dyn FnMut(&'static Format, Conversation) -> Result<(), E> =
+            &mut |format, mut conversation| {
+                if let Some(name) = names.get(&conversation.id).filter(|_| format.is_transcript()) {
+                    conversation.title = Some(name.clone());
+                }
+                sink(format, conversation)
+            };
         for at in 0..self.package.files().len() {
             let file = &self.package.files()[at];
             let (name, is_empty) = (file.name.clone(), file.size == 0);
+            if beside::is_no_transcript(&self.path_of(&name)) {
+                continue;
+            }
             match self.package.checked_reader(at) {
                 Ok(inner) => {
                     let reader = CountingReader { inner, progress, read: 0 };
                     let contents = ExportFile::new(&name, branches, tally).read(reader, sink)?;
                     is_recognised |= contents == FileContents::Conversations;
-                    if contents == FileContents::Foreign {
+                    is_blank |= contents == FileContents::Blank;
+                    let is_other =
+                        matches!(contents, FileContents::Foreign | FileContents::Nothing);
+                    if let Some(what) = part_left_out(&name).filter(|_| is_other) {
+                        tally.leave_out(what.to_owned(), OTHER_FILES, 1);
+                    } else if contents == FileContents::Foreign {
                         if is_named_as_conversations(&name) {
                             let what =
                                 "this part of the export has no conversation that can be read";
@@ -105,7 +128,8 @@ impl Export {
                 }
             }
         }
-        if tally.conversations > before {
+        let is_only_blank = is_blank && !is_recognised && first_failure.is_none();
+        if tally.conversations > before || is_only_blank {
             tally.damaged.extend(unreadable);
             return Ok(());
         }
@@ -120,6 +144,8 @@ impl Export {
             Error::NothingReadable { path, reason }
         } else if let Some(reason) = first_failure {
             Error::NothingReadable { path, reason }
+        } else if let Some(error) = downloads::only_links(&path) {
+            error
         } else {
             let found = match tally.left_out.keys().find(|it| !before_left_out.contains_key(*it)) {
                 Some(what) => what.clone(),
@@ -128,6 +154,20 @@ impl Export {
             Error::NotAnExport { path, found }
         };
         Err(error.into())
+    }
+
+    /// Returns the path of a file of the export, if the export is not a zip.
+    fn path_of(&self, name: &str) -> PathBuf {
+        if self.path.is_dir() { self.path.join(name) } else { self.path.clone() }
+    }
+
+    /// Returns the names of the conversations that programs keep beside the transcripts, by id.
+    fn names(&self) -> HashMap<String, String> {
+        let files = self.package.files().iter().map(|file| self.path_of(&file.name));
+        let files: BTreeSet<PathBuf> = files.filter_map(|file| beside::names_file(&file)).collect();
+        let mut names = HashMap::new();
+        files.iter().for_each(|file| beside::add_names(file, &mut names));
+        names
     }
 
     /// Returns the attached file whose name begins with an id from a message.

@@ -9,6 +9,8 @@ use std::{
 
 use super::{
     builder::ConversationBuilder,
+    compressed::is_named_as_transcript,
+    foreign,
     format::{FileLayout, Format, TranscriptFormat},
     formats, head,
     json::{Brackets, Damage, ObjectFields, Raw},
@@ -22,6 +24,9 @@ use verbatim_text::{amount::counted, screen};
 /// If this many values at the beginning are not conversations, the file is not an export.
 const FOREIGN_AFTER_VALUES: u64 = 200;
 
+/// The phrase for parts of exports and for files that are not listed one by one.
+const OTHER_PARTS: &str = "other parts of exports";
+
 /// The number of values of a file that are checked to detect its format.
 const VALUES_LOOKED_AT: usize = 20;
 
@@ -33,6 +38,8 @@ pub(super) type ConversationSink<'a, E> =
 pub(super) enum FileContents {
     /// A conversation, readable or not.
     Conversations,
+    /// Parts of an export that are read, but nothing is said in them.
+    Blank,
     /// JSON without any value, or with values that exports have besides conversations.
     Nothing,
     Foreign,
@@ -47,6 +54,8 @@ pub(super) struct ExportFile<'a> {
     is_recognised: bool,
     /// Whether the file is JSON and has nothing that an import could read.
     is_known_as_empty: bool,
+    /// Whether a part was read in which nothing is said.
+    has_blank: bool,
     /// Values that are not conversations. They are reported only if a conversation follows.
     pending: Vec<Skipped>,
     /// The number of texts with bytes that are not UTF-8.
@@ -61,6 +70,7 @@ impl<'a> ExportFile<'a> {
             tally,
             is_recognised: false,
             is_known_as_empty: false,
+            has_blank: false,
             pending: Vec::new(),
             lossy_texts: 0,
         }
@@ -79,8 +89,17 @@ impl<'a> ExportFile<'a> {
             self.tally.bytes += reader.read;
         } else if read.is_ok() && transcript::is_transcript(&start) {
             self.transcript(start.chain(reader), sink)?;
+        } else if let Some(what) = transcript::foreign_transcript(&start)
+            .filter(|_| is_named_as_transcript(Path::new(self.name)))
+        {
+            self.is_known_as_empty = true;
+            self.tally.leave_out(what, OTHER_PARTS, 1);
         } else {
             self.values(start.chain(reader), sink)?;
+            if let (false, Some(what)) = (self.is_recognised, foreign::named(self.name)) {
+                self.is_known_as_empty = true;
+                self.tally.leave_out(what, OTHER_PARTS, 1);
+            }
         }
         if self.lossy_texts > 0 {
             let texts = counted(self.lossy_texts, "text");
@@ -90,6 +109,7 @@ impl<'a> ExportFile<'a> {
         }
         Ok(match (self.is_recognised, self.is_known_as_empty) {
             (true, _) => FileContents::Conversations,
+            (false, true) if self.has_blank => FileContents::Blank,
             (false, true) => FileContents::Nothing,
             (false, false) => FileContents::Foreign,
         })
@@ -136,13 +156,18 @@ impl<'a> ExportFile<'a> {
             if format.is_none()
                 && let Some(what) = formats::known_otherwise(&fields)
             {
-                self.tally.leave_out(what, "other parts of exports", 1);
+                self.tally.leave_out(what, OTHER_PARTS, 1);
                 known += 1;
                 continue;
             }
             let failure = broken.or(damage.map(Reason::Damaged));
             let reason = match self.conversation(&fields, format, failure) {
-                Ok((format, conversation)) => {
+                Ok((_, None)) => {
+                    self.has_blank = true;
+                    known += 1;
+                    continue;
+                }
+                Ok((format, Some(conversation))) => {
                     self.recognise();
                     let is_utf8 = || str::from_utf8(bytes).is_ok();
                     self.hand_over(format, conversation, &is_utf8, sink)?;
@@ -176,13 +201,13 @@ impl<'a> ExportFile<'a> {
         Ok(())
     }
 
-    /// Reads a conversation. If `failure` is given, returns it as the error.
+    /// Reads a conversation; `None` if nothing is said in the value. If `failure` is given, returns it as the error.
     fn conversation(
         &mut self,
         fields: &ObjectFields<'_>,
         format: Option<&'static Format>,
         failure: Option<Reason>,
-    ) -> Result<(&'static Format, Conversation), Reason> {
+    ) -> Result<(&'static Format, Option<Conversation>), Reason> {
         if let Some(reason) = failure {
             return Err(reason);
         }

@@ -36,11 +36,15 @@ pub(super) struct ObjectFormat {
     /// The name of the field with the messages. By this name, the scanner recognises a conversation that is
     /// too damaged to be parsed.
     pub(super) messages: &'static str,
+    /// Groups of names of fields. A value that is too damaged to be parsed is recognised if it has all names of
+    /// a group.
+    pub(super) marks: &'static [&'static [&'static str]],
     /// The name of the field with the list of conversations, if an object contains the list.
     pub(super) list: &'static str,
-    /// Reads a conversation from the fields of its object.
+    /// Reads a conversation from the fields of its object; `None` if the object is a part of the export in
+    /// which nothing is said.
     pub(super) read:
-        fn(&ObjectFields<'_>, Branches, &mut ImportTally) -> Result<Conversation, Reason>,
+        fn(&ObjectFields<'_>, Branches, &mut ImportTally) -> Result<Option<Conversation>, Reason>,
 }
 
 /// A format with a list of records for each conversation.

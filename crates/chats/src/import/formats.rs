@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 use super::{
-    chatgpt, claude, claude_code, codex,
+    chatgpt, claude, claude_code, codex, foreign,
     format::{FileLayout, Format, ObjectFormat, TranscriptFormat},
     json::{ObjectFields, Value},
     scan::FieldNames,
@@ -25,7 +25,10 @@ pub(super) fn of_conversation(fields: &ObjectFields<'_>) -> Option<&'static Form
 /// Returns the format of a conversation that is too damaged to be parsed.
 pub(super) fn of_damaged(bytes: &[u8]) -> Option<&'static Format> {
     let has = |name: &str| memmem::find(bytes, format!("\"{name}\"").as_bytes()).is_some();
-    objects().find(|(_, object)| has(object.messages)).map(|(format, _)| format)
+    let is_marked =
+        |object: &ObjectFormat| object.marks.iter().any(|names| names.iter().all(|name| has(name)));
+    let is_one = |object: &ObjectFormat| has(object.messages) || is_marked(object);
+    objects().find(|(_, object)| is_one(object)).map(|(format, _)| format)
 }
 
 /// Returns the names of the fields for messages and for lists of conversations.
@@ -65,13 +68,7 @@ pub(super) fn of_record(
 /// Describes an object that is not a readable conversation, but a known part of an export.
 pub(super) fn known_otherwise(fields: &ObjectFields<'_>) -> Option<String> {
     let has = |names: &[&str]| names.iter().all(|name| fields.get(name).is_some());
-    if has(&["mapping", "inserted_at"]) {
-        Some("conversations of DeepSeek, whose export is not read yet".to_owned())
-    } else if has(&["docs", "prompt_template"]) {
-        Some("projects of Claude.ai, with their documents and instructions".to_owned())
-    } else if has(&["conversations_memory"]) {
-        Some("memories of Claude.ai".to_owned())
-    } else if fields.get("chats").and_then(|it| it.items().ok()).is_some_and(|it| !it.is_empty()) {
+    if fields.get("chats").and_then(|it| it.items().ok()).is_some_and(|it| !it.is_empty()) {
         Some("group chats of ChatGPT, which are not read yet".to_owned())
     } else if has(&["title", "content", "type", "created_at"]) {
         Some("documents of ChatGPT's canvas, as they are now".to_owned())
@@ -79,7 +76,7 @@ pub(super) fn known_otherwise(fields: &ObjectFields<'_>) -> Option<String> {
     {
         Some("comments on ChatGPT's answers".to_owned())
     } else {
-        listed_downloads(fields)
+        listed_downloads(fields).or_else(|| foreign::of_object(fields))
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Error,
+    Error, downloads,
     export::Export,
     format::{FileLayout, Format},
     package::{is_json, is_named_as_conversations, is_zip},
@@ -31,9 +31,9 @@ pub struct FoundExport {
 
 /// Returns the exports of chat services in a folder, the newest first: zips, JSON files, and unpacked exports
 /// in folders. Does not search deeper folders. Also returns the errors of unreadable zips, because these may
-/// be exports.
-pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>)> {
-    let (mut found, mut failures) = (Vec::new(), Vec::new());
+/// be exports, and of manifests whose zips are missing; and a line for each zip with another part of an export.
+pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>, Vec<String>)> {
+    let (mut found, mut failures, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for path in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
         let Ok(metadata) = fs::metadata(&path) else { continue };
         let is_zip = metadata.is_file() && is_zip(&path.to_string_lossy());
@@ -45,7 +45,12 @@ pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>)> {
         };
         let Some(looked_at) = looked_at else { continue };
         let format = match Export::glance(&looked_at) {
-            Ok(mut export) => export.format(FILES_LOOKED_AT),
+            Ok(mut export) => {
+                let format = export.format(FILES_LOOKED_AT);
+                let part = export.part_left_out().filter(|_| is_zip && format.is_none());
+                left_out.extend(part.map(|part| line_of(&path, part)));
+                format
+            }
             Err(error) => {
                 failures.extend(Some(error).filter(|_| is_zip));
                 None
@@ -62,23 +67,43 @@ pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>)> {
     }
     found.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
     failures.sort_by_key(ToString::to_string);
-    Ok((found, failures))
+    failures.extend(downloads::undownloaded(folder));
+    left_out.sort();
+    Ok((found, failures, left_out))
 }
 
-/// Returns the paths that an import of a path reads, and the number of zips there without chats. For a folder
-/// of zips, returns the zips that have chats or cannot be read, sorted by name, and the folder itself if it
-/// has chats too. Returns any other path unchanged.
-pub fn expanded(path: &Path) -> (Vec<PathBuf>, usize) {
+/// Returns a line about a zip that holds only a part of an export that imports leave out.
+fn line_of(zip: &Path, part: &str) -> String {
+    format!("{part}: {}", zip.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// What an import of a path reads.
+#[derive(Debug)]
+pub struct ExpandedPath {
+    /// The exports to read.
+    pub exports: Vec<PathBuf>,
+    /// The number of zips that hold nothing of an export.
+    pub foreign_zips: usize,
+    /// A line for each zip with a part of an export that imports leave out.
+    pub left_out: Vec<String>,
+}
+
+/// Returns what an import of a path reads. For a folder of zips, these are the zips that have chats or cannot be
+/// read, sorted by name, and the folder itself if it has chats too; else the path itself.
+pub fn expanded(path: &Path) -> ExpandedPath {
     let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let zips = entries.filter(|entry| is_zip(&entry.to_string_lossy()) && entry.is_file());
     let (mut exports, others): (Vec<PathBuf>, Vec<PathBuf>) =
         zips.partition(|zip| may_have_chats(zip));
     exports.sort();
+    let part = |zip: &PathBuf| Some(line_of(zip, Export::glance(zip).ok()?.part_left_out()?));
+    let mut left_out: Vec<String> = others.iter().filter_map(part).collect();
+    left_out.sort();
     let has_chats = || Export::glance(path).is_ok_and(|mut it| it.format(usize::MAX).is_some());
     if exports.is_empty() || has_chats() {
         exports.push(path.to_owned());
     }
-    (exports, others.len())
+    ExpandedPath { exports, foreign_zips: others.len() - left_out.len(), left_out }
 }
 
 /// Returns whether a zip has chats; true if it cannot be checked, so that an import shows the error.

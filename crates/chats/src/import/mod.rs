@@ -6,6 +6,7 @@
 //! Invariant: memory holds at most one conversation of an export at a time.
 //! Invariant: a broken export gives an error or a line in the [`ImportTally`], never a panic.
 
+pub mod beside;
 mod brackets;
 mod builder;
 mod chatgpt;
@@ -14,9 +15,11 @@ mod claude;
 mod claude_code;
 mod codex;
 pub mod compressed;
+mod downloads;
 mod export;
 mod fields;
 mod file;
+mod foreign;
 mod format;
 mod formats;
 mod found;
@@ -37,9 +40,10 @@ use std::{io, path::PathBuf};
 pub use self::formats::ALL as FORMATS;
 pub use self::tally::OTHER_BRANCHES;
 pub use self::{
+    downloads::undownloaded,
     export::Export,
     format::Format,
-    found::{FoundExport, expanded, exports_in},
+    found::{ExpandedPath, FoundExport, expanded, exports_in},
     tally::{Branches, ImportTally, Skipped},
 };
 
@@ -64,7 +68,17 @@ pub enum Error {
     /// The file holds no conversation.
     #[error("{path}: not an export we know: {found}")]
     NotAnExport { path: PathBuf, found: String },
+    /// The file only lists the zips of an export.
+    #[error("{path}: {reason}")]
+    OnlyLinks { path: PathBuf, reason: String },
     /// The file is an export, but no conversation could be read.
     #[error("{path}: no conversation could be read: {reason}")]
     NothingReadable { path: PathBuf, reason: String },
+}
+
+impl Error {
+    /// Returns whether the file only lists the zips of an export.
+    pub fn is_only_links(&self) -> bool {
+        matches!(self, Error::OnlyLinks { .. })
+    }
 }

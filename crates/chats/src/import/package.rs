@@ -19,7 +19,7 @@ use zip::{
 };
 
 use crate::import::{
-    Error, compressed,
+    Error, compressed, foreign,
     formats::looked_for,
     json::{Raw, Value},
     repeats::ReadingOrder,
@@ -144,7 +144,7 @@ impl Package {
             _ if ends_with(path, &["html", "htm"]) => {
                 "it is the web page of an export; import the zip or conversations.json instead"
             }
-            b"SQLi" => "it is a database; search it with --db",
+            b"SQLi" => foreign::database(path).unwrap_or("it is a database; search it with --db"),
             [] => "it is empty",
             [0x1F, 0x8B, ..]
             | [b'B', b'Z', b'h', _]
@@ -607,6 +607,16 @@ fn is_part_of_export(name: &str) -> bool {
     // macOS stores metadata in a separate file with the same suffix.
     let is_beside = name.split('/').any(|part| part.starts_with("._") || part == "__MACOSX");
     is_one && !is_beside
+}
+
+/// Returns a phrase for the part of Claude.ai's export that a file belongs to, if imports leave the part out.
+pub(super) fn part_left_out(name: &str) -> Option<&'static str> {
+    let mut folders = name.split(SEPARATORS).rev();
+    if folders.next() == Some("login_history.json") {
+        return Some("the account's users and login history of Claude.ai");
+    }
+    let is_frame = folders.any(|folder| folder == "frames");
+    is_frame.then_some("artifacts of Claude.ai as web pages (frames)")
 }
 
 /// Returns whether services give this name to a file of conversations, such as `conversations-001.json`.

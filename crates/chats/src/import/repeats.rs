@@ -125,8 +125,8 @@ impl ReadingOrder {
     }
 }
 
-/// The fields with which Claude Code and Codex name the session that a fork repeats.
-const FORK_FIELDS: [&str; 2] = ["forkedFrom", "forked_from_id"];
+/// The fields with which Claude Code and Codex name the session that a fork continues.
+const FORK_FIELDS: [&str; 3] = ["forkedFrom", "forked_from_id", "history_base"];
 
 /// Returns the first time in the beginning of a transcript as text.
 fn first_time(start: &[u8]) -> Option<String> {

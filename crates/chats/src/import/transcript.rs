@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::head::{TranscriptEvent, project};
 use super::{
-    compressed,
+    beside, compressed, foreign,
     format::{Format, RecordReader},
     formats,
     head::{self, Head, is_uuid},
@@ -61,6 +61,9 @@ struct Position {
     /// The number of records with bytes that are not UTF-8.
     #[serde(default)]
     not_utf8: u64,
+    /// The other program that wrote the file, if its records are known.
+    #[serde(default)]
+    program: Option<String>,
     head: Head,
 }
 
@@ -129,6 +132,11 @@ impl TranscriptReader {
     /// Returns whether the file turned out not to be a transcript.
     pub fn is_foreign(&self) -> bool {
         matches!(self.format, TranscriptKind::Foreign)
+    }
+
+    /// Returns what the file is, if it turned out not to be a transcript and its program is known.
+    pub fn foreign(&self) -> Option<String> {
+        self.position.program.as_deref().map(foreign::transcript_of)
     }
 
     /// Returns the number of lines so far that are not blank.
@@ -206,7 +214,10 @@ impl TranscriptReader {
         };
         let transcript = self.format().and_then(Format::transcript);
         let has_project_folders = transcript.is_some_and(|it| it.has_project_folders);
-        let project = head.folder.as_deref().and_then(project).map(str::to_owned);
+        let project = match beside::is_of_cowork(file) {
+            true => Some(beside::COWORK.to_owned()),
+            false => head.folder.as_deref().and_then(project).map(str::to_owned),
+        };
         Origin {
             file: Some(file.to_string_lossy().into_owned()),
             // An agent belongs to the session that started it.
@@ -313,7 +324,10 @@ impl TranscriptReader {
             return Ok(());
         };
         if matches!(self.format, TranscriptKind::Unknown) {
-            if let Some((format, transcript)) = formats::of_record(&fields) {
+            if let Some(program) = foreign::of_record(&fields) {
+                self.position.program = Some(program.to_owned());
+                self.format = TranscriptKind::Foreign;
+            } else if let Some((format, transcript)) = formats::of_record(&fields) {
                 self.format = TranscriptKind::Known(format, (transcript.reader)());
             } else if self.position.lines >= FOREIGN_AFTER_LINES {
                 self.format = TranscriptKind::Foreign;
@@ -381,7 +395,7 @@ pub(super) fn read_start(
 /// Returns whether more bytes are needed to decide if a file is a transcript.
 fn is_undecided(start: &[u8]) -> bool {
     let lines = memchr_iter(b'\n', start).take(FOREIGN_AFTER_LINES as usize).count();
-    lines < FOREIGN_AFTER_LINES as usize && !is_transcript(start)
+    lines < FOREIGN_AFTER_LINES as usize && first_record(start).is_none()
 }
 
 /// Returns whether a file that begins with these bytes is a transcript.
@@ -391,14 +405,27 @@ pub(super) fn is_transcript(start: &[u8]) -> bool {
 
 /// Returns the format of the transcript that begins with these bytes, if it is one.
 pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
+    first_record(start)?.ok()
+}
+
+/// Returns what a file is that begins with these bytes, if it is a transcript of another program.
+pub(super) fn foreign_transcript(start: &[u8]) -> Option<String> {
+    first_record(start)?.err().map(foreign::transcript_of)
+}
+
+/// Returns the format of the first record that is known, or the other program that writes such records.
+fn first_record(start: &[u8]) -> Option<Result<&'static Format, &'static str>> {
     let lines = start.split(|byte| *byte == b'\n').map(trimmed).filter(|line| !line.is_empty());
     for line in lines.take(FOREIGN_AFTER_LINES as usize) {
         let (fields, _) = Raw::new(line).fields_until_damage();
         if formats::of_conversation(&fields).is_some() {
             return None;
         }
+        if let Some(program) = foreign::of_record(&fields) {
+            return Some(Err(program));
+        }
         if let Some((format, _)) = formats::of_record(&fields) {
-            return Some(format);
+            return Some(Ok(format));
         }
     }
     None
@@ -454,5 +481,25 @@ mod tests {
         assert_eq!(id(&rollout, message), uuid);
         let header = r#"{"id":"h","timestamp":"2025-05-01T00:00:00Z","instructions":null}"#;
         assert_eq!(id(&rollout, header), "h");
+    }
+
+    #[test]
+    fn a_fork_by_reference_names_what_it_continues() {
+        let parent = |more: &str| {
+            let line = format!(
+                r#"{{"timestamp":"2026-08-20T10:00:00Z","ordinal":0,"type":"session_meta","payload":{{"id":"own","history_mode":"paginated"{more}}}}}"#
+            );
+            let mut reader = TranscriptReader::new(Path::new("rollout.jsonl"));
+            reader
+                .read::<io::Error>(&mut line.as_bytes(), &mut |_, _| Ok(true))
+                .expect("memory can be read");
+            reader.parent().map(str::to_owned)
+        };
+        assert_eq!(parent(""), None);
+        let base = |id: &str| format!(r#","history_base":{{"thread_id":"{id}","ordinal":4}}"#);
+        assert_eq!(parent(&base("first")).as_deref(), Some("first"));
+        assert_eq!(parent(&base("own")), None);
+        let both = format!(r#","forked_from_id":"thread"{}"#, base("first"));
+        assert_eq!(parent(&both).as_deref(), Some("thread"));
     }
 }

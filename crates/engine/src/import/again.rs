@@ -33,7 +33,7 @@ use verbatim_chats::{
 };
 
 /// The version of the results that imports give, and of their stored form.
-const VERSION: &str = concat!(env!("VERBATIM_VERSION"), " 4");
+const VERSION: &str = concat!(env!("VERBATIM_VERSION"), " 5");
 
 /// Minimum age of a file's last change for the stamp to be reliable. Some file systems round times to
 /// two seconds, so that two changes within this time may have the same stamp.

@@ -11,7 +11,7 @@ use super::{
     kind::SourceKind,
     note::Note,
     resolve::nearest,
-    scope::{ConversationIds, Scope, is_same},
+    scope::{ConversationIds, Scope, is_part, is_same},
     sink::Rendered,
     sources::{Source, Sources},
 };
@@ -261,11 +261,6 @@ fn is_service(given: &str, service: &str) -> bool {
         kinds.map(str::to_owned).chain(services).any(|known| is_same(given, &known))
     };
     is_same(given, service) || is_part(given, service) && !is_known()
-}
-
-/// Returns whether a text occurs in a name, in any letter case.
-pub(super) fn is_part(text: &str, name: &str) -> bool {
-    name.to_lowercase().contains(&text.to_lowercase())
 }
 
 #[cfg(test)]

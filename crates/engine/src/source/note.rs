@@ -232,32 +232,39 @@ impl fmt::Display for Note {
                 let given = echo(given);
                 write!(f, "{given:?} may be any of the conversations {}", ids.join(", "))
             }
-            Note::Slip { word, meant } => {
-                let word = echo(word);
-                write!(f, "no message has “{word}”; searched for “{meant}” instead")
-            }
-            Note::NoWord { words, by_meaning, by_words } => {
-                f.write_str(&no_word(words, *by_meaning, *by_words))
-            }
-            Note::NoPhrase { phrases } => {
-                let phrases = echo(phrases);
-                write!(f, "no message has {phrases}; searched for its words instead")
-            }
-            Note::WithinWords { text } => {
-                let text = echo(text);
-                write!(f, "no message has “{text}” as a word; found it within other words")
-            }
-            Note::NoWords { text } => {
-                let text = echo(text);
-                write!(
-                    f,
-                    "“{text}” has no word to rank by; messages with this text are shown, the newest first"
-                )
-            }
+            Note::Slip { .. }
+            | Note::NoWord { .. }
+            | Note::NoPhrase { .. }
+            | Note::WithinWords { .. }
+            | Note::NoWords { .. } => f.write_str(&self.of_words().unwrap_or_default()),
             Note::ProviderAway { reason } => {
                 write!(f, "ranked by words alone, not by meaning: {reason}")
             }
         }
+    }
+}
+
+impl Note {
+    /// Returns the text of a note about the words of a question.
+    fn of_words(&self) -> Option<String> {
+        Some(match self {
+            Note::Slip { word, meant } => {
+                format!("no message has “{}”; searched for “{meant}” instead", echo(word))
+            }
+            Note::NoWord { words, by_meaning, by_words } => no_word(words, *by_meaning, *by_words),
+            Note::NoPhrase { phrases } => {
+                format!("no message has {}; searched for its words instead", echo(phrases))
+            }
+            Note::WithinWords { text } => {
+                let text = echo(text);
+                format!("no message has “{text}” as a word; found it within other words")
+            }
+            Note::NoWords { text } => format!(
+                "“{}” has no word to rank by; messages with this text are shown, the newest first",
+                echo(text)
+            ),
+            _ => return None,
+        })
     }
 }
 

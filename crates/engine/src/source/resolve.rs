@@ -3,9 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    narrow::is_part,
     note::{MAX_KNOWN, Note},
-    scope::{ConversationIds, Scope, is_same, shown_project},
+    scope::{ConversationIds, Scope, is_part, is_same, shown_project},
     sources::{Source, Sources},
 };
 use crate::{error::Result, source::SourceKind};

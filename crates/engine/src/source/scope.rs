@@ -137,6 +137,11 @@ pub(super) fn shown_project(kind: SourceKind, origin: Option<&Origin>) -> &str {
     origin.and_then(|origin| origin.project.as_deref()).unwrap_or(kind.name())
 }
 
+/// Returns whether a text occurs in a name, in any letter case.
+pub(super) fn is_part(text: &str, name: &str) -> bool {
+    name.to_lowercase().contains(&text.to_lowercase())
+}
+
 /// Returns whether two names are equal when letter case is ignored.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     // Letters in lower case have at most three times as many bytes.
@@ -173,6 +178,10 @@ pub struct About {
     pub file: Option<PathBuf>,
     /// The project, if the conversation is from a coding agent.
     pub project: Option<String>,
+    /// The branch, if the conversation is from a coding agent.
+    pub branch: Option<String>,
+    /// The working folder, if the conversation is from a coding agent.
+    pub folder: Option<String>,
     /// The session, if the conversation is from a coding agent.
     pub session: Option<String>,
     /// The time since which the transcript's file is gone; `None` if it exists.
@@ -195,6 +204,8 @@ impl About {
             last: outline.last,
             file: origin.file.map(PathBuf::from),
             project: origin.project,
+            branch: origin.branch,
+            folder: origin.folder,
             session: origin.session,
             gone: origin.gone,
             continues: origin.continues,

@@ -89,7 +89,7 @@ fn about(engine: &Engine, text: &str, mode: Mode) -> Vec<(String, f64)> {
         ..Question::default()
     };
     let ranking = engine.rank_conversations(&question, &Stop::never()).unwrap();
-    assert_eq!(ranking.notes(), [""; 0], "{text}");
+    assert!(ranking.is_complete(), "{text}: {:?}", ranking.notes());
     ranking.items.into_iter().map(|one| (one.about.id, one.score)).collect()
 }
 

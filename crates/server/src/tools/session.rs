@@ -1,6 +1,9 @@
 //! The command that resumes a coding agent's session.
 
+use std::path::Path;
+
 use verbatim_base::model::Origin;
+use verbatim_engine::is_of_cowork;
 use verbatim_text::shell::quoted_for;
 
 /// The session of a coding agent. `Display` gives the command that resumes the session.
@@ -16,6 +19,10 @@ impl<'a> ResumeCommand<'a> {
     /// session cannot be resumed if its transcript is gone.
     pub fn of(agent: &str, origin: &'a Origin) -> Option<ResumeCommand<'a>> {
         let session = origin.session.as_deref().filter(|_| origin.gone.is_none())?;
+        // A conversation of Claude Cowork belongs to the desktop app.
+        if origin.file.as_deref().is_some_and(|file| is_of_cowork(Path::new(file))) {
+            return None;
+        }
         // The id becomes a part of a command, and a transcript may hold any text as the id.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if session.is_empty() || session.starts_with('-') || !session.chars().all(is_plain) {

@@ -39,31 +39,34 @@ pub(super) fn typed(block: &Value) -> String {
 
 /// The beginnings and ends of texts that Codex adds in the user's name.
 const INJECTED: [(&str, &str); 20] = [
-    ("# AGENTS.md instructions for ", "</INSTRUCTIONS>"),
+    ("# AGENTS.md instructions", "</INSTRUCTIONS>"),
     ("<user_instructions>", "</user_instructions>"),
     ("<environment_context>", "</environment_context>"),
-    ("<INSTRUCTIONS>", "</INSTRUCTIONS>"),
     ("<permissions instructions>", "</permissions instructions>"),
-    ("<collaboration_mode>", "</collaboration_mode>"),
-    ("<turn_aborted>", "</turn_aborted>"),
-    ("<skill>", "</skill>"),
     ("<skills_instructions>", "</skills_instructions>"),
     ("<apps_instructions>", "</apps_instructions>"),
     ("<plugins_instructions>", "</plugins_instructions>"),
-    ("<recommended_plugins>", "</recommended_plugins>"),
+    ("<skills>", "</skills>"),
+    ("<plugins>", "</plugins>"),
+    ("<collaboration_mode>", "</collaboration_mode>"),
+    ("<model_switch>", "</model_switch>"),
+    ("<personality_spec>", "</personality_spec>"),
+    ("<INSTRUCTIONS>", "</INSTRUCTIONS>"),
+    ("<turn_aborted>", "</turn_aborted>"),
+    ("<skill>", "</skill>"),
     ("<subagent_notification>", "</subagent_notification>"),
     ("<agent_message_board_notification>", "</agent_message_board_notification>"),
-    ("<codex_internal_context", "</codex_internal_context>"),
     ("<goal_context>", "</goal_context>"),
     ("<hook_prompt ", "</hook_prompt>"),
     ("<user_action>", "</user_action>"),
-    ("<model_switch>", "</model_switch>"),
-    ("<personality_spec>", "</personality_spec>"),
 ];
 
 /// The number of entries at the beginning of `INJECTED` that may stand before a prompt. If words
 /// follow another entry, the user typed the entry too.
-const BEFORE_PROMPTS: usize = 3;
+const BEFORE_PROMPTS: usize = 12;
+
+/// The beginnings of the names of tags that only Codex writes, before a prompt or alone.
+const TAGS_OF_CODEX: [&str; 3] = ["codex_", "recommended_", "available_"];
 
 /// Whole messages that Codex adds in the user's name: their beginnings, and words in them.
 const INJECTED_WHOLE: [(&str, &str); 4] = [
@@ -87,17 +90,9 @@ const REQUEST: &str = "## My request for Codex:";
 pub(super) fn without_injections(text: &str) -> String {
     let mut rest = text.trim();
     let mut typed_from = None;
-    'again: loop {
-        for (place, (start, end)) in INJECTED.into_iter().enumerate() {
-            if starts_with(rest, start)
-                && let Some(at) = rest.find(end)
-            {
-                typed_from = typed_from.or(Some(rest).filter(|_| place >= BEFORE_PROMPTS));
-                rest = rest[at + end.len()..].trim_start();
-                continue 'again;
-            }
-        }
-        break;
+    while let Some((place, end)) = injected(rest) {
+        typed_from = typed_from.or(Some(rest).filter(|_| place >= BEFORE_PROMPTS));
+        rest = rest[end..].trim_start();
     }
     if !rest.is_empty() {
         rest = typed_from.unwrap_or(rest);
@@ -106,6 +101,22 @@ pub(super) fn without_injections(text: &str) -> String {
         return String::new();
     }
     without_context(rest)
+}
+
+/// Finds a text at the beginning that Codex adds; returns its place in `INJECTED` and its end.
+fn injected(text: &str) -> Option<(usize, usize)> {
+    let listed = INJECTED.iter().enumerate().find_map(|(place, (start, end))| {
+        let at = Some(text).filter(|it| starts_with(it, start))?.find(end)?;
+        Some((place, at + end.len()))
+    });
+    let unlisted = || {
+        let (name, _) = text.strip_prefix('<')?.split_once(['>', ' '])?;
+        let is_of_codex = TAGS_OF_CODEX.iter().any(|start| name.starts_with(start))
+            && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase());
+        let end = format!("</{name}>");
+        Some((0, text.find(&end).filter(|_| is_of_codex)? + end.len()))
+    };
+    listed.or_else(unlisted)
 }
 
 /// Returns the user's words from a prompt, without the context that the editor added.
@@ -257,6 +268,18 @@ mod tests {
                 "<user_shell_command>\n<command>\nls\n</command>\n<result>\na.rs\n</result>\n</user_shell_command>",
                 "! ls\na.rs",
             ),
+            (
+                "<recommended_plugins>\n- a\n</recommended_plugins>\n<environment_context>\n<cwd>/x</cwd>\n</environment_context>\nFix it",
+                "Fix it",
+            ),
+            (
+                "<skills>\n- a\n</skills>\n# AGENTS.md instructions\n<INSTRUCTIONS>b</INSTRUCTIONS>Fix it",
+                "Fix it",
+            ),
+            ("<codex_internal_context source=\"goal\">\nGo on\n</codex_internal_context>", ""),
+            ("<recommended_apps>a</recommended_apps> Fix it", "Fix it"),
+            ("<data_set>a</data_set>\nSum it", "<data_set>a</data_set>\nSum it"),
+            ("<recommended_apps> is open", "<recommended_apps> is open"),
             ("What does <environment_context> mean?", "What does <environment_context> mean?"),
         ] {
             assert_eq!(without_injections(text), expected, "{text:?}");

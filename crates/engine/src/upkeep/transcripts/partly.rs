@@ -1,6 +1,11 @@
 //! Reports which parts of the transcripts could not be read.
 
-use std::{collections::BTreeMap, fs::File, io, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io,
+    path::Path,
+};
 
 use super::{pass::FOREIGN, report::ArchiveReport, walk::walk};
 use crate::{config::Config, error::Result};
@@ -44,7 +49,8 @@ impl Partly {
 pub(crate) fn partly_read(config: &Config, stop: &Stop) -> Result<Vec<String>> {
     let database = config.archive_database();
     let roots = config.archive_roots();
-    let [mut broken, mut not_utf8, mut unknown, mut foreign] = <[Partly; 4]>::default();
+    let [mut broken, mut not_utf8, mut unknown, mut foreign, mut others] = <[Partly; 5]>::default();
+    let mut programs = BTreeSet::new();
     let mut kinds = BTreeMap::<String, u64>::new();
     let files = db::read_tables(&database, stop, db::reading_states)?;
     for file in files.values().filter(|file| file.is_shown) {
@@ -55,13 +61,20 @@ pub(crate) fn partly_read(config: &Config, stop: &Stop) -> Result<Vec<String>> {
         broken.add(reader.malformed(), &file.path);
         not_utf8.add(reader.not_utf8(), &file.path);
         unknown.add(reader.unknown().len() as u64, &file.path);
-        foreign.add(u64::from(reader.is_foreign()), &file.path);
+        match reader.foreign() {
+            Some(what) => {
+                others.add(1, &file.path);
+                programs.insert(what);
+            }
+            None => foreign.add(u64::from(reader.is_foreign()), &file.path),
+        }
         for (kind, count) in reader.unknown() {
             *kinds.entry(kind.clone()).or_default() += count;
         }
     }
     let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
     let kinds = kinds.join(", ");
+    let programs = programs.into_iter().collect::<Vec<_>>().join("; ");
     let lines = |lines| counted(lines, "line");
     let mut said: Vec<String> = [
         broken.said(|parts, files| format!("{} in {files} cannot be read", lines(parts))),
@@ -72,6 +85,7 @@ pub(crate) fn partly_read(config: &Config, stop: &Stop) -> Result<Vec<String>> {
             format!("of content of types that we do not know, only the text is kept, in {files}: {kinds}")
         }),
         foreign.said(|_, files| format!("{files}: {FOREIGN}")),
+        others.said(|_, files| format!("{files}: {programs}")),
     ]
     .into_iter()
     .flatten()

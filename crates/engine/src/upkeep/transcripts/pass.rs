@@ -21,7 +21,7 @@ use verbatim_chats::{
         header::Stamp,
         transcripts::{ConversationData, TranscriptFile, TranscriptStore},
     },
-    import::{Format, compressed, repeats::ReadingOrder, transcript::TranscriptReader},
+    import::{Format, beside, compressed, repeats::ReadingOrder, transcript::TranscriptReader},
 };
 use verbatim_text::hash::fnv1a;
 
@@ -52,6 +52,8 @@ pub(super) struct Pass<'a> {
     /// Paths of the files that were removed from the store and must be read again. If a stop leaves
     /// some unread, the next pass treats them as new files.
     again: BTreeSet<String>,
+    /// The names that programs keep in other files, by the ids of conversations.
+    names: HashMap<String, String>,
     /// The number of bytes that the whole pass reads.
     total: u64,
     /// Number of bytes read since the last commit.
@@ -67,7 +69,8 @@ impl<'a> Pass<'a> {
         stop: &'a Stop,
         report: &'a mut ArchiveReport,
     ) -> Pass<'a> {
-        let (again, total, uncommitted, progress) = (BTreeSet::new(), 0, 0, &|_| {});
+        let (again, names) = Default::default();
+        let (total, uncommitted, progress) = (0, 0, &|_| {});
         Pass {
             store,
             withheld,
@@ -77,6 +80,7 @@ impl<'a> Pass<'a> {
             progress,
             report,
             again,
+            names,
             total,
             uncommitted,
         }
@@ -90,6 +94,7 @@ impl<'a> Pass<'a> {
     pub(super) fn run(mut self, walk: &Walk) -> Result<(), SyncError> {
         let mut known = self.store.files()?;
         self.report.files = walk.found.len() as u64;
+        walk.names.keys().for_each(|file| beside::add_names(file, &mut self.names));
         let gone = self.follow_moved(walk, &mut known)?;
         self.keep_or_forget(gone)?;
         self.withhold()?;
@@ -131,8 +136,20 @@ impl<'a> Pass<'a> {
                 self.read_new(&found)?;
             }
         }
+        self.rename_conversations()?;
         self.commit()?;
         Ok(self.files.close()?)
+    }
+
+    /// Gives the stored conversations the names that programs keep in other files.
+    fn rename_conversations(&self) -> Result<(), SyncError> {
+        for (id, name) in &self.names {
+            if self.store.title(id)?.is_some_and(|title| title != *name) {
+                self.store.begin()?;
+                self.store.set_title(id, name)?;
+            }
+        }
+        Ok(())
     }
 
     /// Recognises new files that are known files under another name, and renames them in `known`.
@@ -428,7 +445,10 @@ impl<'a> Pass<'a> {
         }
         self.report.malformed += reader.malformed() - malformed;
         if reader.is_foreign() && !was_foreign {
-            self.report.fail(&found.path, &FOREIGN);
+            match reader.foreign() {
+                Some(what) => self.report.fail(&found.path, &what),
+                None => self.report.fail(&found.path, &FOREIGN),
+            }
         }
         if self.uncommitted > BATCH_BYTES {
             self.commit()?;
@@ -504,8 +524,9 @@ impl<'a> Pass<'a> {
                 self.forget_files(std::slice::from_ref(conversation))?;
                 reader.forget_titles();
             } else {
+                let name = self.names.get(conversation).map(String::as_str);
                 let (source, title, model) = (format.name(), reader.title(), reader.model());
-                let title = title.as_deref();
+                let title = name.or(title.as_deref());
                 let data = ConversationData { source, title, model, time: last, origin: &origin };
                 self.store.conversation(conversation, data)?;
             }

@@ -1,6 +1,7 @@
 //! Walks the archives for transcripts. Links are not followed.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
     time::SystemTime,
@@ -10,7 +11,10 @@ use super::report::ArchiveReport;
 use crate::config::{Config, without_links};
 use verbatim_chats::{
     db::header::Stamp,
-    import::compressed::{self, is_named_as_transcript},
+    import::{
+        beside,
+        compressed::{self, is_named_as_transcript},
+    },
 };
 
 const MAX_FOLDER_DEPTH: usize = 12;
@@ -30,6 +34,8 @@ pub(super) struct TranscriptPath {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Walk {
     pub(super) found: Vec<TranscriptPath>,
+    /// The files with the names of conversations, each with its stamp.
+    pub(super) names: BTreeMap<PathBuf, String>,
     /// The folders of the archives. A walk finds out nothing about files outside them.
     roots: Vec<PathBuf>,
     /// Folders that could not be read. Known files below them do not count as gone.
@@ -61,6 +67,13 @@ pub(super) fn walk(config: &Config, report: &mut ArchiveReport) -> Walk {
     for root in roots {
         walk.look(&root, MAX_FOLDER_DEPTH, report);
     }
+    let names: BTreeSet<PathBuf> =
+        walk.found.iter().filter_map(|found| beside::names_file(&found.path)).collect();
+    let stamped = names.into_iter().filter_map(|file| {
+        let stamp = TranscriptPath::of(&file, "", &Stamp::at(&file).ok()?).stamp;
+        Some((file, stamp))
+    });
+    walk.names = stamped.collect();
     walk
 }
 
@@ -94,8 +107,11 @@ impl Walk {
             for entry in entries {
                 let is_wanted = match entry.file_type() {
                     Ok(kind) if kind.is_symlink() => false,
-                    Ok(kind) if kind.is_file() => is_named_as_transcript(&entry.path()),
-                    _ => true,
+                    Ok(kind) if kind.is_file() => {
+                        is_named_as_transcript(&entry.path())
+                            && !beside::is_no_transcript(&entry.path())
+                    }
+                    _ => beside::may_have_transcripts(&entry.path()),
                 };
                 if is_wanted {
                     self.look(&entry.path(), depth - 1, report);

@@ -18,7 +18,7 @@ const AT_ONCE: usize = 500;
 
 /// The form of the output.
 #[derive(Clone, Copy)]
-pub(super) struct FoundForm {
+pub(super) struct ListForm {
     pub(super) json: bool,
     /// Whether only ids are written, each followed by a zero byte.
     pub(super) null: bool,
@@ -26,13 +26,13 @@ pub(super) struct FoundForm {
 
 /// The conversations that match, in the order of their first matches.
 #[derive(Default)]
-pub(super) struct FoundConversations {
+pub(super) struct MatchingConversations {
     places: HashMap<Key, usize>,
-    found: Vec<FoundConversation>,
+    found: Vec<MatchingConversation>,
 }
 
 /// A conversation with its number of messages that match; 0 if only its title does.
-pub(super) struct FoundConversation {
+pub(super) struct MatchingConversation {
     key: Key,
     title: String,
     time: Option<Instant>,
@@ -40,7 +40,7 @@ pub(super) struct FoundConversation {
 }
 
 #[derive(Serialize)]
-struct JsonFoundConversation<'a> {
+struct JsonMatchingConversation<'a> {
     id: &'a str,
     title: &'a str,
     /// The number of messages that match.
@@ -50,17 +50,17 @@ struct JsonFoundConversation<'a> {
     origin: JsonOrigin<'a>,
 }
 
-impl FoundConversations {
+impl MatchingConversations {
     /// Returns the conversation of a hit.
     pub(super) fn render(
         matchers: &Matchers,
         kind: SourceKind,
         hit: &Hit<'_>,
-    ) -> FoundConversation {
+    ) -> MatchingConversation {
         let is_title_only = !matchers.is_empty()
             && !matchers.accept_text(&hit.content)
             && matchers.accept_text(&hit.title);
-        FoundConversation {
+        MatchingConversation {
             key: (kind, hit.conversation_id.clone().into_owned()),
             title: hit.title.clone().into_owned(),
             time: hit.time,
@@ -68,7 +68,7 @@ impl FoundConversations {
         }
     }
 
-    pub(super) fn take(&mut self, one: FoundConversation) {
+    pub(super) fn take(&mut self, one: MatchingConversation) {
         match self.places.get(&one.key) {
             Some(place) => self.found[*place].messages += one.messages,
             None => {
@@ -86,28 +86,28 @@ impl FoundConversations {
     pub(super) fn write(
         &self,
         most: usize,
-        form: FoundForm,
+        form: ListForm,
         page: Page<'_>,
         out: &mut dyn Write,
     ) -> Result<usize> {
         let shown = &self.found[..most.min(self.found.len())];
         for part in shown.chunks(AT_ONCE) {
             if form.null {
-                for FoundConversation { key: (_, id), .. } in part {
+                for MatchingConversation { key: (_, id), .. } in part {
                     write!(out, "{id}\0")?;
                 }
                 continue;
             }
             let keys: Vec<Key> = part.iter().map(|one| one.key.clone()).collect();
             let described = conversations(page.engine, &keys, &Stop::never())?;
-            for FoundConversation { key, title, time, messages } in part {
+            for MatchingConversation { key, title, time, messages } in part {
                 let conversation = &described[key];
                 let title = snippet::trim(title);
                 if form.json {
                     let time = time.and_then(|time| page.clock.iso(time));
                     let origin = conversation.json_origin();
                     let (id, matches) = (&key.1, *messages);
-                    json_line(out, &JsonFoundConversation { id, title, matches, time, origin })?;
+                    json_line(out, &JsonMatchingConversation { id, title, matches, time, origin })?;
                     continue;
                 }
                 let title = title.split_whitespace().collect::<Vec<_>>().join(" ");

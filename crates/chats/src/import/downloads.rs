@@ -1,0 +1,110 @@
+//! The manifests of Claude.ai: files that only list the zips of an export, with links to them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Error,
+    json::{Raw, Value},
+    package::is_json,
+};
+
+/// The maximum length of a manifest in bytes.
+const LONGEST: u64 = 16 << 20;
+
+/// The kinds of zips that an import does not need.
+const UNNEEDED: [&str; 2] = ["frames", "light_metadata"];
+
+/// Returns an error for each manifest at a path, a file or a folder, that lists zips that are not beside it.
+pub fn undownloaded(path: &Path) -> Vec<Error> {
+    lists(path).into_iter().filter_map(|(path, list)| list.missing(&path)).collect()
+}
+
+/// Returns the error of an import of a manifest, or of a folder with a manifest and no chats.
+pub(super) fn only_links(path: &Path) -> Option<Error> {
+    let (path, list) = lists(path).into_iter().next()?;
+    let reason = format!(
+        "a file that only lists the {} zips of an export of Claude.ai, and all of them are beside it; \
+         import the folder",
+        list.names.len()
+    );
+    Some(list.missing(&path).unwrap_or(Error::OnlyLinks { path, reason }))
+}
+
+/// Reads the manifests at a path, sorted by name.
+fn lists(path: &Path) -> Vec<(PathBuf, DownloadList)> {
+    let mut paths = match fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(_) => vec![path.to_owned()],
+    };
+    let is_small = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LONGEST)
+    };
+    paths.retain(|it| {
+        let name = it.file_name().unwrap_or_default().to_string_lossy();
+        is_json(it) && (it == path || name.contains("manifest")) && is_small(it)
+    });
+    paths.sort();
+    paths.into_iter().filter_map(|path| Some((path.clone(), DownloadList::read(&path)?))).collect()
+}
+
+/// The zips that a manifest lists.
+struct DownloadList {
+    /// The names of the zips, and whether an import needs them.
+    names: Vec<(String, bool)>,
+}
+
+impl DownloadList {
+    fn read(path: &Path) -> Option<DownloadList> {
+        let bytes = fs::read(path).ok()?;
+        let list = Raw::new(&bytes).value().ok()?;
+        let items = list.get("data_files").map(Value::items)?;
+        let name = |item: &Value| {
+            let name = item.str("filename");
+            let is_needed = !UNNEEDED.contains(&item.str("category"));
+            name.ends_with(".zip").then(|| (name.to_owned(), is_needed))
+        };
+        let names: Vec<_> = items.iter().filter_map(name).collect();
+        (!names.is_empty()).then_some(DownloadList { names })
+    }
+
+    /// Returns the error that names the zips that are not beside the manifest; `None` if none is needed.
+    fn missing(&self, path: &Path) -> Option<Error> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let beside: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        // Browsers unpack zips, or add a number to a name that is there already.
+        let is_beside = |name: &str| {
+            let stem = name.strip_suffix(".zip").unwrap_or(name);
+            let numbered = format!("{stem} (");
+            let is_it = |it: &String| {
+                it == name || it == stem || it.starts_with(&numbered) && it.ends_with(").zip")
+            };
+            beside.iter().any(is_it)
+        };
+        let (here, missing): (Vec<_>, Vec<_>) =
+            self.names.iter().partition(|(name, _)| is_beside(name));
+        if !missing.iter().any(|(_, is_needed)| *is_needed) {
+            return None;
+        }
+        let named = |names: &[&(String, bool)]| {
+            names.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let here = match here.len() {
+            0 => "none of them is here yet".to_owned(),
+            _ => format!("here already: {}", named(&here)),
+        };
+        let reason = format!(
+            "a file that only lists the {} zips of an export of Claude.ai, with a link to each; {here}; \
+             to be downloaded with the links in it (`export_url`), each of which works once: {}; then \
+             import the folder with the zips",
+            self.names.len(),
+            named(&missing)
+        );
+        Some(Error::OnlyLinks { path: path.to_owned(), reason })
+    }
+}

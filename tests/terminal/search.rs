@@ -1,0 +1,220 @@
+//! `verbatim search` beyond the plain answer: hints, order, conversations only, and what JSON says.
+
+use std::{path::PathBuf, process::Command};
+
+use tempfile::TempDir;
+
+use crate::corpus::{add, database, folder};
+
+struct Chats {
+    home: TempDir,
+    database: PathBuf,
+}
+
+impl Chats {
+    fn of(texts: &[&str]) -> Chats {
+        let home = folder();
+        let path = home.path().join("a.db");
+        drop(database(&path, texts));
+        let chats = Chats { home, database: path };
+        assert!(chats.command("reindex").status().unwrap().success());
+        chats
+    }
+
+    fn command(&self, verb: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear().env("HOME", self.home.path()).arg("--db").arg(&self.database).arg(verb);
+        command
+    }
+
+    /// Returns the exit code, the output and the errors of a search.
+    fn search(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let output = self.command("search").args(arguments).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+}
+
+const TEXTS: [&str; 8] = [
+    "the tomato wants sun",
+    "sun on the roof",
+    "a Tomato in the sun",
+    "the build has an error in it",
+    "una canción",
+    "the fail of the night",
+    "optimize the query",
+    "reconfiguration",
+];
+
+#[test]
+fn each_hint_finds_what_it_says() {
+    let chats = Chats::of(&TEXTS);
+    for (words, hint) in [
+        (&["tomato sun"][..], "2 messages have both words: verbatim search tomato --and sun"),
+        (&["roof error sun"], "1 message has \"roof\" and \"sun\": verbatim search roof --and sun"),
+        (&["SUN"], "3 messages in any letter case: verbatim search -i SUN"),
+        (&["error|fail"], "2 messages as a regular expression: verbatim search -e 'error|fail'"),
+        (&["error.*it"], "1 message as a regular expression: verbatim search -e 'error.*it'"),
+        (&["error OR fail"], "2 messages have one of the texts: verbatim search error --or fail"),
+        (
+            &["\"on the roof\""],
+            "1 message without the quotation marks: verbatim search 'on the roof'",
+        ),
+        (&["cancion"], "1 message with other accents or width: verbatim search --fold cancion"),
+        (
+            &["optimise the query"],
+            "1 message has \"optimize the query\": verbatim search 'optimize the query'",
+        ),
+        (&["reconfigurator"], "1 message has \"reconfigurat\": verbatim search reconfigurat"),
+        (&["tom*"], "2 messages have \"tom\": verbatim search tom"),
+        (
+            &["sun", "--role", "user", "--until", "2001"],
+            "3 messages without these filters: verbatim search sun",
+        ),
+        (&["-w", "SUN"], "3 messages in any letter case: verbatim search -w -i SUN"),
+    ] {
+        let (code, out, errors) = chats.search(words);
+        assert_eq!((code, &*out), (Some(1), ""), "{words:?}");
+        assert!(errors.contains(hint), "{words:?}: {errors}");
+        // The command is typed as the hint prints it, and finds as many messages.
+        let (count, command) = hint.split_once(": verbatim search ").unwrap();
+        let line = format!("set -- {command}; printf '%s\\n' \"$@\"");
+        let typed = Command::new("sh").args(["-c", &line]).output().unwrap();
+        let typed = String::from_utf8(typed.stdout).unwrap();
+        let typed: Vec<&str> = typed.lines().chain(["-c"]).collect();
+        let count = count.split(' ').next().unwrap();
+        assert_eq!(chats.search(&typed), (Some(0), format!("{count}\n"), String::new()));
+    }
+    for words in ["zqxj", "Zqxj", "zqxj|wvut", "zqxj wvut"] {
+        let (_, _, errors) = chats.search(&[words]);
+        assert!(!errors.contains("verbatim search"), "{errors}");
+    }
+    let (_, _, errors) = chats.search(&["tomato sun"]);
+    assert!(
+        errors.contains("no message has \"tomato sun\" as one text (8 messages in"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn hints_keep_the_filters() {
+    let chats = Chats::of(&TEXTS);
+    let (_, _, errors) = chats.search(&["tomato sun", "--role", "us", "--since", "2001"]);
+    let hint =
+        "2 messages have both words: verbatim search --role us --since 2001 tomato --and sun";
+    assert!(errors.contains(hint), "{errors}");
+}
+
+#[test]
+fn the_oldest_come_first() {
+    let texts: Vec<String> = (0..300).map(|number| format!("step {number}.")).collect();
+    let chats = Chats::of(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let connection = rusqlite::Connection::open(&chats.database).unwrap();
+    // Several messages of one time, and some of none.
+    connection
+        .execute("UPDATE messages SET create_time = 1700000010 WHERE position < 150", [])
+        .unwrap();
+    add(&connection, "step without a time");
+    connection
+        .execute("UPDATE messages SET create_time = NULL WHERE content LIKE '%without%'", [])
+        .unwrap();
+    drop(connection);
+    let ids = |arguments: &[&str]| -> Vec<String> {
+        let arguments: Vec<&str> = ["step", "--json"].iter().chain(arguments).copied().collect();
+        let (_, out, _) = chats.search(&arguments);
+        let id = |line: &str| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            line["message_id"].as_str().unwrap().to_owned()
+        };
+        out.lines().map(id).collect()
+    };
+    let newest = ids(&["-n", "0"]);
+    let (untimed, timed) = newest.split_last().unwrap();
+    let expected: Vec<&String> = timed.iter().rev().chain([untimed]).collect();
+    assert_eq!(ids(&["-n", "0", "--oldest"]).iter().collect::<Vec<_>>(), expected);
+    assert_eq!(ids(&["-n", "7", "--oldest"]).iter().collect::<Vec<_>>(), expected[..7]);
+    let (_, flat, _) = chats.search(&["step", "--oldest", "--flat", "-n", "2"]);
+    assert_eq!(flat.lines().count(), 2);
+}
+
+#[test]
+fn conversations_only() {
+    let chats = Chats::of(&TEXTS);
+    let connection = rusqlite::Connection::open(&chats.database).unwrap();
+    let sql = "INSERT INTO conversations VALUES ('conv-0002', '1', '1', 'The sun'); \
+               INSERT INTO messages SELECT 'other', 'conv-0002', 'user', 'rain', 1800000000, NULL, 0;";
+    connection.execute_batch(sql).unwrap();
+    drop(connection);
+    let (code, out, errors) = chats.search(&["sun", "-l"]);
+    assert_eq!((code, &*errors), (Some(0), ""));
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(
+        lines.len() == 2 && lines[0].starts_with("conv-0002") && lines[0].contains("title"),
+        "{out}"
+    );
+    assert!(lines[1].starts_with("conv-0001") && lines[1].contains("  3  Colours"), "{out}");
+    assert_eq!(chats.search(&["sun", "-0"]).1, "conv-0002\0conv-0001\0");
+    let (_, json, _) = chats.search(&["sun", "-l", "--json", "-n", "1"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((json["id"].as_str(), json["matches"].as_u64()), (Some("conv-0002"), Some(0)));
+    let (_, out, _) = chats.search(&["sun"]);
+    assert!(out.contains("\n     (title)\n"), "{out}");
+}
+
+#[test]
+fn scripts_get_what_they_ask_for_and_no_more() {
+    let chats = Chats::of(&TEXTS);
+    let (code, out, errors) = chats.search(&["sun", "-q"]);
+    assert_eq!((code, &*out, &*errors), (Some(0), "", ""));
+    let (code, out, errors) = chats.search(&["zqxj", "-q"]);
+    assert_eq!((code, &*out, &*errors), (Some(1), "", ""));
+    assert_eq!(chats.search(&["sun", "-c"]).1, "3\n");
+    assert_eq!(chats.search(&["-c", "--since", "2001"]).1, "8\n");
+    let (_, out, errors) = chats.search(&["sun", "--json", "-n", "1"]);
+    assert_eq!((out.lines().count(), &*errors), (1, ""));
+    let hit: serde_json::Value = serde_json::from_str(&out).unwrap();
+    for key in ["service", "source", "project", "branch", "folder", "model", "url", "number"] {
+        assert!(hit.get(key).is_some(), "{key}: {hit}");
+    }
+    let (_, out, _) = chats.search(&["--explain", "--json", "sun"]);
+    assert!(out.starts_with(r#"{"hits":3,"plan":["answered by: "#), "{out}");
+}
+
+#[test]
+fn messages_before_and_after_each_match() {
+    let chats = Chats::of(&["one", "two", "three", "four", "five"]);
+    let numbers = |arguments: &[&str]| -> Vec<String> {
+        let (_, out, _) = chats.search(arguments);
+        let lines = out.lines().skip(1).map(|line| line.split_whitespace().next().unwrap());
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(numbers(&["three", "-A", "1"]), ["3", "4"]);
+    assert_eq!(numbers(&["three", "-B", "2"]), ["1", "2", "3"]);
+    assert_eq!(numbers(&["three", "-C", "1", "-A", "0"]), ["2", "3"]);
+    let (_, out, _) = chats.search(&["three", "--flat", "-C", "1"]);
+    let ids: Vec<&str> = out.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(ids, ["conv-000-2", "conv-000:3", "conv-000-4", "--"]);
+    assert_eq!(chats.search(&["-w", "-e", "t..", "-c"]).1, "1\n");
+}
+
+#[test]
+fn names_of_filters_are_parts_and_unknown_ones_are_refused() {
+    let chats = Chats::of(&TEXTS);
+    assert_eq!(chats.search(&["sun", "--role", "US", "-c"]).1, "3\n");
+    for filter in [
+        &["--role", "asistant"][..],
+        &["--project", "zebra"],
+        &["--branch", "zebra"],
+        &["--folder", "zebra"],
+        &["--service", "zebra"],
+        &["--source", "zebra"],
+        &["--tool", "zebra"],
+        &["--role", "user", "--role", "zebra"],
+    ] {
+        let arguments: Vec<&str> = ["sun"].iter().chain(filter).copied().collect();
+        let (code, out, errors) = chats.search(&arguments);
+        assert_eq!((code, &*out), (Some(2), ""), "{filter:?}");
+        let lines = errors.lines().count();
+        assert!(lines == 1 && errors.starts_with("verbatim: no conversation has the "), "{errors}");
+    }
+}
