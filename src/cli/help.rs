@@ -94,8 +94,9 @@ fn groups(command: &Command, is_long: bool, width: usize) -> String {
         .iter()
         .map(|(name, commands)| {
             // Without a command, the program searches.
-            let bare = (*name == GROUPS[0].0)
-                .then(|| entry("verbatim", "Search as you type, without a command"));
+            let bare = (*name == GROUPS[0].0).then(|| {
+                entry("verbatim", "Search as you type, without a command; F1 lists the keys")
+            });
             section(name, bare.into_iter().chain(commands.iter().map(described)).collect())
         })
         .collect();

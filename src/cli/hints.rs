@@ -8,13 +8,19 @@ use verbatim_text::shell;
 
 /// Returns a hint: what another search than `before` finds, and its command.
 pub(super) fn line(reading: &Reading, before: &Request, filters: &Filters) -> String {
-    let Reading { kind, request, scope, count } = reading;
+    let Reading { request, scope, .. } = reading;
     let mut words = vec!["verbatim".to_owned(), "search".to_owned()];
     if *scope != Scope::default() {
         words.extend(filters.arguments());
     }
     words.extend(arguments_of(request, before));
     let command: Vec<String> = words.iter().map(|word| shell::quoted(word)).collect();
+    format!("{}: {}", what(reading), command.join(" "))
+}
+
+/// Returns how much another search finds, and how it differs.
+pub(super) fn what(reading: &Reading) -> String {
+    let Reading { kind, request, count, .. } = reading;
     let (what, verb) = match count.messages {
         0 => (counted(count.titles, "conversation"), "by title"),
         messages => (counted(messages, "message"), ""),
@@ -39,5 +45,5 @@ pub(super) fn line(reading: &Reading, before: &Request, filters: &Filters) -> St
     };
     let parts = [what, verb.to_owned(), how];
     let found: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    format!("{}: {}", found.join(" "), command.join(" "))
+    found.join(" ")
 }

@@ -428,6 +428,9 @@ fn search_as_typed(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8> {
+    use std::cell::Cell;
+
+    use pager::{FoundPlace, Landing, PagedAtFound};
     use picker::Picked;
 
     places::check_home(places, environment)?;
@@ -440,24 +443,31 @@ fn search_as_typed(
         output::complain(notes::NO_CHATS);
         Ok(NOTHING)
     };
-    let Some(mut picker) = picker::start(&engine, environment.colours)? else { return no_chats() };
+    let has_pager = Paged::that_waits(out, environment).is_some();
+    let Some(mut picker) = picker::start(&engine, environment, has_pager)? else {
+        return no_chats();
+    };
     loop {
-        let (word, text) = match picker.run()? {
+        let (word, marks) = match picker.run()? {
             Picked::NoChats => return no_chats(),
             Picked::Nothing => return Ok(FOUND),
             Picked::Resume(command) => {
                 writeln!(out, "{command}")?;
                 return Ok(FOUND);
             }
-            Picked::Show { word, text } => (word, text),
+            Picked::Show { word, marks } => (word, marks),
         };
-        let Some(mut paged) = Paged::that_waits(out, environment) else {
+        let mark = |text: &str| marks.spans(text, show::MOST_MARKS);
+        let place = Cell::new(FoundPlace::default());
+        let found = Landing { mark: &mark, place: &place };
+        let Some(paged) = Paged::that_waits(out, environment) else {
             // The picker would hide the answer, and its end lets Ctrl-C end the program.
             drop(picker);
-            return show_picked([&word, &text], &engine, Terminal { environment, out });
+            return show_picked(&word, found, &engine, Terminal { environment, out });
         };
+        let mut paged = PagedAtFound::new(paged, &found, picker.size());
         let terminal = Terminal { environment, out: &mut TerminalWriter::new(&mut paged) };
-        let code = show_picked([&word, &text], &engine, terminal);
+        let code = show_picked(&word, found, &engine, terminal);
         let has_waited = paged.finish()?;
         let code = code?;
         if !has_waited {
@@ -466,15 +476,19 @@ fn search_as_typed(
     }
 }
 
-/// Shows a conversation that was chosen in the picker; `text` is marked there.
+/// Shows a conversation that was chosen in the picker.
 #[cfg(feature = "picker")]
-fn show_picked([word, text]: [&str; 2], engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
-    let mark = format!("--match={text}");
-    let parsed = Cli::try_parse_from(["verbatim", "show", &mark, "--", word]);
+fn show_picked(
+    word: &str,
+    found: pager::Landing<'_>,
+    engine: &Engine,
+    terminal: Terminal<'_>,
+) -> Result<u8> {
+    let parsed = Cli::try_parse_from(["verbatim", "show", "--", word]);
     let Some(Command::Show(args)) = parsed.map_err(Error::Usage)?.command else {
         return Ok(NOTHING);
     };
-    let code = show::run(&args, engine, terminal)?;
+    let code = show::run_at(&args, engine, terminal, Some(found))?;
     let folder = engine.config().index_folder();
     if map_faults::count() > 0 { Err(engine::Error::Torn { folder }.into()) } else { Ok(code) }
 }

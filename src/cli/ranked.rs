@@ -153,13 +153,18 @@ fn write_json(found: &[Match], page: Page<'_>, stop: &Stop, out: &mut dyn Write)
 }
 
 /// Returns a question in quotation marks, unless it has some.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     if text.contains('"') { harmless(text) } else { quoted(text) }
 }
 
 /// Returns the note with words as they are written in the question and in messages. The given note
 /// has stemmed terms.
-fn as_written(note: &Note, question: &str, engine: &Engine, words: &Words) -> Result<Note> {
+pub(super) fn as_written(
+    note: &Note,
+    question: &str,
+    engine: &Engine,
+    words: &Words,
+) -> Result<Note> {
     let Note::Slip { word, meant } = note else { return Ok(note.clone()) };
     let concepts = vec![meant.clone()];
     let limit = WITH_TERM;

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::{
     arguments,
+    clock::Clock,
     environment::{Environment, Terminal},
     error::{Error, Result},
     explain::explain,
@@ -135,11 +136,27 @@ impl Args {
         self.raw_content = Some(is_raw);
     }
 
+    /// Parses the arguments of a search.
+    pub(super) fn parsed(words: impl IntoIterator<Item = String>) -> Result<Args> {
+        let command = Args::augment_args(clap::Command::new("search").no_binary_name(true));
+        let matches = command.try_get_matches_from(words).map_err(Error::Usage)?;
+        Args::from_arg_matches(&matches).map_err(Error::Usage)
+    }
+
     /// Returns the arguments of a search that prints a few messages with a text.
     pub(super) fn few(text: &str) -> Args {
-        let command = Args::augment_args(clap::Command::new("search").no_binary_name(true));
-        let matches = command.get_matches_from(["--limit=3", "--no-pager", "--", text]);
-        Args::from_arg_matches(&matches).expect("these arguments are allowed")
+        let words = ["--limit=3", "--no-pager", "--", text].map(str::to_owned);
+        Args::parsed(words).expect("these arguments are allowed")
+    }
+
+    /// Returns the scope of the filters.
+    pub(super) fn scope(&self, engine: &Engine, clock: Clock, stop: &Stop) -> Result<Scope> {
+        Ok(self.filters.scope(engine, clock, stop)?.0)
+    }
+
+    /// Returns the request of an exact search.
+    pub(super) fn request(&self) -> Request {
+        Request { raw_content: self.is_raw(), ..self.patterns.request() }
     }
 
     fn is_raw(&self) -> bool {
@@ -147,7 +164,7 @@ impl Args {
     }
 
     /// Returns the question to rank by.
-    fn question(&self, mode: engine::Mode, scope: Scope) -> Question {
+    pub(super) fn question(&self, mode: engine::Mode, scope: Scope) -> Question {
         let limit = Some(self.most()).filter(|most| *most < usize::MAX).unwrap_or(ranked::MOST);
         let concepts = vec![self.patterns.question()];
         Question { concepts, mode, scope, limit, ..Question::default() }
@@ -407,7 +424,7 @@ struct Exact<'a> {
 
 impl<'a> Exact<'a> {
     fn of(args: &'a Args, page: Page<'a>, scope: Scope, stop: Stop) -> Result<Exact<'a>> {
-        let request = Request { raw_content: args.is_raw(), ..args.patterns.request() };
+        let request = args.request();
         let matchers =
             Matchers::of(&request).map_err(|error| engine::Error::from(IndexError::from(error)))?;
         let (limit, has_limit) = (args.most(), args.limit.is_some());

@@ -1,8 +1,10 @@
 //! The command `verbatim show`.
 
 use std::{
+    cell::Cell,
+    cmp::Ordering,
     io::{self, Write},
-    ops::RangeInclusive,
+    ops::{Range, RangeInclusive},
 };
 
 use clap_complete::ArgValueCompleter;
@@ -21,6 +23,7 @@ use super::{
     markdown::{self, CodeHighlighter, MOST_RENDERED},
     notes, open,
     output::{FOUND, JsonHit, NOTHING, complain, counted, harmless, json_line},
+    pager::{FoundPlace, Landing},
     progress, settings, settings_file,
 };
 use verbatim_base::model::{Hit, Stop};
@@ -94,7 +97,7 @@ const LINES_BEFORE: usize = 3;
 const CHARACTERS_BEFORE: usize = 240;
 
 /// The maximum number of highlighted matches in a block.
-const MOST_MARKS: usize = 1_000;
+pub(super) const MOST_MARKS: usize = 1_000;
 
 /// Stands for a backtick of an id or a path while the backticks that mark code are removed.
 const BACKTICK: &str = "\u{1}";
@@ -116,6 +119,16 @@ fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
 }
 
 pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    run_at(args, engine, terminal, None)
+}
+
+/// Prints a conversation; `found` is the message that it begins at.
+pub(super) fn run_at(
+    args: &Args,
+    engine: &Engine,
+    terminal: Terminal<'_>,
+    found: Option<Landing<'_>>,
+) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     notes::print(&engine.all_sources().problems(&stop));
@@ -167,13 +180,19 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     let is_rendered = (environment.terminal || args.color == Color::Always) && !args.raw;
     let look = args.color.applied(Look::of(environment));
     let pattern = args.matching.as_deref().map(snippet::trim).filter(|text| !text.is_empty());
+    let pattern = pattern.map(|text| LiteralPattern::new(text, false));
+    let by_text = |text: &str| {
+        pattern.as_ref().map_or_else(Vec::new, |pattern| pattern.first_spans(text, MOST_MARKS))
+    };
+    let place = Cell::default();
+    let found = found.unwrap_or(Landing { mark: &by_text, place: &place });
     let mut page = ConversationPage {
         out,
         attachments,
         rendered: is_rendered.then_some(look),
         is_terminal: environment.terminal,
         clock,
-        pattern: pattern.map(|text| LiteralPattern::new(text, false)),
+        mark: found.mark,
         highlighter: CodeHighlighter::default(),
     };
     page.head(&session, &conversation)?;
@@ -181,6 +200,11 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
         page.note(&format!("{} before this", counted(first, "message")))?;
     }
     for turn in turns {
+        found.place.set(match turn.cmp(&requested) {
+            Ordering::Less => FoundPlace::Before,
+            Ordering::Equal => FoundPlace::Within,
+            Ordering::Greater => FoundPlace::After,
+        });
         page.message(&session, turn, turn < requested)?;
     }
     Ok(FOUND)
@@ -221,7 +245,7 @@ struct ConversationPage<'w> {
     /// Whether the output is a terminal. Control characters must then be escaped.
     is_terminal: bool,
     clock: Clock,
-    pattern: Option<LiteralPattern>,
+    mark: &'w dyn Fn(&str) -> Vec<Range<usize>>,
     highlighter: CodeHighlighter,
 }
 
@@ -367,19 +391,15 @@ impl ConversationPage<'_> {
             self.text(content)?;
             return self.text("\n");
         }
-        let mark = |text: &str| match &self.pattern {
-            Some(pattern) => pattern.first_spans(text, MOST_MARKS),
-            None => Vec::new(),
-        };
         match role {
             // The output of a tool is not Markdown.
-            "tool" => markdown::write_plain(self.out, content, look, &mark),
+            "tool" => markdown::write_plain(self.out, content, look, self.mark),
             _ => {
                 let parts = match role {
                     "user" => vec![Part::Text(content)],
                     _ => parts(content, false),
                 };
-                markdown::write(self.out, parts, look, &self.highlighter, &mark)
+                markdown::write(self.out, parts, look, &self.highlighter, self.mark)
             }
         }
     }

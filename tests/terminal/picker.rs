@@ -130,8 +130,8 @@ fn headings_name_the_service() {
         let place = place(folder.path(), is_indexed);
         let connection = rusqlite::Connection::open(&place.db).unwrap();
         let sql =
-            "CREATE TABLE verbatim_conversations (conversation_id TEXT, source TEXT, link TEXT);
-                   INSERT INTO verbatim_conversations VALUES ('6650a1b2-0001', 'chatgpt', NULL);";
+            "CREATE TABLE verbatim_conversations (conversation_id TEXT, source TEXT, link TEXT, model TEXT);
+                   INSERT INTO verbatim_conversations VALUES ('6650a1b2-0001', 'chatgpt', NULL, NULL);";
         connection.execute_batch(sql).unwrap();
         let mut session = Session::start(&place, 24, 80);
         let shown = session.wait(|shown| shown.contains("4 chats") && shown.contains("chatgpt"));
@@ -155,6 +155,14 @@ fn letters_find_and_enter_shows() {
         let shown =
             session.wait(|shown| shown.contains("1 message") && shown.contains("assistant"));
         assert!(shown.contains("> because") && shown.contains("Rust lifetimes"), "{shown}");
+        // Without a pager, the message is shown here, and then printed.
+        session.press("\r");
+        let shown = session.wait(|shown| shown.contains("q: back to the results"));
+        assert!(line_with(&shown, "Because `y` is gone").is_some_and(|line| line < 8), "{shown}");
+        session.press("q");
+        session.wait(|shown| shown.contains("Esc leave"));
+        session.press("\r");
+        session.wait(|shown| shown.contains("q: back to the results"));
         session.press("\r");
         let (code, shown, written) = session.end();
         assert_eq!(code, Some(0));
@@ -180,7 +188,7 @@ fn after_a_pager_the_search_goes_on() {
     session.wait(|shown| shown.contains("4 chats"));
     session.press("e");
     session.wait(|shown| shown.contains("> e") && shown.contains("5 messages"));
-    session.press("\u{1b}[B\u{1b}[B");
+    session.press("\u{1b}[B");
     session.chosen("user ");
     // The user leaves the pager with a key, and then with Ctrl-C.
     for key in ["\r", "\u{3}"] {
@@ -196,6 +204,81 @@ fn after_a_pager_the_search_goes_on() {
     assert_eq!(session.end().0, Some(0));
 }
 
+/// The number of the line of the screen with a text, from 0.
+fn line_with(shown: &str, text: &str) -> Option<usize> {
+    shown.lines().position(|line| line.contains(text))
+}
+
+#[cfg(unix)]
+#[test]
+fn less_shows_what_was_found_on_its_first_screen() {
+    if !std::path::Path::new("/usr/bin/less").exists() {
+        return;
+    }
+    let folder = folder();
+    let place = place(folder.path(), false);
+    let connection = rusqlite::Connection::open(&place.db).unwrap();
+    let insert = "INSERT INTO messages (id, conversation_id, role, content, create_time, position)
+                  VALUES ('long' || ?1, '6650a1b2-0001', ?2, ?3, 1800000000 + ?1, 100 + ?1)";
+    let filler = "filler words of a long answer\n\n".repeat(40);
+    for number in 0..9 {
+        let role = if number % 2 == 0 { "user" } else { "assistant" };
+        let text = match number {
+            6 => format!("{filler}The zeppelin is over the lake.\n\n{filler}"),
+            _ => filler.clone(),
+        };
+        connection.execute(insert, (number, role, text)).unwrap();
+    }
+    for (lines, columns, colours) in [(24, 80, ""), (24, 80, "NO_COLOR=1"), (12, 40, "")] {
+        let script = format!("PATH=/bin:/usr/bin {colours} exec \"$0\" \"$@\"");
+        let command = Command::new("/bin/sh").args(["-c", &script, env!("CARGO_BIN_EXE_verbatim")]);
+        let mut session = Session::start_as(command, &place, lines, columns);
+        session.wait(|shown| shown.contains("4 chats"));
+        session.press("zeppelin");
+        session.wait(|shown| shown.contains("1 message"));
+        session.press("\r");
+        let shown = session.wait(|shown| shown.contains("q: back to the results"));
+        let found = line_with(&shown, "The zeppelin is over").expect(&shown);
+        assert!(found > 0 && found <= usize::from(lines) / 3, "{shown}");
+        // A pager that ends at once counts as one that does not wait.
+        std::thread::sleep(Duration::from_millis(500));
+        session.press("q");
+        session.wait(|shown| shown.starts_with("> zeppelin"));
+        session.press("\u{1b}");
+        assert_eq!(session.end().0, Some(0));
+    }
+}
+
+#[test]
+fn nothing_as_one_text_shows_other_readings() {
+    let folder = folder();
+    let place = place(folder.path(), true);
+    let mut session = Session::start(&place, 24, 80);
+    session.wait(|shown| shown.contains("4 chats"));
+    session.press("lifetimes because");
+    let shown = session.wait(|shown| shown.contains("both words:"));
+    assert!(shown.contains("no message has \"lifetimes because\" as one text"), "{shown}");
+    assert!(shown.contains("1 message in 1 conversation"), "{shown}");
+    session.press("\u{15}because role:boss");
+    let shown = session.wait(|shown| shown.contains("searched as"));
+    assert!(shown.contains("assistant"), "{shown}");
+    session.press("\u{15}because role:assistant");
+    session
+        .wait(|shown| shown.contains("── exact · role:assistant ─") && shown.contains("1 message"));
+    session.press("\u{14}");
+    session.wait(|shown| shown.contains("── best by words and meaning · role:assistant"));
+    session.press("\u{14}\u{1b}w");
+    session.wait(|shown| shown.contains("── exact · whole words · role:assistant"));
+    session.press("\u{15}");
+    session.wait(|shown| shown.contains("4 chats"));
+    session.press("?");
+    session.wait(|shown| shown.contains("Esc closes this list") && shown.contains("Alt-W"));
+    session.press("\u{1b}");
+    session.wait(|shown| !shown.contains("Alt-W") && shown.contains("4 chats"));
+    session.press("\u{1b}");
+    assert_eq!(session.end().0, Some(0));
+}
+
 #[test]
 fn enter_is_about_what_was_typed_before_it() {
     let folder = folder();
@@ -205,6 +288,8 @@ fn enter_is_about_what_was_typed_before_it() {
     session.press("\u{1b}[200~part\r\ntwo\u{1b}[201~");
     session.wait(|shown| shown.contains("part  two"));
     session.press("\u{15}カフェ\r");
+    session.wait(|shown| shown.contains("q: back to the results"));
+    session.press("\r");
     let (code, shown, _) = session.end();
     assert_eq!(code, Some(0));
     assert!(shown.contains("カフェはどこ？"), "{shown}");
@@ -245,7 +330,7 @@ fn signs_that_a_terminal_shows_wider_leave_nothing() {
     let mut session = Session::start(&place, 12, 40);
     session.wait(|shown| shown.contains("4 chats") && shown.contains('🇭'));
     session.press("no such text");
-    let shown = session.wait(|shown| shown.contains("nothing was found"));
+    let shown = session.wait(|shown| shown.contains("no message has"));
     assert!(!shown.contains(['🇨', '🇭']), "{shown}");
     session.press("\x1b");
     assert_eq!(session.end().0, Some(0));

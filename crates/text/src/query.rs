@@ -112,6 +112,30 @@ pub fn phrase_of(text: &str) -> String {
     normal_spaces(text)
 }
 
+/// An exact search for messages with a phrase.
+#[derive(Clone, Debug)]
+pub struct PhraseSearch {
+    /// What to search for.
+    pub request: Request,
+    /// What each found text must still be checked for.
+    pub required: Option<Query>,
+}
+
+impl PhraseSearch {
+    /// Returns the search for a phrase of a [`Query`].
+    pub fn quoted(phrase: &str) -> PhraseSearch {
+        let (request, is_exact) = request_of(phrase);
+        let required = || Query { phrases: vec![phrase.to_owned()], ..Query::default() };
+        PhraseSearch { request, required: (!is_exact).then(required) }
+    }
+
+    /// Returns the search for a text as it is, in any letter case.
+    pub fn literal(text: &str) -> PhraseSearch {
+        let (text, matching) = (text.to_owned(), Matching::Literal);
+        PhraseSearch { request: Request { text, matching, ..Request::default() }, required: None }
+    }
+}
+
 /// Number of spaces and apostrophes in a phrase above which its [`request_of`] is not a regular expression.
 const MOST_GAPS: usize = 100;
 

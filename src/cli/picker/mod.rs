@@ -4,6 +4,7 @@
 //! never waits for a search: a new search stops the search before it. The old results stay until
 //! new results arrive.
 
+mod asked;
 mod screen;
 mod search;
 mod state;
@@ -18,13 +19,16 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crossterm::event;
 
+pub(super) use self::search::Marks;
 use self::{
+    asked::Asked,
     screen::{Screen, give_back},
-    search::{PickerTarget, Preview, Results, Worker},
+    search::{PickerContext, PickerFinding, PickerTarget, Preview, Worker},
     state::{Action, Picker},
     view::PickerView,
 };
 use super::{
+    environment::Environment,
     error::{Error, Result},
     found::conversation,
     open,
@@ -49,31 +53,38 @@ const MOST_COPIED: usize = 72 << 10;
 pub(super) enum Picked {
     Nothing,
     NoChats,
-    /// The user chose a conversation. `word` names the conversation and maybe a message, and `text`
-    /// is marked there.
+    /// The user chose a conversation. `word` names the conversation and maybe a message, and `marks`
+    /// are the texts to mark there.
     Show {
         word: String,
-        text: String,
+        marks: Arc<Marks>,
     },
     /// The user wants to resume a session with this command.
     Resume(String),
 }
 
-/// An answer from a thread, with the number of the question.
+/// An answer from a thread.
 enum PickerAnswer {
-    Found(u64, Results),
-    Read(u64, Option<Preview>),
+    Search(PickerFinding),
+    Read(Option<Preview>),
 }
 
-/// Starts the picker; returns `None` if there are no chats.
-pub(super) fn start(engine: &Arc<Engine>, colours: bool) -> Result<Option<Loop<'_>>> {
+/// Starts the picker; returns `None` if there are no chats. Without a pager, the picker itself shows the
+/// message that was found.
+pub(super) fn start<'a>(
+    engine: &'a Arc<Engine>,
+    environment: &Environment,
+    has_pager: bool,
+) -> Result<Option<Loop<'a>>> {
     if engine.sources().is_empty() {
         return match engine.config().export_store() {
             Ok(_) | Err(engine::Error::NoDatabase { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         };
     }
-    Loop::start(engine, colours).map(Some).map_err(Error::Terminal)
+    let mut picker = Loop::start(engine, environment).map_err(Error::Terminal)?;
+    picker.picker.has_pager = has_pager;
+    Ok(Some(picker))
 }
 
 /// The picker with its threads and its screen.
@@ -81,30 +92,33 @@ pub(super) struct Loop<'a> {
     engine: &'a Arc<Engine>,
     picker: Picker,
     view: PickerView,
-    searches: Worker<String>,
+    searches: Worker<Asked>,
     previews: Worker<PickerTarget>,
     is_reading: bool,
     /// Whether the screen must be drawn again.
     is_changed: bool,
-    answers: mpsc::Receiver<PickerAnswer>,
+    answers: mpsc::Receiver<(u64, PickerAnswer)>,
     screen: Screen,
 }
 
 impl Loop<'_> {
-    fn start(engine: &Arc<Engine>, colours: bool) -> io::Result<Loop<'_>> {
+    fn start<'a>(engine: &'a Arc<Engine>, environment: &Environment) -> io::Result<Loop<'a>> {
         let (sender, answers) = mpsc::channel();
-        let mut searches = Worker::start(engine, sender.clone(), |engine, number, text, stop| {
-            let text: &String = text;
-            Some(PickerAnswer::Found(number, search::search(engine, text, stop)?))
+        let (engine_of, environment) = (Arc::clone(engine), environment.clone());
+        let colours = environment.colours;
+        let context = Arc::new(PickerContext { engine: engine_of, environment });
+        let of_searches = Arc::clone(&context);
+        let mut searches = Worker::start(sender.clone(), move |asked, stop, send| {
+            search::search(&of_searches, asked, stop, &mut |one| send(PickerAnswer::Search(one)));
         })?;
-        let previews = Worker::start(engine, sender, |engine, number, target, stop| {
-            Some(PickerAnswer::Read(number, search::preview(engine, target, stop)))
+        let previews = Worker::start(sender, move |target, stop, send| {
+            send(PickerAnswer::Read(search::preview(&context, target, stop)));
         })?;
         let mut picker = Picker::default();
         picker.is_searching = true;
         let (view, screen) = (PickerView::new(colours), Screen::open()?);
         let (is_reading, is_changed) = (false, true);
-        searches.ask(String::new());
+        searches.ask(Asked::default());
         Ok(Loop {
             engine,
             picker,
@@ -124,6 +138,11 @@ impl Loop<'_> {
         let picked = self.screen.take().and_then(|()| self.pick());
         give_back();
         picked.map_err(Error::Terminal)
+    }
+
+    /// Returns the columns and the lines of the screen.
+    pub(super) fn size(&self) -> (usize, usize) {
+        self.screen.size()
     }
 
     fn pick(&mut self) -> io::Result<Picked> {
@@ -148,7 +167,7 @@ impl Loop<'_> {
     }
 
     fn is_waiting(&self) -> bool {
-        self.picker.is_searching || self.is_reading
+        self.picker.is_searching || self.is_reading || self.picker.results.is_counting
     }
 
     /// Takes the results from the threads, and waits for missing results for a short time.
@@ -158,18 +177,24 @@ impl Loop<'_> {
         while self.is_waiting() {
             let rest = end.saturating_duration_since(Instant::now());
             match self.answers.recv_timeout(rest) {
-                Ok(PickerAnswer::Found(number, results)) if self.searches.is_newest(number) => {
-                    let is_all = results.text.is_empty() && results.problem.is_none();
-                    if is_all && results.conversations.is_empty() {
+                Ok((number, PickerAnswer::Search(one))) if self.searches.is_newest(number) => {
+                    self.is_changed = true;
+                    let results = match one {
+                        PickerFinding::Found(results) => results,
+                        PickerFinding::Counted(count) => {
+                            self.picker.counted(count);
+                            continue;
+                        }
+                    };
+                    if results.is_all() && results.conversations.is_empty() {
                         return Ok(Some(Picked::NoChats));
                     }
-                    self.is_changed = true;
                     let action = self.picker.found(results);
                     if let Some(picked) = self.act(action)? {
                         return Ok(Some(picked));
                     }
                 }
-                Ok(PickerAnswer::Read(number, preview)) if self.previews.is_newest(number) => {
+                Ok((number, PickerAnswer::Read(preview))) if self.previews.is_newest(number) => {
                     (self.is_reading, self.is_changed) = (false, true);
                     self.picker.show_preview(preview.unwrap_or_default());
                 }
@@ -198,15 +223,18 @@ impl Loop<'_> {
             return Ok(Some(Picked::Nothing));
         }
         if action == Action::Search {
-            self.searches.ask(self.picker.text().to_owned());
+            self.searches.ask(self.picker.asked().clone());
             return Ok(None);
         }
         let Some(target) = self.picker.target() else { return Ok(None) };
         let notice = match action {
+            Action::Show if self.picker.zoom() => return Ok(None),
             Action::Show => {
-                let text = target.text.clone();
-                let word = word_of(self.engine, target);
-                return Ok(Some(Picked::Show { word, text }));
+                let word = match target.number {
+                    Some(number) => format!("{}:{number}", target.id),
+                    None => target.id,
+                };
+                return Ok(Some(Picked::Show { word, marks: target.marks }));
             }
             Action::Resume => match resume_command(self.engine, target) {
                 Ok(Some(command)) => return Ok(Some(Picked::Resume(command))),
@@ -248,16 +276,6 @@ fn browse(engine: &Engine, target: PickerTarget) -> Result<String> {
     };
     open::browse(link)?;
     Ok(format!("opens {}", harmless(link)))
-}
-
-/// Returns the conversation's id with the message number, in the form that `verbatim show` accepts.
-fn word_of(engine: &Engine, target: PickerTarget) -> String {
-    let Some(hit) = &target.message else { return target.id };
-    let found = conversation(engine, (target.source, target.id.clone()), &Stop::never());
-    match found.ok().and_then(|found| found.number(hit)) {
-        Some(number) => format!("{}:{number}", target.id),
-        None => target.id,
-    }
 }
 
 /// Returns the command that resumes a coding agent's session; `None` if no agent can resume the conversation.

@@ -69,6 +69,11 @@ impl Screen {
         execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)
     }
 
+    /// Returns the columns and the lines.
+    pub(super) fn size(&self) -> (usize, usize) {
+        self.terminal.size().map_or((80, 24), |size| (size.width.into(), size.height.into()))
+    }
+
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         // Some terminals show such signs wider than this program expects, so a part of the old sign could
         // stay on the screen.

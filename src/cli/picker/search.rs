@@ -3,26 +3,34 @@
 use std::{
     borrow::Cow,
     collections::HashMap,
-    io,
+    fmt, io,
     ops::{ControlFlow, Range},
     sync::{Arc, mpsc},
     thread,
 };
 
-use chrono::DateTime;
-#[cfg(not(test))]
-use chrono::Local;
-/// Tests use UTC, so that screens are equal in every time zone.
-#[cfg(test)]
-use chrono::Utc as Local;
-
-use super::super::output::harmless;
+use super::{
+    super::{
+        clock::Clock,
+        environment::Environment,
+        error::Result,
+        found::{Key, conversations, listed},
+        hints, notes,
+        output::harmless,
+        patterns, ranked,
+    },
+    asked::{Asked, TypedSearch},
+};
 use verbatim_base::{
     map_faults,
-    model::{Hit, Instant, Matching, Request, Stop},
+    model::{Hit, Request, Stop},
 };
-use verbatim_engine::{self as engine, Engine, Make, Messages, Note, Scope, SourceKind};
-use verbatim_text::{literal::LiteralPattern, snippet};
+use verbatim_engine::{
+    self as engine, Count, Engine, IndexError, ListOptions, Make, Messages, Mode, Note,
+    ReadingKind, Scope, SourceKind, StoreAddress,
+};
+use verbatim_server::tools::words::Words;
+use verbatim_text::{matcher::Matchers, snippet};
 
 /// The maximum number of messages, and of conversations whose title matches, in the results of a search.
 const MOST_SHOWN: usize = 200;
@@ -54,16 +62,73 @@ const OTHER_CHARACTERS: usize = 1_500;
 /// The maximum number of marked matches in a message.
 const MOST_MARKS: usize = 1_000;
 
+/// What the picker searches, and how it shows times.
+pub(super) struct PickerContext {
+    pub(super) engine: Arc<Engine>,
+    pub(super) environment: Environment,
+}
+
+/// An answer to a search. A search can have several, one after the other.
+#[derive(Debug)]
+pub(super) enum PickerFinding {
+    Found(Results),
+    /// The total number of matches of the results; `None` if they could not be counted.
+    Counted(Option<Count>),
+}
+
 /// The results of a search of all sources, grouped by conversation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Results {
-    /// The search text; empty for the list of all conversations.
-    pub(super) text: String,
+    /// Whether the results are the newest conversations, because no text was typed.
+    pub(super) is_list: bool,
+    pub(super) is_ranked: bool,
+    /// The filters that hold, as they were typed.
+    pub(super) filters: Vec<String>,
+    /// Says how the results differ from what was asked.
+    pub(super) head: Option<String>,
+    pub(super) marks: Arc<Marks>,
     pub(super) conversations: Vec<FoundConversation>,
     /// Whether there are more matches than the results contain.
     pub(super) is_cut: bool,
-    /// An error of a source that could not be searched.
+    /// The number of all matches; `None` if they are not counted yet.
+    pub(super) count: Option<Count>,
+    /// Whether further results for the same text follow.
+    pub(super) is_first: bool,
+    /// Whether a [`PickerFinding::Counted`] follows.
+    pub(super) is_counting: bool,
+    /// An error of a source that could not be searched, or of what was typed.
     pub(super) problem: Option<String>,
+}
+
+/// The texts to mark in what was found.
+#[derive(Default)]
+pub(crate) enum Marks {
+    #[default]
+    None,
+    Texts(Matchers),
+    Words(Words),
+}
+
+impl Marks {
+    fn of(request: &Request) -> Result<Marks> {
+        let matchers = Matchers::of(request);
+        Ok(Marks::Texts(matchers.map_err(|error| engine::Error::from(IndexError::from(error)))?))
+    }
+
+    /// Returns the ranges of the first matches in a text.
+    pub(crate) fn spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
+        match self {
+            Marks::None => Vec::new(),
+            Marks::Texts(matchers) => matchers.first_spans(text, most),
+            Marks::Words(words) => words.spans(text).into_iter().take(most).collect(),
+        }
+    }
+}
+
+impl fmt::Debug for Marks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Marks")
+    }
 }
 
 /// A conversation with the messages whose texts match. It has none in the list of all conversations, and if
@@ -72,10 +137,12 @@ pub(super) struct Results {
 pub(super) struct FoundConversation {
     pub(super) source: SourceKind,
     pub(super) id: String,
-    /// The service, the agent, or else the source.
-    pub(super) service: String,
+    pub(super) short_id: String,
+    /// The service, the agent, or else the source; with the project.
+    pub(super) place: String,
     pub(super) title: MarkedText,
-    pub(super) day: String,
+    pub(super) time: String,
+    /// In reading order.
     pub(super) messages: Vec<FoundMessage>,
 }
 
@@ -83,6 +150,8 @@ pub(super) struct FoundConversation {
 pub(super) struct FoundMessage {
     /// The message without its text.
     hit: Hit<'static>,
+    /// The number of the message that `verbatim show` accepts.
+    pub(super) number: Option<u32>,
     pub(super) role: String,
     pub(super) line: MarkedText,
 }
@@ -100,7 +169,9 @@ pub(super) struct PickerTarget {
     pub(super) source: SourceKind,
     pub(super) id: String,
     pub(super) message: Option<Hit<'static>>,
-    pub(super) text: String,
+    /// The number of the message.
+    pub(super) number: Option<u32>,
+    pub(super) marks: Arc<Marks>,
 }
 
 /// The chosen message and the messages around it.
@@ -117,6 +188,11 @@ pub(super) struct PreviewMessage {
 }
 
 impl Results {
+    /// Returns whether the results are the list without a filter.
+    pub(super) fn is_all(&self) -> bool {
+        self.is_list && self.filters.is_empty() && self.problem.is_none()
+    }
+
     /// Returns the number of messages in the results.
     pub(super) fn messages(&self) -> usize {
         self.conversations.iter().map(|conversation| conversation.messages.len()).sum()
@@ -124,143 +200,282 @@ impl Results {
 
     pub(super) fn target(&self, conversation: usize, message: Option<usize>) -> PickerTarget {
         let of = &self.conversations[conversation];
-        let message = message.map(|number| of.messages[number].hit.clone());
-        PickerTarget { source: of.source, id: of.id.clone(), message, text: self.text.clone() }
+        let message = message.map(|place| &of.messages[place]);
+        PickerTarget {
+            source: of.source,
+            id: of.id.clone(),
+            message: message.map(|message| message.hit.clone()),
+            number: message.and_then(|message| message.number),
+            marks: Arc::clone(&self.marks),
+        }
+    }
+
+    fn counted(&self) -> Count {
+        let conversations = self.conversations.iter().filter(|it| !it.messages.is_empty()).count();
+        let titles = self.conversations.len() - conversations;
+        Count { messages: self.messages(), conversations, titles }
     }
 }
 
-/// Searches all sources for a text in any letter case, newest first. Without a text, lists all
-/// conversations. Returns `None` if the search was stopped.
-pub(super) fn search(engine: &Engine, text: &str, stop: &Stop) -> Option<Results> {
-    let text = engine::trimmed(text);
-    let mut results = Results { text: text.to_owned(), ..Results::default() };
-    let found = map_faults::caught(|| match text {
-        "" => list(engine, stop, &mut results),
-        _ => find(engine, text, stop, &mut results),
+/// Searches all sources as `verbatim search` does. Without a text, lists the newest conversations. A search
+/// that was stopped sends nothing more.
+pub(super) fn search(
+    context: &PickerContext,
+    asked: &Asked,
+    stop: &Stop,
+    send: &mut dyn FnMut(PickerFinding),
+) {
+    let mut send = |answer| {
+        if !stop.requested() {
+            send(answer);
+        }
+    };
+    let clock = context.environment.clock(false);
+    let search = OngoingSearch { engine: &context.engine, clock, stop };
+    let found = map_faults::caught(|| {
+        let typed = asked.resolve(search.engine, &context.environment, stop)?;
+        search.answer(&typed, &mut send)
     });
-    let problem = found.unwrap_or_else(|panic| Some(format!("the search failed: {panic}")));
-    name_services(engine, stop, &mut results.conversations);
-    let problem = problem.or_else(|| unreadable(engine, stop));
-    results.problem = problem.map(|problem| clean(&problem, false));
-    (!stop.requested()).then_some(results)
-}
-
-/// Replaces the names of sources by the names of services, where these are known.
-fn name_services(engine: &Engine, stop: &Stop, found: &mut [FoundConversation]) {
-    for kind in SourceKind::ALL {
-        let of_kind = || found.iter().filter(|it| it.source == kind);
-        let ids: Vec<&str> = of_kind().map(|it| it.id.as_str()).collect();
-        if ids.is_empty() {
-            continue;
-        }
-        // Without an answer, the names of the sources stay.
-        let known = engine.all_sources().provenance(kind, &ids, stop).unwrap_or_default();
-        for conversation in found.iter_mut().filter(|it| it.source == kind) {
-            if let Some(provenance) = known.get(&conversation.id)
-                && !provenance.service.is_empty()
-            {
-                conversation.service = harmless(&provenance.service);
-            }
-        }
-    }
-}
-
-/// Returns a message about the first source that cannot be read.
-fn unreadable(engine: &Engine, stop: &Stop) -> Option<String> {
-    let notes = engine.all_sources().problems(stop);
-    let mut gaps = notes.iter().filter(|note| matches!(note, Note::Unreadable { .. }));
-    gaps.next().map(ToString::to_string)
-}
-
-/// Adds the messages that contain a text to `results`; returns the errors of sources.
-fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Option<String> {
-    let matching = Matching::Literal;
-    let request = Request { text: text.to_owned(), matching, ..Request::default() };
-    let pattern = LiteralPattern::new(text, false);
-    let render = |kind, hit: Hit<'_>| {
-        let title = title(&hit.title, Some(&pattern));
-        Some((kind, title, FoundMessage::of(hit, &pattern)))
+    let problem = match found {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(panic) => format!("the search failed: {panic}"),
     };
-    let (mut seen, mut shown) = (0, 0);
-    let mut places: HashMap<(SourceKind, String), usize> = HashMap::new();
-    let mut show = |(source, title, message): (SourceKind, MarkedText, FoundMessage)| {
-        seen += 1;
-        let id = message.hit.conversation_id.to_string();
-        let known = places.get(&(source, id.clone())).copied();
-        let is_by_title = message.line.marks.is_empty() && !title.marks.is_empty();
-        if known.is_some() && is_by_title {
-            return ControlFlow::Continue(());
-        }
-        results.is_cut = shown == MOST_SHOWN || seen > MOST_SEEN;
-        if results.is_cut {
-            return ControlFlow::Break(());
-        }
-        shown += 1;
-        let place = known.unwrap_or_else(|| {
-            let day = day(message.hit.time);
-            let service = source.name().to_owned();
-            places.insert((source, id.clone()), results.conversations.len());
-            let conversation =
-                FoundConversation { source, id, service, title, day, messages: Vec::new() };
-            results.conversations.push(conversation);
-            results.conversations.len() - 1
-        });
-        if !is_by_title {
-            results.conversations[place].messages.push(message);
-        }
-        ControlFlow::Continue(())
-    };
-    let render: Make<'_, _> = &render;
-    let all = Scope::default();
-    match engine.all_sources().search(&request, &all, stop, render.into(), &mut show) {
-        Ok(searched) => searched.notes.first().map(ToString::to_string),
-        Err(error) => Some(error.to_string()),
-    }
+    let problem = problem.trim_start_matches("error: ").trim_end();
+    let problem = Some(clean(problem, false));
+    send(PickerFinding::Found(Results { problem, ..Results::default() }));
 }
 
-/// Adds the newest conversations to `results`; returns the errors of sources.
-fn list(engine: &Engine, stop: &Stop, results: &mut Results) -> Option<String> {
-    let mut problem = None;
-    let mut found = Vec::new();
-    for source in engine.sources() {
-        let listing = match source.reader(stop).list(&Scope::default(), stop) {
-            Ok(listing) => listing,
-            Err(error) => {
-                problem = Some(error.to_string());
-                continue;
+/// A search that goes on.
+struct OngoingSearch<'a> {
+    engine: &'a Engine,
+    clock: Clock,
+    stop: &'a Stop,
+}
+
+impl OngoingSearch<'_> {
+    fn answer(&self, typed: &TypedSearch, send: &mut dyn FnMut(PickerFinding)) -> Result<()> {
+        let (filters, problem) = (typed.filters.clone(), typed.problem.clone());
+        let mut results = Results { filters, problem, ..Results::default() };
+        match typed.mode() {
+            _ if typed.text.is_empty() => self.list(&typed.scope, &mut results)?,
+            Some(mode) => self.rank(typed, mode, &mut results)?,
+            None => self.find(&typed.args.request(), &typed.scope, &mut results)?,
+        }
+        if results.problem.is_none() {
+            results.problem = self.unreadable();
+        }
+        results.problem = results.problem.map(|problem| clean(&problem, false));
+        let is_exact = !results.is_list && !results.is_ranked;
+        if is_exact && results.conversations.is_empty() {
+            return self.read_otherwise(typed, results, send);
+        }
+        let is_in_cluster = matches!(self.engine.config().db, Some(StoreAddress::Cluster(_)));
+        results.is_counting = results.count.is_none() && !is_in_cluster;
+        let must_count = results.is_counting;
+        send(PickerFinding::Found(results));
+        if must_count {
+            let request = typed.args.request();
+            let count = self.engine.all_sources().count(&request, &typed.scope, self.stop);
+            send(PickerFinding::Counted(count.ok().map(|(count, _)| count)));
+        }
+        Ok(())
+    }
+
+    /// Sends the results of the first other reading that finds something, if nothing was found.
+    fn read_otherwise(
+        &self,
+        typed: &TypedSearch,
+        mut results: Results,
+        send: &mut dyn FnMut(PickerFinding),
+    ) -> Result<()> {
+        let request = typed.args.request();
+        let within = match typed.scope == Scope::default() {
+            true => "",
+            false => " within these filters",
+        };
+        let none = |how: &str| format!("{}{how}{within}", patterns::none_has(&request));
+        results.head = Some(none(""));
+        send(PickerFinding::Found(Results { is_first: true, ..results.clone() }));
+        let readings = self.engine.readings(&request, &typed.scope, 1, self.stop)?;
+        let head = match readings.first() {
+            None => format!("{}; ^T finds the nearest by meaning", none("")),
+            Some(reading) => {
+                let of_words = [ReadingKind::AllWords, ReadingKind::AllWordsButOne];
+                let how = if of_words.contains(&reading.kind) { " as one text" } else { "" };
+                self.find(&reading.request, &reading.scope, &mut results)?;
+                results.count = Some(reading.count);
+                format!("{}; {}:", none(how), hints::what(reading))
             }
         };
-        results.is_cut |= listing.len() > MOST_LISTED;
-        found.extend((0..listing.len().min(MOST_LISTED)).map(|place| {
-            let (id, heading) = listing.heading(place);
-            let last = listing.last(place);
-            let conversation = FoundConversation {
-                source: source.kind,
-                id: id.to_owned(),
-                service: source.kind.name().to_owned(),
-                title: title(heading, None),
-                day: day(last),
-                messages: Vec::new(),
-            };
-            (last, conversation)
-        }));
+        results.head = Some(harmless(&head));
+        send(PickerFinding::Found(results));
+        Ok(())
     }
-    found.sort_by_key(|(last, _)| std::cmp::Reverse(*last));
-    results.is_cut |= found.len() > MOST_LISTED;
-    let conversations = found.into_iter().take(MOST_LISTED).map(|(_, conversation)| conversation);
-    results.conversations = conversations.collect();
-    problem
+
+    /// Returns a message about the first source that cannot be read.
+    fn unreadable(&self) -> Option<String> {
+        let notes = self.engine.all_sources().problems(self.stop);
+        let mut gaps = notes.iter().filter(|note| matches!(note, Note::Unreadable { .. }));
+        gaps.next().map(ToString::to_string)
+    }
+
+    /// Adds the messages that match a request to `results`, the conversation with the newest match first.
+    fn find(&self, request: &Request, scope: &Scope, results: &mut Results) -> Result<()> {
+        let marks = Arc::new(Marks::of(request)?);
+        results.marks = Arc::clone(&marks);
+        let render = |kind, hit: Hit<'_>| {
+            let title = title(&hit.title, &marks);
+            Some((kind, title, FoundMessage::of(hit, &marks)))
+        };
+        let (mut seen, mut shown) = (0, 0);
+        let mut places = HashMap::new();
+        let mut show = |(source, title, message): (SourceKind, MarkedText, FoundMessage)| {
+            seen += 1;
+            let is_by_title = message.line.marks.is_empty() && !title.marks.is_empty();
+            let key = (source, message.hit.conversation_id.to_string());
+            if is_by_title && places.contains_key(&key) {
+                return ControlFlow::Continue(());
+            }
+            results.is_cut = shown == MOST_SHOWN || seen > MOST_SEEN;
+            if results.is_cut {
+                return ControlFlow::Break(());
+            }
+            shown += 1;
+            self.add(results, &mut places, title, (source, message), is_by_title);
+            ControlFlow::Continue(())
+        };
+        let render: Make<'_, _> = &render;
+        let sources = self.engine.all_sources();
+        let searched = sources.search(request, scope, self.stop, render.into(), &mut show)?;
+        if let Some(note) = searched.notes.first() {
+            results.problem.get_or_insert(note.to_string());
+        }
+        self.describe(results);
+        results.count = (!results.is_cut).then(|| results.counted());
+        Ok(())
+    }
+
+    fn add(
+        &self,
+        results: &mut Results,
+        places: &mut HashMap<Key, usize>,
+        title: MarkedText,
+        (source, message): (SourceKind, FoundMessage),
+        is_by_title: bool,
+    ) {
+        let id = message.hit.conversation_id.to_string();
+        let found = &mut results.conversations;
+        let place = *places.entry((source, id.clone())).or_insert_with(|| {
+            found.push(FoundConversation {
+                source,
+                id,
+                short_id: String::new(),
+                place: source.name().to_owned(),
+                title,
+                time: self.clock.words(message.hit.time),
+                messages: Vec::new(),
+            });
+            found.len() - 1
+        });
+        if !is_by_title {
+            found[place].messages.push(message);
+        }
+    }
+
+    /// Adds the places and short ids of conversations, and the numbers of messages.
+    fn describe(&self, results: &mut Results) {
+        let key = |it: &FoundConversation| (it.source, it.id.clone());
+        let keys: Vec<Key> = results.conversations.iter().map(key).collect();
+        // Without an answer, the names of the sources stay.
+        let known = conversations(self.engine, &keys, self.stop).unwrap_or_default();
+        for found in &mut results.conversations {
+            let Some(conversation) = known.get(&key(found)) else { continue };
+            found.place = conversation.place();
+            found.short_id = harmless(&conversation.short_id);
+            for message in &mut found.messages {
+                message.number = conversation.number(&message.hit);
+            }
+            found.messages.sort_by_key(|message| message.number);
+        }
+    }
+
+    /// Adds the messages that answer a question best to `results`.
+    fn rank(&self, typed: &TypedSearch, mode: Mode, results: &mut Results) -> Result<()> {
+        let question = typed.args.question(mode, typed.scope.clone());
+        let text = question.concepts[0].as_str();
+        let ranking = self.engine.rank(&question, self.stop)?;
+        let mut words = Words::of(text);
+        let mut head = Vec::new();
+        for note in &ranking.notes {
+            if note.is_gap() {
+                results.problem =
+                    results.problem.take().or(notes::lines(std::slice::from_ref(note)).pop());
+            } else {
+                head.push(ranked::as_written(note, text, self.engine, &words)?.to_string());
+            }
+            words.heed(note);
+        }
+        if ranking.items.is_empty() {
+            head = vec![format!("no message answers {}; try other words", ranked::shown(text))];
+        }
+        results.head = (!head.is_empty()).then(|| harmless(&head.join("; ")));
+        let marks = Marks::Words(words);
+        let mut places = HashMap::new();
+        for one in ranking.items {
+            let title = title(&one.hit.title, &marks);
+            let hit = Hit { content: one.passage.into(), ..one.hit };
+            let message = (one.source, FoundMessage::of(hit, &marks));
+            self.add(results, &mut places, title, message, false);
+        }
+        self.describe(results);
+        results.marks = Arc::new(marks);
+        results.is_ranked = true;
+        results.count = Some(results.counted());
+        results.is_cut = !ranking.is_total_exact;
+        Ok(())
+    }
+
+    /// Adds the newest conversations to `results`.
+    fn list(&self, scope: &Scope, results: &mut Results) -> Result<()> {
+        let sources = self.engine.all_sources();
+        let page = sources.list(scope, 0..MOST_LISTED, ListOptions::BRIEF, self.stop)?;
+        let ids: Vec<&str> = page.abouts.iter().map(|about| about.id.as_str()).collect();
+        let short = self.engine.find(self.stop).short_ids(&ids)?;
+        let described = listed(self.engine, &page.abouts, &short, self.stop)?;
+        let found = page.abouts.iter().zip(described).map(|(about, described)| FoundConversation {
+            source: about.source,
+            id: about.id.clone(),
+            short_id: harmless(&described.short_id),
+            place: described.place(),
+            title: title(&about.title, &Marks::None),
+            time: self.clock.words(about.last),
+            messages: Vec::new(),
+        });
+        results.conversations = found.collect();
+        results.is_list = true;
+        results.is_cut = page.total > results.conversations.len();
+        results.count = Some(Count { conversations: page.total, ..Count::default() });
+        let mut notes = page.notes.iter().filter(|note| note.is_gap());
+        results.problem = results.problem.take().or(notes.next().map(ToString::to_string));
+        Ok(())
+    }
 }
 
 /// Reads the messages around a target; `None` if the work was stopped or failed.
-pub(super) fn preview(engine: &Engine, target: &PickerTarget, stop: &Stop) -> Option<Preview> {
-    let pattern = LiteralPattern::new(&target.text, false);
-    read(engine, target, stop, |messages, chosen| {
+pub(super) fn preview(
+    context: &PickerContext,
+    target: &PickerTarget,
+    stop: &Stop,
+) -> Option<Preview> {
+    let clock = context.environment.clock(false);
+    read(&context.engine, target, stop, |messages, chosen| {
         let middle = chosen.unwrap_or(0);
         let end = messages.turns().min(middle + MESSAGES_AFTER + 1);
         let around = middle.saturating_sub(MESSAGES_BEFORE)..end;
         let messages = around.map(|turn| {
-            PreviewMessage::of(&messages.message(turn), &pattern, chosen == Some(turn))
+            let is_chosen = chosen == Some(turn);
+            PreviewMessage::of(&messages.message(turn), &target.marks, is_chosen, clock)
         });
         Preview { messages: messages.collect() }
     })
@@ -292,29 +507,29 @@ fn read<T>(
 }
 
 impl FoundMessage {
-    fn of(hit: Hit<'_>, pattern: &LiteralPattern) -> FoundMessage {
-        let line = first_line(&hit.content, Some(pattern));
+    fn of(hit: Hit<'_>, marks: &Marks) -> FoundMessage {
+        let line = first_line(&hit.content, marks);
         let role = role(&hit);
         let hit = Hit { content: Cow::Borrowed(""), ..hit }.into_owned();
-        FoundMessage { hit, role, line }
+        FoundMessage { hit, number: None, role, line }
     }
 }
 
 impl PreviewMessage {
-    fn of(hit: &Hit<'_>, pattern: &LiteralPattern, is_chosen: bool) -> PreviewMessage {
+    fn of(hit: &Hit<'_>, marks: &Marks, is_chosen: bool, clock: Clock) -> PreviewMessage {
         let content = &*hit.content;
         let (from, end) = if is_chosen {
-            let first = pattern.first_spans(content, 1).pop().map_or(0, |span| span.start);
+            let first = marks.spans(content, 1).pop().map_or(0, |span| span.start);
             (back(content, first, CHOSEN_BEFORE), forth(content, first, CHOSEN_AFTER))
         } else {
             (0, forth(content, 0, OTHER_CHARACTERS))
         };
-        let spans = pattern.first_spans(&content[from..end], MOST_MARKS);
+        let spans = marks.spans(&content[from..end], MOST_MARKS);
         let mut text = MarkedText::of(&content[from..end], &spans, true);
         text.add_ellipses(from > 0, end < content.trim_end().len());
-        let time =
-            hit.time.and_then(local).map(|time| time.format(" · %Y-%m-%d %H:%M").to_string());
-        let heading = format!("{}{}", role(hit), time.unwrap_or_default());
+        let time = hit.time.and_then(|time| clock.minute(time));
+        let time = time.map_or_else(String::new, |time| format!(" · {time}"));
+        let heading = format!("{}{time}", role(hit));
         PreviewMessage { heading, text, is_chosen }
     }
 }
@@ -353,17 +568,17 @@ impl MarkedText {
     }
 }
 
-fn title(title: &str, pattern: Option<&LiteralPattern>) -> MarkedText {
+fn title(title: &str, marks: &Marks) -> MarkedText {
     let title = match snippet::trim(title) {
         "" => "Untitled",
         title => title,
     };
-    first_line(&title.replace(['\n', '\r'], " "), pattern)
+    first_line(&title.replace(['\n', '\r'], " "), marks)
 }
 
 /// Returns the line with the first match, cut around the match; without a match, the first line with text.
-fn first_line(content: &str, pattern: Option<&LiteralPattern>) -> MarkedText {
-    let found = pattern.and_then(|pattern| pattern.first_spans(content, 1).pop());
+fn first_line(content: &str, marks: &Marks) -> MarkedText {
+    let found = marks.spans(content, 1).pop();
     let place = match &found {
         Some(span) => span.start,
         None => content.find(|c: char| !c.is_whitespace()).unwrap_or(0),
@@ -401,16 +616,6 @@ fn role(hit: &Hit<'_>) -> String {
     if hit.role.is_empty() { "unknown".to_owned() } else { clean(&hit.role, false) }
 }
 
-/// Returns the day of an instant in the user's time zone.
-fn day(time: Option<Instant>) -> String {
-    let day = time.and_then(local).map(|time| time.format("%Y-%m-%d").to_string());
-    day.unwrap_or_else(|| "(no time) ".to_owned())
-}
-
-fn local(time: Instant) -> Option<DateTime<Local>> {
-    Some(DateTime::from_timestamp(time.seconds, time.nanos)?.with_timezone(&Local))
-}
-
 /// A thread that answers only the newest question. A new question stops the work on the question before it.
 #[derive(Debug)]
 pub(super) struct Worker<Q> {
@@ -420,21 +625,17 @@ pub(super) struct Worker<Q> {
 }
 
 impl<Q: Send + 'static> Worker<Q> {
-    /// Starts a thread that sends the results of `work`. `work` gets the number of each question.
+    /// Starts a thread that sends the results of `work`, with the number of the question.
     pub(super) fn start<A: Send + 'static>(
-        engine: &Arc<Engine>,
-        answers: mpsc::Sender<A>,
-        work: impl Fn(&Engine, u64, &Q, &Stop) -> Option<A> + Send + 'static,
+        answers: mpsc::Sender<(u64, A)>,
+        work: impl Fn(&Q, &Stop, &mut dyn FnMut(A)) + Send + 'static,
     ) -> io::Result<Worker<Q>> {
-        let engine = Arc::clone(engine);
         let (questions, asked) = mpsc::channel::<(u64, Q, Stop)>();
         let run = move || {
             while let Ok(first) = asked.recv() {
                 let (number, question, stop) = asked.try_iter().last().unwrap_or(first);
-                let answer = work(&engine, number, &question, &stop);
-                if answer.is_some_and(|answer| answers.send(answer).is_err()) {
-                    return;
-                }
+                // Sending fails only at the end of the program, when the questions end too.
+                work(&question, &stop, &mut |answer| drop(answers.send((number, answer))));
             }
         };
         thread::Builder::new().name("picker".to_owned()).spawn(run)?;
@@ -463,13 +664,43 @@ impl<Q> Drop for Worker<Q> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::asked::LetterCase, *};
     use crate::test_export::TestExport;
+
+    fn context(config: &verbatim_engine::Config) -> PickerContext {
+        let engine = Arc::new(Engine::new(config.clone()));
+        PickerContext { engine, environment: Environment::default() }
+    }
+
+    fn answers(context: &PickerContext, asked: &Asked, stop: &Stop) -> Vec<PickerFinding> {
+        let mut answers = Vec::new();
+        search(context, asked, stop, &mut |answer| answers.push(answer));
+        answers
+    }
+
+    /// Returns the last results of a search.
+    fn found_as(context: &PickerContext, asked: &Asked) -> Results {
+        let found = answers(context, asked, &Stop::never()).into_iter().rev();
+        let mut found = found.filter_map(|answer| match answer {
+            PickerFinding::Found(results) => Some(results),
+            PickerFinding::Counted(_) => None,
+        });
+        found.next().unwrap()
+    }
+
+    fn found(context: &PickerContext, text: &str) -> Results {
+        found_as(context, &Asked { typed: text.to_owned(), ..Asked::default() })
+    }
+
+    fn marks(text: &str) -> Marks {
+        let matching = verbatim_base::model::Matching::Literal;
+        Marks::of(&Request { text: text.to_owned(), matching, ..Request::default() }).unwrap()
+    }
 
     #[test]
     fn lines_are_cut_around_the_match_and_harmless() {
         let line = |content: &str, text: &str| {
-            let mut line = first_line(content, Some(&LiteralPattern::new(text, false)));
+            let mut line = first_line(content, &marks(text));
             for mark in line.marks.clone().into_iter().rev() {
                 line.text.insert(mark.end, ']');
                 line.text.insert(mark.start, '[');
@@ -492,9 +723,10 @@ mod tests {
         let broken = export.with_broken_export("red zeppelin");
         let config =
             verbatim_engine::Config { db: Some("/nowhere.db".into()), ..broken.config().clone() };
-        for engine in [broken, Engine::new(config)] {
+        for config in [broken.config(), &config] {
+            let context = context(config);
             for text in ["", "zeppelin", "absent"] {
-                let found = search(&engine, text, &Stop::never()).unwrap();
+                let found = found(&context, text);
                 assert_eq!(found.conversations.len(), usize::from(text != "absent"), "{text}");
                 let problem = found.problem.unwrap_or_default();
                 assert!(problem.contains(".db"), "{text}: {problem}");
@@ -513,45 +745,129 @@ mod tests {
             if is_indexed {
                 export.reindex();
             }
-            let found = search(&export.engine, " red ", &Stop::never()).unwrap();
-            let counts = found.conversations.iter().map(|c| (&*c.id, c.messages.len()));
+            let context = context(export.engine.config());
+            let all = found(&context, " red ");
+            let counts = all.conversations.iter().map(|c| (&*c.id, c.messages.len()));
             assert_eq!(counts.collect::<Vec<_>>(), [("2", 4), ("0", 1)]);
-            assert!(!found.is_cut && found.problem.is_none());
-            let found = search(&export.engine, "title", &Stop::never()).unwrap();
-            let counts = found.conversations.iter().map(|c| (&*c.id, c.messages.len()));
+            assert!(!all.is_cut && all.problem.is_none());
+            // In reading order, as `verbatim search` numbers them.
+            let numbers = all.conversations[0].messages.iter().map(|message| message.number);
+            assert_eq!(numbers.collect::<Vec<_>>(), [1, 2, 3, 4].map(Some));
+            let titles = found(&context, "title");
+            let counts = titles.conversations.iter().map(|c| (&*c.id, c.messages.len()));
             assert_eq!(counts.collect::<Vec<_>>(), [("2", 0), ("1", 1), ("0", 0)]);
-            assert_eq!(found.conversations[1].title.marks.first(), Some(&(0..5)));
-            let all = search(&export.engine, "  ", &Stop::never()).unwrap();
+            assert_eq!(titles.conversations[1].title.marks.first(), Some(&(0..5)));
+            let count = Count { messages: 1, conversations: 1, titles: 2 };
+            assert_eq!(titles.count, Some(count));
+            let all = found(&context, "  ");
             let ids: Vec<&str> = all.conversations.iter().map(|c| &*c.id).collect();
             assert_eq!(ids, ["2", "1", "0"]);
-            let target =
-                search(&export.engine, "other", &Stop::never()).unwrap().target(0, Some(2));
-            let preview = preview(&export.engine, &target, &Stop::never()).unwrap();
+            let target = found(&context, "other").target(0, Some(0));
+            let preview = preview(&context, &target, &Stop::never()).unwrap();
             assert_eq!(preview.messages.iter().position(|message| message.is_chosen), Some(0));
             assert_eq!(preview.messages.len(), 4);
-            assert_eq!(text_of(&export.engine, &target).as_deref(), Some("other RED"));
+            assert_eq!(text_of(&context.engine, &target).as_deref(), Some("other RED"));
         }
         let insert = "INSERT INTO messages VALUES ('many' || ?1, ?1 % 3, 'user', 'many title', ?1)";
         for number in 0..250 {
             export.connection.execute(insert, [number]).unwrap();
         }
-        let many = search(&export.engine, "many", &Stop::never()).unwrap();
-        assert_eq!((many.messages(), many.is_cut), (MOST_SHOWN, true));
+        let context = context(export.engine.config());
+        let many = Asked { typed: "many".to_owned(), ..Asked::default() };
+        let all = answers(&context, &many, &Stop::never());
+        let [PickerFinding::Found(shown), PickerFinding::Counted(Some(count))] = &all[..] else {
+            panic!("{all:?}");
+        };
+        assert_eq!((shown.messages(), shown.is_cut, shown.count), (MOST_SHOWN, true, None));
+        assert_eq!(*count, Count { messages: 250, conversations: 3, titles: 0 });
         let stop = Stop::never();
         stop.request();
-        assert!(search(&export.engine, "red", &stop).is_none());
+        assert!(answers(&context, &many, &stop).is_empty());
+    }
+
+    #[test]
+    fn another_reading_is_shown_by_itself_and_named() {
+        let export = TestExport::indexed(&["the sun and a tomato", "Tomato soup", "café (noir)"]);
+        let context = context(export.engine.config());
+        for (text, head, id) in [
+            (
+                "tomato sun",
+                "no message has \"tomato sun\" as one text; 1 message has both words:",
+                "0",
+            ),
+            ("SUN", "no message has \"SUN\"; 1 message in any letter case:", "0"),
+            ("cafe", "no message has \"cafe\"; 1 message with other accents or width:", "2"),
+            ("caf.*noir", "no message has \"caf.*noir\"; 1 message as a regular expression:", "2"),
+            (
+                "\"soup\"",
+                "no message has \"\"soup\"\"; 1 message without the quotation marks:",
+                "1",
+            ),
+        ] {
+            let found = found(&context, text);
+            assert_eq!(found.head.as_deref(), Some(head));
+            assert_eq!(found.conversations.len(), 1, "{text}");
+            assert_eq!(found.conversations[0].id, id, "{text}");
+            assert!(!found.conversations[0].messages[0].line.marks.is_empty(), "{text}");
+        }
+        let none = found(&context, "zzz");
+        let head = "no message has \"zzz\"; ^T finds the nearest by meaning";
+        assert_eq!((none.head.as_deref(), none.conversations.len()), (Some(head), 0));
+        // A capital letter makes the case matter, as in `verbatim search`.
+        assert_eq!(found(&context, "Tomato").counted().messages, 1);
+        assert_eq!(found(&context, "tomato").counted().messages, 2);
+    }
+
+    #[test]
+    fn keys_change_how_a_text_is_found() {
+        let export = TestExport::indexed(&["the sun", "Sunday", "sunny", "a s.n"]);
+        let context = context(export.engine.config());
+        let asked = |text: &str| Asked { typed: text.to_owned(), ..Asked::default() };
+        let count = |asked: Asked| found_as(&context, &asked).counted().messages;
+        assert_eq!(count(asked("sun")), 3);
+        assert_eq!(count(Asked { is_word: true, ..asked("sun") }), 1);
+        assert_eq!(count(Asked { is_expression: true, ..asked("s.n\\b") }), 2);
+        assert_eq!(count(Asked { case: LetterCase::Matters, ..asked("sun") }), 2);
+        assert_eq!(count(Asked { case: LetterCase::Ignored, ..asked("SUN") }), 3);
+        let ranked = found_as(&context, &Asked { is_ranked: true, ..asked("which sun") });
+        assert!(ranked.is_ranked && ranked.conversations[0].id == "0", "{ranked:?}");
+        assert_eq!(ranked.conversations[0].messages[0].number, Some(1));
+        let wrong = found_as(&context, &Asked { is_expression: true, ..asked("s(") });
+        assert!(wrong.problem.is_some(), "{wrong:?}");
+    }
+
+    #[test]
+    fn typed_filters_hold_or_are_text() {
+        let export = TestExport::indexed(&["red sun", "project:red sun", "red"]);
+        let insert = "INSERT INTO messages VALUES ('a', 2, 'assistant', 'red answer', 1700000100)";
+        export.connection.execute(insert, []).unwrap();
+        let context = context(export.engine.config());
+        let of = |text: &str| {
+            let found = found(&context, text);
+            (found.counted().messages, found.filters.join(" "), found.problem.is_some())
+        };
+        assert_eq!(of("red role:assistant"), (1, "role:assistant".to_owned(), false));
+        assert_eq!(of("since:2023-01-01 red service:export").0, 4);
+        // Without the filter, as its first line says.
+        assert_eq!(of("until:2022 red"), (4, "until:2022".to_owned(), false));
+        let project = found(&context, "project:red sun");
+        assert_eq!(project.counted().messages, 1);
+        let problem = project.problem.unwrap();
+        assert!(problem.contains("project") && problem.ends_with("searched as text"), "{problem}");
+        let role = found(&context, "red role:boss").problem.unwrap();
+        assert!(role.contains("assistant") && role.contains("user"), "{role}");
+        let list = found(&context, "role:assistant");
+        assert!(list.is_list && list.conversations.len() == 1, "{list:?}");
     }
 
     #[test]
     fn a_worker_answers_the_newest_question() {
-        let export = TestExport::of(&["red"]);
         let (answers, received) = mpsc::channel();
-        let engine = Arc::new(Engine::new(export.engine.config().clone()));
-        let mut worker = Worker::start(&engine, answers, |_, number, wait: &bool, stop| {
+        let mut worker = Worker::start(answers, |wait: &bool, stop, send| {
             while *wait && !stop.requested() {
                 thread::yield_now();
             }
-            Some((number, stop.requested()))
+            send(stop.requested());
         })
         .unwrap();
         worker.ask(true);

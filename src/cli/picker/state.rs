@@ -5,8 +5,10 @@ use tui_input::{Input, InputRequest, backend::crossterm::to_input_request};
 
 use super::{
     super::output::harmless,
+    asked::Asked,
     search::{PickerTarget, Preview, Results},
 };
+use verbatim_engine::Count;
 
 /// The number of lines that stay visible when the user scrolls by a page.
 const OVERLAP: usize = 1;
@@ -15,6 +17,10 @@ const OVERLAP: usize = 1;
 pub(super) struct Picker {
     pub(super) input: Input,
     pub(super) focus: Focus,
+    /// Whether the conversations are shown in a pager, and not in the preview.
+    pub(super) has_pager: bool,
+    /// Whether the preview takes the whole screen.
+    pub(super) is_zoomed: bool,
     pub(super) results: Results,
     pub(super) rows: Vec<ListRow>,
     /// The rows that can be chosen, and the place of the chosen row among them.
@@ -32,8 +38,10 @@ pub(super) struct Picker {
     pub(super) notice: Option<String>,
     /// The sizes of the last drawing.
     pub(super) measured: Measured,
-    /// The text of the last search.
-    searched: String,
+    /// The first visible line of the list of keys; `None` if the list is not shown.
+    pub(super) help: Option<usize>,
+    /// What the last search was asked.
+    asked: Asked,
     needs_preview: bool,
     /// The action that is performed when new results arrive.
     waiting: Option<Action>,
@@ -47,6 +55,8 @@ pub(super) struct Measured {
     /// The first visible line of the preview, and the maximum of that line.
     pub(super) preview_top: usize,
     pub(super) preview_end: usize,
+    /// The maximum of the first visible line of the list of keys.
+    pub(super) help_end: usize,
 }
 
 /// The part of the screen that receives keys.
@@ -86,7 +96,7 @@ impl Picker {
                 self.press(*key, event)
             }
             Event::Paste(text) => {
-                self.focus = Focus::List;
+                self.go_back();
                 self.waiting = None;
                 for c in text.chars() {
                     self.insert(if c.is_whitespace() { ' ' } else { c });
@@ -99,7 +109,35 @@ impl Picker {
 
     fn press(&mut self, key: KeyEvent, event: &Event) -> Option<Action> {
         let is_control = key.modifiers == KeyModifiers::CONTROL;
+        let is_alt = key.modifiers == KeyModifiers::ALT;
+        if let Some(top) = self.help.take() {
+            match key.code {
+                KeyCode::Up => self.help = Some(top.saturating_sub(1)),
+                KeyCode::Down => self.help = Some((top + 1).min(self.measured.help_end)),
+                KeyCode::Esc | KeyCode::Enter | KeyCode::F(1) | KeyCode::Char('?') => {}
+                // Any other key closes the list, and does what it does without the list.
+                _ => return self.press(key, event),
+            }
+            return None;
+        }
         match key.code {
+            KeyCode::F(1) => self.help = Some(0),
+            KeyCode::Char('?') if self.input.value().is_empty() || self.focus == Focus::Preview => {
+                self.help = Some(0);
+            }
+            KeyCode::Char('t') if is_control => {
+                return self.ask(|asked| asked.is_ranked = !asked.is_ranked);
+            }
+            KeyCode::Char('c') if is_alt => {
+                return self.ask(|asked| asked.case = asked.case.next());
+            }
+            KeyCode::Char('w') if is_alt => {
+                return self.ask(|asked| asked.is_word = !asked.is_word);
+            }
+            KeyCode::Char('e') if is_alt => {
+                return self.ask(|asked| asked.is_expression = !asked.is_expression);
+            }
+            KeyCode::Esc if self.is_zoomed => self.go_back(),
             KeyCode::Esc => return Some(Action::Leave),
             KeyCode::Char('c') if is_control => return Some(Action::Leave),
             KeyCode::Enter => return self.at_target(Action::Show),
@@ -108,12 +146,10 @@ impl Picker {
             KeyCode::Char('y') if is_control => return self.at_target(Action::Copy),
             KeyCode::Char('n') if is_control => self.choose(1),
             KeyCode::Char('p') if is_control => self.choose(-1),
-            KeyCode::Tab | KeyCode::BackTab => {
-                self.focus = match self.focus {
-                    Focus::List if self.target().is_some() => Focus::Preview,
-                    _ => Focus::List,
-                };
-            }
+            KeyCode::Tab | KeyCode::BackTab => match self.focus {
+                Focus::List if self.target().is_some() => self.focus = Focus::Preview,
+                _ => self.go_back(),
+            },
             _ if self.focus == Focus::Preview => return self.read(key.code),
             KeyCode::Up => self.choose(-1),
             KeyCode::Down => self.choose(1),
@@ -137,7 +173,7 @@ impl Picker {
             KeyCode::Char('o') => return self.at_target(Action::Open),
             KeyCode::Char('r') => return self.at_target(Action::Resume),
             KeyCode::Char('y') => return self.at_target(Action::Copy),
-            KeyCode::Char('/') => self.focus = Focus::List,
+            KeyCode::Char('/' | 'q') => self.go_back(),
             KeyCode::Up | KeyCode::Char('k') => self.scroll_by(-1),
             KeyCode::Down | KeyCode::Char('j') => self.scroll_by(1),
             KeyCode::PageUp => self.scroll_by(-self.page()),
@@ -149,6 +185,20 @@ impl Picker {
         None
     }
 
+    /// Goes from the preview to the list.
+    fn go_back(&mut self) {
+        (self.focus, self.is_zoomed) = (Focus::List, false);
+    }
+
+    /// Shows the chosen message on the whole screen, if there is no pager for it; returns whether it does.
+    pub(super) fn zoom(&mut self) -> bool {
+        if self.has_pager || self.is_zoomed {
+            return false;
+        }
+        (self.focus, self.is_zoomed) = (Focus::Preview, true);
+        true
+    }
+
     fn insert(&mut self, c: char) {
         // Control characters cannot be shown, so they are not accepted as input.
         if harmless(c.encode_utf8(&mut [0; 4])).starts_with(c) && c != '\n' && c != '\t' {
@@ -158,10 +208,18 @@ impl Picker {
 
     /// Returns a search if the text changed.
     fn search(&mut self) -> Option<Action> {
-        if self.input.value().trim() == self.searched {
+        self.ask(|_| {})
+    }
+
+    /// Changes how the text is searched; returns a search if that or the text changed.
+    fn ask(&mut self, change: impl FnOnce(&mut Asked)) -> Option<Action> {
+        let typed = self.input.value().trim().to_owned();
+        let mut asked = Asked { typed, ..self.asked.clone() };
+        change(&mut asked);
+        if asked == self.asked {
             return None;
         }
-        self.searched = self.input.value().trim().to_owned();
+        self.asked = asked;
         self.is_searching = true;
         Some(Action::Search)
     }
@@ -194,15 +252,20 @@ impl Picker {
         self.scroll = Some(top.min(self.measured.preview_end));
     }
 
-    /// Returns the text to search for.
-    pub(super) fn text(&self) -> &str {
-        &self.searched
+    /// Returns what to search for.
+    pub(super) fn asked(&self) -> &Asked {
+        &self.asked
     }
 
-    /// Shows the results of the last search. Returns the action that waited for the results.
+    /// Takes the number of all matches of the results.
+    pub(super) fn counted(&mut self, count: Option<Count>) {
+        (self.results.count, self.results.is_counting) = (count, false);
+    }
+
+    /// Shows results of the last search. Returns the action that waited for the last results.
     pub(super) fn found(&mut self, results: Results) -> Option<Action> {
+        self.is_searching = results.is_first;
         self.results = results;
-        self.is_searching = false;
         self.rows.clear();
         for (conversation, of) in self.results.conversations.iter().enumerate() {
             let messages = (0..of.messages.len()).map(Some);
@@ -219,8 +282,9 @@ impl Picker {
         self.preview = None;
         self.needs_preview = true;
         if self.choices.is_empty() {
-            self.focus = Focus::List;
+            self.go_back();
         }
+        // An action goes on waiting for further results.
         self.waiting.take().and_then(|action| self.at_target(action))
     }
 
@@ -270,9 +334,10 @@ mod tests {
         let conversation = |number: usize| FoundConversation {
             source: SourceKind::Export,
             id: number.to_string(),
-            service: "export".to_owned(),
+            short_id: number.to_string(),
+            place: "export".to_owned(),
             title: MarkedText::default(),
-            day: String::new(),
+            time: String::new(),
             messages: Vec::new(),
         };
         Results { conversations: (0..count).map(conversation).collect(), ..Results::default() }
@@ -293,13 +358,13 @@ mod tests {
         assert!(picker.is_searching);
         assert_eq!(plain(&mut picker, KeyCode::Char(' ')), None);
         assert_eq!(plain(&mut picker, KeyCode::Left), None);
-        assert_eq!(picker.text(), "oÉ");
+        assert_eq!(picker.asked().typed, "oÉ");
         assert_eq!(control(&mut picker, 'w'), Some(Action::Search));
         let paste = Event::Paste("two\r\nlines\u{1b}\u{202e}\0".to_owned());
         assert_eq!(picker.handle(&paste), Some(Action::Search));
-        assert_eq!(picker.text(), "two  lines");
+        assert_eq!(picker.asked().typed, "two  lines");
         assert_eq!(control(&mut picker, 'u'), Some(Action::Search));
-        assert_eq!(picker.text(), "");
+        assert_eq!(picker.asked().typed, "");
         assert_eq!(picker.handle(&Event::Resize(10, 10)), None);
     }
 
@@ -345,23 +410,57 @@ mod tests {
     }
 
     #[test]
+    fn keys_change_the_search_and_list_the_keys() {
+        let mut picker = Picker::default();
+        assert_eq!(control(&mut picker, 't'), Some(Action::Search));
+        assert_eq!(picker.asked().state(), ["best by words and meaning"]);
+        control(&mut picker, 't');
+        for letter in ['c', 'w', 'e'] {
+            let key = KeyCode::Char(letter);
+            assert_eq!(press(&mut picker, key, KeyModifiers::ALT), Some(Action::Search));
+        }
+        let state = ["exact", "expression", "whole words", "letter case matters"];
+        assert_eq!(picker.asked().state(), state);
+        picker.measured.help_end = 1;
+        for key in [KeyCode::Char('?'), KeyCode::F(1)] {
+            assert_eq!((plain(&mut picker, key), picker.help), (None, Some(0)));
+            plain(&mut picker, KeyCode::Down);
+            plain(&mut picker, KeyCode::Down);
+            assert_eq!(picker.help, Some(1));
+            assert_eq!((plain(&mut picker, KeyCode::Esc), picker.help), (None, None));
+        }
+        plain(&mut picker, KeyCode::Char('a'));
+        assert_eq!(plain(&mut picker, KeyCode::Char('?')), Some(Action::Search));
+        assert_eq!((&*picker.asked().typed, picker.help), ("a?", None));
+        // Enter waits for the last results.
+        plain(&mut picker, KeyCode::Enter);
+        assert_eq!(picker.found(Results { is_first: true, ..results(0) }), None);
+        assert_eq!(picker.found(results(1)), Some(Action::Show));
+    }
+
+    #[test]
     fn in_the_preview_letters_are_commands() {
         let mut picker = Picker::default();
         picker.found(results(2));
-        picker.measured = Measured { height: 5, preview_top: 7, preview_end: 9 };
+        picker.measured =
+            Measured { height: 5, preview_top: 7, preview_end: 9, ..Measured::default() };
         plain(&mut picker, KeyCode::Tab);
         for (letter, action) in [('o', Action::Open), ('r', Action::Resume), ('y', Action::Copy)] {
             assert_eq!(plain(&mut picker, KeyCode::Char(letter)), Some(action));
         }
         assert_eq!(plain(&mut picker, KeyCode::Char('x')), None);
-        assert_eq!(picker.text(), "");
+        assert_eq!(picker.asked().typed, "");
         plain(&mut picker, KeyCode::Down);
         assert_eq!(picker.scroll, Some(8));
         plain(&mut picker, KeyCode::PageDown);
         assert_eq!(picker.scroll, Some(9));
         plain(&mut picker, KeyCode::Home);
         assert_eq!(picker.scroll, Some(0));
+        assert!(picker.zoom() && !picker.zoom());
+        assert_eq!(plain(&mut picker, KeyCode::Esc), None);
+        assert!(!picker.is_zoomed && picker.zoom());
         plain(&mut picker, KeyCode::Char('/'));
+        assert_eq!((picker.focus, picker.is_zoomed), (Focus::List, false));
         assert_eq!(plain(&mut picker, KeyCode::Char('x')), Some(Action::Search));
         // Enter applies to the results for the text that was typed before Enter.
         assert_eq!(plain(&mut picker, KeyCode::Enter), None);

@@ -10,10 +10,14 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
+    super::{
+        look::end_within,
+        output::{counted, grouped},
+    },
     search::{FoundConversation, FoundMessage, MarkedText, Preview},
     state::{Focus, ListRow, Picker},
 };
-use crate::cli::look::end_within;
+use verbatim_engine::Count;
 
 /// The minimum size of a terminal for the picker.
 const LEAST_WIDTH: u16 = 12;
@@ -22,8 +26,11 @@ const LEAST_HEIGHT: u16 = 5;
 /// The maximum number of lines for a message below the list.
 const MOST_STATUS: usize = 4;
 
-/// The minimum width at which the list shows days, and the count of results has a word beside it.
+/// The minimum width at which the list shows times, and the count of results has a word beside it.
 const DATED: usize = 30;
+
+/// The minimum width of a list that shows ids.
+const NAMED: usize = 40;
 
 /// The minimum width of a screen that shows the preview beside the list.
 const WIDE: u16 = 100;
@@ -35,6 +42,36 @@ const ROLE_WIDTH: usize = 10;
 
 /// The number of lines above the match in the preview.
 const LEAD: usize = 3;
+
+/// The columns that the heading of a conversation leaves for its title, unless the title is shorter.
+const LEAST_TITLE: usize = 20;
+
+/// The maximum number of lines above the list for what the results are.
+const MOST_HEAD: usize = 3;
+
+/// The keys, and what they do.
+const KEYS: [(&str, &str); 13] = [
+    ("↑ ↓, ^P ^N", "choose; PgUp and PgDn by pages"),
+    ("Enter", "show the message in its conversation"),
+    ("Tab", "read the preview: arrows scroll, q goes back"),
+    ("^T", "exact text, or the best by words and meaning"),
+    ("Alt-C", "letter case: as typed, matters, ignored"),
+    ("Alt-W", "only whole words"),
+    ("Alt-E", "a regular expression"),
+    ("^O", "open the conversation on its service's site"),
+    ("^R", "print the command that resumes the session"),
+    ("^Y", "copy the message"),
+    ("^U ^W", "delete the text, or its last word"),
+    ("F1, ?", "these keys; ? only if no text is typed"),
+    ("Esc, ^C", "leave"),
+];
+
+/// The filters that can be typed.
+const FILTERS: &str = "
+In the text, the filters of `verbatim search`:
+project:shop service:codex role:user since:7d until:2025
+branch: folder: model: tool: file: in:\"A title\"
+A filter that names nothing is searched as text.";
 
 /// The prompt before the typed text.
 const PROMPT: &str = "> ";
@@ -103,9 +140,11 @@ impl PickerView {
         let body = Rect { x: 0, y: 2, width: area.width, height };
         picker.measured.height = body.height.into();
         self.draw_input(frame, line(0), picker);
-        let rule = "─".repeat(area.width.into());
-        frame.buffer_mut().set_string(0, 1, rule, self.styles.dim);
-        if area.width >= WIDE {
+        let rule = self.rule(picker, area.width.into());
+        frame.buffer_mut().set_line(0, 1, &rule, area.width);
+        if let Some(top) = picker.help {
+            picker.measured.help_end = self.draw_keys(frame, body, top);
+        } else if area.width >= WIDE && !picker.is_zoomed {
             let width = area.width * 9 / 20;
             let preview = Rect { x: width + 2, width: area.width - width - 2, ..body };
             self.draw_list(frame, Rect { width: width - 1, ..body }, picker);
@@ -123,14 +162,42 @@ impl PickerView {
         }
     }
 
+    /// Returns the line below the typed text: how the text is searched, and the filters.
+    fn rule(&self, picker: &Picker, width: usize) -> Line<'static> {
+        let state = picker.asked().state();
+        let filters = picker.results.filters.iter().map(String::as_str);
+        let state = state.into_iter().chain(filters).collect::<Vec<_>>().join(" · ");
+        let mut line = fit(vec![Span::styled(format!("── {state} "), self.styles.dim)], width);
+        let rest = "─".repeat(width.saturating_sub(line.width()));
+        line.push_span(Span::styled(rest, self.styles.dim));
+        line
+    }
+
+    /// Draws the list of keys; returns the maximum of its first visible line.
+    fn draw_keys(&self, frame: &mut Frame<'_>, area: Rect, top: usize) -> usize {
+        let is_narrow = usize::from(area.width) < ROOMY + ROLE_WIDTH;
+        let key = |(key, does): (&str, &str)| match is_narrow {
+            true => format!("{key}: {does}\n"),
+            false => format!("{key}{}{does}\n", " ".repeat(15 - key.width())),
+        };
+        let text = KEYS.map(key).concat() + FILTERS;
+        let text = MarkedText { text, marks: Vec::new() };
+        let lines = wrap_text(&text, area.width.into());
+        let end = lines.len().saturating_sub(area.height.into());
+        for (line, y) in lines.into_iter().skip(top.min(end)).zip(area.y..area.bottom()) {
+            frame.buffer_mut().set_string(area.x, y, line.text, Style::new());
+        }
+        end
+    }
+
     /// Draws the typed text and the number of results.
     fn draw_input(&self, frame: &mut Frame<'_>, area: Rect, picker: &Picker) {
-        let mut count = count(picker);
-        if usize::from(area.width) < DATED {
-            let number = count.split(' ').next().filter(|_| !picker.is_searching);
-            count = number.unwrap_or(ELLIPSIS).to_owned();
-        }
-        let count_width = count.width().min(usize::from(area.width) / 2);
+        let most = usize::from(area.width) / 2;
+        let counts = counts(picker);
+        let fits = |count: &&String| count.width() <= most && usize::from(area.width) >= DATED;
+        let shortest = counts.last().cloned().unwrap_or_default();
+        let count = counts.iter().find(fits).cloned().unwrap_or(shortest);
+        let count_width = count.width().min(most);
         let room = usize::from(area.width) - PROMPT.width() - count_width - 2;
         let scroll = picker.input.visual_scroll(room);
         let shown = from_column(picker.input.value(), scroll);
@@ -145,7 +212,18 @@ impl PickerView {
         }
     }
 
-    fn draw_list(&self, frame: &mut Frame<'_>, area: Rect, picker: &mut Picker) {
+    fn draw_list(&self, frame: &mut Frame<'_>, mut area: Rect, picker: &mut Picker) {
+        let head = picker.results.head.clone().unwrap_or_else(|| {
+            let is_empty = picker.rows.is_empty() && !picker.is_searching;
+            if is_empty { "nothing was found".to_owned() } else { String::new() }
+        });
+        if !head.is_empty() {
+            let most = MOST_HEAD.min(usize::from(area.height) - 1);
+            for line in folded(&head, area.width.into(), most, self.styles.dim) {
+                frame.buffer_mut().set_line(area.x, area.y, &line, area.width);
+                area = Rect { y: area.y + 1, height: area.height - 1, ..area };
+            }
+        }
         let height = usize::from(area.height);
         let chosen = picker.chosen_row();
         if let Some(chosen) = chosen {
@@ -163,11 +241,6 @@ impl PickerView {
                 frame.buffer_mut().set_style(row, self.styles.chosen);
             }
         }
-        if picker.rows.is_empty() && !picker.is_searching {
-            let text =
-                fit(vec![Span::styled("nothing was found", self.styles.dim)], area.width.into());
-            frame.buffer_mut().set_line(area.x, area.y, &text, area.width);
-        }
     }
 
     fn row(&self, picker: &Picker, row: &ListRow, width: usize) -> Line<'static> {
@@ -179,22 +252,30 @@ impl PickerView {
     }
 
     fn heading(&self, conversation: &FoundConversation, width: usize) -> Line<'static> {
-        let day = if width >= DATED { format!("{}  ", conversation.day) } else { String::new() };
-        let source = match width >= ROOMY {
-            true => format!("  {}", conversation.service),
-            false => String::new(),
-        };
-        let room = width.saturating_sub(source.width());
-        let mut spans = vec![Span::styled(day, self.styles.dim)];
-        spans.extend(self.marked(&conversation.title, self.styles.heading));
-        let mut line = fit(spans, room);
+        let FoundConversation { title, place, time, short_id, .. } = conversation;
+        let shown = [(ROOMY, place), (DATED, time), (NAMED, short_id)];
+        let shown = shown.into_iter().filter(|(least, fact)| width >= *least && !fact.is_empty());
+        let mut facts: Vec<String> = shown.map(|(_, fact)| fact.clone()).collect();
+        let columns = |facts: &[String]| facts.iter().map(|fact| fact.width() + 2).sum::<usize>();
+        let least = title.text.width().min(LEAST_TITLE);
+        // The place is the longest, and says least.
+        if let Some(over) = (columns(&facts) + least).checked_sub(width + 1)
+            && width >= ROOMY
+        {
+            let room = place.width().saturating_sub(over + 1);
+            facts[0] = fit(vec![Span::raw(facts[0].clone())], room).to_string();
+        }
+        let facts: String = facts.iter().map(|fact| format!("  {fact}")).collect();
+        let room = width.saturating_sub(facts.width());
+        let mut line = fit(self.marked(title, self.styles.heading), room);
         let gap = room.saturating_sub(line.width());
-        line.push_span(Span::styled(format!("{}{source}", " ".repeat(gap)), self.styles.dim));
+        line.push_span(Span::styled(format!("{}{facts}", " ".repeat(gap)), self.styles.dim));
         line
     }
 
     fn message(&self, message: &FoundMessage, width: usize) -> Line<'static> {
-        let mut spans = vec![Span::raw("  ")];
+        let number = message.number.map_or_else(|| "?".to_owned(), |number| number.to_string());
+        let mut spans = vec![Span::styled(format!("{number:>3}  "), self.styles.dim)];
         if width >= ROOMY {
             let role = fit(vec![Span::raw(message.role.clone())], ROLE_WIDTH);
             let gap = " ".repeat(ROLE_WIDTH + 1 - role.width());
@@ -261,47 +342,79 @@ impl PickerView {
         let (text, style) = match (&picker.notice, &picker.results.problem) {
             (Some(notice), _) => (notice.as_str(), self.styles.warning),
             (None, Some(problem)) => (problem.as_str(), self.styles.warning),
-            (None, None) => (keys(picker.focus, width), self.styles.dim),
+            (None, None) => (keys(picker, width), self.styles.dim),
         };
-        let width = width.into();
-        let text = MarkedText { text: text.to_owned(), marks: Vec::new() };
-        let mut lines: Vec<String> =
-            wrap_text(&text, width).into_iter().map(|line| line.text).collect();
-        let rest = lines.split_off(lines.len().min(most) - 1).concat();
-        let lines = lines.into_iter().chain([rest]);
-        lines.map(|line| fit(vec![Span::styled(line, style)], width)).collect()
+        folded(text, width.into(), most, style)
     }
 }
 
+/// Returns a text on at most `most` lines.
+fn folded(text: &str, width: usize, most: usize, style: Style) -> Vec<Line<'static>> {
+    let text = MarkedText { text: text.to_owned(), marks: Vec::new() };
+    let mut lines: Vec<String> =
+        wrap_text(&text, width).into_iter().map(|line| line.text).collect();
+    let rest = lines.split_off(lines.len().min(most.max(1)) - 1).concat();
+    let lines = lines.into_iter().chain([rest]);
+    lines.map(|line| fit(vec![Span::styled(line, style)], width)).collect()
+}
+
 /// Returns the help for keys in a form that fits into a width.
-fn keys(focus: Focus, width: u16) -> &'static str {
-    let (all, few) = match focus {
+fn keys(picker: &Picker, width: u16) -> &'static str {
+    let (all, few) = match picker.focus {
+        _ if picker.help.is_some() => ("↑↓ scroll  Esc closes this list", "Esc closes this list"),
+        Focus::Preview if picker.is_zoomed => (
+            "↑↓ scroll  q: back to the results  Enter print the whole conversation",
+            "q: back to the results",
+        ),
+        Focus::List if picker.asked().is_ranked => (
+            "↑↓ choose  Enter show  ^T exact  ^O open  Tab preview  F1 keys  Esc leave",
+            "Enter show  F1 keys  Esc leave",
+        ),
         Focus::List => (
-            "↑↓ choose  Enter show  ^O open  ^R resume  ^Y copy  Tab preview  Esc leave",
-            "Enter show  Tab preview  Esc leave",
+            "↑↓ choose  Enter show  ^T ranked  ^O open  Tab preview  F1 keys  Esc leave",
+            "Enter show  F1 keys  Esc leave",
         ),
         Focus::Preview => (
-            "↑↓ scroll  Enter show  o open  r resume  y copy  Tab back  Esc leave",
-            "o open  r resume  y copy  Tab back",
+            "↑↓ scroll  Enter show  o open  r resume  y copy  Tab back  F1 keys  Esc leave",
+            "y copy  Tab back  F1 keys",
         ),
     };
     if all.width() <= width.into() { all } else { few }
 }
 
-fn count(picker: &Picker) -> String {
+/// Returns the number of results in several forms, the longest first.
+fn counts(picker: &Picker) -> Vec<String> {
     let results = &picker.results;
     if picker.is_searching {
-        return "searching…".to_owned();
+        return vec!["searching…".to_owned(), ELLIPSIS.to_owned()];
     }
-    let more = if results.is_cut { "+" } else { "" };
-    let named = |count: usize, name: &str| {
-        format!("{count}{more} {name}{}", if count == 1 && more.is_empty() { "" } else { "s" })
-    };
     let (messages, chats) = (results.messages(), results.conversations.len());
-    match results.text.is_empty() || messages == 0 && chats > 0 {
-        true => named(chats, "chat"),
-        false => named(messages, "message"),
+    let is_of_chats = results.is_list || messages == 0 && chats > 0;
+    let shown = if is_of_chats { chats } else { messages };
+    let what = if is_of_chats { "chat" } else { "message" };
+    if results.is_ranked && results.is_cut {
+        let best = format!("the best {}", counted(shown, what));
+        return vec![best, shown.to_string()];
     }
+    let Some(Count { messages, conversations, titles }) = results.count else {
+        let more = if results.is_cut { "+" } else { "" };
+        let shown = format!("{}{more}", grouped(shown as u64));
+        return vec![format!("{shown} {what}s"), shown];
+    };
+    let all = match (results.is_list, is_of_chats) {
+        (true, _) => conversations,
+        (false, true) => titles,
+        (false, false) => messages,
+    };
+    let of = if shown < all { format!("{shown} of ") } else { String::new() };
+    let short = format!("{of}{}", counted(all, what));
+    let mut forms = vec![short.clone(), counted(all, what), grouped(all as u64)];
+    if !is_of_chats && all > 0 {
+        let long = format!("{short} in {}", counted(conversations, "conversation"));
+        let by_title = (titles > 0).then(|| format!("{long}, {titles} by title"));
+        forms.splice(..0, by_title.into_iter().chain([long]));
+    }
+    forms
 }
 
 /// Returns the text after the first `column` columns.
@@ -408,21 +521,28 @@ mod tests {
     use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
     use ratatui_core::{backend::TestBackend, terminal::Terminal};
 
-    use super::{super::search, *};
+    use super::{
+        super::{
+            super::environment::Environment,
+            search::{self, PickerContext, PickerFinding},
+        },
+        *,
+    };
     use crate::test_export::TestExport;
     use verbatim_base::model::Stop;
     use verbatim_engine::Engine;
 
     /// A picker of a small export, without a thread.
     struct Screen {
-        engine: Arc<Engine>,
+        context: PickerContext,
         picker: Picker,
     }
 
     impl Screen {
         fn of(export: &TestExport) -> Screen {
             let engine = Arc::new(Engine::new(export.engine.config().clone()));
-            let mut screen = Screen { engine, picker: Picker::default() };
+            let context = PickerContext { engine, environment: Environment::default() };
+            let mut screen = Screen { context, picker: Picker::default() };
             screen.answer();
             screen
         }
@@ -437,14 +557,17 @@ mod tests {
         }
 
         fn answer(&mut self) {
-            let text = self.picker.text().to_owned();
-            self.picker.found(search::search(&self.engine, &text, &Stop::never()).unwrap());
+            let asked = self.picker.asked().clone();
+            search::search(&self.context, &asked, &Stop::never(), &mut |answer| match answer {
+                PickerFinding::Found(results) => drop(self.picker.found(results)),
+                PickerFinding::Counted(count) => self.picker.counted(count),
+            });
             self.read();
         }
 
         fn read(&mut self) {
             if let Some(target) = self.picker.wanted_preview() {
-                let preview = search::preview(&self.engine, &target, &Stop::never());
+                let preview = search::preview(&self.context, &target, &Stop::never());
                 self.picker.show_preview(preview.unwrap());
             }
         }
@@ -522,7 +645,7 @@ mod tests {
         let export = export();
         let mut screen = Screen::of(&export);
         golden("all", &screen.drawn(120, 12));
-        screen.type_text("BORROW CHECKER");
+        screen.type_text("borrow checker");
         golden("searching", &screen.drawn(120, 8));
         screen.answer();
         golden("results", &screen.drawn(120, 24));
@@ -540,6 +663,11 @@ mod tests {
         screen.type_text(" of nobody");
         screen.answer();
         golden("nothing", &screen.drawn(100, 8));
+        screen.picker.notice = None;
+        screen.press(KeyCode::F(1));
+        golden("keys", &screen.drawn(80, 24));
+        screen.press(KeyCode::Down);
+        golden("keys_narrow", &screen.drawn(40, 12));
     }
 
     #[test]

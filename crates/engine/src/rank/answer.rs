@@ -21,7 +21,7 @@ use crate::{
 use verbatim_base::model::{MOST_KEPT, Stop};
 use verbatim_text::{
     matcher::Matchers,
-    query::{Query, phrase_of, request_of},
+    query::{PhraseSearch, Query},
     snippet, up_to,
     words::Tokenizer,
 };
@@ -287,10 +287,12 @@ struct Passages<'a> {
 impl<'a> Passages<'a> {
     fn new(ranker: &'a Ranker<'a>, found: &'a ScoredMessages) -> Passages<'a> {
         let terms = found.concepts.iter().flat_map(|concept| &concept.terms);
-        let quoted = found.concepts.iter().flat_map(|concept| concept.query.phrases.clone());
-        let whole = found.concepts.iter().map(|concept| phrase_of(&concept.query.text));
-        let phrases = quoted.chain(whole).filter(|phrase| !phrase.is_empty());
-        let matchers = |phrase: String| Matchers::of(&request_of(&phrase).0).ok();
+        let quoted = found.concepts.iter().flat_map(|concept| &concept.query.phrases);
+        let quoted = quoted.map(|phrase| PhraseSearch::quoted(phrase));
+        let texts = found.concepts.iter().map(|concept| &concept.query.text);
+        let whole = texts.filter(|text| !text.is_empty()).map(|text| PhraseSearch::literal(text));
+        let phrases = quoted.chain(whole);
+        let matchers = |phrase: PhraseSearch| Matchers::of(&phrase.request).ok();
         Passages {
             ranker,
             phrases: phrases.filter_map(matchers).collect(),

@@ -11,7 +11,7 @@ use crate::{
     },
 };
 use verbatim_text::{
-    query::{Query, phrase_of},
+    query::{PhraseSearch, Query, phrase_of},
     snippet,
     words::is_unspaced,
 };
@@ -190,12 +190,13 @@ impl Ranker<'_> {
         if self.concepts().len() > 1 || query.is_all_quoted || query.excludes() {
             return None;
         }
-        let phrase = phrase_of(snippet::trim(text));
+        let text = snippet::trim(text);
+        let phrase = phrase_of(text);
         let is_word = phrase.chars().all(|c| c.is_alphanumeric() && !is_unspaced(c));
         let least = if phrase.contains(is_unspaced) { LEAST_UNSPACED } else { LEAST_WHOLE };
         let is_wanted =
             phrase.chars().count() >= least && !(is_word && self.question.mode == Mode::Vector);
-        is_wanted.then_some(Whole { phrase, is_word })
+        is_wanted.then(|| Whole { text: text.to_owned(), phrase, is_word })
     }
 
     /// Returns the newest messages with the whole question. Messages with a single word are not looked up,
@@ -210,8 +211,9 @@ impl Ranker<'_> {
         if whole.is_word {
             return Ok(found);
         }
+        let search = PhraseSearch::literal(&whole.text);
         for (place, source) in sources.iter().enumerate() {
-            let here = source.scorer.containing(&whole.phrase, MOST_WHOLE, self.stop)?;
+            let here = source.scorer.containing(&search, MOST_WHOLE, self.stop)?;
             let is_wanted = |doc_id: &u32| {
                 !source.is_gone(*doc_id)
                     && (concept.query.phrases.is_empty()
@@ -281,6 +283,8 @@ impl Ranker<'_> {
 
 /// The whole question, and whether it is a single word.
 struct Whole {
+    /// The question as it was typed.
+    text: String,
     phrase: String,
     is_word: bool,
 }

@@ -38,7 +38,8 @@ use verbatim_cluster::{
 use verbatim_embed::{self as embed, Model};
 use verbatim_index::{self as index, Norms, PackedQuery, WeightedTerm};
 use verbatim_text::{
-    query::{Query, request_of},
+    matcher::Matchers,
+    query::{PhraseSearch, Query},
     words::Tokenizer,
 };
 
@@ -253,16 +254,19 @@ impl Scorer for ClusterScorer {
         Ok(())
     }
 
-    fn containing(&self, phrase: &str, most: usize, stop: &Stop) -> Result<Vec<u32>> {
+    fn containing(&self, phrase: &PhraseSearch, most: usize, stop: &Stop) -> Result<Vec<u32>> {
         let RankFilter { roles, since, until, .. } = self.filter.clone();
-        let (request, _) = request_of(phrase);
-        let request = Request { roles, since, until, ..request };
+        let request = Request { roles, since, until, ..phrase.request.clone() };
         // Messages outside of the scope's conversations are left out later.
         let most = if most == 0 || self.scope.is_open() { most } else { most.max(MOST_PHRASED) };
         let messages = self.ranked(stop)?.containing(&request, most.min(MOST_PHRASED))?;
         let mut doc_ids = lock(&self.fetched).add(messages);
-        let required = Query { phrases: vec![phrase.to_owned()], ..Query::default() };
-        doc_ids.retain(|doc_id| self.accepts(*doc_id, &required));
+        let required = phrase.required.clone().unwrap_or_default();
+        let matchers = Matchers::of(&phrase.request).map_err(index::Error::from)?;
+        doc_ids.retain(|doc_id| {
+            self.accepts(*doc_id, &required)
+                && matchers.accept_text(&self.message(*doc_id).hit.content)
+        });
         doc_ids.truncate(most);
         Ok(doc_ids)
     }
@@ -275,7 +279,8 @@ impl Scorer for ClusterScorer {
         let phrased = match concept.query.phrases.iter().max_by_key(|phrase| phrase.len()) {
             None => None,
             Some(phrase) => {
-                let mut found = self.containing(phrase, MOST_PHRASED, stop)?;
+                let mut found =
+                    self.containing(&PhraseSearch::quoted(phrase), MOST_PHRASED, stop)?;
                 found.retain(|doc_id| self.accepts(*doc_id, &concept.query));
                 Some(found)
             }

@@ -14,7 +14,7 @@ use crate::{
 use verbatim_base::model::Stop;
 use verbatim_index::{self as index, DocSet, TermIndex, Vectors, holding};
 use verbatim_text::{
-    query::{Query, request_of},
+    query::{PhraseSearch, Query},
     words::Tokenizer,
 };
 
@@ -97,20 +97,20 @@ fn interval(searcher: &Searcher, doc_ids: &Range<u32>, scope: &Scope) -> Range<u
 pub(super) fn containing(
     searcher: &Searcher,
     scope: &ScopeFilter,
-    phrase: &str,
+    PhraseSearch { request, required }: &PhraseSearch,
     most: usize,
     stop: &Stop,
 ) -> Result<Vec<u32>> {
-    let (request, is_exact) = request_of(phrase);
-    let required = Query { phrases: vec![phrase.to_owned()], ..Query::default() };
     let snapshot = searcher.snapshot();
     let mut found = Vec::new();
     if most == 0 {
         return Ok(found);
     }
-    snapshot.search_texts(&request, stop, &mut |doc_id| {
-        let is_wanted =
-            scope.has(searcher, doc_id) && (is_exact || required.allows(&snapshot.content(doc_id)));
+    let has_required = |doc_id: u32| {
+        required.as_ref().is_none_or(|required| required.allows(&snapshot.content(doc_id)))
+    };
+    snapshot.search_texts(request, stop, &mut |doc_id| {
+        let is_wanted = scope.has(searcher, doc_id) && has_required(doc_id);
         found.extend(is_wanted.then_some(doc_id));
         if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
@@ -165,7 +165,13 @@ impl<'a> ConceptFilter<'a> {
     /// Restricts the doc ids to messages with the quoted phrases.
     fn require(&mut self, query: &Query, stop: &Stop) -> Result<()> {
         for phrase in &query.phrases {
-            let found = containing(self.searcher, self.scope, phrase, usize::MAX, stop)?;
+            let found = containing(
+                self.searcher,
+                self.scope,
+                &PhraseSearch::quoted(phrase),
+                usize::MAX,
+                stop,
+            )?;
             let mut ascending = found.clone();
             ascending.sort_unstable();
             match (&mut self.doc_ids, &mut self.phrased) {
@@ -188,7 +194,13 @@ impl<'a> ConceptFilter<'a> {
     /// Collects the messages that contain excluded phrases and words.
     fn exclude(&mut self, query: &Query, stop: &Stop) -> Result<()> {
         for phrase in &query.excluded_phrases {
-            let found = containing(self.searcher, self.scope, phrase, usize::MAX, stop)?;
+            let found = containing(
+                self.searcher,
+                self.scope,
+                &PhraseSearch::quoted(phrase),
+                usize::MAX,
+                stop,
+            )?;
             self.excluded.extend(found);
         }
         let tokenizer = Tokenizer::default();

@@ -26,6 +26,7 @@ use crate::{
 use verbatim_base::model::{Hit, Stop};
 use verbatim_chats::db;
 use verbatim_index::{self as index, Bm25, DocSet, Norms, TermIndex};
+use verbatim_text::query::PhraseSearch;
 
 #[derive(Debug)]
 pub(in crate::source) struct IndexedScorer {
@@ -112,7 +113,7 @@ impl Scorer for IndexedScorer {
         Ok(())
     }
 
-    fn containing(&self, phrase: &str, most: usize, stop: &Stop) -> Result<Vec<u32>> {
+    fn containing(&self, phrase: &PhraseSearch, most: usize, stop: &Stop) -> Result<Vec<u32>> {
         containing(&self.searcher, &self.filter, phrase, most, stop)
     }
 

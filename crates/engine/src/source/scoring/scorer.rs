@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use crate::{error::Result, source::scope::About};
 use verbatim_base::model::{Hit, Stop};
 use verbatim_index::WeightedTerm;
+use verbatim_text::query::PhraseSearch;
 use verbatim_text::query::Query;
 
 /// A part of a question that is ranked separately. A conversation must contain all concepts.
@@ -110,7 +111,7 @@ pub trait Scorer: Send + Sync {
 
     /// Returns the messages in the scope whose texts contain a phrase of a [`Query`], the newest first, at
     /// most `most`.
-    fn containing(&self, phrase: &str, most: usize, stop: &Stop) -> Result<Vec<u32>>;
+    fn containing(&self, phrase: &PhraseSearch, most: usize, stop: &Stop) -> Result<Vec<u32>>;
 
     /// Opens a concept, and applies its quoted and excluded phrases.
     fn open<'a>(&'a self, concept: &'a Concept, stop: &Stop)
