@@ -2,13 +2,13 @@
 
 use super::{filters::Filters, output::counted, patterns::arguments_of};
 use verbatim_base::model::Request;
-use verbatim_engine::{Reading, ReadingKind, Scope};
+use verbatim_engine::{QueryReading, ReadingKind, Scope};
 use verbatim_server::tools::words::quoted;
 use verbatim_text::shell;
 
 /// Returns a hint: what another search than `before` finds, and its command.
-pub(super) fn line(reading: &Reading, before: &Request, filters: &Filters) -> String {
-    let Reading { request, scope, .. } = reading;
+pub(super) fn line(reading: &QueryReading, before: &Request, filters: &Filters) -> String {
+    let QueryReading { request, scope, .. } = reading;
     let mut words = vec!["verbatim".to_owned(), "search".to_owned()];
     if *scope != Scope::default() {
         words.extend(filters.arguments());
@@ -19,8 +19,8 @@ pub(super) fn line(reading: &Reading, before: &Request, filters: &Filters) -> St
 }
 
 /// Returns how much another search finds, and how it differs.
-pub(super) fn what(reading: &Reading) -> String {
-    let Reading { kind, request, count, .. } = reading;
+pub(super) fn what(reading: &QueryReading) -> String {
+    let QueryReading { kind, request, count, .. } = reading;
     let (what, verb) = match count.messages {
         0 => (counted(count.titles, "conversation"), "by title"),
         messages => (counted(messages, "message"), ""),

@@ -109,7 +109,7 @@ pub use exclusions::Exclusions;
 pub use facets::{Choice, Facets};
 pub use flags::{Flag, Flags, count as count_of, in_both};
 pub use forget::{ForgetProgress, Forgettable, Forgetter};
-pub use readings::{Reading, ReadingKind};
+pub use readings::{QueryReading, ReadingKind};
 pub use source::{
     AttachmentFiles, ChosenIds, ConversationIds, ListOptions, Narrowing, Note, Places, Sketch,
 };

@@ -24,7 +24,7 @@ const MOST_WORDS_BUT_ONE: usize = 6;
 /// The fewest characters of a part of a word.
 const FEWEST_OF_WORD: usize = 3;
 
-/// How a [`Reading`] differs from the request.
+/// How a [`QueryReading`] differs from the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadingKind {
     /// The same request without its scope.
@@ -62,7 +62,7 @@ impl ReadingKind {
 
 /// Another reading of a request, which finds something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct QueryReading {
     /// How the reading differs from the request.
     pub kind: ReadingKind,
     /// The request to search for.
@@ -82,8 +82,8 @@ impl Engine {
         scope: &Scope,
         most: usize,
         stop: &Stop,
-    ) -> Result<Vec<Reading>> {
-        let mut readings: Vec<Reading> = Vec::new();
+    ) -> Result<Vec<QueryReading>> {
+        let mut readings: Vec<QueryReading> = Vec::new();
         let mut add = |kind, request: Request, scope: &Scope| -> Result<bool> {
             let is_known = readings.iter().any(|reading| reading.request == request);
             if readings.len() >= most || is_known {
@@ -92,7 +92,7 @@ impl Engine {
             let count = self.tried(&request, scope, stop)?;
             readings.extend(count.map(|count| {
                 let scope = scope.clone();
-                Reading { kind, request, scope, count }
+                QueryReading { kind, request, scope, count }
             }));
             Ok(count.is_some())
         };
@@ -147,8 +147,9 @@ impl Engine {
         request: &Request,
         scope: &Scope,
         stop: &Stop,
-    ) -> Result<Option<Reading>> {
-        let reading = |kind, request, count| Reading { kind, request, scope: scope.clone(), count };
+    ) -> Result<Option<QueryReading>> {
+        let reading =
+            |kind, request, count| QueryReading { kind, request, scope: scope.clone(), count };
         let base = Request { case_sensitive: false, ..request.clone() };
         if let Some(text) = self.respelled(&request.text, scope, stop) {
             let respelled = Request { text, ..base.clone() };
@@ -158,7 +159,7 @@ impl Engine {
         }
         let words = words_of(&request.text);
         if (3..=MOST_WORDS_BUT_ONE).contains(&words.len()) {
-            let mut best: Option<Reading> = None;
+            let mut best: Option<QueryReading> = None;
             for left_out in 0..words.len() {
                 let mut kept = words.clone();
                 kept.remove(left_out);

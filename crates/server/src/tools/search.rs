@@ -15,8 +15,8 @@ use super::{
 };
 use verbatim_base::model::{Instant, Matching, Request, Stop};
 use verbatim_engine::{
-    self as engine, About, ConversationMatch, Engine, Fields, Match, Mode, Note, Question, Reading,
-    ReadingKind, Scope, SourceKind,
+    self as engine, About, ConversationMatch, Engine, Fields, Match, Mode, Note, QueryReading,
+    Question, ReadingKind, Scope, SourceKind,
 };
 use verbatim_text::{
     amount::{counted, grouped},
@@ -240,8 +240,8 @@ fn other_readings(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String
 }
 
 /// Returns what a reading finds, and the arguments that ask for it; `None` if no arguments do.
-fn line_of(reading: &Reading, given: &Arguments<'_>) -> Option<String> {
-    let Reading { kind, request, count, .. } = reading;
+fn line_of(reading: &QueryReading, given: &Arguments<'_>) -> Option<String> {
+    let QueryReading { kind, request, count, .. } = reading;
     let (what, number) = match count.messages {
         0 => (format!("{} by title", counted(count.titles, "conversation")), count.titles),
         messages => (counted(messages, "message"), messages),

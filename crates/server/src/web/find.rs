@@ -24,8 +24,8 @@ use verbatim_base::{
     model::{Hit, Instant, Stop},
 };
 use verbatim_engine::{
-    ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Match, Mode, Note, Question,
-    Reading, ReadingKind, Render, Scope, SearchPlan, SourceKind,
+    ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Match, Mode, Note,
+    QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
 };
 use verbatim_text::{literal::LiteralPattern, matcher::Matchers, snippet};
 
@@ -77,7 +77,7 @@ pub(super) struct SearchResults {
 
 /// Another reading of a text, and the request that asks for it.
 pub(super) struct OtherReading {
-    pub(super) reading: Reading,
+    pub(super) reading: QueryReading,
     pub(super) ask: Ask,
 }
 
@@ -160,8 +160,8 @@ fn read_otherwise(
 }
 
 /// Returns the request of a page for another reading; `None` if no address says it.
-fn asked_for(reading: &Reading, ask: &Ask) -> Option<Ask> {
-    let Reading { kind, request, .. } = reading;
+fn asked_for(reading: &QueryReading, ask: &Ask) -> Option<Ask> {
+    let QueryReading { kind, request, .. } = reading;
     let read_as = |kind| Ask { reading: Some(kind), ..ask.clone() };
     match kind {
         ReadingKind::AnyScope => {

@@ -15,7 +15,7 @@ use super::{
     site::{Problem, Site},
 };
 use verbatim_base::model::Stop;
-use verbatim_engine::{Note, Reading, ReadingKind};
+use verbatim_engine::{Note, QueryReading, ReadingKind};
 use verbatim_text::{amount::grouped, snippet};
 
 /// The number of messages of a conversation that are visible; the others are in a collapsed list.
@@ -189,7 +189,7 @@ fn in_any_order(site: &Site, found: &WordsInAnyOrder) -> Markup {
 }
 
 /// Returns the number of messages of a reading, or of conversations if only their titles match.
-fn count_of(Reading { count, .. }: &Reading) -> String {
+fn count_of(QueryReading { count, .. }: &QueryReading) -> String {
     match count.messages {
         0 => format!("{} by title", counted(count.titles, "conversation")),
         messages => counted(messages, "message"),
@@ -197,7 +197,7 @@ fn count_of(Reading { count, .. }: &Reading) -> String {
 }
 
 /// Returns what a reading finds, in the words of the command line.
-fn how_of(Reading { kind, request, count, .. }: &Reading) -> String {
+fn how_of(QueryReading { kind, request, count, .. }: &QueryReading) -> String {
     let has = if count.messages.max(count.titles) == 1 { "has" } else { "have" };
     let texts = [&request.text].into_iter().chain(&request.and);
     let texts: Vec<String> = texts.map(|text| format!("“{}”", snippet::echo(text))).collect();
