@@ -227,7 +227,7 @@ fn other_readings(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String
         ..Request::default()
     };
     let readings = call.engine.readings(&request, &question.scope, MOST_READINGS, call.stop)?;
-    let is_of_words = |reading: &Reading| {
+    let is_of_words = |reading: &QueryReading| {
         matches!(reading.kind, ReadingKind::AllWords | ReadingKind::AllWordsButOne)
     };
     let is_one_text = if readings.iter().any(is_of_words) { " as one text" } else { "" };
