@@ -23,7 +23,7 @@ use super::{
 };
 use verbatim_base::{
     map_faults,
-    model::{Hit, Request, Stop},
+    model::{Hit, Matching, Request, Stop},
 };
 use verbatim_engine::{
     self as engine, Count, Engine, IndexError, ListOptions, Make, Messages, Mode, Note,
@@ -299,7 +299,12 @@ impl OngoingSearch<'_> {
         send(PickerFinding::Found(Results { is_first: true, ..results.clone() }));
         let readings = self.engine.readings(&request, &typed.scope, 1, self.stop)?;
         let head = match readings.first() {
-            None => format!("{}; ^T finds the nearest by meaning", none("")),
+            None if request.matching != Matching::Regex
+                && self.engine.has_nearest(&request.text, &typed.scope, self.stop) =>
+            {
+                format!("{}; ^T finds the nearest by meaning", none(""))
+            }
+            None => none(""),
             Some(reading) => {
                 let of_words = [ReadingKind::AllWords, ReadingKind::AllWordsButOne];
                 let how = if of_words.contains(&reading.kind) { " as one text" } else { "" };
@@ -811,7 +816,7 @@ mod tests {
             assert!(!found.conversations[0].messages[0].line.marks.is_empty(), "{text}");
         }
         let none = found(&context, "zzz");
-        let head = "no message has \"zzz\"; ^T finds the nearest by meaning";
+        let head = "no message has \"zzz\"";
         assert_eq!((none.head.as_deref(), none.conversations.len()), (Some(head), 0));
         // A capital letter makes the case matter, as in `verbatim search`.
         assert_eq!(found(&context, "Tomato").counted().messages, 1);
