@@ -33,6 +33,8 @@ Each service sends you a link to a zip. Download it, and run `verbatim import` a
 pub(super) enum FoundChoice {
     /// Import these exports. The list is empty if all found exports were imported before.
     Import(Vec<PathBuf>),
+    /// There are no exports, only these folders with transcripts that are followed.
+    Transcripts(Vec<PathBuf>),
     /// Import nothing; end with this exit code.
     Leave(u8),
 }
@@ -45,7 +47,15 @@ pub(super) fn choose(
     out: &mut dyn Write,
 ) -> io::Result<FoundChoice> {
     let folders = environment.download_folders();
+    let transcripts = || {
+        let folders = config.archives.iter().filter(|folder| has_transcripts(folder));
+        folders.cloned().collect::<Vec<_>>()
+    };
     if folders.is_empty() {
+        let transcripts = transcripts();
+        if !transcripts.is_empty() {
+            return Ok(FoundChoice::Transcripts(transcripts));
+        }
         complain("the downloads folder is not known; name the export");
         return Ok(FoundChoice::Leave(NOTHING));
     }
@@ -69,20 +79,15 @@ pub(super) fn choose(
     }
     if found.is_empty() {
         let places = without.join(" and ");
-        let mut text =
-            format!("No export of ChatGPT or Claude.ai found in {places}.\n{HOW_TO_EXPORT}");
-        let folders = config.archives.iter().filter(|folder| folder.is_dir());
-        let folders: Vec<_> = folders.map(|folder| places::short(folder, environment)).collect();
-        if !folders.is_empty() {
-            let folders = folders.join(", ");
-            text += &format!(
-                "\nThe transcripts in {folders} need no import: `verbatim search` finds what they say."
-            );
-        }
+        let text = format!("No export of ChatGPT or Claude.ai found in {places}.\n{HOW_TO_EXPORT}");
         for line in text.lines() {
             writeln!(out, "{}", folded(line, environment.columns, 2))?;
         }
-        return Ok(FoundChoice::Leave(NOTHING));
+        let transcripts = transcripts();
+        return Ok(match transcripts.is_empty() {
+            true => FoundChoice::Leave(NOTHING),
+            false => FoundChoice::Transcripts(transcripts),
+        });
     }
     writeln!(out, "Found in {}:", with_exports.join(" and "))?;
     let name = |export: &FoundExport| {
@@ -132,6 +137,12 @@ pub(super) fn choose(
     }
     writeln!(out, "Nothing was imported. To import one: verbatim import {example}")?;
     Ok(FoundChoice::Leave(FOUND))
+}
+
+/// Returns whether a folder, or a folder in it, has a file with the name of a transcript.
+fn has_transcripts(folder: &Path) -> bool {
+    let files = ignore::WalkBuilder::new(folder).standard_filters(false).build();
+    files.flatten().any(|entry| import::is_named_as_transcript(entry.path()))
 }
 
 /// Returns the service, the size and the day of an export.
