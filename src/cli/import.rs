@@ -150,6 +150,10 @@ pub(super) fn run(
     let target = target(args, engine.config(), named)?;
     let sources = match sources(args, (engine.config(), &target), environment, out)? {
         FoundChoice::Import(sources) => sources,
+        FoundChoice::Transcripts(sources) => {
+            return Followed { sources, is_named: false, engine, environment }
+                .index(args, &target, out);
+        }
         FoundChoice::Leave(code) => {
             if args.json {
                 write_json(&Report::default(), (&target, &[]), None, out)?;
@@ -160,7 +164,7 @@ pub(super) fn run(
     let is_default = args.out.is_none() && engine.config().db.is_none();
     let is_followed = |source: &PathBuf| is_default && engine.config().follows(source);
     let (followed, sources): (Vec<_>, Vec<_>) = sources.into_iter().partition(is_followed);
-    let followed = Followed { sources: followed, engine, environment };
+    let followed = Followed { sources: followed, is_named: true, engine, environment };
     if sources.is_empty() {
         return followed.index(args, &target, out);
     }
@@ -435,6 +439,8 @@ fn write_json(
 /// Transcripts that the user wants to import, although this program already follows them.
 struct Followed<'a> {
     sources: Vec<PathBuf>,
+    /// Whether the user named the sources.
+    is_named: bool,
     engine: &'a Engine,
     environment: &'a Environment,
 }
@@ -460,9 +466,25 @@ impl Followed<'_> {
         }
         match args.json {
             true => write_json(&Report::default(), (target, &self.sources), None, out)?,
-            false => self.write(out)?,
+            false if self.is_named => self.write(out)?,
+            false => {
+                let services = self.services()?;
+                writeln!(out, "{}", folded(&services, self.environment.columns, 2))?;
+            }
         }
         Ok(code)
+    }
+
+    /// Returns a sentence with the number of conversations of the agents.
+    fn services(&self) -> Result<String> {
+        let places = self.engine.all_sources().places(false, &Stop::never())?;
+        let transcripts = places.iter().filter(|((kind, _), _)| *kind == SourceKind::Archive);
+        let known: Vec<&str> = transcripts.map(|(_, place)| &*place.service).collect();
+        let formats = import::FORMATS.iter().filter(|format| known.contains(&&*format.service()));
+        let agents = formats.map(|format| format.label()).collect::<Vec<_>>().join(" and ");
+        let conversations = counted(known.len() as u64, "conversation");
+        let of = if agents.is_empty() { "coding agents" } else { &agents };
+        Ok(format!("{conversations} of {of} can be searched now: verbatim search TEXT"))
     }
 
     /// Writes that the transcripts are not copied, and why they need not be copied.

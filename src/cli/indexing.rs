@@ -1,6 +1,7 @@
 //! Indexing with a progress line, and its report.
 
 use std::{
+    cell::OnceCell,
     io::{self, Write},
     thread,
     time::{Duration, Instant},
@@ -156,6 +157,22 @@ pub(super) fn index_when_steady(
             }
             outcome => return outcome,
         }
+    }
+}
+
+/// Indexes the transcripts before an exact search, if the search needs it and it takes only seconds. A
+/// terminal shows a progress bar. Without the index the search finds the same, so an error is not reported.
+pub(super) fn index_in_passing(engine: &Engine, environment: &Environment) {
+    let resources = Limits::default().resources(environment);
+    let step = OnceCell::new();
+    let mut messages = 0;
+    let what = kind_of_messages(SourceKind::Archive);
+    drop(engine.upkeep().index_transcripts_in_passing(resources, &Stop::never(), &mut |now| {
+        let step = step.get_or_init(|| Step::begin(environment, "Indexing"));
+        show(step, now, what, &mut messages);
+    }));
+    if let Some(step) = step.into_inner() {
+        step.clear();
     }
 }
 

@@ -365,6 +365,11 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     if command.reads_every_source() {
         archives::sync_for_reading(&engine, environment);
     }
+    if let Command::Search(args) = &command
+        && args.reads_transcripts_exactly()
+    {
+        indexing::index_in_passing(&engine, environment);
+    }
     let _waiting = command.waits_for().map(|what| Waiting::begin(environment, what));
     let torn = engine::Error::Torn { folder: engine.config().index_folder() };
     let terminal = Terminal { environment, out };

@@ -184,6 +184,11 @@ impl Args {
         Context { before: or_both(self.before_context), after: or_both(self.after_context) }
     }
 
+    /// Returns whether this is an exact search of the transcripts of coding agents.
+    pub(super) fn reads_transcripts_exactly(&self) -> bool {
+        self.takes_transcripts() && !self.ranks()
+    }
+
     /// Returns the maximum number of messages to show.
     fn most(&self) -> usize {
         match self.limit {

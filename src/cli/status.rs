@@ -11,7 +11,9 @@ use super::{
     progress::bytes,
 };
 use verbatim_base::model::Stop;
-use verbatim_engine::{self as engine, Engine, SourceStatus, StoreAddress, ago};
+use verbatim_engine::{
+    self as engine, Engine, FallbackReason, IndexNeed, SourceKind, SourceStatus, StoreAddress, ago,
+};
 use verbatim_server::tools::hint::because;
 use verbatim_text::shell::quoted;
 
@@ -141,7 +143,7 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
     lines.push(format!("  size: {}{}", bytes(source.bytes), changed.unwrap_or_default()));
     lines.push(match &source.by_like {
         None => "  searched: by its index, which is current".to_owned(),
-        Some(why) => format!("  searched: slowly, because {}", because(why)),
+        Some(why) => searched_without_index(source, why),
     });
     lines.extend(source.generation.as_ref().map(|snapshot| {
         let with = if snapshot.derived.is_empty() { "" } else { ", with " };
@@ -168,6 +170,24 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
         });
     }
     lines.join("\n")
+}
+
+/// Returns the line about a source whose index is missing or not current.
+fn searched_without_index(source: &SourceStatus, why: &FallbackReason) -> String {
+    let kind = SourceKind::ALL.into_iter().find(|kind| kind.name() == source.source);
+    let need = kind.map(|kind| IndexNeed::of(kind, source.bytes, why));
+    match need.unwrap_or(IndexNeed::ByCommand) {
+        IndexNeed::Small => {
+            "  searched: without an index, which so few need only for --mode both; \
+                             the first such search builds it"
+                .to_owned()
+        }
+        IndexNeed::BySearch => format!(
+            "  searched: slowly, because {why}; the next search of the transcripts brings the index up to \
+             date"
+        ),
+        IndexNeed::ByCommand => format!("  searched: slowly, because {}", because(why)),
+    }
 }
 
 /// Returns the number of messages of a source, and the times of the first and last message.

@@ -292,8 +292,47 @@ fn an_import_of_nothing_new_says_what_is_there() {
     command.env_clear().env("HOME", home.path()).current_dir(home.path()).arg("import");
     let (code, out, _) = told(&mut command);
     assert_eq!(code, Some(1));
-    assert!(out.contains("The transcripts in ~/.claude/projects need no import"), "{out}");
-    assert!(!out.contains(".codex"), "{out}");
+    assert!(!out.contains("can be searched now"), "{out}");
+}
+
+#[test]
+fn an_import_without_exports_indexes_the_transcripts() {
+    let scene = Scene::new();
+    std::fs::remove_dir_all(scene.path("Downloads")).unwrap();
+    let run = |arguments: &[&str]| told(&mut scene.command(arguments));
+    let (code, out, errors) = run(&["import"]);
+    assert_eq!(code, Some(0), "{out}{errors}");
+    assert!(out.contains("No export of ChatGPT or Claude.ai found"), "{out}");
+    let of = "conversations of Claude Code and Codex can be searched now: verbatim search TEXT";
+    assert!(out.contains(of), "{out}");
+    assert!(run(&["status"]).1.contains("by its index, which is current"));
+}
+
+#[test]
+fn a_search_indexes_transcripts_that_are_long() {
+    let scene = Scene::new();
+    let run = |arguments: &[&str]| told(&mut scene.command(arguments));
+    assert_eq!(run(&["search", "login"]).0, Some(0));
+    assert!(run(&["status"]).1.contains("without an index, which so few need only for"));
+    let text = "a long tale of copper kettles ".repeat(4_000);
+    let line = |number: u32| {
+        format!(
+            r#"{{"type":"user","uuid":"k{number}","sessionId":"k","timestamp":"2025-10-30T11:00:00Z","message":{{"content":"{number} {text}"}}}}"#
+        ) + "\n"
+    };
+    let lines: String = (0..60).map(line).collect();
+    scene.write(".claude/projects/-x/k.jsonl", lines);
+    let (code, _, errors) = run(&["search", "copper kettles"]);
+    assert!(code == Some(0) && !errors.contains("index"), "{errors}");
+    let (_, out, _) = run(&["status"]);
+    assert!(out.contains("by its index, which is current"), "{out}");
+    // What an agent adds is indexed by the next search.
+    scene.write(".claude/projects/-x/l.jsonl", line(61).replace("\"k\"", "\"l\""));
+    assert_eq!(run(&["list"]).0, Some(0));
+    let (_, out, _) = run(&["status"]);
+    assert!(out.contains("the next search of the transcripts brings the index"), "{out}");
+    assert_eq!(run(&["search", "copper kettles"]).0, Some(0));
+    assert!(run(&["status"]).1.contains("by its index, which is current"));
 }
 
 #[test]

@@ -30,7 +30,9 @@ use verbatim_cluster as cluster;
 
 use again::{FoundBefore, KnownImport};
 
-pub use verbatim_chats::import::{FORMATS, FoundExport, OTHER_BRANCHES};
+pub use verbatim_chats::import::{
+    FORMATS, FoundExport, OTHER_BRANCHES, compressed::is_named_as_transcript,
+};
 
 /// An error of an import.
 #[derive(Debug, thiserror::Error)]

@@ -89,7 +89,7 @@ pub use source::{
     summaries::SAVED,
 };
 pub use upkeep::{
-    Completing,
+    Completing, IndexNeed,
     enrich::{EnrichOptions, EnrichProgress, EnrichStage, enrich},
 };
 pub use upkeep::{

@@ -36,6 +36,8 @@ const DOWNLOAD_ZIPS: &str =
 pub(super) enum FoundChoice {
     /// Import these exports. The list is empty if all found exports were imported before.
     Import(Vec<PathBuf>),
+    /// There are no exports, only these folders with transcripts that are followed.
+    Transcripts(Vec<PathBuf>),
     /// Import nothing; end with this exit code.
     Leave(u8),
 }
@@ -48,7 +50,15 @@ pub(super) fn choose(
     out: &mut dyn Write,
 ) -> io::Result<FoundChoice> {
     let folders = environment.download_folders();
+    let transcripts = || {
+        let folders = config.archives.iter().filter(|folder| has_transcripts(folder));
+        folders.cloned().collect::<Vec<_>>()
+    };
     if folders.is_empty() {
+        let transcripts = transcripts();
+        if !transcripts.is_empty() {
+            return Ok(FoundChoice::Transcripts(transcripts));
+        }
         complain("the downloads folder is not known; name the export");
         return Ok(FoundChoice::Leave(NOTHING));
     }
@@ -74,9 +84,17 @@ pub(super) fn choose(
         not_read.extend(left_out);
     }
     if found.is_empty() {
+        let places = without.join(" and ");
         let how = if only_links { DOWNLOAD_ZIPS } else { HOW_TO_EXPORT };
-        write_nothing_found((&without.join(" and "), how), config, environment, out)?;
-        return Ok(FoundChoice::Leave(NOTHING));
+        let text = format!("No export of ChatGPT or Claude.ai found in {places}.\n{how}");
+        for line in text.lines() {
+            writeln!(out, "{}", folded(line, environment.columns, 2))?;
+        }
+        let transcripts = transcripts();
+        return Ok(match transcripts.is_empty() {
+            true => FoundChoice::Leave(NOTHING),
+            false => FoundChoice::Transcripts(transcripts),
+        });
     }
     writeln!(out, "Found in {}:", with_exports.join(" and "))?;
     let name = |export: &FoundExport| {
@@ -132,26 +150,10 @@ pub(super) fn choose(
     Ok(FoundChoice::Leave(FOUND))
 }
 
-/// Writes that no export is in these places, and how to get one.
-fn write_nothing_found(
-    (places, how): (&str, &str),
-    config: &Config,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut text = format!("No export of ChatGPT or Claude.ai found in {places}.\n{how}");
-    let folders = config.archives.iter().filter(|folder| folder.is_dir());
-    let folders: Vec<_> = folders.map(|folder| places::short(folder, environment)).collect();
-    if !folders.is_empty() {
-        let folders = folders.join(", ");
-        text += &format!(
-            "\nThe transcripts in {folders} need no import: `verbatim search` finds what they say."
-        );
-    }
-    for line in text.lines() {
-        writeln!(out, "{}", folded(line, environment.columns, 2))?;
-    }
-    Ok(())
+/// Returns whether a folder, or a folder in it, has a file with the name of a transcript.
+fn has_transcripts(folder: &Path) -> bool {
+    let files = ignore::WalkBuilder::new(folder).standard_filters(false).build();
+    files.flatten().any(|entry| import::is_named_as_transcript(entry.path()))
 }
 
 /// Returns the service, the size and the day of an export.

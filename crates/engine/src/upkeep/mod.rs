@@ -10,6 +10,7 @@ pub(crate) mod refresh;
 pub(crate) mod transcripts;
 
 use std::{
+    fs,
     path::PathBuf,
     sync::Arc,
     thread,
@@ -24,7 +25,7 @@ use self::{
 };
 use super::{
     error::{Error, Result},
-    source::{Source, Sources},
+    source::{FallbackReason, Source, SourceKind, Sources},
 };
 use verbatim_base::model::Stop;
 use verbatim_index::Resources;
@@ -37,6 +38,40 @@ const ELSEWHERE: Duration = Duration::from_millis(100);
 
 /// Time during which a refresh is tried again while other programs write to the database.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The size in bytes of a transcript store from which an exact search needs an index.
+const WORTH_AN_INDEX: u64 = 4 << 20;
+
+/// The maximum size in bytes of a transcript store whose first index a search builds in passing. That takes
+/// seconds.
+const MAX_IN_PASSING: u64 = 128 << 20;
+
+/// How an index that is missing or not current gets built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexNeed {
+    /// The source is so small that searches need no index.
+    Small,
+    /// The next search in the terminal builds the index.
+    BySearch,
+    /// A command or a server builds the index.
+    ByCommand,
+}
+
+impl IndexNeed {
+    /// Returns how the index of a source gets built, from the size of its database in bytes.
+    pub fn of(kind: SourceKind, bytes: u64, why: &FallbackReason) -> IndexNeed {
+        match why {
+            FallbackReason::NoIndex | FallbackReason::Stale if kind == SourceKind::Archive => {
+                match bytes {
+                    ..WORTH_AN_INDEX => IndexNeed::Small,
+                    MAX_IN_PASSING.. if *why == FallbackReason::NoIndex => IndexNeed::ByCommand,
+                    _ => IndexNeed::BySearch,
+                }
+            }
+            _ => IndexNeed::ByCommand,
+        }
+    }
+}
 
 /// The progress of completing an index: first the index itself, then the files for ranking.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,6 +153,31 @@ impl Upkeep<'_> {
             break;
         }
         Ok(())
+    }
+
+    /// Builds or refreshes the index of the transcripts, without the files for ranking, if a search needs the
+    /// index and the work is short. Does nothing while another process writes or builds the index.
+    pub fn index_transcripts_in_passing(
+        &self,
+        resources: Resources,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<()> {
+        let present = self.sources.present();
+        let transcripts = present.iter().find(|source| source.kind == SourceKind::Archive);
+        let Some(source) = transcripts.filter(|_| !self.sources.config().leave_indexes) else {
+            return Ok(());
+        };
+        let Err(why) = source.current_index(stop) else { return Ok(()) };
+        let bytes = fs::metadata(source.path()?).map_or(0, |metadata| metadata.len());
+        if IndexNeed::of(source.kind, bytes, &why) != IndexNeed::BySearch {
+            return Ok(());
+        }
+        match source.reindex(Reindex { resources, full: false }, stop, progress) {
+            Err(Error::Indexing { .. }) => Ok(()),
+            Err(error) if error.is_contention() => Ok(()),
+            result => result.map(drop),
+        }
     }
 
     /// Updates the transcript store from the files of the transcripts.
