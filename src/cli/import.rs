@@ -32,7 +32,7 @@ use verbatim_engine::{
     SourceKind, StoreAddress, Withheld,
     import::{self, ImportProgress, Report, SourceProgress},
 };
-use verbatim_server::tools::left_out::{Remedies, left_out};
+use verbatim_server::tools::left_out::{Remedies, left_out, left_out_in_brief};
 use verbatim_text::shell::quoted;
 
 /// The exit code if a part of the exports could not be read, or could not be indexed.
@@ -197,13 +197,14 @@ pub(super) fn run(
         let what = format!("imported so far: {done}; run it again to go on");
         return Ok(interrupt::stopped(&what));
     }
-    let mut code = if is_complete(&report) { FOUND } else { PARTIAL };
-    if !args.json && (args.verbose || !environment.progress || !is_all_new(&report)) {
-        write_changes(&report, args.verbose, environment.columns, out)?;
-    }
+    let mut code = if report.missing().is_empty() { FOUND } else { PARTIAL };
     if !args.json {
-        write_left_out(&report, environment.columns, out)?;
+        write_changes(&report, args.verbose, environment.columns, out)?;
+        write_left_out(&report, args.verbose, environment.columns, out)?;
         out.flush()?;
+    }
+    if code == PARTIAL {
+        complain("not everything was imported; the report names what is missing");
     }
     let Some(path) = target.path() else {
         return ended_in_cluster(args, &report, &target, out).map(|()| code);
@@ -324,19 +325,6 @@ fn counts(source: &SourceProgress) -> String {
     )
 }
 
-/// Returns whether an import read everything. Writes the missing parts to standard error.
-fn is_complete(report: &Report) -> bool {
-    let missing = report.missing();
-    if let Some(first) = missing.first() {
-        let more = match missing.len() - 1 {
-            0 => String::new(),
-            more => format!("; and {more} more, which the report names"),
-        };
-        complain(&format!("not everything was imported: {first}{more}"));
-    }
-    missing.is_empty()
-}
-
 /// Returns whether all imported conversations and messages are new.
 fn is_all_new(report: &Report) -> bool {
     report.changes.updated_conversations + report.changes.unchanged_conversations == 0
@@ -344,10 +332,10 @@ fn is_all_new(report: &Report) -> bool {
 
 pub(super) fn write_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     write_changes(report, false, None, out)?;
-    write_left_out(report, None, out)
+    write_left_out(report, false, None, out)
 }
 
-/// Writes the numbers of read and new messages.
+/// Writes the numbers of what is stored, and of what is new.
 fn write_changes(
     report: &Report,
     verbose: bool,
@@ -355,9 +343,14 @@ fn write_changes(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let (tally, changes) = (&report.tally, &report.changes);
-    let [conversations, messages] =
-        [counted(tally.conversations, "conversation"), counted(tally.messages, "message")];
-    let mut line = format!("Imported {conversations}, {messages}");
+    let conversations =
+        changes.new_conversations + changes.updated_conversations + changes.unchanged_conversations;
+    let messages = changes.new_messages + changes.updated_messages + changes.unchanged_messages;
+    let stored = [counted(conversations, "conversation"), counted(messages, "message")].join(", ");
+    let mut line = format!("Imported {stored}");
+    if let Some(files) = report.attachments.as_ref().filter(|files| files.kept > 0) {
+        line += &format!(", {} ({})", counted(files.kept, "file"), bytes(files.bytes));
+    }
     if !is_all_new(report) {
         line += &format!(
             ": {} new, {} updated, {} unchanged; {}",
@@ -384,15 +377,24 @@ fn write_changes(
     Ok(())
 }
 
-/// Writes one line for each kind of thing that was not imported.
-fn write_left_out(report: &Report, columns: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
+/// Writes what was not imported: in one line or, with `verbose`, one line for each kind of thing.
+fn write_left_out(
+    report: &Report,
+    verbose: bool,
+    columns: Option<usize>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let remedies = Remedies {
         branches: "; `--branches all` imports them",
         forgotten: "; `verbatim forget --list` lists them",
         files: "; `verbatim export` writes them out",
         room: "`verbatim forget` makes room for files: it removes those of a conversation",
     };
-    let mut lines = left_out(report, remedies).into_iter();
+    let lines = match verbose {
+        true => left_out(report, remedies),
+        false => left_out_in_brief(report, "--verbose has the details"),
+    };
+    let mut lines = lines.into_iter();
     lines.try_for_each(|line| writeln!(out, "{}", folded(&on_one_line(&line), columns, 2)))
 }
 

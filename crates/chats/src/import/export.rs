@@ -31,6 +31,9 @@ pub struct Export {
     package: Package,
 }
 
+/// The file by which `verbatim export` knows the folders that it wrote.
+const WRITTEN_BY_EXPORT: &str = ".verbatim-export.json";
+
 impl Export {
     /// Finds the files of the export at `path`: a zip, a folder or a JSON file.
     pub fn open(path: &Path) -> Result<Export, Error> {
@@ -134,7 +137,12 @@ impl Export {
             return Ok(());
         }
         let path = self.path.clone();
-        let error = if is_recognised {
+        let error = if path.join(WRITTEN_BY_EXPORT).exists() {
+            let found = "notes that `verbatim export` wrote, whose chats Verbatim has";
+            Error::NotAnExport { path, found: found.to_owned() }
+        } else if is_recognised {
+            let of_file = tally.skipped.last().map(|skipped| self.path_of(&skipped.file));
+            let path = of_file.unwrap_or(path);
             let skipped = tally
                 .skipped
                 .last()

@@ -7,8 +7,14 @@ use super::json::{ObjectFields, Raw};
 /// A program or service, and the test for its objects.
 type Recognised = (&'static str, fn(&ObjectFields<'_>) -> bool);
 
+/// The files of prompts that were typed. The transcripts have these prompts too, as long as they exist.
+const CLAUDE_HISTORY: &str = "Claude Code's list of typed prompts";
+const CODEX_HISTORY: &str = "Codex's list of typed prompts";
+
 /// Programs by the records of their transcripts. Some write nearly the records of Claude Code.
-const BY_RECORD: [Recognised; 14] = [
+const BY_RECORD: [Recognised; 16] = [
+    (CLAUDE_HISTORY, |it| has(it, &["display", "timestamp", "project"])),
+    (CODEX_HISTORY, |it| has(it, &["session_id", "ts", "text"])),
     ("Qwen Code", |it| {
         is_one_of(it, "type", &["user", "assistant", "tool_result", "system"])
             && it.get("sessionId").is_some()
@@ -115,6 +121,11 @@ pub(super) fn of_object(fields: &ObjectFields<'_>) -> Option<String> {
 
 /// Returns the phrase for a transcript that is not read.
 pub(super) fn transcript_of(program: &str) -> String {
+    if [CLAUDE_HISTORY, CODEX_HISTORY].contains(&program) {
+        return format!(
+            "{program}, which is not read yet; transcripts have their prompts themselves"
+        );
+    }
     format!("a transcript of {program}, which is not read yet")
 }
 

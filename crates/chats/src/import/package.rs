@@ -164,8 +164,14 @@ impl Package {
     }
 
     fn open_zip(path: &Path, file: File, with_inner: bool) -> Result<Package, Error> {
-        let damaged =
-            |error: ZipError| Error::Zip { path: path.to_owned(), reason: error.to_string() };
+        let damaged = |error: ZipError| {
+            let reason = match error.to_string() {
+                // Its list of files, at the end, is missing.
+                reason if reason.contains("EOCD") => "its end is missing".to_owned(),
+                reason => reason,
+            };
+            Error::Zip { path: path.to_owned(), reason }
+        };
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let length = file.metadata().map_err(failed)?.len();
         let mut zip = ZipArchive::new(file).map_err(damaged)?;

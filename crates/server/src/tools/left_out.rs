@@ -1,6 +1,7 @@
 //! Reports what an import left out, with one line for each kind.
 
 use super::bound;
+use verbatim_engine::Skipped;
 pub use verbatim_engine::{
     AttachmentCounts, MAX_ALL, MAX_FILE,
     import::{OTHER_BRANCHES, Report},
@@ -42,12 +43,7 @@ pub fn left_out(report: &Report, remedies: Remedies) -> Vec<String> {
     if tally.empty > 0 {
         lines.push(format!("{} skipped", counted(tally.empty, "empty message")));
     }
-    if !tally.unknown.is_empty() {
-        let kinds: Vec<String> =
-            tally.unknown.iter().map(|(kind, number)| format!("{kind} ({number})")).collect();
-        let kinds = kinds.join(", ");
-        lines.push(format!("content of unknown types, of which the text was kept: {kinds}"));
-    }
+    of_unknown_types(report, &mut lines);
     for (what, number) in &tally.left_out {
         let number = match number {
             0 | 1 => String::new(),
@@ -67,8 +63,54 @@ pub fn left_out(report: &Report, remedies: Remedies) -> Vec<String> {
     if let Some(counts) = &report.attachments {
         of_attachments(counts, remedies, &mut lines);
     }
+    if report.foreign_zips > 0 {
+        lines.push(format!("{} without chats ignored", counted(report.foreign_zips, "zip")));
+    }
     unread(report, &mut lines);
     lines
+}
+
+/// Returns what an import left out in one line, and a line for each thing that could not be read.
+pub fn left_out_in_brief(report: &Report, details: &str) -> Vec<String> {
+    let tally = &report.tally;
+    let mut kinds = Vec::new();
+    let mut add = |count: u64, one: &str, what: &str| {
+        if count > 0 {
+            kinds.push(format!("{}{what}", counted(count, one)));
+        }
+    };
+    add(tally.bare, "conversation", " without messages");
+    add(tally.empty, "empty message", "");
+    add(report.excluded, "conversation", " of excluded projects and folders");
+    add(report.forgotten, "conversation", " that you forgot");
+    if let Some(files) = &report.attachments {
+        add(files.absent, "file", " that messages name and the export does not have");
+        add(files.too_large.number, "file", &format!(" of more than {}", bytes(MAX_FILE)));
+        add(files.no_room.number, "file", &format!(" beyond the {} of all", bytes(MAX_ALL)));
+    }
+    add(report.foreign_zips as u64, "zip", " without chats");
+    kinds.extend(tally.left_out.iter().map(|(what, number)| match number {
+        0 | 1 => what.clone(),
+        number => format!("{what} ({})", grouped(*number)),
+    }));
+    let mut lines = Vec::new();
+    if !kinds.is_empty() {
+        lines.push(format!("left out: {}; {details}", kinds.join(", ")));
+    }
+    of_unknown_types(report, &mut lines);
+    unread(report, &mut lines);
+    lines
+}
+
+/// Adds the line about content of unknown types.
+fn of_unknown_types(report: &Report, lines: &mut Vec<String>) {
+    let unknown = &report.tally.unknown;
+    if !unknown.is_empty() {
+        let kinds: Vec<String> =
+            unknown.iter().map(|(kind, number)| format!("{kind} ({number})")).collect();
+        let kinds = kinds.join(", ");
+        lines.push(format!("content of unknown types, of which the text was kept: {kinds}"));
+    }
 }
 
 /// Adds the lines about files of messages.
@@ -96,19 +138,26 @@ fn of_attachments(counts: &AttachmentCounts, remedies: Remedies, lines: &mut Vec
     if counts.no_room.number > 0 && !remedies.room.is_empty() {
         lines.push(remedies.room.to_owned());
     }
-    lines.extend(counts.failures.iter().map(|failure| format!("warning: {failure}")));
 }
 
 /// Adds the lines about what could not be read.
 fn unread(report: &Report, lines: &mut Vec<String>) {
     let tally = &report.tally;
-    for (number, what) in [(tally.malformed, "line"), (tally.skipped_count, "conversation")] {
+    // A warning says of these that their file is cut off.
+    let is_cut = |skipped: &&Skipped| {
+        let mut damaged = tally.damaged.iter();
+        damaged.any(|damaged| damaged.starts_with(&format!("{} is cut off", skipped.file)))
+            && skipped.reason.contains("ends in the middle")
+    };
+    let cut = tally.skipped.iter().filter(is_cut).count() as u64;
+    let skipped_count = tally.skipped_count - cut;
+    for (number, what) in [(tally.malformed, "line"), (skipped_count, "conversation")] {
         if number > 0 {
             let what = counted(number, what);
             lines.push(format!("skipped, because they could not be read: {what}"));
         }
     }
-    for skipped in &tally.skipped {
+    for skipped in tally.skipped.iter().filter(|skipped| !is_cut(skipped)) {
         let name =
             skipped.name.as_deref().map(|name| format!(" ({})", bound::line(name, LONGEST_TITLE)));
         let (file, reason) = (&skipped.file, &skipped.reason);
@@ -119,9 +168,8 @@ fn unread(report: &Report, lines: &mut Vec<String>) {
     if unnamed > 0 {
         lines.push(format!("  and {unnamed} more"));
     }
-    if report.foreign_zips > 0 {
-        lines.push(format!("{} without chats ignored", counted(report.foreign_zips, "zip")));
-    }
+    let files = report.attachments.iter().flat_map(|counts| &counts.failures);
+    lines.extend(files.map(|failure| format!("warning: {failure}")));
     lines.extend(tally.damaged.iter().map(|damaged| format!("warning: {damaged}")));
     lines.extend(report.failures.iter().map(|failure| format!("not imported: {failure}")));
 }
