@@ -203,8 +203,14 @@ pub(super) fn run(
         write_left_out(&report, args.verbose, environment.columns, out)?;
         out.flush()?;
     }
-    if code == PARTIAL {
-        complain("not everything was imported; the report names what is missing");
+    if let Some(first) = report.missing().first() {
+        // On a terminal the report above says it.
+        let what = if environment.terminal && !args.json {
+            "; the report names what is missing".to_owned()
+        } else {
+            format!(": {first}")
+        };
+        complain(&format!("not everything was imported{what}"));
     }
     let Some(path) = target.path() else {
         return ended_in_cluster(args, &report, &target, out).map(|()| code);

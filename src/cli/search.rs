@@ -235,7 +235,8 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     let page = Page { engine, look, clock, context, raw_content: args.is_raw() };
     if let Some(mode) = mode {
         let Args { flat, json, quiet, limit, .. } = *args;
-        let form = ranked::Form { flat, json, quiet, has_limit: limit.is_some() };
+        let has_limit = limit.is_some_and(|limit| (1..=ranked::MOST).contains(&limit));
+        let form = ranked::Form { flat, json, quiet, has_limit };
         return ranked::run(&args.question(mode, scope), form, page, Terminal { environment, out });
     }
     let search = Exact::of(args, page, scope, stop)?;

@@ -78,8 +78,11 @@ fn files_are_kept_shown_and_written_out() {
     );
     let (code, out, err) = run(home, &["import", &zip]);
     assert!(code == Some(1) && err.contains("leads out"), "{out}{err}");
-    assert!(out.contains("3 files of messages kept, "), "each content once: {out}");
-    assert!(out.contains("not in the export: 1 file that messages name"), "{out}");
+    assert!(out.contains("4 messages, 3 files ("), "each content once: {out}");
+    assert!(
+        out.contains("left out: 1 file that messages name and the export does not have; "),
+        "{out}"
+    );
     // The store has each content once, and only the owner can read it.
     let store = home.join("v/attachments");
     assert_eq!(all(&store.join("files")).len(), 3);
@@ -139,11 +142,11 @@ fn a_newer_export_adds_files_and_loses_none() {
     let old =
         export(home, "old.zip", &[chat_with_files("aa", &listed)], &[("file-abc.md", b"red")]);
     let new = export(home, "new.zip", &[chat_with_files("aa", &listed)], &[("file_00ff.png", PNG)]);
-    assert!(run(home, &["import", &old]).1.contains("1 file of messages kept, 3 bytes"));
+    assert!(run(home, &["import", &old]).1.contains(", 1 file (3 bytes)"));
     let (_, out, _) = run(home, &["import", &new]);
-    assert!(out.contains("2 files of messages kept"), "{out}");
+    assert!(out.contains(", 2 files ("), "{out}");
     let before = all(home);
-    assert!(run(home, &["import", &new]).1.contains("2 files of messages kept"));
+    assert!(run(home, &["import", &new]).1.contains(", 2 files ("));
     assert_eq!(all(home), before);
     // A file that is gone from the store comes back with the export, and a killed import leaves nothing.
     let store = home.join("v/attachments");
@@ -193,8 +196,11 @@ fn texts_of_claude_are_kept_and_other_databases_get_none() {
             "files": [{"file_uuid": "u1", "file_name": "photo.png"}]}]}]);
     fs::write(home.join("conversations.json"), export.to_string()).unwrap();
     let (_, out, _) = run(home, &["import", "conversations.json"]);
-    assert!(out.contains("3 files of messages kept, 17 bytes"), "{out}");
-    assert!(out.contains("not in the export: 1 file that messages name"), "{out}");
+    assert!(out.contains("1 message, 3 files (17 bytes)\n"), "{out}");
+    assert!(
+        out.contains("left out: 1 file that messages name and the export does not have; "),
+        "{out}"
+    );
     run(home, &["export", "notes"]);
     let text = fs::read(home.join("notes/2025/attachments/cc/report pdf.txt")).unwrap();
     assert_eq!(text, b"Sales rose.");
@@ -263,7 +269,7 @@ fn a_file_is_read_once_and_not_at_all_if_it_is_too_large() {
     fs::write(exported.join("conversations.json"), Value::from(&chats[..]).to_string()).unwrap();
     let large = fs::File::create(exported.join("file_00ff-film.mp4")).unwrap();
     large.set_len(100_000_001).unwrap();
-    let (_, out, err) = run(home, &["import", "exported"]);
+    let (_, out, err) = run(home, &["import", "--verbose", "exported"]);
     assert!(
         out.contains("1 file of messages left out, more than 100 MB long: film.mp4\n"),
         "{out}{err}"
@@ -273,13 +279,13 @@ fn a_file_is_read_once_and_not_at_all_if_it_is_too_large() {
     large.set_len(1_000).unwrap();
     let full = home.join("v/attachments/files").join("a".repeat(64));
     fs::File::create(&full).unwrap().set_len(7_999_999_001).unwrap();
-    let (_, out, _) = run(home, &["import", "exported"]);
+    let (_, out, _) = run(home, &["import", "--verbose", "exported"]);
     assert!(
         out.contains("1 file of messages left out, because 8.0 GB are kept at most: film.mp4\n")
     );
     assert!(out.contains("`verbatim forget` makes room"), "{out}");
     fs::remove_file(full).unwrap();
-    let (_, out, _) = run(home, &["import", "exported"]);
+    let (_, out, _) = run(home, &["import", "--verbose", "exported"]);
     assert!(out.contains("1 file of messages kept, 1 KB"), "{out}");
 }
 
@@ -297,7 +303,7 @@ fn files_that_unpack_to_far_too_much_are_left_out() {
         &files,
     );
     let (code, out, err) = run(home, &["import", &zip]);
-    assert!(code == Some(1) && out.contains("1 file of messages kept, 5 bytes"), "{out}{err}");
+    assert!(code == Some(1) && out.contains("4 messages, 1 file (5 bytes)"), "{out}{err}");
     assert_eq!(out.matches("zeros: the file is not kept: with it the zip unpacks to").count(), 1);
     assert_eq!(contents(home), [b"small"]);
 }

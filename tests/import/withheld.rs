@@ -301,7 +301,7 @@ fn excluded_transcripts_are_not_imported_and_imported_ones_are_hidden() {
     let other = user.path("other.db").to_string_lossy().into_owned();
     let report = user.done(&["import", &old, "--out", &other, "--no-index"]);
     assert!(
-        report.contains("1 conversation of excluded projects and folders left out"),
+        report.contains("left out: 1 conversation of excluded projects and folders; "),
         "{report}"
     );
     let connection = Connection::open(&other).unwrap();
@@ -392,7 +392,7 @@ fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
 
     // Neither an import nor a transcript that continues brings the messages back.
     let report = user.done(&["import", &export]);
-    assert!(report.contains("1 conversation that you forgot left out"), "{report}");
+    assert!(report.contains("left out: 1 conversation that you forgot; "), "{report}");
     user.transcript(
         "s-forgotten",
         "/w/a",
@@ -591,7 +591,7 @@ fn an_id_of_two_services_is_forgotten_for_both() {
         user.done(&["import", export]);
         user.done(&["forget", "--yes", "same-id"]);
         let report = user.done(&["import", export]);
-        assert!(report.contains("1 conversation that you forgot left out"), "{report}");
+        assert!(report.contains("left out: 1 conversation that you forgot; "), "{report}");
     }
     assert_eq!(user.done(&["forget", "--list"]).lines().count(), 2);
     user.done(&["forget", "--yes", "same-id"]);

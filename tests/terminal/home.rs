@@ -235,8 +235,16 @@ fn exports_among_the_downloads_are_found() {
     let import = user.run(&["import", "--yes"]);
     // A conversation of the sample cannot be read.
     assert_eq!(import.code, Some(1), "{}", import.errors);
-    assert!(import.out.contains("Imported 5 conversations, 9 messages\n"), "{}", import.out);
-    assert!(import.out.contains("1 empty message skipped\n"), "{}", import.out);
+    assert!(
+        import.out.contains("Imported 5 conversations, 9 messages, 1 file (15 bytes)\n"),
+        "{}",
+        import.out
+    );
+    assert!(
+        import.out.contains("left out: 1 conversation without messages, 1 empty message, "),
+        "{}",
+        import.out
+    );
     assert!(import.out.contains("\nTry: verbatim search \""), "{}", import.out);
     assert!(!import.errors.contains('█'), "no progress in a pipe: {}", import.errors);
     let again = user.run(&["import", "--yes"]);
@@ -352,7 +360,7 @@ fn of_a_folder_of_zips_nothing_is_passed_over_in_silence() {
     assert_eq!(user.run(&["forget", "--yes", "a"]).code, Some(0));
     let import = user.run(&["import", good.to_str().unwrap(), bad.to_str().unwrap()]);
     assert_eq!(import.code, Some(1), "{}", import.errors);
-    assert!(import.out.contains("1 conversation that you forgot left out"), "{}", import.out);
+    assert!(import.out.contains("left out: 1 conversation that you forgot; "), "{}", import.out);
 }
 
 #[test]
@@ -372,7 +380,7 @@ fn folders_of_zips_and_zips_in_zips_are_read() {
     user.write("zips/photos.zip", zip_of(&[("a.jpg", b"x")]));
     let import = user.run(&["import", "--no-index", "~/zips"]);
     assert!(read(&import), "{}{}", import.out, import.errors);
-    assert!(import.out.contains("1 zip without chats ignored"), "{}", import.out);
+    assert!(import.out.contains("1 zip without chats, "), "{}", import.out);
     assert!(!import.errors.contains("photos"), "{}", import.errors);
     // The folder has a zip bomb inside a zip, and zips nested three deep.
     let bomb = zip_of(&[("conversations.json", &vec![b' '; 64 << 20])]);
@@ -433,7 +441,7 @@ fn a_manifest_names_the_zips_to_download() {
     user.write("Downloads/projects-000.zip", zip_of(&[("projects/p.json", project)]));
     let answer = user.run(&["import", "~/Downloads"]);
     assert_eq!((answer.code, answer.errors.as_str()), (Some(0), ""), "{}", answer.out);
-    assert!(answer.out.contains("1 zip without chats ignored"), "{}", answer.out);
+    assert!(answer.out.contains("left out: 1 zip without chats, "), "{}", answer.out);
     assert!(user.run(&["list"]).out.contains("Project: Pond"));
 }
 
@@ -539,7 +547,7 @@ fn a_home_of_an_older_version_is_moved() {
     assert!(user.run(&["threads", "list"]).out.contains("hello"));
     assert_eq!(user.run(&["status"]).errors, "");
     let again = user.run(&["import", forgotten]);
-    assert!(again.out.contains("1 conversation that you forgot left out"), "{}", again.out);
+    assert!(again.out.contains("left out: 1 conversation that you forgot; "), "{}", again.out);
     assert_eq!(user.run(&["search", "orange"]).code, Some(1));
     // The home has chats now, so another old home stays where it is.
     make();

@@ -8,10 +8,12 @@ use std::{
 
 use chrono::{DateTime, Datelike, Local};
 use ignore::overrides::OverrideBuilder;
+use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{
     environment::Environment,
     fold::folded,
+    look::{end_within, padded},
     output::{FOUND, NOTHING, TerminalAnswer, chosen, complain, harmless},
     places,
     progress::bytes,
@@ -20,6 +22,9 @@ use verbatim_engine::{
     Config, StoreAddress,
     import::{self, FoundExport},
 };
+
+/// The fewest columns for the name of an export.
+const LEAST_NAME: usize = 12;
 
 /// The exit code if exports were found, but there is no terminal to ask the user.
 const UNANSWERED: u8 = 2;
@@ -97,15 +102,7 @@ pub(super) fn choose(
         });
     }
     writeln!(out, "Found in {}:", with_exports.join(" and "))?;
-    let name = |export: &FoundExport| {
-        harmless(&export.path.file_name().unwrap_or_default().to_string_lossy())
-    };
-    let width = found.iter().map(|(export, _)| name(export).chars().count()).max().unwrap_or(0);
-    for (number, (export, is_imported)) in (1..).zip(&found) {
-        let note = if *is_imported { " (imported already)" } else { "" };
-        let line = format!("  {number}  {:width$}  {}{note}", name(export), described(export));
-        writeln!(out, "{}", folded(&line, environment.columns, 5))?;
-    }
+    write_found(&found, environment, out)?;
     for line in not_read {
         let line = format!("not imported: {}", harmless(&line));
         writeln!(out, "{}", folded(&line, environment.columns, 2))?;
@@ -148,6 +145,44 @@ pub(super) fn choose(
     }
     writeln!(out, "Nothing was imported. To import one: verbatim import {example}")?;
     Ok(FoundChoice::Leave(FOUND))
+}
+
+/// Writes a numbered line for each export. On a terminal, long names are cut in the middle.
+fn write_found(
+    found: &[(FoundExport, bool)],
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let digits = found.len().to_string().len();
+    let notes = |is_imported: bool| if is_imported { " (imported already)" } else { "" };
+    let facts: Vec<String> = found
+        .iter()
+        .map(|(export, is_imported)| format!("{}{}", described(export), notes(*is_imported)))
+        .collect();
+    let longest = facts.iter().map(|facts| facts.width()).max().unwrap_or(0);
+    let room = environment.columns.map(|all| all.saturating_sub(digits + 6 + longest));
+    let name = |export: &FoundExport| {
+        let name = harmless(&export.path.file_name().unwrap_or_default().to_string_lossy());
+        match room.map(|room| room.max(LEAST_NAME)) {
+            Some(room) if name.width() > room => cut_in_the_middle(&name, room),
+            _ => name,
+        }
+    };
+    let width = found.iter().map(|(export, _)| name(export).width()).max().unwrap_or(0);
+    for (number, ((export, _), facts)) in (1..).zip(found.iter().zip(facts)) {
+        let line = format!("  {number:digits$}  {}  {facts}", padded(&name(export), width));
+        writeln!(out, "{}", folded(&line, environment.columns, 5))?;
+    }
+    Ok(())
+}
+
+/// Returns the beginning and the end of a text, with a width of at most `columns`.
+fn cut_in_the_middle(text: &str, columns: usize) -> String {
+    let start = end_within(text, columns / 2);
+    let ends = text.char_indices().map(|(at, _)| at).filter(|at| *at > start);
+    let room = columns - columns / 2 - 1;
+    let end = ends.into_iter().find(|at| text[*at..].width() <= room).unwrap_or(text.len());
+    format!("{}…{}", &text[..start], &text[end..])
 }
 
 /// Returns whether a folder, or a folder in it, has a file with the name of a transcript.
