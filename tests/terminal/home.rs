@@ -433,7 +433,7 @@ fn a_manifest_names_the_zips_to_download() {
         let said = "here already: frames-000.zip, conversations-000.zip; to be";
         assert!(answer.errors.contains(said), "{}", answer.errors);
         assert!(answer.out.contains("Imported 1 conversation"), "{}", answer.out);
-        let said = "not imported: artifacts of Claude.ai as web pages (frames): frames-000.zip";
+        let said = "artifacts of Claude.ai as web pages (frames): frames-000.zip";
         assert!(answer.out.contains(said), "{}", answer.out);
     }
     // What an import does not read need not be there.
