@@ -72,7 +72,7 @@ impl HttpServer {
         answer.body_mut().read_to_string().expect("a text")
     }
 
-    fn call(&self, tool: &str, arguments: &Value) -> String {
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> String {
         let request = self.agent.post(format!("{}/mcp", self.root));
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": {"name": tool, "arguments": arguments}});

@@ -162,6 +162,77 @@ fn a_busy_cluster_is_asked_again() {
     assert_eq!(search(&address, None), Ok(Vec::new()));
 }
 
+fn id_of(n: i64) -> String {
+    format!("a-long-id-of-a-conversation-{n}")
+}
+
+/// Serves an index with some conversations of one message each.
+fn serve_chats(count: i64) -> (String, Arc<Mutex<Vec<String>>>) {
+    let page = |sources: Vec<Value>| {
+        let hit = |(n, source)| json!({ "_id": format!("x{n}"), "_source": source, "sort": [n] });
+        let hits: Vec<Value> = (0..).zip(sources).map(hit).collect();
+        let shards = json!({ "failed": 0 });
+        json!({ "timed_out": false, "_shards": shards, "hits": { "hits": hits } }).to_string()
+    };
+    let conversation = |n: i64| {
+        json!({
+            "kind": "c", "k": n, "id": id_of(n), "title": format!("Colours {n}"), "digest": "d",
+            "roles": ["user"], "models": [], "messages": [[0, -1, 1_700_000_000 - n, 0]],
+        })
+    };
+    let message = |n: i64| {
+        let c: [u8; 8] = Sha256::digest(id_of(n))[..8].try_into().expect("eight bytes");
+        json!({
+            "kind": "m", "c": i64::from_be_bytes(c), "id": format!("m{n}"), "role": "user", "rh": 1,
+            "s": 1_700_000_000 - n, "n": 0, "r": n, "k": n, "t": format!("dark red {n}"),
+        })
+    };
+    let conversations = page((0..count).map(conversation).collect());
+    let messages = page((0..count).map(message).collect());
+    // As in a cluster, an answer has only the messages of the conversations that are asked for.
+    let of_one = move |body: &str| {
+        let body: Value = serde_json::from_str(body).unwrap_or_default();
+        let filter = &body["query"]["constant_score"]["filter"]["bool"]["filter"];
+        let c = filter.as_array()?.iter().find_map(|it| it["term"]["c"].as_i64())?;
+        let one = (0..count).map(message).find(|it| it["c"] == c)?;
+        Some(page(vec![one]))
+    };
+    serve(Box::new(move |_, path, body| match path.contains("_mapping") {
+        true => (200, mapping()),
+        false if body.contains(r#""kind":"c""#) => (200, conversations.clone()),
+        false => (200, of_one(body).unwrap_or_else(|| messages.clone())),
+    }))
+}
+
+#[test]
+fn more_conversations_in_an_answer_need_no_more_requests() {
+    let questions = |server: &HttpServer, asked: &Mutex<Vec<String>>| {
+        let counted = |ask: &dyn Fn() -> String| {
+            ask();
+            let before = asked.lock().expect("a log").len();
+            let answer = ask();
+            (answer, asked.lock().expect("a log").len() - before)
+        };
+        let tool = |query: &str| {
+            let arguments = json!({ "query": query, "mode": "text", "limit": 18 });
+            counted(&|| server.call("search", &arguments))
+        };
+        [counted(&|| server.get("/search?q=red")), tool("red"), tool("Colours")]
+    };
+    let ask = |count: i64| {
+        let (address, asked) = serve_chats(count);
+        let server = HttpServer::start(PathBuf::from(address));
+        questions(&server, &asked)
+    };
+    let (few, many) = (ask(3), ask(18));
+    for ((few, of_few), (many, of_many)) in few.iter().zip(&many) {
+        assert!(few.contains("Colours 2") && !few.contains("Colours 17"), "{few}");
+        assert!(many.contains("Colours 17"), "{many}");
+        assert_eq!(of_few, of_many, "{many}");
+        assert!(*of_many <= 12, "{of_many} requests: {many}");
+    }
+}
+
 /// Serves an index with one conversation of one message.
 ///
 /// The answers have the form of Elasticsearch 8 and 9, which say more than those of OpenSearch.

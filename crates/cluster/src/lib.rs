@@ -33,7 +33,7 @@ pub use error::{Error, Result};
 pub use import::Importer;
 pub use ranked::{MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize, TitleWords};
 pub use rebuild::{Forgot, forget, rebuild};
-pub use view::{ClusterConversation, Taken, View};
+pub use view::{ClusterConversation, MessageInOrder, Taken, View};
 
 use verbatim_base::{lock::lock, model::Stop};
 

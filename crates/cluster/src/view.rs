@@ -28,6 +28,9 @@ const FEWEST_OF_PAGE: usize = 20;
 
 const CONVERSATIONS_OF_PAGE: usize = 1_000;
 
+/// The maximum number of ids of messages in a page. It is the most that a cluster allows.
+const IDS_OF_PAGE: usize = 10_000;
+
 /// The maximum number of documents that are fetched by name at once.
 const NAMES_AT_ONCE: usize = 200;
 
@@ -132,6 +135,19 @@ struct Pages<'a> {
     sort: Value,
     after: Option<Vec<Value>>,
     is_import: bool,
+    /// The stored fields of each document; empty for all.
+    fields: &'static [&'static str],
+}
+
+/// A message in the reading order of its conversation.
+#[derive(Debug)]
+pub struct MessageInOrder {
+    /// The id of the message.
+    pub id: String,
+    /// The position of the message, if it has one.
+    pub position: Option<i64>,
+    /// The name of the document.
+    pub name: String,
 }
 
 impl Pages<'_> {
@@ -146,6 +162,9 @@ impl Pages<'_> {
         });
         if let Some(after) = &self.after {
             body["search_after"] = json!(after);
+        }
+        if !self.fields.is_empty() {
+            body["_source"] = json!(self.fields);
         }
         let path = format!(
             "/{}/_search?allow_partial_search_results=false&pre_filter_shard_size={ASKED_AT_ONCE}",
@@ -309,6 +328,56 @@ impl View {
         Ok(names.iter().filter_map(|name| found.remove(*name)).collect())
     }
 
+    /// Returns the messages of conversations in reading order, without texts, by conversation id. All
+    /// conversations are read together: there is one request for each 10,000 messages.
+    pub fn orders(
+        &self,
+        client: &Client,
+        ids: &[&str],
+        stop: &Stop,
+    ) -> Result<HashMap<String, Vec<MessageInOrder>>> {
+        #[derive(Deserialize)]
+        struct StoredId {
+            c: i64,
+            id: String,
+            p: Option<i64>,
+        }
+        let known: Vec<&ClusterConversation> = ids.iter().filter_map(|id| self.find(id)).collect();
+        let mut orders: HashMap<String, Vec<MessageInOrder>> =
+            known.iter().map(|it| (it.stored.id.clone(), Vec::new())).collect();
+        if known.is_empty() {
+            return Ok(orders);
+        }
+        let (what, after) = ("read the order of messages", None);
+        let hashes: Vec<i64> = known.iter().map(|it| document::hash(&it.stored.id)).collect();
+        let filter = json!([{ "term": { "kind": MESSAGE } }, { "terms": { "c": hashes } }]);
+        let query = json!({ "bool": { "filter": filter } });
+        let sort = json!([{ "c": "asc" }, { "i": "asc" }, { "k": "asc" }]);
+        let fields: &[&str] = &["c", "id", "p"];
+        let index = &self.index;
+        let mut pages = Pages { client, index, what, query, sort, after, is_import: false, fields };
+        loop {
+            let page = pages.next::<StoredId>(IDS_OF_PAGE, stop)?;
+            let is_last = page.len() < IDS_OF_PAGE;
+            for FoundDocument { name, source, .. } in page {
+                let of = self.place(source.c).map(|place| &self.conversations[place].stored.id);
+                if let Some(order) = of.and_then(|id| orders.get_mut(id)) {
+                    order.push(MessageInOrder { id: source.id, position: source.p, name });
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        match known.iter().find(|it| orders[&it.stored.id].len() != it.turns) {
+            None => Ok(orders),
+            Some(it) => {
+                let there = orders[&it.stored.id].len();
+                Err(client.failed(what, format!("{there} of {} messages are there", it.turns)))
+            }
+        }
+    }
+
     fn pages<'a>(
         &'a self,
         client: &'a Client,
@@ -317,7 +386,16 @@ impl View {
         sort: Value,
     ) -> Pages<'a> {
         let query = json!({ "constant_score": { "filter": query } });
-        Pages { client, index: &self.index, what, query, sort, after: None, is_import: false }
+        Pages {
+            client,
+            index: &self.index,
+            what,
+            query,
+            sort,
+            after: None,
+            is_import: false,
+            fields: &[],
+        }
     }
 
     /// Returns the hashes of the conversations whose titles match. If each of their messages is a hit, leaves
@@ -420,7 +498,7 @@ fn each_conversation(
     let query = json!({ "constant_score": { "filter": { "term": { "kind": CONVERSATION } } } });
     let sort = json!([{ "k": "asc" }]);
     let what = "read the list of conversations";
-    let mut pages = Pages { client, index, what, query, sort, after: None, is_import };
+    let mut pages = Pages { client, index, what, query, sort, after: None, is_import, fields: &[] };
     let mut read = 0;
     loop {
         let page = pages.next::<ConversationDocument>(CONVERSATIONS_OF_PAGE, stop)?;
@@ -507,7 +585,8 @@ pub(super) fn messages(
     let query = json!({ "bool": { "filter": filter } });
     // The type is given, because indexes of earlier formats do not have this field.
     let sort = json!([{ "i": { "order": "asc", "unmapped_type": "integer" } }, { "k": "asc" }]);
-    let mut pages = Pages { client, index, what, query, sort, after: None, is_import: false };
+    let mut pages =
+        Pages { client, index, what, query, sort, after: None, is_import: false, fields: &[] };
     let mut all = Vec::with_capacity(conversation.turns);
     loop {
         let page = pages.next::<MessageDocument>(MOST_OF_PAGE, stop)?;

@@ -40,7 +40,9 @@ impl Lookup<'_> {
             ids.sort_unstable();
             ids.dedup();
             let mut sketches = match self.sources.of_kind(kind)? {
-                Some(source) => source.sketched(&ids, &|listing| listing.brief(0), self.stop)?,
+                Some(source) => {
+                    source.sketched(&ids, &|listing, place| listing.brief(place), self.stop)?
+                }
                 None => HashMap::new(),
             };
             let mut provenance = self.sources.provenance(kind, &ids, self.stop)?;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a path identifies a conversation that a source lists. Looking up a path opens no file.
 
-use std::path::Path;
+use std::{collections::HashMap, path::Path};
 
 use percent_encoding::percent_decode_str;
 
@@ -228,6 +228,23 @@ impl Lookup<'_> {
             id[..longer.max(short)].to_owned()
         };
         Ok(ids.iter().zip(lengths).map(short).collect())
+    }
+
+    /// Returns, for each id, whether [`Lookup::by_handle`] returns the conversation that has it. False if
+    /// several sources have a conversation with this id, or if the id may be a path.
+    pub fn are_handles(&self, ids: &[&str]) -> Result<Vec<bool>> {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        let mut failed = None;
+        for source in self.sources.all() {
+            let Some(source) = readable(source, &mut failed)? else { continue };
+            let listing = source.sessions(&Scope::of_ids(source.kind, ids), self.stop);
+            let Some(listing) = readable(listing, &mut failed)? else { continue };
+            for place in 0..listing.len() {
+                *counts.entry(listing.heading(place).0.to_owned()).or_default() += 1;
+            }
+        }
+        let is_handle = |id: &&str| !id.contains(['/', '\\', '#']) && counts.get(*id) == Some(&1);
+        Ok(ids.iter().map(is_handle).collect())
     }
 
     /// Shortens an id to a prefix that is unique among all conversations.

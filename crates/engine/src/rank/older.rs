@@ -72,7 +72,8 @@ impl Ranker<'_> {
     }
 
     fn sketched_now(&mut self, source: &RankedSource, ids: &[&str]) -> HashMap<String, Sketch> {
-        let sketches = source.source.sketched(ids, &|listing| listing.about(0), self.stop);
+        let sketches =
+            source.source.sketched(ids, &|listing, place| listing.about(place), self.stop);
         sketches.unwrap_or_else(|error| {
             self.note_unreadable(source, &error);
             HashMap::new()

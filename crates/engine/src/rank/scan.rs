@@ -261,7 +261,7 @@ impl Ranker<'_> {
         &self,
         keys: impl Iterator<Item = (SourceKind, String)>,
     ) -> Result<HashMap<(SourceKind, String), Sketch>> {
-        self.sketched(keys, &|listing| listing.about(0))
+        self.sketched(keys, &|listing, place| listing.about(place))
     }
 
     /// Returns descriptions of conversations, without summaries.
@@ -269,13 +269,13 @@ impl Ranker<'_> {
         &self,
         keys: impl Iterator<Item = (SourceKind, String)>,
     ) -> Result<HashMap<(SourceKind, String), Sketch>> {
-        self.sketched(keys, &|listing| listing.brief(0))
+        self.sketched(keys, &|listing, place| listing.brief(place))
     }
 
     fn sketched(
         &self,
         keys: impl Iterator<Item = (SourceKind, String)>,
-        describe: &dyn Fn(&dyn Listing) -> About,
+        describe: &dyn Fn(&dyn Listing, usize) -> About,
     ) -> Result<HashMap<(SourceKind, String), Sketch>> {
         let mut by_kind: BTreeMap<SourceKind, HashSet<String>> = BTreeMap::new();
         for (kind, id) in keys {

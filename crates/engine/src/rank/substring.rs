@@ -3,7 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     cmp::Reverse,
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     ops::{ControlFlow, Range},
 };
 
@@ -115,12 +115,17 @@ impl Ranker<'_> {
         let total = order.len();
         order.truncate(limit);
         let sketches = self.sketches(order.iter().cloned())?;
+        let is_of_title =
+            |key: &&(SourceKind, String)| hits_of[*key].first().is_some_and(|it| !is_in_text(it));
+        let mut first = self.first_messages(order.iter().filter(is_of_title))?;
         let mut items = Vec::new();
         for key in order {
             let Some(sketch) = sketches.get(&key) else { continue };
             let mut hits = hits_of.remove(&key).unwrap_or_default();
-            if hits.first().is_some_and(|first| !is_in_text(first)) {
-                hits = self.first_of_conversation(&key)?.into_iter().chain(hits).take(1).collect();
+            if let Some(first) = first.remove(&key) {
+                hits = vec![first];
+            } else if hits.first().is_some_and(|first| !is_in_text(first)) {
+                hits.truncate(1);
             }
             let score = |place: usize| HALF / (HALF + place as f64);
             let matches = hits.into_iter().enumerate();
@@ -135,13 +140,20 @@ impl Ranker<'_> {
         Ok(Ranking { items, total, is_total_exact, notes: std::mem::take(&mut self.notes) })
     }
 
-    fn first_of_conversation(
+    /// Returns the first messages of conversations.
+    fn first_messages<'k>(
         &self,
-        (kind, id): &(SourceKind, String),
-    ) -> Result<Option<Hit<'static>>> {
-        let source = self.sources.again(*kind)?;
-        let messages = source.reader(self.stop).read(id, false, self.stop)?;
-        Ok(messages.filter(|it| it.turns() > 0).map(|messages| messages.message(0).into_owned()))
+        keys: impl Iterator<Item = &'k (SourceKind, String)>,
+    ) -> Result<HashMap<(SourceKind, String), Hit<'static>>> {
+        let mut by_kind: BTreeMap<SourceKind, Vec<&str>> = BTreeMap::new();
+        keys.for_each(|(kind, id)| by_kind.entry(*kind).or_default().push(id));
+        let mut first = HashMap::new();
+        for (kind, ids) in by_kind {
+            let hits = self.sources.again(kind)?.first_messages(&ids, self.stop)?;
+            first
+                .extend(hits.into_iter().map(|hit| ((kind, hit.conversation_id.to_string()), hit)));
+        }
+        Ok(first)
     }
 
     /// Returns messages that contain the concepts, newest first, and whether these are all. Returns

@@ -26,7 +26,7 @@ use verbatim_chats::db::{
     self, LongContents, ScanFilter, ScanPlace, ScannedMessage, tally::MessageFacts,
 };
 #[cfg(feature = "cluster")]
-use verbatim_cluster::{Cluster, ClusterConversation, Taken, View};
+use verbatim_cluster::{Cluster, ClusterConversation, MessageInOrder, Taken, View};
 use verbatim_embed::Model;
 
 /// The reader of an index in a cluster. All its answers show the state at its first question.
@@ -199,6 +199,30 @@ pub(super) fn provenance(
             ids.iter().filter_map(|id| of(view.find(id)?)).collect()
         }
     })
+}
+
+/// Returns the ids and positions of the messages of conversations, in reading order and without times.
+pub(super) fn orders(
+    cluster: &Cluster,
+    ids: &[&str],
+    stop: &Stop,
+) -> Result<HashMap<String, Vec<(String, Option<i64>, Option<Instant>)>>> {
+    let orders = cluster.last_view(stop)?.orders(cluster.client()?, ids, stop)?.into_iter();
+    let message = |it: MessageInOrder| (it.id, it.position, None);
+    Ok(orders.map(|(id, all)| (id, all.into_iter().map(message).collect())).collect())
+}
+
+/// Returns the first messages of conversations.
+pub(super) fn first_messages(
+    cluster: &Cluster,
+    ids: &[&str],
+    stop: &Stop,
+) -> Result<Vec<Hit<'static>>> {
+    let (client, view) = (cluster.client()?, cluster.last_view(stop)?);
+    let orders = view.orders(client, ids, stop)?;
+    let names: Vec<&str> =
+        orders.values().filter_map(|order| Some(order.first()?.name.as_str())).collect();
+    Ok(view.fetch(client, &names, stop)?)
 }
 
 /// A scan of the messages in a cluster for ranking. Only messages that contain one of the words come with

@@ -58,6 +58,12 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// Returns a scope of some conversations of a source.
+    pub(crate) fn of_ids(kind: SourceKind, ids: &[&str]) -> Scope {
+        let ids = ids.iter().map(|id| (*id).to_owned()).collect();
+        Scope { conversations: Some(Arc::new(HashMap::from([(kind, ids)]))), ..Scope::default() }
+    }
+
     /// Returns whether the id filters of the scope accept a conversation of a source.
     pub(crate) fn accepts_id(&self, kind: SourceKind, id: &str) -> bool {
         let has = |ids: &ConversationIds| ids.get(&kind).is_some_and(|ids| ids.contains(id));

@@ -8,6 +8,7 @@ use super::{
     scope::{About, Scope},
     session::line_number,
     sources::Source,
+    store::Store,
     turns::TurnFinder,
 };
 use crate::error::Result;
@@ -54,16 +55,29 @@ impl Sketch {
 }
 
 impl Source {
-    /// Returns descriptions of conversations by id. `describe` describes the only conversation of a
-    /// listing. Without an index, the messages are read once for all conversations together.
+    /// Returns descriptions of conversations by id. `describe` describes a conversation of a
+    /// listing. In a cluster, and without an index, the messages are read once for all conversations together.
     pub(crate) fn sketched(
         &self,
         ids: &[&str],
-        describe: &dyn Fn(&dyn Listing) -> About,
+        describe: &dyn Fn(&dyn Listing, usize) -> About,
         stop: &Stop,
     ) -> Result<HashMap<String, Sketch>> {
         if ids.is_empty() {
             return Ok(HashMap::new());
+        }
+        #[cfg(feature = "cluster")]
+        if let Store::Cluster { cluster, .. } = self.store() {
+            let mut orders = super::clustered::orders(cluster, ids, stop)?;
+            let listing = self.reader(stop).list(&Scope::of_ids(self.kind, ids), stop)?;
+            let sketch = |place: usize| {
+                let id = listing.heading(place).0.to_owned();
+                let skeleton = Skeleton { messages: orders.remove(&id)?, ..Skeleton::default() };
+                let order = OrderedMessages::Read(skeleton, TurnFinder::default());
+                let (about, origin) = (describe(&*listing, place), listing.origin(place).cloned());
+                Some((id, Sketch { about, origin, order }))
+            };
+            return Ok((0..listing.len()).filter_map(sketch).collect());
         }
         if self.is_indexed(stop) {
             let reader = self.reader(stop);
@@ -75,7 +89,7 @@ impl Source {
                     && !listing.is_empty()
                 {
                     let order = OrderedMessages::Open(messages);
-                    let (about, origin) = (describe(&*listing), listing.origin(0).cloned());
+                    let (about, origin) = (describe(&*listing, 0), listing.origin(0).cloned());
                     sketches.insert((*id).to_owned(), Sketch { about, origin, order });
                 }
             }

@@ -9,7 +9,7 @@ use super::{
     store::Store,
 };
 use crate::error::Result;
-use verbatim_base::model::{Provenance, Stop};
+use verbatim_base::model::{Hit, Provenance, Stop};
 use verbatim_chats::{db, import::transcript::TranscriptReader};
 
 impl Source {
@@ -58,6 +58,21 @@ impl Source {
             Store::Cluster { .. } => Ok(HashMap::new()),
             Store::Database(_) => self.read_database(stop, |database| db::branches(database, id)),
         }
+    }
+
+    /// Returns the first messages of conversations that have messages.
+    pub(crate) fn first_messages(&self, ids: &[&str], stop: &Stop) -> Result<Vec<Hit<'static>>> {
+        #[cfg(feature = "cluster")]
+        if let Store::Cluster { cluster, .. } = self.store() {
+            return super::clustered::first_messages(cluster, ids, stop);
+        }
+        let reader = self.reader(stop);
+        let mut first = Vec::new();
+        for id in ids {
+            let messages = reader.read(id, false, stop)?.filter(|it| it.turns() > 0);
+            first.extend(messages.map(|messages| messages.message(0).into_owned()));
+        }
+        Ok(first)
     }
 
     /// Returns the id of the conversation that a transcript continues, if it names one.

@@ -15,8 +15,8 @@ use super::{
 };
 use verbatim_base::model::{Instant, Matching, Request, Stop};
 use verbatim_engine::{
-    self as engine, About, ConversationMatch, Engine, Fields, Match, Mode, Note, QueryReading,
-    Question, ReadingKind, Scope, SourceKind,
+    self as engine, ConversationMatch, Engine, Fields, Match, Mode, Note, QueryReading, Question,
+    ReadingKind, Scope, SourceKind,
 };
 use verbatim_text::{
     amount::{counted, grouped},
@@ -474,14 +474,11 @@ fn shorten_paths(
 ) -> Result<()> {
     let find = call.engine.find(call.stop);
     let ids: Vec<&str> = items.iter().map(|item| item.about.id.as_str()).collect();
-    for ((item, id), shown) in items.iter().zip(find.short_ids(&ids)?).zip(results) {
+    // Another source may have a conversation with the same id.
+    let are_sure = find.are_handles(&ids)?;
+    for ((id, is_sure), shown) in find.short_ids(&ids)?.into_iter().zip(are_sure).zip(results) {
         let is_long = shown.shown_path.len() > LONGEST_PATH && id.len() < shown.shown_path.len();
-        let is_sure = |about: About| about.source == item.about.source && about.id == item.about.id;
-        // Another source may have a conversation with the same id.
-        if is_long
-            && is_plain(&id)
-            && find.by_handle(&item.about.id, usize::MAX)?.is_some_and(is_sure)
-        {
+        if is_long && is_plain(&id) && is_sure {
             shown.shown_path = id;
         }
     }
