@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+#[cfg(feature = "cluster")]
+use super::store::Store;
 use super::{
     kind::SourceKind,
     reader::{Listing, Messages},
     scope::{About, Scope},
     session::line_number,
     sources::Source,
-    store::Store,
     turns::TurnFinder,
 };
 use crate::error::Result;
