@@ -496,6 +496,17 @@ fn transcripts_of_other_programs_are_named() {
         let expected = format!("a transcript of {program}, which is not read yet");
         assert!(error.contains(&expected), "{record}: {error}");
     }
+    for (program, record) in [
+        (
+            "Claude Code",
+            json!({"display": "dig", "timestamp": 1, "project": "/x", "pastedContents": {}}),
+        ),
+        ("Codex", json!({"session_id": "s", "ts": 1, "text": "dig"})),
+    ] {
+        let error = refused("history.jsonl", format!("{record}\n").as_bytes());
+        let expected = format!("{program}'s list of typed prompts, which is not read yet");
+        assert!(error.contains(&expected), "{record}: {error}");
+    }
     let home = Home::new();
     home.write("a.jsonl", format!("{}\n", of_claude("s", &parts)));
     let report = home.sync();
