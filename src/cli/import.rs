@@ -197,21 +197,8 @@ pub(super) fn run(
         let what = format!("imported so far: {done}; run it again to go on");
         return Ok(interrupt::stopped(&what));
     }
+    write_whole_report(&report, args, environment, out)?;
     let mut code = if report.missing().is_empty() { FOUND } else { PARTIAL };
-    if !args.json {
-        write_changes(&report, args.verbose, environment.columns, out)?;
-        write_left_out(&report, args.verbose, environment.columns, out)?;
-        out.flush()?;
-    }
-    if let Some(first) = report.missing().first() {
-        // On a terminal the report above says it.
-        let what = if environment.terminal && !args.json {
-            "; the report names what is missing".to_owned()
-        } else {
-            format!(": {first}")
-        };
-        complain(&format!("not everything was imported{what}"));
-    }
     let Some(path) = target.path() else {
         return ended_in_cluster(args, &report, &target, out).map(|()| code);
     };
@@ -334,6 +321,30 @@ fn counts(source: &SourceProgress) -> String {
 /// Returns whether all imported conversations and messages are new.
 fn is_all_new(report: &Report) -> bool {
     report.changes.updated_conversations + report.changes.unchanged_conversations == 0
+}
+
+/// Writes what was imported and what was left out. If not everything was imported, says so as an error too.
+fn write_whole_report(
+    report: &Report,
+    args: &ImportArgs,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if !args.json {
+        write_changes(report, args.verbose, environment.columns, out)?;
+        write_left_out(report, args.verbose, environment.columns, out)?;
+        out.flush()?;
+    }
+    if let Some(first) = report.missing().first() {
+        // On a terminal the report above says it.
+        let what = if environment.terminal && !args.json {
+            "; the report names what is missing".to_owned()
+        } else {
+            format!(": {first}")
+        };
+        complain(&format!("not everything was imported{what}"));
+    }
+    Ok(())
 }
 
 pub(super) fn write_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {

@@ -201,12 +201,15 @@ pub(super) fn provenance(
     })
 }
 
+/// The messages of a conversation in reading order: id, position and time, as in a skeleton.
+type OrderedIds = Vec<(String, Option<i64>, Option<Instant>)>;
+
 /// Returns the ids and positions of the messages of conversations, in reading order and without times.
 pub(super) fn orders(
     cluster: &Cluster,
     ids: &[&str],
     stop: &Stop,
-) -> Result<HashMap<String, Vec<(String, Option<i64>, Option<Instant>)>>> {
+) -> Result<HashMap<String, OrderedIds>> {
     let orders = cluster.last_view(stop)?.orders(cluster.client()?, ids, stop)?.into_iter();
     let message = |it: MessageInOrder| (it.id, it.position, None);
     Ok(orders.map(|(id, all)| (id, all.into_iter().map(message).collect())).collect())
