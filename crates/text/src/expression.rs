@@ -285,7 +285,7 @@ pub fn literals(pattern: &str) -> String {
 }
 
 /// Returns whether a text looks as if it was meant as a regular expression: it is one, and has an alternation,
-/// a class, an anchor, or a repetition of more than one literal.
+/// a class, an anchor, or a repetition of any character or of a group.
 pub fn is_expression(text: &str) -> bool {
     struct Signs(bool);
 
@@ -304,7 +304,9 @@ pub fn is_expression(text: &str) -> bool {
                 | Ast::ClassUnicode(_)
                 | Ast::ClassPerl(_)
                 | Ast::ClassBracketed(_) => true,
-                Ast::Repetition(repetition) => !matches!(*repetition.ast, Ast::Literal(_)),
+                Ast::Repetition(repetition) => {
+                    matches!(*repetition.ast, Ast::Dot(_) | Ast::Group(_))
+                }
                 _ => false,
             };
             Ok(())

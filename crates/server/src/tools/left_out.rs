@@ -88,7 +88,7 @@ pub fn left_out_in_brief(report: &Report, details: &str) -> Vec<String> {
         add(files.too_large.number, "file", &format!(" of more than {}", bytes(MAX_FILE)));
         add(files.no_room.number, "file", &format!(" beyond the {} of all", bytes(MAX_ALL)));
     }
-    add(report.foreign_zips as u64, "zip", " without chats");
+    add(report.foreign_zips, "zip", " without chats");
     kinds.extend(tally.left_out.iter().map(|(what, number)| match number {
         0 | 1 => what.clone(),
         number => format!("{what} ({})", grouped(*number)),
