@@ -67,9 +67,10 @@ fn original() -> Original {
 fn go_on(engine: &Engine) {
     drop(engine.upkeep().sync_transcripts(&Stop::never(), &|_| {}));
     let memory = engine.memory();
-    let start = Start { topic: "A topic", user: "ann", platform: Some("web") };
-    if let Ok(thread) = memory.start_thread(&start) {
-        drop(memory.continue_thread(&thread.continuation, ("user", "a text"), &Stop::never()));
+    let start = Start { topic: "A topic", user: "ann", platform: Some("web"), turn: None };
+    if let Ok(started) = memory.start_thread(&start, &Stop::never()) {
+        let continuation = &started.thread.continuation;
+        drop(memory.continue_thread(continuation, ("user", "a text"), &Stop::never()));
     }
     let turns = [("user".to_owned(), "a turn".to_owned())];
     let save = Save { key: Some("key"), title: Some("Saved"), summary: "A summary", turns: &turns };
