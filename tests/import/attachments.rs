@@ -361,3 +361,69 @@ fn a_forget_during_an_import_says_that_it_waits() {
     assert!(child.wait().unwrap().success());
     assert!(contents(home).is_empty());
 }
+
+#[test]
+fn texts_of_attached_files_are_searched() {
+    let folder = folder();
+    let home = folder.path();
+    let listed = json!([{"id": "file-list0001", "name": "plants.txt"}, {"id": "file_table0001"},
+        {"id": "file-settings1", "name": "pump.json"}, {"id": "file-letter001", "name": "note.txt"},
+        {"id": "file-book00001", "name": "book.txt"}, {"id": "file-print0001", "name": "print.pdf"},
+        {"id": "file-blank0001", "name": "blank.md"}]);
+    let names = json!({"file_table0001.dat": "table.csv", "file-list0001.dat": "another name"});
+    let names = names.to_string();
+    let letter: Vec<u8> =
+        "\u{feff}a quince".encode_utf16().flat_map(|unit| unit.to_le_bytes()).collect();
+    let files: [(&str, &[u8]); 9] = [
+        ("file-list0001.dat", b"basil, strawberry\n"),
+        ("file_table0001.dat", b"pot,plant\r\n1,rhubarb\r\n"),
+        ("file-settings1-pump.json", br#"{"pump": "gooseberry"}"#),
+        ("file-letter001.txt", &letter),
+        ("file-book00001.txt", &b"elderberry ".repeat(100_000)),
+        ("file-print0001.pdf", b"%PDF-1.7 elderberry"),
+        ("file-blank0001.md", b" \n"),
+        ("file_00ff-photo.dat", PNG),
+        ("conversation_asset_file_names.json", names.as_bytes()),
+    ];
+    let chats = [chat_with_files("aa", &listed)];
+    let zip = export(home, "a.zip", &chats, &files);
+    let unpacked = home.join("unpacked");
+    fs::create_dir(&unpacked).unwrap();
+    fs::write(unpacked.join("conversations.json"), Value::from(&chats[..]).to_string()).unwrap();
+    files.iter().for_each(|(name, content)| fs::write(unpacked.join(name), content).unwrap());
+    let read = |database: &str| -> String {
+        let database = rusqlite::Connection::open(home.join(database)).unwrap();
+        let sql = "SELECT content FROM messages WHERE content LIKE 'Read this%'";
+        database.query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    let mut expected = "Read this\n\n[file: plants.txt]\n[file: pump.json]\n[file: note.txt]\n\
+        [file: book.txt]\n[file: print.pdf]\n[file: blank.md]\n\nplants.txt\nbasil, strawberry\n\n\
+        table.csv\npot,plant\n1,rhubarb\n\npump.json\n{\"pump\": \"gooseberry\"}\n\nnote.txt\n\
+        a quince"
+        .to_owned();
+    for (source, database) in [(&*zip, "zip.db"), ("unpacked", "folder.db")] {
+        let (code, out, err) = run(home, &["import", source, "--out", database]);
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert!(out.contains("texts of more than 1 MB in attached files"), "{out}");
+        assert_eq!(read(database), expected);
+    }
+    for word in ["strawberry", "rhubarb", "gooseberry", "quince"] {
+        let found = run(home, &["search", "--db", "zip.db", "--count", word]);
+        assert_eq!(found.1, "1\n", "{word}: {found:?}");
+    }
+    // An export without some of the files takes no text out, however it is imported.
+    for files in [&[files[1], files[8]][..], &[]] {
+        let later = export(home, "later.zip", &chats, files);
+        let (_, out, _) = run(home, &["import", &later, "--out", "zip.db"]);
+        assert_eq!(read("zip.db"), expected, "{out}");
+        let (_, out, _) = run(home, &["import", &later, "--out", "new.db"]);
+        assert!(read("new.db").len() < expected.len(), "{out}");
+        fs::remove_file(home.join("new.db")).unwrap();
+    }
+    // Another text of a file replaces the stored one.
+    let other =
+        export(home, "b.zip", &chats, &[&[(files[0].0, &b"sorrel"[..])], &files[1..]].concat());
+    run(home, &["import", &other, "--out", "zip.db"]);
+    expected = expected.replace("basil, strawberry", "sorrel");
+    assert_eq!(read("zip.db"), expected);
+}

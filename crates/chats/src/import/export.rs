@@ -7,7 +7,9 @@ use std::{
 };
 
 use super::{
-    Error, beside,
+    Error,
+    attached::AttachedTexts,
+    beside,
     compressed::is_named_as_transcript,
     downloads,
     file::{self, CountingReader, ExportFile, FileContents},
@@ -88,10 +90,14 @@ impl Export {
         let mut unreadable = Vec::new();
         tally.damaged.extend(self.package.refused().iter().cloned());
         let names = self.names();
+        let mut attached = self.package.has_others().then(|| AttachedTexts::of(&self.path));
         let sink: &mut dyn FnMut(&'static Format, Conversation) -> Result<(), E> =
             &mut |format, mut conversation| {
                 if let Some(name) = names.get(&conversation.id).filter(|_| format.is_transcript()) {
                     conversation.title = Some(name.clone());
+                }
+                if let Some(attached) = &mut attached {
+                    attached.add_to(&mut conversation);
                 }
                 sink(format, conversation)
             };
@@ -127,6 +133,9 @@ impl Export {
                     first_failure.get_or_insert(reason);
                 }
             }
+        }
+        if let Some(attached) = &attached {
+            attached.count(tally);
         }
         let is_only_blank = is_blank && !is_recognised && first_failure.is_none();
         if tally.conversations > before || is_only_blank {

@@ -6,6 +6,7 @@
 //! Invariant: memory holds at most one conversation of an export at a time.
 //! Invariant: a broken export gives an error or a line in the [`ImportTally`], never a panic.
 
+mod attached;
 pub mod beside;
 mod brackets;
 mod builder;

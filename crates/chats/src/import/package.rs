@@ -5,7 +5,7 @@
 //! Invariant: no other files are written, and no files outside the given path are read.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsStr,
     fs::{self, File},
     io::{self, BufReader, Read, Seek, SeekFrom},
@@ -38,6 +38,9 @@ const MAX_INNER_ZIPS: usize = 16;
 const MANIFESTS: [&str; 2] = ["export_manifest.json", "manifest.json"];
 const LONGEST_MANIFEST: u64 = 16 << 20;
 
+/// The file in which ChatGPT lists the names that attached files had.
+const NAMES_OF_ATTACHED: &str = "conversation_asset_file_names.json";
+
 /// The beginning of the names of the files or folders into which services divide the conversations, and the
 /// number of digits that follow.
 const PART: &str = "conversations-";
@@ -59,7 +62,8 @@ const NO_CONVERSATION: &str = "it holds no conversation";
 pub(super) struct Package {
     zips: Vec<ZipArchive<File>>,
     files: Vec<PackagedFile>,
-    /// The other files: attachments of messages, and additions of the service.
+    /// The other files, and all that are named as attachments: attachments of messages, and additions of the
+    /// service.
     others: Vec<OtherFile>,
     refused: Vec<String>,
     /// The entry numbers of zips in the first zip that were not opened.
@@ -80,7 +84,7 @@ pub(super) struct PackagedFile {
     location: Location,
 }
 
-/// A file of an export that is not JSON.
+/// A file of an export that may be an attachment of a message.
 #[derive(Debug)]
 struct OtherFile {
     /// The name without its folders.
@@ -217,6 +221,7 @@ impl Package {
                 inner.push((at, name, entry.size()));
             } else {
                 let location = Location::Entry(self.zips.len(), at);
+                self.add_attached(&name, &location);
                 self.files.push(PackagedFile { name, size: entry.size(), location });
             }
         }
@@ -332,13 +337,23 @@ impl Package {
                 }
             } else if kind.is_file() && is_part_of_export(&name) {
                 let size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
-                self.files.push(PackagedFile { name, size, location: Location::Path(path) });
+                let location = Location::Path(path);
+                self.add_attached(&name, &location);
+                self.files.push(PackagedFile { name, size, location });
             } else if kind.is_file() {
                 let location = Location::Path(path);
                 self.others.push(OtherFile { name: last_part(&name), location });
             }
         }
         Ok(())
+    }
+
+    /// Adds a JSON file to the other files too if it may be an attachment of a message.
+    fn add_attached(&mut self, name: &str, location: &Location) {
+        let name = last_part(name);
+        if is_of_message(&name) {
+            self.others.push(OtherFile { name, location: location.clone() });
+        }
     }
 
     /// Sorts the files by name; numbers in names sort by value. Transcripts come last, in their
@@ -406,7 +421,29 @@ impl Package {
         missing
     }
 
-    /// Returns the file whose name begins with an id, among the files that are not JSON.
+    /// Returns whether there are files that may be attachments of messages.
+    pub(super) fn has_others(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    /// Returns the names that attached files had, by their names in the export, as far as the export lists
+    /// them.
+    pub(super) fn names_of_attached(&mut self) -> HashMap<String, String> {
+        let mut names = HashMap::new();
+        for at in 0..self.files.len() {
+            let mut bytes = Vec::new();
+            let is_read = last_part(&self.files[at].name) == NAMES_OF_ATTACHED
+                && self.files[at].size <= LONGEST_MANIFEST
+                && self.reader(at).is_ok_and(|mut it| it.read_to_end(&mut bytes).is_ok());
+            let fields = Raw::new(&bytes).fields_until_damage().0.into_iter().filter(|_| is_read);
+            names.extend(fields.filter_map(|(name, raw)| {
+                Some((last_part(&name), raw.string().filter(|it| !it.is_empty())?.into_owned()))
+            }));
+        }
+        names
+    }
+
+    /// Returns the attached file whose name begins with an id.
     pub(super) fn find(&mut self, id: &str) -> Option<FoundFile> {
         if id.len() < MIN_ID {
             return None;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{json::Value, tool::joined};
 
 /// The line above the sources of an answer.
-const HEADING: &str = "[sources]";
+pub(super) const HEADING: &str = "[sources]";
 
 /// The endings that ChatGPT adds to addresses.
 const ADDED: [&str; 2] = ["?utm_source=chatgpt.com", "&utm_source=chatgpt.com"];

@@ -12,7 +12,7 @@ use crate::db::{
     canonical::{self, ConversationRow, MessageRow},
     schema,
 };
-use verbatim_base::model::{Conversation, Instant, Message, Origin};
+use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Instant, Message, Origin};
 use verbatim_text::{content::decode_parts, date};
 
 /// Whether a merge writes changes, or only counts them.
@@ -224,7 +224,7 @@ impl Merge<'_> {
     ) -> Result<Changes> {
         let stored_time = stored.update_time.as_deref().and_then(date::from_stored);
         let is_older = new.update_time < stored_time || is_again && new.update_time == stored_time;
-        let (mut changes, has_moved) = self.merge_messages(id, &new.messages, is_older)?;
+        let (mut changes, has_moved) = self.merge_messages(id, new, is_older)?;
         let has_data = !is_older && self.update_data(source, id, new, stored)?;
         if changes.new_messages + changes.updated_messages > 0 || has_moved || has_data {
             changes.updated_conversations = 1;
@@ -239,7 +239,7 @@ impl Merge<'_> {
     fn merge_messages(
         &self,
         id: &str,
-        messages: &[Message],
+        new: &Conversation,
         is_older: bool,
     ) -> Result<(Changes, bool)> {
         let rows = self.stored_messages(id)?;
@@ -253,7 +253,9 @@ impl Merge<'_> {
             true => rows.iter().filter_map(|row| row.position).max().unwrap_or(0),
             false => 0,
         };
-        for (key, message) in keyed(messages) {
+        let mut files: HashMap<usize, Vec<&AttachedFile>> = HashMap::new();
+        new.files.iter().for_each(|file| files.entry(file.message).or_default().push(file));
+        for (number, (key, message)) in keyed(&new.messages).into_iter().enumerate() {
             let Some(&at) = by_key.get(&*key) else {
                 position += 1;
                 changes.new_messages += 1;
@@ -269,6 +271,8 @@ impl Merge<'_> {
                 continue;
             }
             position += 1;
+            let files = files.get(&number).map(Vec::as_slice).unwrap_or_default();
+            let message = &*self.with_stored_texts(row, message, files);
             let names = attachments.get(&row.id).map(Vec::as_slice).unwrap_or_default();
             if self.is_same(row, message) && names == message.attachments {
                 changes.unchanged_messages += 1;
@@ -286,6 +290,35 @@ impl Merge<'_> {
             }
         }
         Ok((changes, has_moved))
+    }
+
+    /// Returns a message with its stored text if that is the new text and also has the text of an attached
+    /// file, because an earlier export had the file.
+    fn with_stored_texts<'m>(
+        &self,
+        row: &KnownMessage,
+        new: &'m Message,
+        files: &[&AttachedFile],
+    ) -> Cow<'m, Message> {
+        let stored = row.content.as_deref().unwrap_or_default();
+        let decoded = self.parts.then(|| decode_parts(stored)).flatten();
+        let stored = decoded.as_deref().unwrap_or(stored);
+        let has_heading = |text: &str, file: &AttachedFile| {
+            let AttachedContent::Id(id) = &file.content else { return false };
+            let is_it = |line: &str| match &*file.name {
+                "" => line.starts_with(&**id),
+                name => line == name,
+            };
+            text.lines().any(is_it)
+        };
+        let mut lines = stored.lines();
+        let keeps =
+            files.iter().any(|it| has_heading(stored, it) && !has_heading(&new.content, it))
+                && new.content.lines().all(|line| lines.any(|it| it == line));
+        if !keeps {
+            return Cow::Borrowed(new);
+        }
+        Cow::Owned(Message { content: stored.to_owned(), ..new.clone() })
     }
 
     /// Updates the data of a conversation, without its messages; returns whether anything differed.

@@ -1,0 +1,139 @@
+//! Adds the texts of attached files to the messages that have the files.
+
+use std::{
+    collections::HashMap,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use super::{head, package::Package, sources::HEADING, tally::ImportTally, tool::joined};
+use verbatim_base::model::{AttachedContent, Conversation};
+
+/// The maximum length of a text that is added, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// The number of bytes of a file that are read to detect whether it is a text.
+const BYTES_LOOKED_AT: u64 = 4 << 10;
+
+/// The phrase for texts that are longer than [`LONGEST`].
+const TOO_LONG: &str = "texts of more than 1 MB in attached files (not searched)";
+
+/// The beginnings of documents that consist of characters, but are no plain text.
+const NOT_PLAIN: [&str; 2] = ["%PDF", "{\\rtf"];
+
+/// The control characters that plain texts have: white space, and escape sequences of terminals.
+const CONTROLS: [char; 5] = ['\t', '\n', '\r', '\u{c}', '\u{1b}'];
+
+/// The texts in the attached files of an export.
+#[derive(Default)]
+pub(super) struct AttachedTexts {
+    path: PathBuf,
+    /// The export, opened when the first file is wanted.
+    package: Option<Package>,
+    /// The names that files had before the service renamed them, by their names in the export.
+    names: HashMap<String, String>,
+    too_long: u64,
+}
+
+impl AttachedTexts {
+    pub(super) fn of(path: &Path) -> AttachedTexts {
+        AttachedTexts { path: path.to_owned(), ..AttachedTexts::default() }
+    }
+
+    /// Adds to each message the texts of its files, below their names.
+    pub(super) fn add_to(&mut self, conversation: &mut Conversation) {
+        for file in &mut conversation.files {
+            let AttachedContent::Id(id) = &file.content else { continue };
+            let Some((name, text)) = self.read(id, &mut file.name) else { continue };
+            let content = &mut conversation.messages[file.message].content;
+            if !content.contains(text.trim()) {
+                let end = content.rfind(&format!("\n\n{HEADING}\n")).unwrap_or(content.len());
+                let (before, sources) = content.split_at(end);
+                let text = format!("{name}\n{}", text.trim_end());
+                *content = joined("\n\n", &[before.trim_end(), &text]) + sources;
+            }
+        }
+    }
+
+    pub(super) fn count(&self, tally: &mut ImportTally) {
+        if self.too_long > 0 {
+            tally.leave_out(TOO_LONG.to_owned(), TOO_LONG, self.too_long);
+        }
+    }
+
+    /// Returns the name and the text of the file with an id; `None` if it is not there or not a text. Fills in
+    /// a missing name.
+    fn read(&mut self, id: &str, name: &mut String) -> Option<(String, String)> {
+        let package = self.package.get_or_insert_with(|| {
+            let mut package = Package::open(&self.path).unwrap_or_default();
+            self.names = package.names_of_attached();
+            package
+        });
+        let found = package.find(id)?;
+        if name.is_empty() {
+            *name = self.names.get(&found.name).cloned().unwrap_or_default();
+        }
+        let mut bytes = Vec::new();
+        let mut file = package.open_found(&found).ok()?;
+        file.by_ref().take(BYTES_LOOKED_AT).read_to_end(&mut bytes).ok()?;
+        text_of(&bytes)?;
+        file.take(LONGEST + 1 - bytes.len() as u64).read_to_end(&mut bytes).ok()?;
+        if bytes.len() as u64 > LONGEST {
+            self.too_long += 1;
+            return None;
+        }
+        let mut text = text_of(&bytes).filter(|text| !text.trim().is_empty())?;
+        head::clean(&mut text);
+        Some((if name.is_empty() { found.name } else { name.clone() }, text))
+    }
+}
+
+/// Returns the text in the bytes of a file, or of its beginning, if it is plain text: UTF-8, or UTF-16 with a
+/// byte order mark.
+fn text_of(bytes: &[u8]) -> Option<String> {
+    let units = |unit: fn([u8; 2]) -> u16| {
+        let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+        String::from_utf16_lossy(&units.collect::<Vec<_>>())
+    };
+    let text = match bytes {
+        [0xFF, 0xFE, ..] => units(u16::from_le_bytes),
+        [0xFE, 0xFF, ..] => units(u16::from_be_bytes),
+        _ => match str::from_utf8(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)) {
+            Ok(text) => text.to_owned(),
+            // The bytes end in the middle of a character.
+            Err(error) if error.error_len().is_none() => {
+                String::from_utf8_lossy(bytes).into_owned()
+            }
+            Err(_) => return None,
+        },
+    };
+    let is_plain = |c: char| !c.is_ascii_control() || CONTROLS.contains(&c);
+    let is_document = NOT_PLAIN.iter().any(|start| text.starts_with(start));
+    (!is_document && text.chars().all(is_plain)).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_texts() {
+        let utf_16 = |text: &str, unit: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            format!("\u{feff}{text}").encode_utf16().flat_map(unit).collect()
+        };
+        for (bytes, expected) in [
+            (b"fig, plum\r\n".to_vec(), Some("fig, plum\r\n")),
+            (b"\xEF\xBB\xBFfig".to_vec(), Some("fig")),
+            (utf_16("küche", u16::to_le_bytes), Some("küche")),
+            (utf_16("küche", u16::to_be_bytes), Some("küche")),
+            ("é".as_bytes()[..1].to_vec(), Some("\u{fffd}")),
+            (b"caf\xe9 noir".to_vec(), None),
+            (b"a\0b".to_vec(), None),
+            (b"\xFF\xFE\0\0a\0\0\0".to_vec(), None),
+            (b"%PDF-1.7".to_vec(), None),
+            (b"{\\rtf1 fig}".to_vec(), None),
+        ] {
+            assert_eq!(text_of(&bytes).as_deref(), expected, "{bytes:?}");
+        }
+    }
+}
