@@ -83,9 +83,9 @@ impl<'a> ExportFile<'a> {
     ) -> Result<FileContents, E> {
         let mut start = Vec::new();
         let read = transcript::read_start(&mut reader, self.name, transcript::ENOUGH, &mut start);
-        if is_utf16(&start) {
+        if let Some(encoding) = wide_encoding(&start) {
             self.recognise();
-            self.damaged("its text is UTF-16; save it as UTF-8");
+            self.damaged(&format!("its text is {encoding}; save it as UTF-8"));
             self.tally.bytes += reader.read;
         } else if read.is_ok() && transcript::is_transcript(&start) {
             self.transcript(start.chain(reader), sink)?;
@@ -342,15 +342,20 @@ impl<'a> ExportFile<'a> {
     }
 }
 
-/// Returns whether a text begins with the byte order mark of UTF-16, or with two ASCII characters in UTF-16.
-fn is_utf16(start: &[u8]) -> bool {
-    matches!(
-        start,
+/// Returns the name of UTF-16 or UTF-32 if a text begins with its byte order mark, or with ASCII characters in
+/// it.
+fn wide_encoding(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0xFF, 0xFE, 0, 0, ..]
+        | [0, 0, 0xFE, 0xFF, ..]
+        | [1..=127, 0, 0, 0, ..]
+        | [0, 0, 0, 1..=127, ..] => Some("UTF-32"),
         [0xFF, 0xFE, ..]
-            | [0xFE, 0xFF, ..]
-            | [1..=127, 0, 1..=127, 0, ..]
-            | [0, 1..=127, 0, 1..=127, ..]
-    )
+        | [0xFE, 0xFF, ..]
+        | [1..=127, 0, 1..=127, 0, ..]
+        | [0, 1..=127, 0, 1..=127, ..] => Some("UTF-16"),
+        _ => None,
+    }
 }
 
 /// Returns the format of the first conversation in a file that begins with these bytes.
