@@ -864,6 +864,23 @@ fn words_of_unknown_types_stay() {
 }
 
 #[test]
+fn words_at_any_depth_stay() {
+    for depth in [10, 47, 50, 1000] {
+        for (open, close) in [("[", "]"), ("{\"text\": ", "}"), ("[{\"content\": ", "}]")] {
+            let nested = open.repeat(depth) + "\"deep \\\"words\\\"\"" + &close.repeat(depth);
+            let part =
+                format!("[{{\"content_type\": \"new\", \"title\": \"Top\", \"x\": {nested}}}]");
+            let chat = String::from_utf8(chatgpt(&[json!({"id": "m", "author": {"role": "user"},
+                "content": {"content_type": "multimodal_text", "parts": "PARTS"}})]));
+            let chat = chat.unwrap().replace("\"PARTS\"", &part);
+            let (messages, _) = imported(&[("conversations.json", chat.as_bytes())]);
+            let text = &messages[0];
+            assert!(text.contains("deep \"words\""), "{depth} {open}: {messages:?}");
+        }
+    }
+}
+
+#[test]
 fn sources_of_answers_are_searched() {
     let answer = json!({"author": {"role": "assistant"}, "content": {"content_type": "text", "parts":
         ["Said\u{e200}cite\u{e202}turn0search0\u{e201}. \u{e200}navlist\u{e202}In the news\u{e202}turn0news1\u{e201}"]},

@@ -617,6 +617,64 @@ fn a_missing_part_is_named() {
 }
 
 #[test]
+fn a_missing_zip_among_others_is_named() {
+    let zip = |id: &str| zip_of(&[("conversations.json", chat(id, 1.0, &["words"]).as_bytes())]);
+    let set = |names: &[&str]| {
+        let folder = TempDir::new().unwrap();
+        fs::create_dir(folder.path().join("in")).unwrap();
+        for name in names {
+            let content = if name.ends_with(".zip") { zip(name) } else { vec![] };
+            fs::write(folder.path().join("in").join(name), content).unwrap();
+        }
+        folder
+    };
+    let (first, third) = ("conversations-000.zip", "conversations-002.zip");
+    let (again, unpacked) = ("conversations-000 (1).zip", "conversations-001");
+    for (names, is_named) in [
+        (&[first, third][..], true),
+        (&[again, third], true),
+        (&[first, "conversations-001 (2).zip", third], false),
+        (&[first, unpacked, third], false),
+        (&[third], false),
+        (&["conversations-2024.zip", "conversations-2026.zip"], false),
+    ] {
+        let folder = set(names);
+        let zips = names.iter().filter(|name| name.ends_with(".zip"));
+        let named: Vec<String> = zips.map(|name| format!("in/{name}")).collect();
+        let named: Vec<&str> = named.iter().map(String::as_str).collect();
+        // The folder, and each zip by its name.
+        for sources in [&["in"][..], &named] {
+            let arguments = [&["import", "--out", "out.db"], sources].concat();
+            let (code, out, errors) = program(folder.path(), &arguments);
+            let told = "conversations-001.zip: this part of the export is missing";
+            assert_eq!(code, Some(i32::from(is_named)), "{names:?} {out}{errors}");
+            assert_eq!(errors.contains(told), is_named, "{names:?} {out}{errors}");
+            assert!(out.contains(&format!("Imported {} conversation", named.len())), "{out}");
+        }
+    }
+    // The zips are in one zip.
+    let outer = zip_of(&[(first, &zip("a")), (third, &zip("b"))]);
+    let folder = TempDir::new().unwrap();
+    let report = import_text(folder.path(), &outer, Branches::Shown).unwrap();
+    assert_eq!(report.tally.conversations, 2);
+    let told =
+        "conversations-001.zip: this part of the export is missing; ask for the export again";
+    assert_eq!(report.tally.damaged, [told]);
+    // Files that are not in a zip.
+    let folder = TempDir::new().unwrap();
+    for number in ["000", "002"] {
+        let path = folder.path().join(format!("conversations-{number}.json"));
+        fs::write(path, chat(number, 1.0, &["words"])).unwrap();
+    }
+    for sources in [&["."][..], &["conversations-000.json", "conversations-002.json"]] {
+        let arguments = [&["import", "--out", "out.db"], sources].concat();
+        let (code, out, errors) = program(folder.path(), &arguments);
+        let told = "conversations-001.json: this part of the export is missing";
+        assert!(code == Some(1) && errors.contains(told), "{out}{errors}");
+    }
+}
+
+#[test]
 fn a_part_that_the_export_lists_is_named_if_it_is_missing() {
     let folder = TempDir::new().unwrap();
     let chat = chat("a", 1.0, &["in a"]);
@@ -784,8 +842,15 @@ fn zips_that_attack() {
     assert!(put(&liar).is_err());
     // The zip is cut off, and then damaged inside.
     let whole = zip_of(&[("conversations.json", chat.as_bytes())]);
+    let told =
+        "it is no whole zip, for example because its download was cut off; download it again";
     for length in (4..whole.len()).step_by(7) {
-        assert!(put(&whole[..length]).is_err());
+        let error = put(&whole[..length]).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("cannot read the zip: {told}")), "{error}");
+        // The same inside another zip, beside a whole one.
+        let outer = zip_of(&[("a.zip", &whole), ("b.zip", &whole[..length])]);
+        let damaged = put(&outer).unwrap().tally.damaged;
+        assert_eq!(damaged, [format!("b.zip: cannot be read: {told}")]);
     }
     for at in 0..whole.len() {
         let mut damaged = whole.clone();
@@ -984,14 +1049,26 @@ fn an_import_of_a_part_says_so() {
 }
 
 #[test]
-fn utf_16_without_a_mark_is_recognised() {
+fn utf_16_and_utf_32_are_recognised() {
     let folder = TempDir::new().unwrap();
     let json = chat("c", 1.0, &["red"]);
     let little: Vec<u8> = json.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let big: Vec<u8> = json.encode_utf16().flat_map(u16::to_be_bytes).collect();
-    for bytes in [little, big] {
+    let utf_32 = |json: &str, bytes: fn(u32) -> [u8; 4]| -> Vec<u8> {
+        json.chars().flat_map(|c| bytes(c.into())).collect()
+    };
+    let marked = format!("\u{feff}{json}");
+    for (bytes, encoding) in [
+        (little, "UTF-16"),
+        (big, "UTF-16"),
+        (utf_32(&json, u32::to_le_bytes), "UTF-32"),
+        (utf_32(&json, u32::to_be_bytes), "UTF-32"),
+        (utf_32(&marked, u32::to_le_bytes), "UTF-32"),
+        (utf_32(&marked, u32::to_be_bytes), "UTF-32"),
+    ] {
+        let told = format!("its text is {encoding}; save it as UTF-8");
         let error = import_text(folder.path(), &bytes, Branches::Shown).unwrap_err().to_string();
-        assert!(error.contains("its text is UTF-16; save it as UTF-8"), "{error}");
+        assert!(error.contains(&told), "{error}");
         // The same in a zip and in a folder, where the other files are read.
         let inside = TempDir::new().unwrap();
         let other = chat("d", 1.0, &["blue"]);
@@ -1001,14 +1078,14 @@ fn utf_16_without_a_mark_is_recognised() {
         for source in [inside.path(), &zip] {
             let error = import(&[source], &folder.path().join("out.db"), Branches::Shown);
             let error = error.unwrap_err().to_string();
-            assert!(error.ends_with("a.json: its text is UTF-16; save it as UTF-8"), "{error}");
+            assert!(error.ends_with(&format!("a.json: {told}")), "{error}");
         }
         fs::write(inside.path().join("b.json"), &other).unwrap();
         fs::write(&zip, zip_of(&[("a.json", &bytes), ("b.json", other.as_bytes())])).unwrap();
         for source in [inside.path(), &zip] {
             let report = import(&[source], &folder.path().join("out.db"), Branches::Shown).unwrap();
             assert_eq!(report.tally.conversations, 1);
-            assert_eq!(report.tally.damaged, ["a.json: its text is UTF-16; save it as UTF-8"]);
+            assert_eq!(report.tally.damaged, [format!("a.json: {told}")]);
         }
     }
 }

@@ -296,7 +296,9 @@ pub fn import_until(
     report.attachments = attachments.map(AttachmentImport::publish);
     report.took = begun.elapsed();
     if !is_any_read && report.tally.conversations == 0 && !report.failures.is_empty() {
-        return Err(report.failures.swap_remove(0).into());
+        let is_reason = |error: &import::Error| !matches!(error, import::Error::MissingPart { .. });
+        let first = report.failures.iter().position(is_reason).unwrap_or(0);
+        return Err(report.failures.swap_remove(first).into());
     }
     Ok(report)
 }
@@ -380,7 +382,7 @@ impl ImportReading<'_> {
 
 /// Opens the exports at some paths, and adds those that cannot be opened to the report.
 fn opened(sources: &[PathBuf], report: &mut Report) -> Vec<(PathBuf, Export)> {
-    let mut exports = Vec::new();
+    let (mut exports, mut paths) = (Vec::new(), Vec::new());
     for source in sources {
         let expanded = import::expanded(source);
         if expanded.exports.first() != Some(source) {
@@ -389,11 +391,16 @@ fn opened(sources: &[PathBuf], report: &mut Report) -> Vec<(PathBuf, Export)> {
             let lines = expanded.left_out.into_iter().map(|line| (line, 1));
             report.tally.left_out.extend(lines);
         }
-        for path in expanded.exports {
-            match Export::open(&path) {
-                Ok(export) => exports.push((path, export)),
-                Err(error) => report.failures.push(error),
-            }
+        paths.extend(expanded.exports);
+    }
+    // A manifest names all zips that are missing.
+    if !report.failures.iter().any(import::Error::is_only_links) {
+        report.failures.extend(import::missing_parts(&paths));
+    }
+    for path in paths {
+        match Export::open(&path) {
+            Ok(export) => exports.push((path, export)),
+            Err(error) => report.failures.push(error),
         }
     }
     exports

@@ -50,6 +50,31 @@ fn lists(path: &Path) -> Vec<(PathBuf, DownloadList)> {
     paths.into_iter().filter_map(|path| Some((path.clone(), DownloadList::read(&path)?))).collect()
 }
 
+/// Returns the names of the files and folders that are in the folder of a file.
+fn names_beside(path: &Path) -> Vec<String> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Returns whether a zip is among some files. Browsers unpack zips, or add a number to a name that is there
+/// already.
+fn is_among(names: &[String], name: &str) -> bool {
+    let stem = name.strip_suffix(".zip").unwrap_or(name);
+    let numbered = format!("{stem} (");
+    let is_it = |it: &String| {
+        it == name || it == stem || it.starts_with(&numbered) && it.ends_with(").zip")
+    };
+    names.iter().any(is_it)
+}
+
+/// Returns whether a zip or another file is in its folder, perhaps unpacked.
+pub(super) fn is_here(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    is_among(&names_beside(path), &name)
+}
+
 /// The zips that a manifest lists.
 struct DownloadList {
     /// The names of the zips, and whether an import needs them.
@@ -72,22 +97,9 @@ impl DownloadList {
 
     /// Returns the error that names the zips that are not beside the manifest; `None` if none is needed.
     fn missing(&self, path: &Path) -> Option<Error> {
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let beside: Vec<String> =
-            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        // Browsers unpack zips, or add a number to a name that is there already.
-        let is_beside = |name: &str| {
-            let stem = name.strip_suffix(".zip").unwrap_or(name);
-            let numbered = format!("{stem} (");
-            let is_it = |it: &String| {
-                it == name || it == stem || it.starts_with(&numbered) && it.ends_with(").zip")
-            };
-            beside.iter().any(is_it)
-        };
+        let beside = names_beside(path);
         let (here, missing): (Vec<_>, Vec<_>) =
-            self.names.iter().partition(|(name, _)| is_beside(name));
+            self.names.iter().partition(|(name, _)| is_among(&beside, name));
         if !missing.iter().any(|(_, is_needed)| *is_needed) {
             return None;
         }

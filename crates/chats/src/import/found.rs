@@ -10,7 +10,7 @@ use super::{
     Error, downloads,
     export::Export,
     format::{FileLayout, Format},
-    package::{is_json, is_named_as_conversations, is_zip},
+    package::{self, is_json, is_named_as_conversations, is_zip},
 };
 
 /// The number of files of an export that are checked.
@@ -75,6 +75,15 @@ pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>, Ve
 /// Returns a line about a zip that holds only a part of an export that imports leave out.
 fn line_of(zip: &Path, part: &str) -> String {
     format!("{part}: {}", zip.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// Returns an error for each part of the conversations that is missing between some exports, such as
+/// `conversations-001.zip`.
+pub fn missing_parts(exports: &[PathBuf]) -> Vec<Error> {
+    let names: Vec<_> = exports.iter().map(|path| path.to_string_lossy()).collect();
+    let missing = package::missing_between(names.iter().map(AsRef::as_ref)).into_iter();
+    let missing = missing.map(PathBuf::from).filter(|path| !downloads::is_here(path));
+    missing.map(|path| Error::MissingPart { path }).collect()
 }
 
 /// What an import of a path reads.

@@ -213,7 +213,7 @@ impl<'a> Raw<'a> {
         self.bytes == b"true"
     }
 
-    /// Parses the value with all nested values, down to [`MAX_NESTING`].
+    /// Parses the value with all nested values. The texts in values deeper than [`MAX_NESTING`] are in one list.
     pub(super) fn value(self) -> Result<Value, Damage> {
         self.value_to(MAX_NESTING)
     }
@@ -221,7 +221,7 @@ impl<'a> Raw<'a> {
     fn value_to(self, depth: usize) -> Result<Value, Damage> {
         if self.is_object() || self.is_array() {
             if depth == 0 {
-                return Ok(Value::Null);
+                return Ok(Value::Array(texts_in(self.bytes)));
             }
             if self.is_array() {
                 let items = self.items()?.into_iter().map(|item| item.value_to(depth - 1));
@@ -240,7 +240,7 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// The maximum depth that [`Raw::value`] reads. No export nests that deep.
+/// The maximum depth of values that [`Raw::value`] keeps apart. No export nests that deep.
 const MAX_NESTING: usize = 48;
 
 /// The fields of one object, in their order in the text.
@@ -433,6 +433,27 @@ impl<'a> Parser<'a> {
         let near = near.split_whitespace().collect::<Vec<_>>().join(" ");
         Damage { what, near }
     }
+}
+
+/// Returns the strings in a value of any depth; a string in a field is in an object with only that field.
+fn texts_in(bytes: &[u8]) -> Vec<Value> {
+    let (mut texts, mut at) = (Vec::new(), 0);
+    let mut field = None;
+    while let Some(start) = memchr(b'"', &bytes[at..]).map(|found| at + found + 1) {
+        let Some(end) = string_end(bytes, start) else { break };
+        let text = decode(&bytes[start..end - 1]).into_owned();
+        let next = bytes[end..].trim_ascii_start();
+        at = end;
+        if let Some(value) = next.strip_prefix(b":") {
+            field = value.trim_ascii_start().starts_with(b"\"").then_some(text);
+        } else {
+            texts.push(match field.take() {
+                Some(name) => Value::Object(vec![(name, Value::String(text))]),
+                None => Value::String(text),
+            });
+        }
+    }
+    texts
 }
 
 /// Returns whether a bare word is a value in JSON, Python or JavaScript.

@@ -44,7 +44,7 @@ pub use self::{
     downloads::undownloaded,
     export::Export,
     format::Format,
-    found::{ExpandedPath, FoundExport, expanded, exports_in},
+    found::{ExpandedPath, FoundExport, expanded, exports_in, missing_parts},
     tally::{Branches, ImportTally, Skipped},
 };
 
@@ -56,10 +56,14 @@ pub enum Error {
     #[error("{path}: cannot read the export: {source}")]
     Open { path: PathBuf, source: io::Error },
     /// The zip cannot be read.
-    #[error(
-        "{path}: cannot read the zip: {reason}; if its download was cut off, download it again"
-    )]
+    #[error("{path}: cannot read the zip: {reason}")]
     Zip { path: PathBuf, reason: String },
+    /// A part of the export is missing between its other parts.
+    #[error(
+        "{path}: this part of the export is missing; download it, or ask for the export again, and \
+         import it too"
+    )]
+    MissingPart { path: PathBuf },
     /// The zip would unpack to a size far beyond that of any export.
     #[error(
         "{path}: refused: unpacks to {} MB, more than {ratio} times its size, which no export does",

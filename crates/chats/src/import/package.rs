@@ -168,14 +168,8 @@ impl Package {
     }
 
     fn open_zip(path: &Path, file: File, with_inner: bool) -> Result<Package, Error> {
-        let damaged = |error: ZipError| {
-            let reason = match error.to_string() {
-                // Its list of files, at the end, is missing.
-                reason if reason.contains("EOCD") => "its end is missing".to_owned(),
-                reason => reason,
-            };
-            Error::Zip { path: path.to_owned(), reason }
-        };
+        let damaged =
+            |error: ZipError| Error::Zip { path: path.to_owned(), reason: reason_of(&error) };
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let length = file.metadata().map_err(failed)?.len();
         let mut zip = ZipArchive::new(file).map_err(damaged)?;
@@ -279,7 +273,7 @@ impl Package {
         let entry = self.zips[0].by_index(at)?;
         let mut file = tempfile::tempfile()?;
         io::copy(&mut BoundedReader { inner: entry, left: size }, &mut file)?;
-        let mut zip = ZipArchive::new(file)?;
+        let mut zip = ZipArchive::new(file).map_err(|error| io::Error::other(reason_of(&error)))?;
         let deeper = self.list(&mut zip, &format!("{name}/"))?;
         Ok((zip, deeper))
     }
@@ -388,20 +382,9 @@ impl Package {
     /// Services count from 0.
     fn name_missing_parts(&mut self) {
         let mut missing = self.listed_but_missing();
-        let mut parts: BTreeMap<[&str; 2], Vec<u32>> = BTreeMap::new();
-        for file in &self.files {
-            if let Some((around, number)) = part(&file.name) {
-                parts.entry(around).or_default().push(number);
-            }
-        }
-        for ([before, after], mut numbers) in parts {
-            numbers.sort_unstable();
-            // A single part may be one that the user took out of its folder.
-            let first = if numbers.len() > 1 { 0 } else { numbers[0] };
-            let last = numbers[numbers.len() - 1];
-            let lost = (first..last).filter(|number| numbers.binary_search(number).is_err());
-            missing.extend(lost.map(|number| format!("{before}{PART}{number:03}{after}")));
-        }
+        let refused = self.refused.iter().filter_map(|line| Some(line.split_once(": ")?.0));
+        let names = self.files.iter().map(|file| file.name.as_str());
+        missing.extend(missing_between(names.chain(refused)));
         self.refused.extend(missing.into_iter().map(|name| {
             format!("{name}: this part of the export is missing; ask for the export again")
         }));
@@ -574,6 +557,20 @@ impl<R: Read> Read for BoundedReader<R> {
     }
 }
 
+/// Returns the reason why a zip cannot be read, in the user's words.
+fn reason_of(error: &ZipError) -> String {
+    match error {
+        // The directory is at the end of a zip, so a zip that is cut off has none, or a part of it.
+        ZipError::InvalidArchive(what)
+            if ["EOCD", "Unexpected end"].iter().any(|it| what.contains(it)) =>
+        {
+            "it is no whole zip, for example because its download was cut off; download it again"
+                .to_owned()
+        }
+        error => format!("{error}; if its download was cut off, download it again"),
+    }
+}
+
 /// Returns a sentence about each name that several JSON files of a zip share. `ZipArchive` keeps only the
 /// last entry of a name, so this function reads the zip's directory itself. The directory begins at `start`.
 fn repeated(zip: File, start: u64) -> io::Result<Vec<String>> {
@@ -671,14 +668,35 @@ pub(super) fn is_json(path: &Path) -> bool {
     ends_with(path, &["json"])
 }
 
-/// Returns the number of a part of the conversations, and the name around [`PART`] and the number.
+/// Returns the names of the parts that are missing between numbered parts of the conversations.
+pub(super) fn missing_between<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let mut parts: BTreeMap<[&str; 2], BTreeSet<u32>> = BTreeMap::new();
+    for (around, number) in names.filter_map(part) {
+        parts.entry(around).or_default().insert(number);
+    }
+    let mut missing = Vec::new();
+    for ([before, after], numbers) in parts {
+        // A single part may be one that the user took out of its folder.
+        let last = numbers.last().copied().filter(|_| numbers.len() > 1).unwrap_or_default();
+        let lost = (0..last).filter(|number| !numbers.contains(number));
+        missing.extend(lost.map(|number| format!("{before}{PART}{number:03}{after}")));
+    }
+    missing
+}
+
+/// Returns the number of a part of the conversations, and the name around [`PART`] and the number. A part may be
+/// a zip or a file in a zip; browsers add a number to a name that is there already.
 fn part(name: &str) -> Option<([&str; 2], u32)> {
     let (before, rest) = name.split_at(name.find(PART)?);
     let digits = rest.get(PART.len()..PART.len() + PART_DIGITS)?;
     let after = &rest[PART.len() + PART_DIGITS..];
+    let is_numbered = after.starts_with(" (") && after.ends_with(").zip");
+    let inner = after.strip_prefix(".zip").filter(|it| it.is_empty() || it.starts_with(SEPARATORS));
+    let is_zip = is_numbered || inner.is_some();
+    let is_file = after == ".json" || after.starts_with(SEPARATORS);
     let is_part = (before.is_empty() || before.ends_with(SEPARATORS))
-        && (after == ".json" || after.starts_with(SEPARATORS))
-        && is_named_as_conversations(name);
+        && (is_zip || is_file && is_named_as_conversations(name));
+    let after = if is_zip { ".zip" } else { after };
     digits.parse().ok().filter(|_| is_part).map(|number| ([before, after], number))
 }
 
