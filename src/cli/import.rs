@@ -362,7 +362,12 @@ fn write_changes(
     let (tally, changes) = (&report.tally, &report.changes);
     let conversations =
         changes.new_conversations + changes.updated_conversations + changes.unchanged_conversations;
-    let messages = changes.new_messages + changes.updated_messages + changes.unchanged_messages;
+    let messages =
+        match changes.new_messages + changes.updated_messages + changes.unchanged_messages {
+            // A cluster does not count the messages of conversations that are unchanged.
+            0 if conversations > 0 => tally.messages,
+            stored => stored,
+        };
     let stored = [counted(conversations, "conversation"), counted(messages, "message")].join(", ");
     let mut line = format!("Imported {stored}");
     if let Some(files) = report.attachments.as_ref().filter(|files| files.kept > 0) {

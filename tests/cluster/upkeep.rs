@@ -167,7 +167,7 @@ fn a_forgotten_conversation_is_gone_for_good() {
     assert_eq!(stats["_all"]["total"]["docs"]["deleted"], 0, "{stats}");
     let path = scene.database().display().to_string();
     let said = printed(&scene.run(&["import", &path]));
-    assert!(said.contains("1 conversation that you forgot left out"), "{said}");
+    assert!(said.contains("left out: 1 conversation that you forgot; "), "{said}");
     assert_eq!(scene.count("wallaby3"), 0);
     // After the undo, an import may bring the conversation back.
     scene.text(&["forget", "--undo", "conversation-3"]);
