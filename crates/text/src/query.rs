@@ -144,7 +144,7 @@ const MOST_PARTS: usize = 8;
 
 /// Returns the exact search for a phrase of a [`Query`], and whether all texts that it finds contain the
 /// phrase. A search for a very long phrase finds texts that have its longest parts.
-pub fn request_of(phrase: &str) -> (Request, bool) {
+fn request_of(phrase: &str) -> (Request, bool) {
     let is_gap = |c: char| matches!(c, ' ' | '\'');
     let gaps = phrase.matches(is_gap).count();
     if gaps > MOST_GAPS {

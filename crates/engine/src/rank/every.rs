@@ -11,7 +11,7 @@ use crate::{
     source::{Note, Scope, Source, sink::Rendered},
 };
 use verbatim_base::model::{Hit, Matching, Request};
-use verbatim_text::query::{Query, request_of};
+use verbatim_text::query::{PhraseSearch, Query};
 
 impl Ranker<'_> {
     /// Finds the conversations that contain every concept, if the question has several. A question by
@@ -133,7 +133,7 @@ fn requests(concept: &str) -> Vec<Request> {
         ..Request::default()
     };
     let texts = texts.into_iter().filter(|text| !text.is_empty()).map(literal);
-    texts.chain(query.phrases.iter().map(|phrase| request_of(phrase).0)).collect()
+    texts.chain(query.phrases.iter().map(|phrase| PhraseSearch::quoted(phrase).request)).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use verbatim_engine::Note;
 use verbatim_text::{
     literal::LiteralPattern,
     matcher::Matchers,
-    query::{Query, request_of},
+    query::{PhraseSearch, Query},
     snippet,
     words::Tokenizer,
 };
@@ -16,9 +16,10 @@ use verbatim_text::{
 /// The maximum number of marked spans in a text, if the question's text was found inside other words.
 const MOST_SPANS: usize = 100;
 
-/// Returns a text in quotation marks, for a message.
+/// Returns a text in quotation marks, unless it has some, for a message.
 pub fn quoted(text: &str) -> String {
-    format!("\"{}\"", snippet::echo(text))
+    let text = snippet::echo(text);
+    if text.contains('"') { text.to_string() } else { format!("\"{text}\"") }
 }
 
 /// The terms of a question, stemmed as in ranked search.
@@ -40,7 +41,7 @@ impl Words {
         // Words of a sentence are found even if its quoted text is not.
         let of_phrases = tokenizer.question(&query.text).into_iter().filter(|_| query.is_sentence);
         let terms = terms.chain(of_phrases).collect();
-        let matchers = |phrase: &String| Matchers::of(&request_of(phrase).0).ok();
+        let matchers = |phrase: &String| Matchers::of(&PhraseSearch::quoted(phrase).request).ok();
         let phrases = query.phrases.iter().filter_map(matchers).collect();
         Words { tokenizer, terms, phrases, text: None }
     }

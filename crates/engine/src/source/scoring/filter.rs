@@ -162,16 +162,15 @@ impl<'a> ConceptFilter<'a> {
         self.searcher.segments.iter().all(|segment| segment.terms.is_some())
     }
 
+    /// Returns the messages in the scope with a quoted phrase, in result order.
+    fn quoted(&self, phrase: &str, stop: &Stop) -> Result<Vec<u32>> {
+        containing(self.searcher, self.scope, &PhraseSearch::quoted(phrase), usize::MAX, stop)
+    }
+
     /// Restricts the doc ids to messages with the quoted phrases.
     fn require(&mut self, query: &Query, stop: &Stop) -> Result<()> {
         for phrase in &query.phrases {
-            let found = containing(
-                self.searcher,
-                self.scope,
-                &PhraseSearch::quoted(phrase),
-                usize::MAX,
-                stop,
-            )?;
+            let found = self.quoted(phrase, stop)?;
             let mut ascending = found.clone();
             ascending.sort_unstable();
             match (&mut self.doc_ids, &mut self.phrased) {
@@ -194,13 +193,7 @@ impl<'a> ConceptFilter<'a> {
     /// Collects the messages that contain excluded phrases and words.
     fn exclude(&mut self, query: &Query, stop: &Stop) -> Result<()> {
         for phrase in &query.excluded_phrases {
-            let found = containing(
-                self.searcher,
-                self.scope,
-                &PhraseSearch::quoted(phrase),
-                usize::MAX,
-                stop,
-            )?;
+            let found = self.quoted(phrase, stop)?;
             self.excluded.extend(found);
         }
         let tokenizer = Tokenizer::default();

@@ -109,8 +109,7 @@ pub trait Scorer: Send + Sync {
     /// Adds the terms of which `term` may be a misspelling, with the numbers of messages that contain them.
     fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<()>;
 
-    /// Returns the messages in the scope whose texts contain a phrase of a [`Query`], the newest first, at
-    /// most `most`.
+    /// Returns the messages in the scope that a search for a phrase finds, the newest first, at most `most`.
     fn containing(&self, phrase: &PhraseSearch, most: usize, stop: &Stop) -> Result<Vec<u32>>;
 
     /// Opens a concept, and applies its quoted and excluded phrases.
