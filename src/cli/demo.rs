@@ -13,7 +13,8 @@ use super::{
     fold::folded,
     import as import_command,
     output::{FOUND, json_line},
-    places, search,
+    places::{self, PlaceArgs},
+    search,
 };
 use verbatim_base::private;
 use verbatim_engine::{
@@ -67,7 +68,12 @@ pub(super) fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8
     let engine = Engine::new(config);
     for query in QUERIES {
         writeln!(out, "\nverbatim search {query:?}")?;
-        search::run(&search::Args::few(query), &engine, Terminal { environment, out })?;
+        search::run(
+            &search::Args::few(query),
+            &PlaceArgs::default(),
+            &engine,
+            Terminal { environment, out },
+        )?;
     }
     explain(environment, &database, out)?;
     Ok(FOUND)

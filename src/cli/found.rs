@@ -95,13 +95,8 @@ pub(super) struct FoundHit {
 }
 
 impl FoundHit {
-    /// Makes the form of a hit that is counted, and not displayed. `accepts` returns whether a text matches.
-    pub(super) fn counted(
-        kind: SourceKind,
-        hit: &Hit<'_>,
-        accepts: &dyn Fn(&str) -> bool,
-    ) -> FoundHit {
-        let is_title_only = !accepts(&hit.content) && accepts(snippet::trim(&hit.title));
+    /// Makes the form of a hit that is counted, and not displayed.
+    pub(super) fn counted(kind: SourceKind, hit: &Hit<'_>, is_title_only: bool) -> FoundHit {
         FoundHit {
             key: (kind, hit.conversation_id.clone().into_owned()),
             message: MessageKey::of(hit),
@@ -120,7 +115,7 @@ impl FoundHit {
     ) -> FoundHit {
         let title = title(hit, mark, look);
         let spans = mark(&hit.content);
-        let is_title_only = spans.is_empty() && has_title(hit, mark);
+        let is_title_only = spans.is_empty() && !mark(snippet::trim(&hit.title)).is_empty();
         FoundHit {
             key: (kind, hit.conversation_id.clone().into_owned()),
             message: MessageKey::of(hit),
@@ -130,15 +125,6 @@ impl FoundHit {
                 .then(|| excerpt(&hit.content, &spans, look.columns_of_message())),
         }
     }
-}
-
-/// Returns whether only the title of a hit matches, and not its text.
-pub(super) fn is_title_only(hit: &Hit<'_>, mark: &dyn Fn(&str) -> Vec<Range<usize>>) -> bool {
-    mark(&hit.content).is_empty() && has_title(hit, mark)
-}
-
-fn has_title(hit: &Hit<'_>, mark: &dyn Fn(&str) -> Vec<Range<usize>>) -> bool {
-    !mark(snippet::trim(&hit.title)).is_empty()
 }
 
 /// Where a conversation is from, in every JSON object of one.

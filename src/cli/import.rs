@@ -191,9 +191,7 @@ pub(super) fn run(
         result => result?,
     };
     if report.stopped {
-        let changes = &report.changes;
-        let old = changes.updated_conversations + changes.unchanged_conversations;
-        let done = counted(changes.new_conversations + old, "conversation");
+        let done = counted(report.changes.stored_conversations(), "conversation");
         let what = format!("imported so far: {done}; run it again to go on");
         return Ok(interrupt::stopped(&what));
     }
@@ -360,14 +358,12 @@ fn write_changes(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let (tally, changes) = (&report.tally, &report.changes);
-    let conversations =
-        changes.new_conversations + changes.updated_conversations + changes.unchanged_conversations;
-    let messages =
-        match changes.new_messages + changes.updated_messages + changes.unchanged_messages {
-            // A cluster does not count the messages of conversations that are unchanged.
-            0 if conversations > 0 => tally.messages,
-            stored => stored,
-        };
+    let conversations = changes.stored_conversations();
+    let messages = match changes.stored_messages() {
+        // A cluster does not count the messages of conversations that are unchanged.
+        0 if conversations > 0 => tally.messages,
+        stored => stored,
+    };
     let stored = [counted(conversations, "conversation"), counted(messages, "message")].join(", ");
     let mut line = format!("Imported {stored}");
     if let Some(files) = report.attachments.as_ref().filter(|files| files.kept > 0) {

@@ -57,9 +57,7 @@ impl MatchingConversations {
         kind: SourceKind,
         hit: &Hit<'_>,
     ) -> MatchingConversation {
-        let is_title_only = !matchers.is_empty()
-            && !matchers.accept_text(&hit.content)
-            && matchers.accept_text(&hit.title);
+        let is_title_only = matchers.has_only_title(&hit.content, &hit.title);
         MatchingConversation {
             key: (kind, hit.conversation_id.clone().into_owned()),
             title: hit.title.clone().into_owned(),

@@ -378,7 +378,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Eval(args) => Ok(eval::run(&args, engine.config(), terminal)?),
         Command::Import(args) => Ok(import::run(&args, &engine, named, terminal)?),
         Command::Reindex(args) => reindex::run(&args, &engine, terminal),
-        Command::Search(args) => search::run(&args, &engine, terminal),
+        Command::Search(args) => search::run(&args, &cli.places, &engine, terminal),
         Command::List(args) => list::run(&args, &engine, terminal),
         Command::Show(args) => show::run(&args, &engine, terminal),
         Command::Open(args) => open::open(&args, &engine, out),

@@ -149,7 +149,9 @@ fn case_matters(request: &Request) -> bool {
 /// Returns the arguments of `verbatim search` that make a request, without its roles and dates. In place of
 /// `before`, which may be case-sensitive by a setting.
 pub(super) fn arguments_of(request: &Request, before: &Request) -> Vec<String> {
-    let Request { text, or, and, not, matching, case_sensitive, ignore_accents, .. } = request;
+    let Request {
+        text, or, and, not, matching, case_sensitive, ignore_accents, raw_content, ..
+    } = request;
     let mut arguments = Vec::new();
     let mut add = |flag: &str, value: &str| arguments.extend([flag.to_owned(), value.to_owned()]);
     let is_regex = *matching == Matching::Regex;
@@ -170,6 +172,7 @@ pub(super) fn arguments_of(request: &Request, before: &Request) -> Vec<String> {
         (*matching == Matching::Word).then_some("-w"),
         (*matching == Matching::Like).then_some("--like"),
         ignore_accents.then_some("--fold"),
+        raw_content.then_some("--raw-content"),
         case,
     ];
     let mut first: Vec<String> = flags.into_iter().flatten().map(str::to_owned).collect();

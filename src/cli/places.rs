@@ -70,7 +70,16 @@ impl PlaceArgs {
         };
         let home = flag("home", &self.home);
         let all = format!("{home}{}{}", flag("db", &self.db), flag("index", &self.index));
-        let commands = [("reindex", &all), ("doctor", &all), ("import", &home), ("forget", &home)];
+        let archives = self.archive.iter().map(|path| flag("archive", &Some(path.clone())));
+        let none = if self.no_archive { " --no-archive" } else { "" };
+        let reads = format!("{all}{}{none}", archives.collect::<String>());
+        let commands = [
+            ("search", &reads),
+            ("reindex", &all),
+            ("doctor", &all),
+            ("import", &home),
+            ("forget", &home),
+        ];
         commands.iter().fold(hint.to_owned(), |hint, (name, flags)| {
             hint.replace(&format!("verbatim {name}"), &format!("verbatim {name}{flags}"))
         })

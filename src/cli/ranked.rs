@@ -12,7 +12,7 @@ use super::{
     indexing,
     lines::{FlatLines, JsonAnswer, JsonNeighbour, Neighbours},
     notes,
-    output::{FOUND, JsonHit, NOTHING, complain, counted, harmless, json_line},
+    output::{FOUND, JsonHit, NOTHING, complain, counted, json_line},
 };
 use verbatim_base::{
     map_faults,
@@ -64,7 +64,7 @@ pub(super) fn run(
         words.heed(note);
     }
     if is_empty {
-        complain(&format!("no message answers {}; try other words", shown(text)));
+        complain(&format!("no message answers {}; try other words", quoted(text)));
         return Ok(NOTHING);
     }
     let has_words = |one: &Match| {
@@ -150,11 +150,6 @@ fn write_json(found: &[Match], page: Page<'_>, stop: &Stop, out: &mut dyn Write)
         json_line(out, &JsonMatch { context, ..JsonMatch::of(one, page, origin) })?;
     }
     Ok(())
-}
-
-/// Returns a question in quotation marks, unless it has some.
-pub(super) fn shown(text: &str) -> String {
-    if text.contains('"') { harmless(text) } else { quoted(text) }
 }
 
 /// Returns the note with words as they are written in the question and in messages. The given note

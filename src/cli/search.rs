@@ -18,7 +18,7 @@ use super::{
     error::{Error, Result},
     explain::explain,
     filters::Filters,
-    found::{Context, FoundHit, Page, is_title_only},
+    found::{Context, FoundHit, Page},
     groups::Groups,
     hints,
     lines::{FlatLines, JsonAnswer, JsonLines},
@@ -27,7 +27,8 @@ use super::{
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, json_line},
     patterns::{self, Patterns},
-    places, ranked, settings, settings_file,
+    places::{PlaceArgs, passed_over_note},
+    ranked, settings, settings_file,
 };
 use verbatim_base::model::{Hit, Instant, Matching, Request, Stop};
 use verbatim_engine::{
@@ -219,14 +220,19 @@ enum SearchMode {
     Both,
 }
 
-pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+pub(super) fn run(
+    args: &Args,
+    places: &PlaceArgs,
+    engine: &Engine,
+    terminal: Terminal<'_>,
+) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     let clock = environment.clock(args.filters.utc);
     let mode = rank_by(args)?;
     let (scope, notes) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&notes);
-    let passed_over = places::passed_over_note(engine.config());
+    let passed_over = passed_over_note(engine.config());
     if let Some(note) = passed_over.as_ref().filter(|_| environment.progress) {
         complain(note);
     }
@@ -267,7 +273,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     if args.quiet {
         return Ok(NOTHING);
     }
-    complain(&search.nothing()?);
+    complain(&places.in_commands(&search.nothing()?));
     if let Some(note) = passed_over.filter(|_| !environment.progress) {
         complain(&note);
     }
@@ -545,9 +551,9 @@ impl<'a> Exact<'a> {
         let most = self.limit;
         let mut lines = JsonLines::new(self.page, most, out);
         let clock = self.page.clock;
-        let mark = |text: &str| self.matchers.first_spans(text, 1);
         let render = |kind, hit: Hit<'_>| {
-            Some(JsonLines::render(kind, &hit, is_title_only(&hit, &mark), clock))
+            let is_title_only = self.matchers.has_only_title(&hit.content, &hit.title);
+            Some(JsonLines::render(kind, &hit, is_title_only, clock))
         };
         let (mut count, mut is_cut) = (0, false);
         let mut show = |page| {
@@ -608,7 +614,10 @@ impl<'a> Exact<'a> {
             // What is beyond the limit is only counted.
             Some(match is_full.load(Ordering::Relaxed) {
                 false => FoundHit::of(kind, &hit, self.page.look, &mark),
-                true => FoundHit::counted(kind, &hit, &|text| self.matchers.accept_text(text)),
+                true => {
+                    let is_title_only = self.matchers.has_only_title(&hit.content, &hit.title);
+                    FoundHit::counted(kind, &hit, is_title_only)
+                }
             })
         };
         let searched = self.all(self.limit_of_source(), &render, &mut show)?;
@@ -679,7 +688,7 @@ impl<'a> Exact<'a> {
         if notes::has_no_chats(engine, &self.stop)? {
             return Ok(notes::NO_CHATS.to_owned());
         }
-        let readings = engine.readings(&self.request, &self.scope, MOST_READINGS, &self.stop)?;
+        let readings = engine.readings(&self.request, &self.scope, MOST_READINGS, &self.stop);
         let of_words = [ReadingKind::AllWords, ReadingKind::AllWordsButOne];
         let is_one_text = match readings.iter().any(|reading| of_words.contains(&reading.kind)) {
             true => " as one text",

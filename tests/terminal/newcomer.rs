@@ -445,7 +445,7 @@ fn a_search_that_finds_nothing_names_the_flag_that_helps() {
     drop(database(&path, &["una canción", "Über alles"]));
     let says = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
-        command.env_clear().env("HOME", home.path()).arg("--db").arg(&path).args(words);
+        command.env_clear().env("HOME", home.path()).env("VERBATIM_DB", &path).args(words);
         told(&mut command).2
     };
     let found = "1 message with other accents or width: verbatim search --fold ";

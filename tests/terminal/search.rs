@@ -23,7 +23,8 @@ impl Chats {
 
     fn command(&self, verb: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
-        command.env_clear().env("HOME", self.home.path()).arg("--db").arg(&self.database).arg(verb);
+        command.env_clear().env("HOME", self.home.path());
+        command.env("VERBATIM_DB", &self.database).arg(verb);
         command
     }
 
@@ -69,7 +70,7 @@ fn each_hint_finds_what_it_says() {
         (&["tom*"], "2 messages have \"tom\": verbatim search tom"),
         (
             &["sun", "--role", "user", "--until", "2001"],
-            "3 messages without these filters: verbatim search sun",
+            "3 messages without the filters: verbatim search sun",
         ),
         (&["-w", "SUN"], "3 messages in any letter case: verbatim search -w -i SUN"),
     ] {
@@ -103,6 +104,13 @@ fn hints_keep_the_filters() {
     let hint =
         "2 messages have both words: verbatim search --role us --since 2001 tomato --and sun";
     assert!(errors.contains(hint), "{errors}");
+    // The flags that say where the chats are, too.
+    let database = chats.database.to_str().unwrap();
+    let (_, _, errors) = chats.search(&["SUN", "--db", database, "--no-archive"]);
+    let hint = format!(": verbatim search --db {database} --no-archive -i SUN");
+    assert!(errors.contains(&hint), "{errors}");
+    let (_, _, errors) = chats.search(&["SUN", "--raw-content"]);
+    assert!(errors.contains(": verbatim search --raw-content -i SUN"), "{errors}");
 }
 
 #[test]

@@ -43,9 +43,7 @@ impl Sources {
         let matchers = Matchers::of(request).map_err(IndexError::from)?;
         let (mut messages, mut conversations, mut titles) = (0, HashSet::new(), HashSet::new());
         let make = |kind: SourceKind, hit: Hit<'_>| {
-            let is_title = !matchers.is_empty()
-                && !matchers.accept_text(&hit.content)
-                && matchers.accept_text(&hit.title);
+            let is_title = matchers.has_only_title(&hit.content, &hit.title);
             Some(((kind, hit.conversation_id.into_owned()), is_title))
         };
         let mut take = |(key, is_title): (ConversationKey, bool)| {

@@ -5,14 +5,13 @@ use std::time::Duration;
 use super::{
     Engine,
     count::Count,
-    error::Result,
     rank::{Match, Mode, Question, Ranking},
     source::{Note, Scope},
 };
 use verbatim_base::model::{Matching, Request, Stop};
 use verbatim_text::expression::is_expression;
 
-/// The time limit of trying one reading. A reading that takes longer is left out.
+/// The time limit of trying readings, all together. Those that take longer are left out.
 const MOST_TIME: Duration = Duration::from_secs(2);
 
 /// The maximum number of words of a text that is read as single words.
@@ -82,62 +81,57 @@ impl Engine {
         scope: &Scope,
         most: usize,
         stop: &Stop,
-    ) -> Result<Vec<QueryReading>> {
+    ) -> Vec<QueryReading> {
+        let in_time = &stop.within(MOST_TIME);
         let mut readings: Vec<QueryReading> = Vec::new();
-        let mut add = |kind, request: Request, scope: &Scope| -> Result<bool> {
+        let mut add = |kind, request: Request, scope: &Scope| {
             let is_known = readings.iter().any(|reading| reading.request == request);
             if readings.len() >= most || is_known {
-                return Ok(is_known);
+                return is_known;
             }
-            let count = self.tried(&request, scope, stop)?;
+            let count = self.tried(&request, scope, in_time);
             readings.extend(count.map(|count| {
                 let scope = scope.clone();
                 QueryReading { kind, request, scope, count }
             }));
-            Ok(count.is_some())
+            count.is_some()
         };
         if *scope != Scope::default() {
-            add(ReadingKind::AnyScope, request.clone(), &Scope::default())?;
+            add(ReadingKind::AnyScope, request.clone(), &Scope::default());
         }
         if request.case_sensitive {
             let any_case = Request { case_sensitive: false, ..request.clone() };
-            add(ReadingKind::AnyCase, any_case, scope)?;
+            add(ReadingKind::AnyCase, any_case, scope);
         }
         let is_text = matches!(request.matching, Matching::Literal | Matching::Word);
         if is_text && !request.ignore_accents {
             let folded = Request { ignore_accents: true, ..request.clone() };
-            if !add(ReadingKind::AnyAccents, folded.clone(), scope)? && request.case_sensitive {
+            if !add(ReadingKind::AnyAccents, folded.clone(), scope) && request.case_sensitive {
                 let folded = Request { case_sensitive: false, ..folded };
-                add(ReadingKind::AnyAccents, folded, scope)?;
+                add(ReadingKind::AnyAccents, folded, scope);
             }
         }
         if !is_text || !request.or.is_empty() {
-            return Ok(readings);
+            return readings;
         }
         for (kind, reading) in of_text(request) {
             let any_case = Request { case_sensitive: false, ..reading.clone() };
-            let is_found = add(kind, reading, scope)?;
+            let is_found = add(kind, reading, scope);
             if !is_found && request.case_sensitive {
-                add(kind, any_case, scope)?;
+                add(kind, any_case, scope);
             }
         }
         if readings.iter().all(|reading| reading.kind == ReadingKind::AnyScope) {
-            readings.extend(self.nearest_text(request, scope, stop)?);
+            readings.extend(self.nearest_text(request, scope, in_time));
         }
         readings.truncate(most);
-        Ok(readings)
+        readings
     }
 
     /// Counts what a request finds; `None` if it finds nothing, is refused, or takes too long.
-    fn tried(&self, request: &Request, scope: &Scope, stop: &Stop) -> Result<Option<Count>> {
-        let in_time = stop.within(MOST_TIME);
-        match self.sources.count(request, scope, &in_time) {
-            Ok((count, _)) => {
-                Ok(Some(count).filter(|count| !count.is_empty() && !in_time.requested()))
-            }
-            Err(error) if stop.requested() => Err(error),
-            Err(_) => Ok(None),
-        }
+    fn tried(&self, request: &Request, scope: &Scope, in_time: &Stop) -> Option<Count> {
+        let (count, _) = self.sources.count(request, scope, in_time).ok()?;
+        Some(count).filter(|count| !count.is_empty() && !in_time.requested())
     }
 
     /// Returns the request with another spelling of a word, with all words but one, or with a part of its
@@ -146,15 +140,15 @@ impl Engine {
         &self,
         request: &Request,
         scope: &Scope,
-        stop: &Stop,
-    ) -> Result<Option<QueryReading>> {
+        in_time: &Stop,
+    ) -> Option<QueryReading> {
         let reading =
             |kind, request, count| QueryReading { kind, request, scope: scope.clone(), count };
         let base = Request { case_sensitive: false, ..request.clone() };
-        if let Some(text) = self.respelled(&request.text, scope, stop) {
+        if let Some(text) = self.respelled(&request.text, scope, in_time) {
             let respelled = Request { text, ..base.clone() };
-            if let Some(count) = self.tried(&respelled, scope, stop)? {
-                return Ok(Some(reading(ReadingKind::Spelling, respelled, count)));
+            if let Some(count) = self.tried(&respelled, scope, in_time) {
+                return Some(reading(ReadingKind::Spelling, respelled, count));
             }
         }
         let words = words_of(&request.text);
@@ -164,13 +158,13 @@ impl Engine {
                 let mut kept = words.clone();
                 kept.remove(left_out);
                 let kept = all_of(&kept, &base);
-                let Some(count) = self.tried(&kept, scope, stop)? else { continue };
+                let Some(count) = self.tried(&kept, scope, in_time) else { continue };
                 // The word that the fewest messages have says most about what is meant.
                 if best.as_ref().is_none_or(|best| count.messages < best.count.messages) {
                     best = Some(reading(ReadingKind::AllWordsButOne, kept, count));
                 }
             }
-            return Ok(best);
+            return best;
         }
         if words.len() == 1 {
             let text = &request.text;
@@ -181,7 +175,7 @@ impl Engine {
             while low < high {
                 let middle = low + (high - low) / 2;
                 let part = Request { text: text[..ends[middle]].to_owned(), ..base.clone() };
-                match self.tried(&part, scope, stop)? {
+                match self.tried(&part, scope, in_time) {
                     Some(count) => {
                         best = Some(reading(ReadingKind::Part, part, count));
                         low = middle + 1;
@@ -189,9 +183,9 @@ impl Engine {
                     None => high = middle,
                 }
             }
-            return Ok(best);
+            return best;
         }
-        Ok(None)
+        None
     }
 
     /// Returns whether ranked search finds something for a text. Does not build an index to know it.

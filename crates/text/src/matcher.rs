@@ -188,6 +188,11 @@ impl Matchers {
         self.accept(|matcher| matcher.matches_irregular(text.as_bytes()))
     }
 
+    /// Returns whether only the title of a message has one of the texts, and not its content.
+    pub fn has_only_title(&self, content: &str, title: &str) -> bool {
+        self.first_spans(content, 1).is_empty() && !self.first_spans(title, 1).is_empty()
+    }
+
     /// Returns the byte spans of matches in a text, in order: the first `most` of each pattern.
     pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         if let ([matcher], []) = (&self.any[..], &self.all[..]) {

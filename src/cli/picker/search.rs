@@ -15,7 +15,7 @@ use super::{
         environment::Environment,
         error::Result,
         found::{Key, conversations, listed},
-        hints, notes,
+        notes,
         output::harmless,
         patterns, ranked,
     },
@@ -29,7 +29,10 @@ use verbatim_engine::{
     self as engine, Count, Engine, IndexError, ListOptions, Make, Messages, Mode, Note,
     ReadingKind, Scope, SourceKind, StoreAddress,
 };
-use verbatim_server::tools::words::Words;
+use verbatim_server::tools::{
+    readings::described,
+    words::{Words, quoted},
+};
 use verbatim_text::{matcher::Matchers, snippet};
 
 /// The maximum number of messages, and of conversations whose title matches, in the results of a search.
@@ -297,7 +300,7 @@ impl OngoingSearch<'_> {
         let none = |how: &str| format!("{}{how}{within}", patterns::none_has(&request));
         results.head = Some(none(""));
         send(PickerFinding::Found(Results { is_first: true, ..results.clone() }));
-        let readings = self.engine.readings(&request, &typed.scope, 1, self.stop)?;
+        let readings = self.engine.readings(&request, &typed.scope, 1, self.stop);
         let head = match readings.first() {
             None if request.matching != Matching::Regex
                 && self.engine.has_nearest(&request.text, &typed.scope, self.stop) =>
@@ -310,7 +313,7 @@ impl OngoingSearch<'_> {
                 let how = if of_words.contains(&reading.kind) { " as one text" } else { "" };
                 self.find(&reading.request, &reading.scope, &mut results)?;
                 results.count = Some(reading.count);
-                format!("{}; {}:", none(how), hints::what(reading))
+                format!("{}; {}:", none(how), described(reading, quoted))
             }
         };
         results.head = Some(harmless(&head));
@@ -422,7 +425,7 @@ impl OngoingSearch<'_> {
             words.heed(note);
         }
         if ranking.items.is_empty() {
-            head = vec![format!("no message answers {}; try other words", ranked::shown(text))];
+            head = vec![format!("no message answers {}; try other words", quoted(text))];
         }
         results.head = (!head.is_empty()).then(|| harmless(&head.join("; ")));
         let marks = Marks::Words(words);
@@ -803,11 +806,7 @@ mod tests {
             ("SUN", "no message has \"SUN\"; 1 message in any letter case:", "0"),
             ("cafe", "no message has \"cafe\"; 1 message with other accents or width:", "2"),
             ("caf.*noir", "no message has \"caf.*noir\"; 1 message as a regular expression:", "2"),
-            (
-                "\"soup\"",
-                "no message has \"\"soup\"\"; 1 message without the quotation marks:",
-                "1",
-            ),
+            ("\"soup\"", "no message has \"soup\"; 1 message without the quotation marks:", "1"),
         ] {
             let found = found(&context, text);
             assert_eq!(found.head.as_deref(), Some(head));

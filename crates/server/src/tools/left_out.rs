@@ -28,10 +28,7 @@ pub struct Remedies {
 pub fn left_out(report: &Report, remedies: Remedies) -> Vec<String> {
     let tally = &report.tally;
     let mut lines = Vec::new();
-    let changes = &report.changes;
-    let stored =
-        changes.new_conversations + changes.updated_conversations + changes.unchanged_conversations;
-    let others = stored + report.excluded + report.forgotten;
+    let others = report.changes.stored_conversations() + report.excluded + report.forgotten;
     if tally.conversations > others {
         let repeated = counted(tally.conversations - others, "conversation");
         lines.push(format!("found more than once, and stored once: {repeated}"));

@@ -17,6 +17,7 @@ pub mod manage_conversation;
 pub(crate) mod notes;
 pub mod query_conversations;
 pub mod read;
+pub mod readings;
 pub mod save_conversation_context;
 pub mod search;
 pub mod search_workspace;

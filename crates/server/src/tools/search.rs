@@ -9,7 +9,7 @@ use super::{
     arguments::{Arguments, searchable, shown},
     bound,
     error::{Error, Result},
-    notes,
+    notes, readings,
     tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
     words::{Words, quoted},
 };
@@ -19,7 +19,7 @@ use verbatim_engine::{
     ReadingKind, Scope, SourceKind,
 };
 use verbatim_text::{
-    amount::{counted, grouped},
+    amount::grouped,
     date::{self, Edge},
     literal::LiteralPattern,
     snippet,
@@ -226,7 +226,7 @@ fn other_readings(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String
         ignore_accents: question.ignore_accents,
         ..Request::default()
     };
-    let readings = call.engine.readings(&request, &question.scope, MOST_READINGS, call.stop)?;
+    let readings = call.engine.readings(&request, &question.scope, MOST_READINGS, call.stop);
     let is_of_words = |reading: &QueryReading| {
         matches!(reading.kind, ReadingKind::AllWords | ReadingKind::AllWordsButOne)
     };
@@ -241,44 +241,30 @@ fn other_readings(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String
 
 /// Returns what a reading finds, and the arguments that ask for it; `None` if no arguments do.
 fn line_of(reading: &QueryReading, given: &Arguments<'_>) -> Option<String> {
-    let QueryReading { kind, request, count, .. } = reading;
-    let (what, number) = match count.messages {
-        0 => (format!("{} by title", counted(count.titles, "conversation")), count.titles),
-        messages => (counted(messages, "message"), messages),
-    };
-    let has = if number == 1 { "has" } else { "have" };
-    let text = |text: &str| format!("give query {}", Value::from(text));
-    let (how, give) = match kind {
+    let QueryReading { kind, request, .. } = reading;
+    let give = match kind {
         ReadingKind::AnyScope => {
             let filters = ["after", "before", "role", "project", "session_id"];
             let filters = filters.into_iter().filter(|name| given.value(name).is_some());
-            let filters = filters.collect::<Vec<_>>().join(", ");
-            ("without the filters".to_owned(), format!("leave out {filters}"))
+            format!("leave out {}", filters.collect::<Vec<_>>().join(", "))
         }
         ReadingKind::AnyAccents if request.matching == Matching::Literal => {
-            ("with other accents or width".to_owned(), "give match \"fold\"".to_owned())
+            "give match \"fold\"".to_owned()
         }
-        ReadingKind::Expression => {
-            ("as a regular expression".to_owned(), "give match \"regex\"".to_owned())
-        }
-        ReadingKind::Unquoted => ("without the quotation marks".to_owned(), text(&request.text)),
-        ReadingKind::Spelling | ReadingKind::Part => {
-            (format!("{has} {}", quoted(&request.text)), text(&request.text))
+        ReadingKind::Expression => "give match \"regex\"".to_owned(),
+        ReadingKind::Unquoted | ReadingKind::Spelling | ReadingKind::Part => {
+            format!("give query {}", json!(request.text))
         }
         ReadingKind::AllWords | ReadingKind::AllWordsButOne => {
             let words: Vec<&String> = [&request.text].into_iter().chain(&request.and).collect();
             let is_askable = words.len() <= MOST_CONCEPTS
                 && words.iter().all(|word| word.chars().count() >= SHORTEST_CONCEPT);
-            let how = match (kind, words.len()) {
-                (ReadingKind::AllWords, 2) => format!("{has} both words"),
-                (ReadingKind::AllWords, _) => format!("{has} all the words"),
-                _ => format!("{has} all the words but one"),
-            };
-            (how, is_askable.then(|| format!("give query {}", json!(words)))?)
+            is_askable.then(|| format!("give query {}", json!(words)))?
         }
         ReadingKind::AnyCase | ReadingKind::AnyAccents | ReadingKind::Either => return None,
     };
-    (give.chars().count() <= LONGEST_READING).then(|| format!("{what} {how}: {give}"))
+    (give.chars().count() <= LONGEST_READING)
+        .then(|| format!("{}: {give}", readings::described(reading, quoted)))
 }
 
 fn parse(given: &Arguments<'_>) -> Result<Parsed> {

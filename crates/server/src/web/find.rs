@@ -144,7 +144,7 @@ fn read_otherwise(
     results: &mut SearchResults,
     stop: &Stop,
 ) -> Result<(), Problem> {
-    let readings = site.engine.readings(&scope::request(ask), scope, MOST_READINGS, stop)?;
+    let readings = site.engine.readings(&scope::request(ask), scope, MOST_READINGS, stop);
     let asked = readings.into_iter().filter_map(|reading| {
         let ask = asked_for(&reading, ask)?;
         Some(OtherReading { reading, ask })

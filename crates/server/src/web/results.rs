@@ -14,6 +14,7 @@ use super::{
     import,
     site::{Problem, Site},
 };
+use crate::tools::readings;
 use verbatim_base::model::Stop;
 use verbatim_engine::{Note, QueryReading, ReadingKind};
 use verbatim_text::{amount::grouped, snippet};
@@ -179,7 +180,7 @@ fn read_as(ask: &Ask) -> Markup {
 fn in_any_order(site: &Site, found: &WordsInAnyOrder) -> Markup {
     let WordsInAnyOrder { of: OtherReading { reading, ask }, results } = found;
     html! {
-        h2 { a href=(ask.address()) { (count_of(reading)) " " (how_of(reading)) } }
+        h2 { a href=(ask.address()) { (described(reading)) } }
         (notices(&results.notes))
         ol.groups aria-label="Conversations" {
             @for place in 0..results.groups.len() { (conversation(site, ask, results, place)) }
@@ -188,32 +189,9 @@ fn in_any_order(site: &Site, found: &WordsInAnyOrder) -> Markup {
     }
 }
 
-/// Returns the number of messages of a reading, or of conversations if only their titles match.
-fn count_of(QueryReading { count, .. }: &QueryReading) -> String {
-    match count.messages {
-        0 => format!("{} by title", counted(count.titles, "conversation")),
-        messages => counted(messages, "message"),
-    }
-}
-
-/// Returns what a reading finds, in the words of the command line.
-fn how_of(QueryReading { kind, request, count, .. }: &QueryReading) -> String {
-    let has = if count.messages.max(count.titles) == 1 { "has" } else { "have" };
-    let texts = [&request.text].into_iter().chain(&request.and);
-    let texts: Vec<String> = texts.map(|text| format!("“{}”", snippet::echo(text))).collect();
-    match kind {
-        ReadingKind::AnyScope => "without the filters".to_owned(),
-        ReadingKind::AnyCase => "in any letter case".to_owned(),
-        ReadingKind::AnyAccents => "with other accents or width".to_owned(),
-        ReadingKind::Unquoted => "without the quotation marks".to_owned(),
-        ReadingKind::Expression => "as a regular expression".to_owned(),
-        ReadingKind::Either => format!("{has} one of the texts"),
-        ReadingKind::AllWords if request.and.len() == 1 => format!("{has} both words"),
-        ReadingKind::AllWords => format!("{has} all the words"),
-        ReadingKind::AllWordsButOne | ReadingKind::Part | ReadingKind::Spelling => {
-            format!("{has} {}", texts.join(" and "))
-        }
-    }
+/// Returns what a reading finds.
+fn described(reading: &QueryReading) -> String {
+    readings::described(reading, |text| format!("“{}”", snippet::echo(text)))
 }
 
 /// Returns the notes about missing results.
@@ -340,7 +318,7 @@ fn none(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
             h2 #try { "What may find something" }
             ul.list {
                 @for OtherReading { reading, ask } in &results.readings {
-                    li { a href=(ask.address()) { (count_of(reading)) " " bdi { (how_of(reading)) } } }
+                    li { a href=(ask.address()) { bdi { (described(reading)) } } }
                 }
                 @if ask.has_filters() && ask.way == Way::Meaning {
                     li {

@@ -178,7 +178,7 @@ fn searching_for_an_exact_text() {
             ("Router React", "1 message has both words: give query [\"Router\",\"React\"]"),
             (
                 "JWT React Router",
-                "1 message has all the words but one: give query [\"React\",\"Router\"]",
+                "1 message has \"React\" and \"Router\": give query [\"React\",\"Router\"]",
             ),
         ] {
             let nothing = found(&engine, "search", json!({"query": query, "mode": "text"}));

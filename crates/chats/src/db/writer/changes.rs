@@ -18,6 +18,18 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Returns the number of conversations of the import that are stored now.
+    pub fn stored_conversations(&self) -> u64 {
+        self.new_conversations + self.updated_conversations + self.unchanged_conversations
+    }
+
+    /// Returns the number of messages of the import that are stored now.
+    pub fn stored_messages(&self) -> u64 {
+        self.new_messages + self.updated_messages + self.unchanged_messages
+    }
+}
+
+impl Changes {
     /// Returns whether anything was written.
     pub fn any(&self) -> bool {
         self.new_conversations + self.updated_conversations + self.new_messages > 0
