@@ -410,7 +410,7 @@ fn write_left_out(
     };
     let lines = match verbose {
         true => left_out(report, remedies),
-        false => left_out_in_brief(report, "--verbose has the details"),
+        false => left_out_in_brief(report, "`verbatim import --verbose` has the details"),
     };
     let mut lines = lines.into_iter();
     lines.try_for_each(|line| writeln!(out, "{}", folded(&on_one_line(&line), columns, 2)))

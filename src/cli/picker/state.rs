@@ -284,7 +284,7 @@ impl Picker {
         if self.choices.is_empty() {
             self.go_back();
         }
-        // An action goes on waiting for further results.
+        // Enter waits for the last results of the text.
         self.waiting.take().and_then(|action| self.at_target(action))
     }
 

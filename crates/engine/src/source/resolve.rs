@@ -188,7 +188,7 @@ impl Named {
 }
 
 impl Named {
-    /// Adds the ids of conversations that are almost the given text, for conversations without a session.
+    /// Adds the ids of conversations without a session that are nearly the given text.
     fn add_alike(&mut self, given: &str, sources: &[Source], stop: &Stop) -> Result<()> {
         for source in sources {
             let listing = match source.reader(stop).list(&Scope::default(), stop) {

@@ -11,7 +11,7 @@ use crate::import::{
 };
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message};
 
-/// The names of fields that tell a project or a memory that is too damaged to be parsed.
+/// The fields by which a damaged project or memory is recognised.
 pub(super) const MARKS: [&[&str]; 2] = [&["prompt_template", "docs"], &[MEMORY]];
 
 /// The fields of a memory: what Claude knows about the user, and about each project.
