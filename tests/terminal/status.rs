@@ -158,7 +158,8 @@ fn the_doctor_finds_nothing_wrong_where_nothing_is() {
     drop(database(&home.join("db/b.db"), &["blue"]));
     let hidden = home.join("db/a.db").display().to_string();
     let (_, text) = doctor(home, &[]);
-    let command = format!("-> verbatim search --db {hidden} TEXT");
+    let home_named = home.display();
+    let command = format!("-> verbatim search --home {home_named} --db {hidden} TEXT");
     assert!(text.contains(&command) && text.contains("another database is newer"), "{text}");
     let search = run(home, &["search", "red"]);
     let says = String::from_utf8(search.stderr).unwrap();
