@@ -12,12 +12,13 @@ use verbatim_search::cli;
 use crate::scene::Scene;
 
 /// The beginnings of lines that are not run, and why.
-const NOT_RUN: [(&str, &str); 5] = [
+const NOT_RUN: [(&str, &str); 6] = [
     ("cargo ", "it builds the program"),
     ("claude ", "a client of another vendor"),
     ("ollama ", "a program that serves models"),
     ("export ", "it changes the shell that runs the next line"),
     ("curl ", "it needs the network"),
+    ("jq ", "it reads a test set"),
 ];
 
 /// Lines that ask on a terminal. They are run with `--yes`.

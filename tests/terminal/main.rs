@@ -15,6 +15,8 @@ mod corpus;
 #[cfg(unix)]
 mod docs;
 #[cfg(unix)]
+mod eval;
+#[cfg(unix)]
 mod export;
 #[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/exports.rs"]

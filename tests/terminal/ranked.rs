@@ -10,7 +10,7 @@ use verbatim_engine::{
     SourceKind,
 };
 
-use crate::corpus::{SCHEMA, folder, folder_with};
+use crate::corpus::{SCHEMA, folder_with};
 
 /// Adds a conversation of messages (role, text, time).
 pub(crate) fn converse(
@@ -654,49 +654,4 @@ fn a_list_that_is_cut_says_so() {
         let (shown, errors) = says(limit);
         assert!(shown < 2_500 && errors.contains("there may be more"), "{shown}: {errors}");
     }
-}
-
-/// Returns the figures of `verbatim eval` on a corpus with obvious answers.
-#[test]
-fn eval_measures() {
-    let folder = folder();
-    let (corpus, queries) = (folder.path().join("c.jsonl"), folder.path().join("q.jsonl"));
-    fs::write(
-        &corpus,
-        "{\"id\": 1, \"conversation\": \"x\", \"speaker\": \"Ann\", \"text\": \"I saw a heron\", \
-         \"time\": \"1:56 pm on 8 May, 2023\"}\n\n\
-         {\"id\": \"b\", \"conversation\": \"x\", \"speaker\": \"Bob\", \"text\": \"I saw a walrus\"}\n\
-         {\"id\": \"c\", \"conversation\": \"y\", \"speaker\": \"Bob\", \"text\": \"a heron again\", \
-         \"time\": 5}\n",
-    )
-    .expect("writes");
-    fs::write(
-        &queries,
-        "{\"qid\": \"q1\", \"text\": \"Who saw the heron?\", \"conversation\": \"x\", \"relevant\": [1]}\n\
-         {\"qid\": \"q2\", \"text\": \"walruses\", \"relevant\": [\"b\"]}\n",
-    )
-    .expect("writes");
-    let run = |arguments: &[&str]| {
-        let mut out = Vec::new();
-        let arguments = ["verbatim", "eval", queries.to_str().expect("a path"), "--corpus"]
-            .into_iter()
-            .chain([corpus.to_str().expect("a path")])
-            .chain(arguments.iter().copied())
-            .map(std::ffi::OsString::from);
-        let environment = verbatim_search::cli::Environment::default();
-        let code = verbatim_search::cli::run(arguments, &environment, &mut out);
-        (code.map_err(|error| error.to_string()), String::from_utf8(out).expect("text"))
-    };
-    let (code, out) = run(&["--json"]);
-    assert_eq!(code, Ok(0), "{out}");
-    let figures: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-    for mode in ["text", "both"] {
-        for figure in ["recall_at_5", "recall_at_10", "mrr_at_10", "ndcg_at_10"] {
-            assert_eq!(figures["modes"][mode][figure], 1.0, "{out}");
-        }
-        assert!(figures["modes"][mode]["ms_per_query"].is_number());
-    }
-    assert!(run(&["--across"]).1.contains("both "));
-    fs::write(&corpus, "{\"text\": \"x\"}\n").expect("writes");
-    assert!(run(&[]).0.expect_err("an error").contains("c.jsonl:1: no \"id\""));
 }

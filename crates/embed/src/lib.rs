@@ -9,10 +9,18 @@
 
 mod builtin;
 pub mod cache;
+#[cfg(feature = "multilingual")]
+mod dense;
 mod encoder;
 mod model;
+#[cfg(feature = "multilingual")]
+pub mod multilingual;
 mod provider;
 pub mod remote;
+mod safetensors;
+mod sentence_encoder;
+#[cfg(feature = "multilingual")]
+mod sentencepiece;
 mod static_model;
 mod texts;
 mod transport;
@@ -23,6 +31,7 @@ use std::{io, path::PathBuf};
 pub use encoder::EmbedProgress;
 pub use model::{Model, is_word};
 pub use provider::{Key, Protocol, Provider, Remote, Unknown};
+pub use sentence_encoder::SentenceEncoder;
 pub use texts::Texts;
 
 /// The maximum number of dimensions of a vector: more than any model has.

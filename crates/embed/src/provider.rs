@@ -10,6 +10,8 @@ pub enum Provider {
     /// The model in the program. No text is sent anywhere.
     #[default]
     BuiltIn,
+    /// The model in the program without its sentence encoder.
+    Static,
     /// A server, which receives the texts.
     Remote(Remote),
 }
@@ -49,7 +51,7 @@ pub struct Key(String);
 pub enum Unknown {
     /// The name has no known form.
     #[error(
-        "{0:?} is not an embedding model; write built-in, ollama:MODEL, ollama:URL#MODEL or \
+        "{0:?} is not an embedding model; write built-in, static, ollama:MODEL, ollama:URL#MODEL or \
          openai:URL#MODEL, such as openai:https://api.openai.com/v1#text-embedding-3-small"
     )]
     Form(String),
@@ -95,8 +97,10 @@ impl FromStr for Provider {
     fn from_str(text: &str) -> Result<Provider, Unknown> {
         let form = || Unknown::Form(text.to_owned());
         let text = text.trim();
-        if text == "built-in" {
-            return Ok(Provider::BuiltIn);
+        match text {
+            "built-in" => return Ok(Provider::BuiltIn),
+            "static" => return Ok(Provider::Static),
+            _ => {}
         }
         let (protocol, rest) = match text.split_once(':') {
             Some(("openai", rest)) => (Protocol::OpenAi, rest),
@@ -147,7 +151,7 @@ impl Provider {
     /// `openai`.
     pub fn with_keys(self, key: Option<&str>, openai: Option<&str>) -> Provider {
         match self {
-            Provider::BuiltIn => Provider::BuiltIn,
+            Provider::BuiltIn | Provider::Static => self,
             Provider::Remote(remote) => {
                 let is_openai = remote.endpoint.starts_with("https://api.openai.com/");
                 let key = key.and_then(Key::new);
@@ -203,6 +207,7 @@ mod tests {
             assert_eq!(endpoint(text), (url.to_owned(), model.to_owned()), "{text}");
         }
         assert_eq!("built-in".parse(), Ok(Provider::BuiltIn));
+        assert_eq!("static".parse(), Ok(Provider::Static));
     }
 
     #[test]
@@ -231,7 +236,7 @@ mod tests {
             let provider: Provider = text.parse().unwrap();
             match provider.with_keys(key, openai) {
                 Provider::Remote(remote) => remote.key.map(|key| key.as_str().to_owned()),
-                Provider::BuiltIn => None,
+                Provider::BuiltIn | Provider::Static => None,
             }
         };
         let elsewhere = "openai:https://example.org#m";

@@ -2,9 +2,7 @@
 //!
 //! The method and the file are those of model2vec (<https://github.com/MinishLab/model2vec>).
 
-use serde::{Deserialize, de::Error};
-
-use super::wordpiece::Id;
+use super::{safetensors::Tensors, wordpiece::Id};
 
 /// A table of `rows` × `DIMENSIONS` numbers of eight bits, with a weight for each row.
 ///
@@ -15,43 +13,17 @@ pub(super) struct VectorRows<const DIMENSIONS: usize> {
     weights: &'static [[u8; 4]],
 }
 
-/// What the head of a file in the format safetensors says of an array.
-#[derive(Deserialize)]
-struct Array {
-    dtype: String,
-    shape: Vec<usize>,
-    /// The first byte and the byte after the last one, counted from the end of the head.
-    data_offsets: (usize, usize),
-}
-
 impl<const DIMENSIONS: usize> VectorRows<DIMENSIONS> {
-    /// Reads the arrays `embeddings` (`rows` × `DIMENSIONS`, int8) and `weights` (`rows`, float32) of a file in
-    /// the format [safetensors](https://github.com/huggingface/safetensors#format).
+    /// Reads the arrays `embeddings` (`rows` × `DIMENSIONS`, int8) and `weights` (`rows`, float32) of a
+    /// safetensors file.
     ///
     /// Fails if the file is of another format, or an array is missing or of another type or shape.
     pub(super) fn parse(file: &'static [u8], rows: usize) -> serde_json::Result<Self> {
-        #[derive(Deserialize)]
-        struct TableHead {
-            embeddings: Array,
-            weights: Array,
-        }
-        let cut = || Error::custom("the file is cut");
-        let (length, file) = file.split_first_chunk().ok_or_else(cut)?;
-        let length = u64::from_le_bytes(*length) as usize;
-        let (head, data) = file.split_at_checked(length).ok_or_else(cut)?;
-        let head: TableHead = serde_json::from_slice(head)?;
-        let bytes = |array: Array, dtype, shape: &[usize]| {
-            if array.dtype != dtype || array.shape != shape {
-                return Err(Error::custom(format!("not {shape:?} of {dtype}")));
-            }
-            data.get(array.data_offsets.0..array.data_offsets.1).ok_or_else(cut)
-        };
-        let table = VectorRows {
-            rows: bytes(head.embeddings, "I8", &[rows, DIMENSIONS])?.as_chunks().0,
-            weights: bytes(head.weights, "F32", &[rows])?.as_chunks().0,
-        };
-        let complete = table.rows.len() == rows && table.weights.len() == rows;
-        if complete { Ok(table) } else { Err(cut()) }
+        let tensors = Tensors::parse(file)?;
+        Ok(VectorRows {
+            rows: tensors.bytes("embeddings", "I8", &[rows, DIMENSIONS])?.as_chunks().0,
+            weights: tensors.bytes("weights", "F32", &[rows])?.as_chunks().0,
+        })
     }
 
     /// Returns the weighted mean of rows, made a unit vector; all zeros if all rows are zeros or none is

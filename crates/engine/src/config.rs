@@ -43,6 +43,8 @@ pub struct Config {
     pub forget_deleted: bool,
     /// The provider of vectors.
     pub embeddings: Provider,
+    /// The share of vectors in ranked search, in percent, if the user chose one; else the model has one.
+    pub vector_share: Option<u8>,
     /// The credentials of the cluster that `db` names: `user:password` or `ApiKey KEY`.
     pub cluster_login: Option<Key>,
     /// The file with the trusted certificates for connections to a cluster.

@@ -72,7 +72,7 @@ pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub use report::{
     doctor::examine,
     statistics::counted_by,
-    status::{indexed, status},
+    status::{embedded, indexed, status},
 };
 pub use report::{
     finding::{Finding, Verdict},
@@ -90,6 +90,7 @@ pub use source::{
 };
 pub use upkeep::{
     Completing, IndexNeed,
+    encode::Encoded,
     enrich::{EnrichOptions, EnrichProgress, EnrichStage, enrich},
 };
 pub use upkeep::{

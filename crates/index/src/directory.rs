@@ -21,6 +21,7 @@ use super::{
     artifact,
     segment::SEGMENT,
     snapshot::{SnapshotBuilder, SnapshotManifest},
+    vectors::{self, KeptVectors},
 };
 use verbatim_base::{
     failpoint,
@@ -30,6 +31,9 @@ use verbatim_base::{
 const CURRENT: &str = "current";
 const LOCK: &str = "lock";
 const SNAPSHOT: &str = "snapshot-";
+
+/// The prefix of folders with the vectors of segments that were replaced.
+pub(super) const KEPT: &str = "kept-";
 
 /// The prefix of snapshots up to format 2. Opening such a snapshot fails because of its format number.
 const OLD_SNAPSHOT: &str = "generation-";
@@ -208,7 +212,11 @@ impl Writing {
     pub fn wipe(&self) -> bool {
         drop(fs::remove_file(self.index_dir.folder.join(CURRENT)));
         self.clean();
-        !self.entries().iter().any(|name| is_ours(name) || name == CURRENT)
+        KeptVectors::remove(&self.index_dir.folder);
+        !self
+            .entries()
+            .iter()
+            .any(|name| is_ours(name) || name.starts_with(KEPT) || name == CURRENT)
     }
 
     /// Records the work since the lock was taken, for [`IndexDir::last`].
@@ -271,6 +279,7 @@ impl Writing {
         for name in self.entries() {
             let path = self.index_dir.folder.join(&name);
             if is_folder_of_ours(&name) && !used.contains(&name) {
+                vectors::keep(&path);
                 drop(fs::remove_dir_all(path));
                 failpoint::pass("folder removed");
             } else if name.starts_with(artifact::TEMPORARY) {

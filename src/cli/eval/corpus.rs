@@ -1,13 +1,11 @@
-//! The messages and questions of an evaluation, read from lines of JSON.
+//! The messages and questions of an evaluation.
 
 use std::{
     collections::{HashMap, HashSet},
-    fs::File,
-    io::{BufRead, BufReader},
     path::Path,
 };
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::error::Error;
 use verbatim_base::model::{Conversation, Instant, Message};
@@ -21,131 +19,87 @@ const MOST_SPEAKERS: usize = 200;
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
+/// The messages and the questions of an evaluation.
+#[derive(Default)]
+pub(super) struct EvalSet {
+    pub(super) corpus: Corpus,
+    pub(super) queries: Vec<EvalQuery>,
+}
+
 /// The messages of a corpus by conversation. The database uses numbers as ids, because ids in a
 /// corpus may repeat or differ only in case.
+#[derive(Default)]
 pub(super) struct Corpus {
     ids: Vec<String>,
     places: HashMap<String, usize>,
     conversations: Vec<Conversation>,
 }
 
+/// A message of a corpus. `speaker` is a role or a name.
+pub(super) struct EvalMessage {
+    pub(super) id: String,
+    pub(super) speaker: String,
+    pub(super) text: String,
+    pub(super) time: Option<Instant>,
+}
+
 /// A question with its known answers.
 pub(super) struct EvalQuery {
     pub(super) text: String,
-    pub(super) conversation: Option<String>,
+    /// The names of the conversations that are ranked; empty for all.
+    pub(super) conversations: Vec<String>,
+    /// The ids of the messages that answer.
     pub(super) relevant: HashSet<String>,
 }
 
-/// Calls `each` with the number and the JSON object of every line. Skips blank lines.
-fn lines(
-    path: &Path,
-    mut each: impl FnMut(usize, Map<String, Value>) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let failed = |error| Error::Read { path: path.to_owned(), error };
-    let mut input = BufReader::new(File::open(path).map_err(failed)?);
-    let mut bytes = Vec::new();
-    let mut number = 0;
-    loop {
-        bytes.clear();
-        if input.read_until(b'\n', &mut bytes).map_err(failed)? == 0 {
-            return Ok(());
-        }
-        number += 1;
-        let text = String::from_utf8_lossy(&bytes);
-        let text = text.trim_start_matches('\u{FEFF}').trim();
-        if text.is_empty() {
-            continue;
-        }
-        let wrong = |reason| Error::Line { path: path.to_owned(), line: number, reason };
-        match serde_json::from_str(text) {
-            Ok(Value::Object(object)) => each(number, object)?,
-            Ok(_) => return Err(wrong("not a JSON object".to_owned())),
-            Err(error) => return Err(wrong(error.to_string())),
-        }
-    }
-}
-
-/// Returns the first field of `object` with one of these names, as text.
-fn field(object: &Map<String, Value>, names: &[&str]) -> Option<String> {
-    names.iter().find_map(|name| text(object.get(*name)?))
-}
-
-fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    }
-}
-
-pub(super) fn read(path: &Path) -> Result<Corpus, Error> {
-    let mut corpus = Corpus { ids: Vec::new(), places: HashMap::new(), conversations: Vec::new() };
-    let mut speakers = HashSet::new();
-    lines(path, |line, object| {
-        let Some(id) = field(&object, &["id"]) else {
-            let reason = "no \"id\"".to_owned();
-            return Err(Error::Line { path: path.to_owned(), line, reason });
+impl Corpus {
+    /// Adds a message at the end of a conversation, which is begun if there is none of this name.
+    pub(super) fn add(&mut self, conversation: &str, message: EvalMessage) {
+        let next = self.conversations.len();
+        let place = match self.places.get(conversation) {
+            Some(place) => *place,
+            None => {
+                self.places.insert(conversation.to_owned(), next);
+                let id = format!("conversation-{next}");
+                self.conversations.push(Conversation { id, ..Conversation::default() });
+                next
+            }
         };
-        let name = field(&object, &["conversation"]).unwrap_or_default();
-        let next = corpus.conversations.len();
-        let place = *corpus.places.entry(name).or_insert(next);
-        if place == next {
-            let id = format!("conversation-{next}");
-            corpus.conversations.push(Conversation { id, ..Conversation::default() });
-        }
-        let role = field(&object, &["speaker", "role"]).unwrap_or_default();
-        let plain = role.to_lowercase();
+        let plain = message.speaker.to_lowercase();
         let is_plain = matches!(plain.as_str(), "user" | "assistant" | "tool" | "system");
-        let role = if is_plain { plain } else { role };
-        speakers.insert(role.clone());
-        corpus.conversations[place].messages.push(Message {
-            id: corpus.ids.len().to_string(),
-            role,
-            content: field(&object, &["text", "content"]).unwrap_or_default(),
-            create_time: object.get("time").and_then(time),
+        self.conversations[place].messages.push(Message {
+            id: self.ids.len().to_string(),
+            role: if is_plain { plain } else { message.speaker },
+            content: message.text,
+            create_time: message.time,
             ..Message::default()
         });
-        corpus.ids.push(id);
-        Ok(())
-    })?;
-    if corpus.ids.is_empty() {
-        return Err(Error::Empty { path: path.to_owned(), what: "no messages" });
+        self.ids.push(message.id);
     }
-    if speakers.len() > MOST_SPEAKERS {
-        for message in corpus.conversations.iter_mut().flat_map(|one| &mut one.messages) {
-            let speaker = std::mem::replace(&mut message.role, "user".to_owned());
-            message.content.insert_str(0, &format!("{speaker}: "));
+
+    /// Moves the speakers' names into the texts if there are too many of them to be roles.
+    pub(super) fn limit_roles(&mut self) {
+        let all = || self.conversations.iter().flat_map(|one| &one.messages);
+        let roles: HashSet<&str> = all().map(|message| message.role.as_str()).collect();
+        if roles.len() > MOST_SPEAKERS {
+            for message in self.conversations.iter_mut().flat_map(|one| &mut one.messages) {
+                let speaker = std::mem::replace(&mut message.role, "user".to_owned());
+                message.content.insert_str(0, &format!("{speaker}: "));
+            }
         }
     }
-    Ok(corpus)
-}
 
-pub(super) fn queries(path: &Path) -> Result<Vec<EvalQuery>, Error> {
-    let mut queries = Vec::new();
-    lines(path, |line, object| {
-        let Some(text) = field(&object, &["text", "query"]) else {
-            let reason = "no \"text\"".to_owned();
-            return Err(Error::Line { path: path.to_owned(), line, reason });
-        };
-        let ids = object.get("relevant").and_then(Value::as_array).into_iter().flatten();
-        let relevant = ids.filter_map(self::text).collect();
-        let conversation = field(&object, &["conversation"]);
-        queries.push(EvalQuery { text, conversation, relevant });
-        Ok(())
-    })?;
-    if queries.is_empty() {
-        return Err(Error::Empty { path: path.to_owned(), what: "no questions" });
-    }
-    Ok(queries)
-}
-
-impl Corpus {
     pub(super) fn messages(&self) -> usize {
         self.ids.len()
     }
 
     pub(super) fn conversations(&self) -> usize {
         self.conversations.len()
+    }
+
+    /// Returns whether a conversation of this name was begun.
+    pub(super) fn has(&self, conversation: &str) -> bool {
+        self.places.contains_key(conversation)
     }
 
     /// Returns the database id of a conversation of the corpus.
@@ -169,9 +123,10 @@ impl Corpus {
     }
 }
 
-/// Reads a time: seconds or milliseconds since 1970, ISO 8601, or words with a day, a month and a
-/// year, such as "1:56 pm on 8 May, 2023". Only the order of times matters.
-fn time(value: &Value) -> Option<Instant> {
+/// Reads a time: seconds or milliseconds since 1970, ISO 8601, also with slashes and the day of the week,
+/// or words with a day, a month and a year, such as "1:56 pm on 8 May, 2023". Only the order of times
+/// matters.
+pub(super) fn time(value: &Value) -> Option<Instant> {
     let seconds =
         |number: f64| date::from_number(if number.abs() > 1e11 { number / 1e3 } else { number });
     match value {
@@ -179,12 +134,19 @@ fn time(value: &Value) -> Option<Instant> {
         Value::String(text) => {
             let text = text.trim();
             date::parse_iso(text, Edge::Start)
-                .or_else(|| date::parse_iso(&text.replace('/', "-"), Edge::Start))
+                .or_else(|| date::parse_iso(&without_weekday(text).replace('/', "-"), Edge::Start))
                 .or_else(|| text.parse().ok().and_then(seconds))
                 .or_else(|| in_words(text))
         }
         _ => None,
     }
+}
+
+/// Removes the day of the week from a time like "2023/05/20 (Sat) 02:21".
+fn without_weekday(text: &str) -> String {
+    let parts =
+        text.split_once(" (").and_then(|(date, rest)| Some((date, rest.split_once(')')?.1)));
+    parts.map_or_else(|| text.to_owned(), |(date, clock)| format!("{date}{clock}"))
 }
 
 fn in_words(text: &str) -> Option<Instant> {
@@ -229,6 +191,7 @@ mod tests {
             (Value::from("12:05 am, 1 January 2024"), Some("2024-01-01T00:05:00Z")),
             (Value::from("2023-05-08T13:56:00Z"), Some("2023-05-08T13:56:00Z")),
             (Value::from("2023/05/08"), Some("2023-05-08T00:00:00Z")),
+            (Value::from("2023/05/08 (Mon) 13:56"), Some("2023-05-08T13:56:00Z")),
             (Value::from(1_683_554_160), Some("2023-05-08T13:56:00Z")),
             (Value::from(1_683_554_160_000i64), Some("2023-05-08T13:56:00Z")),
             (Value::from("the day after"), None),

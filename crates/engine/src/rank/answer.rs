@@ -29,6 +29,13 @@ use verbatim_text::{
 /// Shares of the second and the third message's scores that are added to the best message's score.
 const FURTHER_SHARES: [f32; 2] = [0.15, 0.05];
 
+/// The weight of the share of the question's IDF that a conversation covers with all its messages and its
+/// title.
+///
+/// With it, a session of LoCoMo that answers is the first of all ten chats' for .67 of 700 questions, and for
+/// .64 without it.
+const COVERAGE_WEIGHT: f32 = 0.4;
+
 /// The weight of title and summary scores. Message scores have weight 1.
 const TITLE_WEIGHT: f32 = 0.5;
 
@@ -155,7 +162,15 @@ impl Ranker<'_> {
         for (conversation, scored) in &messages {
             scores.insert(*conversation, joined(scored.iter().map(|scored| scored.score)));
         }
-        let (title_weight, max_score) = weights(fields);
+        for (conversation, covered) in &self.covered {
+            if let Some(score) = scores.get_mut(conversation) {
+                *score += COVERAGE_WEIGHT * covered;
+            }
+        }
+        let (title_weight, mut max_score) = weights(fields);
+        if !self.covered.is_empty() {
+            max_score += COVERAGE_WEIGHT;
+        }
         for (conversation, score) in titles {
             *scores.entry(conversation).or_default() += title_weight * score;
         }

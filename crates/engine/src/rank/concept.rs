@@ -43,9 +43,13 @@ impl Ranker<'_> {
         let mut concept = Concept {
             query: Query::parse(text),
             terms: Vec::new(),
+            weight: 0.0,
             average: 1.0,
             vector: None,
             known: 1.0,
+            encoded: None,
+            is_encoded: false,
+            encoded_known: 1.0,
             author: None,
         };
         let absent = self.weigh_terms(&mut concept, sources)?;
@@ -60,7 +64,7 @@ impl Ranker<'_> {
             concept.author = Some(author.to_owned());
         }
         if !absent.is_empty() {
-            let (by_meaning, by_words) = (concept.vector.is_some(), !concept.terms.is_empty());
+            let (by_meaning, by_words) = (concept.has_vector(), !concept.terms.is_empty());
             self.note(Note::NoWord { words: absent, by_meaning, by_words });
         }
         Ok(concept)
@@ -83,6 +87,15 @@ impl Ranker<'_> {
         if self.question.mode == Mode::Both {
             let known = (model.known(text) - LEAST_KNOWN) / (WELL_KNOWN - LEAST_KNOWN);
             concept.known = known.clamp(0.0, 1.0) as f32;
+        }
+        concept.is_encoded = sources.iter().any(|source| source.scorer.is_encoded());
+        if let Some(encoder) = model.sentence_encoder().filter(|_| concept.is_encoded) {
+            if self.question.mode == Mode::Both {
+                concept.encoded_known = encoder.known(text) as f32;
+            }
+            if concept.encoded_known > 0.0 {
+                concept.encoded = Some(encoder.encode(&[text]).swap_remove(0));
+            }
         }
         if concept.known <= 0.0 {
             return Ok(());
@@ -130,19 +143,23 @@ impl Ranker<'_> {
                 name_parts.extend(name.into_iter().skip(1));
             }
         }
-        let occurring = terms.into_iter().zip(frequencies).filter(|(_, frequency)| *frequency > 0);
-        concept.terms = occurring
-            .map(|(term, frequency)| {
-                let frequency = frequency as f32;
-                let idf = (1.0 + (messages - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
-                let weight = match () {
-                    () if is_character(&term) => CHARACTER_WEIGHT * idf,
-                    () if name_parts.contains(&term) => NAME_PART_WEIGHT * idf,
-                    () => idf,
-                };
-                WeightedTerm { term, weight }
-            })
-            .collect();
+        let weigh = |(term, count): (String, u32)| {
+            let frequency = count as f32;
+            let idf = (1.0 + (messages - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
+            let weight = match () {
+                () if is_character(&term) => CHARACTER_WEIGHT * idf,
+                () if name_parts.contains(&term) => NAME_PART_WEIGHT * idf,
+                () => idf,
+            };
+            (WeightedTerm { term, weight }, count > 0)
+        };
+        let weighted = terms.into_iter().zip(frequencies).map(weigh);
+        let (occurring, others): (Vec<_>, Vec<_>) = weighted.partition(|(_, occurs)| *occurs);
+        // A pair of characters that occurs nowhere may be of two words.
+        let others = others.iter().filter(|(it, _)| !it.term.contains(is_unspaced));
+        let weight = |(term, _): &(WeightedTerm, bool)| term.weight;
+        concept.weight = occurring.iter().chain(others).map(weight).sum();
+        concept.terms = occurring.into_iter().map(|(term, _)| term).collect();
         Ok(absent)
     }
 

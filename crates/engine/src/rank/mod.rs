@@ -50,13 +50,14 @@ impl Ranker<'_> {
         Ok(Ranking { total: total.max(items.len()), items, is_total_exact, notes: self.notes })
     }
 
-    /// Returns the ids of the messages that answer best. Messages with the same text all count.
-    pub fn message_ids(mut self) -> Result<Vec<String>> {
+    /// Returns the ids of the messages that answer best, and the notes. Messages with the same text all count.
+    pub fn message_ids(mut self) -> Result<(Vec<String>, Vec<Note>)> {
         let found = match self.find()? {
             FoundBy::Scores(found, scanned) if scanned.is_empty() => found,
             _ => {
-                let items = self.messages()?.items.into_iter();
-                return Ok(items.map(|item| item.hit.message_id.into_owned()).collect());
+                let Ranking { items, notes, .. } = self.messages()?;
+                let ids = items.into_iter().map(|item| item.hit.message_id.into_owned());
+                return Ok((ids.collect(), notes));
             }
         };
         let best = found.scored.iter().take(self.question.limit);
@@ -64,7 +65,7 @@ impl Ranker<'_> {
             let scorer = &found.sources[scored.source].scorer;
             scorer.hit(scored.doc_id).message_id.into_owned()
         };
-        Ok(best.map(id).collect())
+        Ok((best.map(id).collect(), self.notes))
     }
 
     /// Returns the conversations that answer best.

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use super::question::{Fields, Question};
+use super::{
+    answer::ConversationPlace,
+    question::{Fields, Question},
+};
 use crate::{
     error::Result,
     source::{Note, Scope, SourceKind, Sources, summaries::SAVED},
@@ -45,6 +48,9 @@ pub struct Ranker<'a> {
     /// The conversations that contain every concept; `None` if there is only one concept, or if the mode
     /// does not match text.
     pub(super) common: Option<Arc<InCommon>>,
+    /// The share of the question's IDF that conversations cover with all their messages and their titles, by
+    /// source and number.
+    pub(super) covered: HashMap<ConversationPlace, f32>,
     pub(super) notes: Vec<Note>,
 }
 
@@ -62,6 +68,7 @@ impl<'a> Ranker<'a> {
             wanted: 0,
             is_cut: false,
             common: None,
+            covered: HashMap::new(),
             notes: Vec::new(),
         }
     }

@@ -316,6 +316,27 @@ pub fn indexed(source: &Source, stop: &Stop) -> (u64, u64) {
     }
 }
 
+/// Returns the name of the model that searches of a source ask, and the number of messages in its index
+/// that have a vector of this model. A message of which the model knows no word has none.
+pub fn embedded<'a>(source: &'a Source, stop: &Stop) -> (&'a str, u64) {
+    let model = source.model().name();
+    let of = |snapshot: &Snapshot| {
+        let vectors = snapshot.segments().into_iter().filter_map(|segment| {
+            Vectors::open(segment.folder, model, segment.doc_ids.len() as u32)
+        });
+        vectors.map(|vectors| u64::from(vectors.known())).sum()
+    };
+    let count = match source.store() {
+        #[cfg(feature = "cluster")]
+        Store::Cluster { cluster, .. } => {
+            let size = cluster.view(stop).and_then(|view| cluster.size(&view, stop));
+            size.ok().filter(|size| size.model == model).map_or(0, |size| size.messages)
+        }
+        Store::Database(_) => source.latest_index(stop).map_or(0, |snapshot| of(&snapshot)),
+    };
+    (model, count)
+}
+
 /// Returns the size of all files below a folder, in bytes.
 pub(crate) fn size_of(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -153,6 +153,14 @@ impl Sources {
         &self.model
     }
 
+    /// Returns the share of vectors in ranked search, if the words of the best messages cover a question.
+    pub fn vector_share(&self) -> f32 {
+        match self.config.vector_share {
+            Some(percent) => f32::from(percent) / 100.0,
+            None => self.model.vector_share(),
+        }
+    }
+
     /// Returns the sources that exist now, the export first. Looks them up at every call.
     pub(crate) fn present(&self) -> Vec<Source> {
         self.present_of(&SourceKind::ALL)
@@ -492,7 +500,10 @@ impl Source {
             Arc::ptr_eq(&known.catalogue, catalogue) && known.missing() == (0, 0)
         };
         if let Some(known) = known.filter(is_complete) {
-            return known;
+            return match known.extended() {
+                Some(extended) => Arc::clone(lock(&self.state.searcher).insert(Arc::new(extended))),
+                None => known,
+            };
         }
         let opened = Arc::new(Searcher::open(Arc::clone(catalogue), self.model()));
         Arc::clone(lock(&self.state.searcher).insert(opened))

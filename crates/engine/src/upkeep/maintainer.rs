@@ -17,6 +17,7 @@ use std::{
 };
 
 use super::{
+    encode::EncoderThread,
     enrich::{self, EnrichOptions, EnrichProgress},
     events::UpkeepEvent,
     follow::{self, Follower},
@@ -80,6 +81,7 @@ pub struct Maintainer {
     sources: Arc<Sources>,
     follower: Follower,
     states: [SourceState; SourceKind::ALL.len()],
+    encoder: EncoderThread,
     reported: HashSet<PathBuf>,
 }
 
@@ -121,6 +123,7 @@ impl Maintainer {
     pub(crate) fn new(sources: Arc<Sources>) -> Maintainer {
         sources.tended().begin();
         Maintainer {
+            encoder: EncoderThread::start(Arc::clone(&sources)),
             sources,
             follower: Follower::default(),
             states: Default::default(),
@@ -153,6 +156,7 @@ impl Maintainer {
             }
             next = next.into_iter().chain(wait).min();
         }
+        self.encoder.wake();
         self.report_exports(&present, report);
         next
     }

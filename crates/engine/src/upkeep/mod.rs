@@ -1,6 +1,7 @@
 //! Keeps all derived files current: transcript store, indexes, terms, vectors and summaries.
 
 pub(crate) mod diff;
+pub(crate) mod encode;
 pub(crate) mod enrich;
 pub(crate) mod events;
 pub(crate) mod follow;

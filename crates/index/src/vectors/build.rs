@@ -71,7 +71,14 @@ impl VectorBuilder {
         let is_written_at_once = is_exact && bits == BYTE;
         Ok(VectorBuilder {
             segment: segment.to_owned(),
-            shape: Shape { model: model.to_owned(), dimensions, count, clusters, bits },
+            shape: Shape {
+                model: model.to_owned(),
+                dimensions,
+                count,
+                clusters,
+                bits,
+                is_keyed: false,
+            },
             options,
             scales: Vec::with_capacity(count as usize),
             spill: if is_written_at_once { None } else { Some(writer.spill()?) },

@@ -10,7 +10,8 @@
 //!                     clusters + 1 × uint32, the first row of each cluster;
 //!                     clusters × float32, the scales of their centres;
 //!                     clusters × dimensions int8, the centres;
-//!                     with codes: dimensions × float32, the mean of all vectors
+//!                     with codes: dimensions × float32, the mean of all vectors;
+//!                     if the vectors are keyed: count × uint64, the hashes of the texts
 //! ```
 //!
 //! Numbers are little-endian.
@@ -53,6 +54,9 @@ pub(super) struct Shape {
     pub(super) clusters: u32,
     /// The number of bits of a component.
     pub(super) bits: u32,
+    /// Whether the file has the hashes of the texts.
+    #[serde(default)]
+    pub(super) is_keyed: bool,
 }
 
 /// The bits of a component in int8, for any model: the error of a cosine is about 0.002.
@@ -77,6 +81,8 @@ pub(super) struct Sections {
     pub(super) centres: Range<usize>,
     /// Empty for vectors in int8.
     pub(super) mean: Range<usize>,
+    /// Empty unless the vectors are keyed.
+    pub(super) hashes: Range<usize>,
 }
 
 impl Shape {
@@ -111,26 +117,31 @@ impl Shape {
             centre_scales: section(clusters, 4)?,
             centres: section(clusters, self.dimensions)?,
             mean: section(means, 4)?,
+            hashes: section(if self.is_keyed { count } else { 0 }, 8)?,
         })
     }
 
-    fn folder(model: &str) -> String {
-        format!("vectors-{model}")
+    /// The prefix of the folders with vectors.
+    pub(super) const PREFIX: &'static str = "vectors-";
+
+    pub(super) fn folder(model: &str) -> String {
+        format!("{}{model}", Shape::PREFIX)
     }
 }
 
-/// Opens a segment's vectors of a model; `None` if they are missing, damaged or of another form.
-pub(super) fn open(segment: &Path, model: &str, count: u32) -> Option<(Shape, Mapped)> {
+/// Opens a segment's vectors of a model, `count` if it is known; `None` if they are missing, damaged or of
+/// another form.
+pub(super) fn open(segment: &Path, model: &str, count: Option<u32>) -> Option<(Shape, Mapped)> {
     let folder = segment.join(Shape::folder(model));
     let manifest: VectorManifest = read_manifest(&folder, FORMAT, None).ok()?;
     let VectorManifest { shape, files, .. } = manifest;
     let [file] = &files[..] else { return None };
     let fits = shape.model == model
-        && shape.count == count
+        && count.is_none_or(|count| shape.count == count)
         && shape.dimensions > 0
         && [BYTE, FOUR_BITS, TWO_BITS].contains(&shape.bits)
         && file.name == ROWS
-        && file.length == shape.sections()?.mean.end as u64;
+        && file.length == shape.sections()?.hashes.end as u64;
     if !fits {
         return None;
     }

@@ -18,6 +18,7 @@ mod codes;
 mod file;
 mod kernel;
 mod packed;
+mod parts;
 mod query;
 mod table;
 
@@ -28,6 +29,8 @@ use verbatim_base::map_faults::Mapped;
 
 pub use build::{VectorBuilder, VectorOptions};
 pub use packed::{PackedQuery, pack};
+pub(crate) use parts::keep;
+pub use parts::{KeptVectors, KeyedCode, PartWriter, VectorParts};
 pub use table::VectorTable;
 
 use file::{Sections, Shape};
@@ -63,7 +66,7 @@ pub struct Vectors {
 impl Vectors {
     /// Opens the vectors of a segment with `count` doc ids; returns `None` if the vectors must be built.
     pub fn open(segment: &Path, model: &str, count: u32) -> Option<Vectors> {
-        let (shape, map) = file::open(segment, model, count)?;
+        let (shape, map) = file::open(segment, model, Some(count))?;
         let sections = shape.sections()?;
         Some(Vectors { shape, sections, map })
     }
@@ -71,6 +74,11 @@ impl Vectors {
     /// Returns the number of doc ids.
     pub fn count(&self) -> u32 {
         self.shape.count
+    }
+
+    /// Returns the number of doc ids with a vector: the model knows some part of their texts.
+    pub fn known(&self) -> u32 {
+        (0..self.count() as usize).filter(|row| self.scale(*row) != 0.0).count() as u32
     }
 
     /// Returns the number of dimensions of each vector.

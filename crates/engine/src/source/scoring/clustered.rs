@@ -14,7 +14,8 @@ use std::{
 use super::{
     formula::{self, Surroundings, TitleShares},
     scorer::{
-        Candidates, Concept, ConceptScorer, Scale, Scorer, Statistics, TitleQuery, TitleScores,
+        Concept, ConceptScorer, Scale, Scorer, Statistics, TermCandidates, TitleQuery, TitleScores,
+        VectorCandidates, VectorWeights,
     },
     searcher::is_person,
 };
@@ -362,13 +363,18 @@ struct ClusterConceptScorer<'a> {
 }
 
 impl ConceptScorer for ClusterConceptScorer<'_> {
-    fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates> {
-        let found = Candidates {
-            by_terms: self.best_by_terms(depth, stop)?,
-            by_vector: self.nearest(depth, stop)?,
-            vector_error: None,
-        };
-        if stop.requested() { Err(db::Error::Stopped.into()) } else { Ok(found) }
+    fn by_terms(&self, depth: usize, stop: &Stop) -> Result<TermCandidates> {
+        let found = self.best_by_terms(depth, stop)?;
+        let presence = |id: &u32| self.bm25(&self.scorer.message(*id), &formula::PRESENCE);
+        let covered = found.iter().map(|(doc_id, _)| presence(doc_id)).fold(0.0, f32::max);
+        stop.check(db::Error::Stopped)?;
+        Ok(TermCandidates { found, covered })
+    }
+
+    fn by_vector(&self, _: VectorWeights, depth: usize, stop: &Stop) -> Result<VectorCandidates> {
+        let found = self.nearest(depth, stop)?;
+        stop.check(db::Error::Stopped)?;
+        Ok(VectorCandidates { found, found_partly: Vec::new() })
     }
 
     fn scores(
@@ -422,8 +428,9 @@ impl ClusterConceptScorer<'_> {
     /// Returns the messages with the best scores by BM25.
     fn best_by_terms(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>> {
         if let Some(phrased) = &self.phrased {
-            let score =
-                |doc_id: &u32| (*doc_id, self.bm25(&self.scorer.message(*doc_id)) + formula::LEAST);
+            let score = |doc_id: &u32| {
+                (*doc_id, self.bm25(&self.scorer.message(*doc_id), &self.norms) + formula::LEAST)
+            };
             let mut found: Vec<(u32, f32)> = phrased.iter().map(score).collect();
             keep_best(&mut found, depth);
             return Ok(found);
@@ -451,7 +458,10 @@ impl ClusterConceptScorer<'_> {
             let page = ranked.by_terms(&self.scorer.filter, &boosts, page)?;
             let doc_ids = lock(&self.scorer.fetched).add(page.messages);
             let accepted = doc_ids.into_iter().filter(|doc_id| self.accepts(*doc_id));
-            found.extend(accepted.map(|doc_id| (doc_id, self.bm25(&self.scorer.message(doc_id)))));
+            found.extend(
+                accepted
+                    .map(|doc_id| (doc_id, self.bm25(&self.scorer.message(doc_id), &self.norms))),
+            );
             after = page.next;
             if after.is_none() || found.len() >= depth {
                 break;
@@ -496,7 +506,7 @@ impl ClusterConceptScorer<'_> {
         Ok(found)
     }
 
-    fn bm25(&self, message: &RankedMessage) -> f32 {
+    fn bm25(&self, message: &RankedMessage, norms: &Norms) -> f32 {
         let terms = &self.concept.terms;
         let mut frequencies = vec![0; terms.len()];
         for text in [index::speaker(&message.hit.role), &message.hit.content] {
@@ -508,7 +518,7 @@ impl ClusterConceptScorer<'_> {
         }
         let weighted = terms.iter().zip(frequencies).filter(|(_, frequency)| *frequency > 0);
         let score = |(term, frequency): (&WeightedTerm, u32)| {
-            term.weight * self.norms.score(frequency, message.length)
+            term.weight * norms.score(frequency, message.length)
         };
         weighted.map(score).sum()
     }
@@ -518,7 +528,7 @@ impl ClusterConceptScorer<'_> {
         let message = self.scorer.message(doc_id);
         let mut own = if self.phrased.is_some() { formula::LEAST } else { 0.0 };
         if scale.term_share > 0.0 {
-            own += scale.term_share * self.bm25(&message) / scale.best_terms;
+            own += scale.term_share * self.bm25(&message, &self.norms) / scale.best_terms;
         }
         if let Some(packed) = &self.packed {
             let exact = self.exact.borrow().get(&doc_id).copied();

@@ -2,11 +2,15 @@
 
 use std::{
     cell::RefCell,
+    cmp::Ordering,
     collections::{HashMap, HashSet},
     ops::{ControlFlow, Range},
 };
 
-use super::{scorer::Concept, searcher::Searcher};
+use super::{
+    scorer::{Concept, Similarity, VectorCandidates, VectorWeights},
+    searcher::Searcher,
+};
 use crate::{
     error::Result,
     source::{catalogue::Origins, scope::Scope},
@@ -230,80 +234,160 @@ impl<'a> ConceptFilter<'a> {
         }
     }
 
-    /// Returns the messages whose vectors are nearest to a vector, the nearest first.
+    /// Returns the messages that are most similar to a concept by their vectors, the nearest first; then those
+    /// of the messages that the encoder has not read yet.
     pub(super) fn nearest(
         &self,
-        vector: &[f32],
+        concept: &Concept,
+        weights: VectorWeights,
         count: usize,
         stop: &Stop,
-    ) -> Result<Vec<(u32, f32)>> {
+    ) -> Result<VectorCandidates> {
+        let mut doc_ids = match &self.doc_ids {
+            Some(doc_ids) => {
+                doc_ids.iter().copied().filter(|doc_id| self.accepts(*doc_id)).collect()
+            }
+            None => self.nearest_by_each(concept, count)?,
+        };
+        doc_ids.sort_unstable();
+        doc_ids.dedup();
+        let similarities = self.similarities(concept, weights, &doc_ids)?;
+        let mut all = VectorCandidates::default();
+        for (doc_id, similarity) in doc_ids.into_iter().zip(similarities) {
+            let Some(Similarity { cosine, is_partial }) = similarity else { continue };
+            let list = if is_partial { &mut all.found_partly } else { &mut all.found };
+            list.push((doc_id, cosine));
+        }
+        for found in [&mut all.found, &mut all.found_partly] {
+            found.sort_unstable_by(by_cosine);
+            found.truncate(count);
+            self.score_again(concept, weights, found, stop)?;
+            found.sort_unstable_by(by_cosine);
+        }
+        Ok(all)
+    }
+
+    /// Returns the messages that are nearest by the vectors of each model.
+    fn nearest_by_each(&self, concept: &Concept, count: usize) -> index::Result<Vec<u32>> {
         let mut found = Vec::new();
         for segment in &self.searcher.segments {
-            let Some(vectors) = &segment.vectors else { continue };
             let first = segment.doc_ids.start;
-            match &self.doc_ids {
-                Some(doc_ids) => {
-                    let here = doc_ids.iter().copied();
-                    let here = here.filter(|doc_id| segment.doc_ids.contains(doc_id));
-                    let here: Vec<u32> = here.filter(|doc_id| self.accepts(*doc_id)).collect();
-                    let cosines = self.cosines(vector, &here)?;
-                    found
-                        .extend(here.into_iter().zip(cosines).filter(|(_, cosine)| *cosine != 0.0));
-                }
-                None => {
-                    let accepts = |doc_id: u32| self.accepts(first + doc_id);
-                    let best = vectors.top_k(vector, count, accepts)?;
-                    found.extend(best.iter().map(|scored| (first + scored.doc_id, scored.score)));
-                }
+            let accepts = |doc_id: u32| self.accepts(first + doc_id);
+            if let (Some(vectors), Some(vector)) = (&segment.vectors, &concept.vector) {
+                let best = vectors.top_k(vector, count, accepts)?;
+                found.extend(best.iter().map(|scored| first + scored.doc_id));
+            }
+            if let Some(encoded) = &concept.encoded {
+                let best = segment.encoded.top_k(encoded, count, accepts)?;
+                found.extend(best.iter().map(|scored| first + scored.doc_id));
             }
         }
-        let by_cosine = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-        found.sort_unstable_by(by_cosine);
-        found.truncate(count);
-        self.score_again(vector, &mut found, stop)?;
-        found.sort_unstable_by(by_cosine);
         Ok(found)
     }
 
     /// Replaces the estimated cosines of the first messages by exact cosines.
-    fn score_again(&self, vector: &[f32], found: &mut [(u32, f32)], stop: &Stop) -> Result<()> {
+    fn score_again(
+        &self,
+        concept: &Concept,
+        weights: VectorWeights,
+        found: &mut [ScoredDoc],
+        stop: &Stop,
+    ) -> Result<()> {
         let segments = &self.searcher.segments;
         let vectors = segments.iter().filter_map(|segment| segment.vectors.as_deref());
         let count = vectors.map(Vectors::scored_again).max().unwrap_or(0);
         let (1.., Some(most_read)) = (count, self.searcher.model.most_read()) else {
             return Ok(());
         };
-        let mut exact = self.exact.borrow_mut();
-        // The cosine -1 means that a message has no vector.
-        let with_vector = found.iter_mut().filter(|(_, cosine)| *cosine > -1.0);
-        for (doc_id, cosine) in with_vector.take(count) {
+        let Some(vector) = &concept.vector else { return Ok(()) };
+        let mut first: Vec<u32> = found.iter().take(count).map(|(doc_id, _)| *doc_id).collect();
+        for doc_id in &first {
             let text = self.searcher.snapshot().beginning(*doc_id, most_read);
             let Some(of_text) = self.searcher.model.encode(&[&text], stop)?.pop() else { continue };
-            *cosine = vector.iter().zip(&of_text).map(|(a, b)| a * b).sum();
-            exact.insert(*doc_id, *cosine);
+            let cosine = vector.iter().zip(&of_text).map(|(a, b)| a * b).sum();
+            self.exact.borrow_mut().insert(*doc_id, cosine);
+        }
+        first.sort_unstable();
+        let similarities = self.similarities(concept, weights, &first)?;
+        for (doc_id, cosine) in found.iter_mut().take(count) {
+            let at = first.binary_search(doc_id).ok();
+            *cosine = at.and_then(|at| similarities[at]).map_or(*cosine, |it| it.cosine);
         }
         Ok(())
     }
 
-    /// Returns the cosine of `vector` and each message's vector; 0 for messages without a vector.
-    pub(super) fn cosines(&self, vector: &[f32], doc_ids: &[u32]) -> index::Result<Vec<f32>> {
-        let mut cosines = vec![0.0; doc_ids.len()];
+    /// Returns the similarity of each message to a concept; `None` for messages without a vector. `doc_ids` are
+    /// ascending.
+    pub(super) fn similarities(
+        &self,
+        concept: &Concept,
+        weights: VectorWeights,
+        doc_ids: &[u32],
+    ) -> index::Result<Vec<Option<Similarity>>> {
+        let by_model = match &concept.vector {
+            Some(vector) => self.cosines(vector, doc_ids)?,
+            None => vec![None; doc_ids.len()],
+        };
+        let Some(encoded) = &concept.encoded else {
+            let similarity = |cosine| Similarity { cosine, is_partial: false };
+            return Ok(by_model.into_iter().map(|cosine| cosine.map(similarity)).collect());
+        };
+        let by_encoder = self.encoded_cosines(encoded, doc_ids)?;
+        let VectorWeights { model, encoder } = weights;
+        let mean = |(by_model, by_encoder): (Option<f32>, Option<f32>)| {
+            let cosine = match (by_model, by_encoder) {
+                (Some(one), Some(other)) => (model * one + encoder * other) / (model + encoder),
+                (one, other) => other.or(one)?,
+            };
+            Some(Similarity { cosine, is_partial: by_encoder.is_none() })
+        };
+        Ok(by_model.into_iter().zip(by_encoder).map(mean).collect())
+    }
+
+    /// Returns the cosine of `vector` and each message's vector by the model; `None` for messages without it.
+    fn cosines(&self, vector: &[f32], doc_ids: &[u32]) -> index::Result<Vec<Option<f32>>> {
+        let mut cosines = vec![None; doc_ids.len()];
         for segment in &self.searcher.segments {
             let Some(vectors) = &segment.vectors else { continue };
-            let inside: Vec<usize> =
-                (0..doc_ids.len()).filter(|at| segment.doc_ids.contains(&doc_ids[*at])).collect();
-            let in_segment: Vec<u32> =
-                inside.iter().map(|at| doc_ids[*at] - segment.doc_ids.start).collect();
-            for (at, cosine) in inside.iter().zip(vectors.scores(vector, &in_segment)?) {
-                cosines[*at] = cosine;
+            let range = within(doc_ids, &segment.doc_ids);
+            let here: Vec<u32> =
+                doc_ids[range.clone()].iter().map(|id| id - segment.doc_ids.start).collect();
+            let scores = vectors.scores(vector, &here)?;
+            for (cosine, score) in cosines[range].iter_mut().zip(scores) {
+                *cosine = Some(score).filter(|score| *score > -1.0);
             }
         }
         let exact = self.exact.borrow();
         for (cosine, doc_id) in cosines.iter_mut().zip(doc_ids) {
-            *cosine = exact.get(doc_id).copied().unwrap_or(*cosine);
+            *cosine = cosine.map(|cosine| exact.get(doc_id).copied().unwrap_or(cosine));
         }
         Ok(cosines)
     }
+
+    /// Returns the cosine of `vector` and each message's vector by the encoder; `None` for messages without it.
+    fn encoded_cosines(&self, vector: &[f32], doc_ids: &[u32]) -> index::Result<Vec<Option<f32>>> {
+        let mut cosines = vec![None; doc_ids.len()];
+        for segment in &self.searcher.segments {
+            let range = within(doc_ids, &segment.doc_ids);
+            let here: Vec<u32> =
+                doc_ids[range.clone()].iter().map(|id| id - segment.doc_ids.start).collect();
+            cosines[range].copy_from_slice(&segment.encoded.scores(vector, &here)?);
+        }
+        Ok(cosines)
+    }
+}
+
+/// A doc id and a cosine.
+type ScoredDoc = (u32, f32);
+
+fn by_cosine(a: &ScoredDoc, b: &ScoredDoc) -> Ordering {
+    b.1.total_cmp(&a.1).then(a.0.cmp(&b.0))
+}
+
+/// Returns the places of the doc ids, which are ascending, that are in a range.
+fn within(doc_ids: &[u32], range: &Range<u32>) -> Range<usize> {
+    let place = |least: u32| doc_ids.partition_point(|doc_id| *doc_id < least);
+    place(range.start)..place(range.end)
 }
 
 /// Scores of messages by doc id.

@@ -53,7 +53,7 @@ const SHORT_AVERAGE: f32 = 15.0;
 const LONG_AVERAGE: f32 = 100.0;
 
 /// Returns the position of an average length between short and long, from 0 to 1, on a logarithmic scale.
-pub(crate) fn longness(average: f32) -> f32 {
+fn longness(average: f32) -> f32 {
     let share = (average / SHORT_AVERAGE).ln() / (LONG_AVERAGE / SHORT_AVERAGE).ln();
     share.clamp(0.0, 1.0)
 }
@@ -65,6 +65,9 @@ pub(super) fn norms(average: f32) -> Norms {
     let share = longness(average);
     Norms { k1: 0.9 + 0.3 * share, b: 0.4 + 0.35 * share, average }
 }
+
+/// Parameters of BM25 with which a score is the sum of the weights of the terms that a message contains.
+pub(super) const PRESENCE: Norms = Norms { k1: 0.0, b: 0.0, average: 1.0 };
 
 /// The score of a message that has the quoted text, and no word and no meaning of the question.
 pub(super) const LEAST: f32 = 1e-6;
@@ -87,7 +90,7 @@ pub(super) struct Surroundings<'a> {
 /// are 0.
 pub(super) fn score(concept: &Concept, of: Surroundings<'_>) -> Option<f32> {
     let length = of.length.max(1) as f32;
-    let context = (SHORT_MESSAGE / length).min(1.0) * (SHORT_MESSAGE / concept.average).min(1.0);
+    let context = (SHORT_MESSAGE / length).min(1.0);
     let mut score = of.own;
     for (offset, share) in CONTEXT {
         score += context * share * (of.neighbour)(offset).unwrap_or(0.0);

@@ -15,10 +15,9 @@ mod titles;
 
 #[cfg(feature = "cluster")]
 pub(super) use clustered::ClusterScorer;
-pub(crate) use formula::longness;
 pub(super) use score::IndexedScorer;
 pub use scorer::{
-    Candidates, Concept, ConceptScorer, Nearness, Scale, Scorer, Statistics, TitleQuery,
-    TitleScores,
+    Concept, ConceptScorer, Coverage, Nearness, Scale, Scorer, Similarity, Statistics,
+    TermCandidates, TitleQuery, TitleScores, VectorCandidates, VectorWeights,
 };
 pub(crate) use searcher::Searcher;

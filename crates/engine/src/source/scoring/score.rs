@@ -11,7 +11,8 @@ use super::{
     filter::{ConceptFilter, ScopeFilter, Scores, containing},
     formula::{self, Surroundings, TitleShares},
     scorer::{
-        Candidates, Concept, ConceptScorer, Scale, Scorer, Statistics, TitleQuery, TitleScores,
+        Concept, ConceptScorer, Coverage, Scale, Scorer, Statistics, TermCandidates, TitleQuery,
+        TitleScores, VectorCandidates, VectorWeights,
     },
     searcher::Searcher,
     titles,
@@ -25,8 +26,18 @@ use crate::{
 };
 use verbatim_base::model::{Hit, Stop};
 use verbatim_chats::db;
-use verbatim_index::{self as index, Bm25, DocSet, Norms, TermIndex};
-use verbatim_text::query::PhraseSearch;
+use verbatim_index::{self as index, Bm25, DocSet, Norms, TermIndex, WeightedTerm, holding};
+use verbatim_text::{query::PhraseSearch, words::Tokenizer};
+
+/// The number of terms of a query whose spread over conversations is looked at.
+const MAX_COVERING: usize = 32;
+
+/// The number of conversations with the most terms whose titles are looked at.
+const MAX_TITLED: usize = 4_000;
+
+/// The number of conversations with the most terms whose messages are scored, and of those messages.
+const MAX_COVERED: usize = 100;
+const MAX_COVERING_MESSAGES: usize = 2_000;
 
 #[derive(Debug)]
 pub(in crate::source) struct IndexedScorer {
@@ -57,6 +68,10 @@ impl IndexedScorer {
 impl Scorer for IndexedScorer {
     fn missing(&self) -> (u32, u32) {
         self.searcher.missing()
+    }
+
+    fn is_encoded(&self) -> bool {
+        self.searcher.encoded().0 > 0
     }
 
     fn authors(&self) -> Vec<&str> {
@@ -163,6 +178,16 @@ impl Scorer for IndexedScorer {
     }
 }
 
+/// Keeps the conversations with the largest sums; among equal sums those with the latest messages.
+fn keep_heaviest(sums: &mut Vec<(u32, f32)>, most: usize) {
+    let order = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    if sums.len() > most {
+        sums.select_nth_unstable_by(most, order);
+        sums.truncate(most);
+    }
+    sums.sort_unstable_by(order);
+}
+
 struct IndexedConceptScorer<'a> {
     filter: ConceptFilter<'a>,
     concept: &'a Concept,
@@ -170,24 +195,68 @@ struct IndexedConceptScorer<'a> {
 }
 
 impl ConceptScorer for IndexedConceptScorer<'_> {
-    fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates> {
+    fn by_terms(&self, depth: usize, stop: &Stop) -> Result<TermCandidates> {
         let accepts = |doc_id: u32| self.filter.accepts(doc_id);
-        let by_terms = self.bm25().best(self.filter.doc_set(), &accepts, depth, stop)?;
-        let mut candidates = Candidates { by_terms, ..Candidates::default() };
+        let mut found = self.bm25().best(self.filter.doc_set(), &accepts, depth, stop)?;
+        let covered = self.covered(&found, stop)?;
         if let Some(phrased) = &self.filter.phrased {
-            let known: HashSet<u32> = candidates.by_terms.iter().map(|(id, _)| *id).collect();
+            let known: HashSet<u32> = found.iter().map(|(id, _)| *id).collect();
             let others = phrased.iter().filter(|id| !known.contains(id) && accepts(**id));
             let others = others.take(depth - known.len().min(depth));
-            candidates.by_terms.extend(others.map(|doc_id| (*doc_id, formula::LEAST)));
+            found.extend(others.map(|doc_id| (*doc_id, formula::LEAST)));
         }
-        if let Some(vector) = &self.concept.vector {
-            match self.filter.nearest(vector, depth, stop) {
-                Ok(found) => candidates.by_vector = found,
-                Err(error) => candidates.vector_error = Some(error.to_string()),
-            }
-        }
+        Ok(TermCandidates { found, covered })
+    }
+
+    fn by_vector(
+        &self,
+        weights: VectorWeights,
+        depth: usize,
+        stop: &Stop,
+    ) -> Result<VectorCandidates> {
+        let found = self.filter.nearest(self.concept, weights, depth, stop);
         stop.check(db::Error::Stopped)?;
-        Ok(candidates)
+        found
+    }
+
+    fn coverage(&self, stop: &Stop) -> Result<Coverage> {
+        let terms = &self.concept.terms[..self.concept.terms.len().min(MAX_COVERING)];
+        let catalogue = &self.filter.searcher.catalogue;
+        let mut lists = Vec::new();
+        // For each conversation, the terms that it contains, one bit each.
+        let mut contained = vec![0_u64; catalogue.conversations().len()];
+        for (bit, term) in terms.iter().enumerate() {
+            let mut list = holding(&self.filter.terms, &[term.term.clone()], stop)?;
+            list.retain(|doc_id| self.filter.accepts(*doc_id));
+            for conversation in list.iter().filter_map(|id| catalogue.conversation(*id)) {
+                contained[conversation as usize] |= 1 << bit;
+            }
+            lists.push(list);
+        }
+        let weight = |bits: u64| -> f32 {
+            let is_there = |(bit, _): &(usize, &WeightedTerm)| bits >> bit & 1 == 1;
+            terms.iter().enumerate().filter(is_there).map(|(_, term)| term.weight).sum()
+        };
+        let mut best: Vec<(u32, f32)> = (0..)
+            .zip(&contained)
+            .filter(|(_, bits)| **bits != 0)
+            .map(|(conversation, bits)| (conversation, weight(*bits)))
+            .collect();
+        keep_heaviest(&mut best, MAX_TITLED);
+        let tokenizer = Tokenizer::default();
+        for (conversation, sum) in &mut best {
+            let of_title =
+                tokenizer.question(&catalogue.conversations()[*conversation as usize].title);
+            let bits = (0..).zip(terms).filter(|(_, term)| of_title.contains(&term.term));
+            let of_title = bits.fold(0, |bits, (bit, _)| bits | 1 << bit);
+            *sum = weight(contained[*conversation as usize] | of_title);
+        }
+        keep_heaviest(&mut best, MAX_COVERED);
+        let chosen: HashSet<u32> = best.iter().map(|(conversation, _)| *conversation).collect();
+        let is_chosen =
+            |id: &u32| catalogue.conversation(*id).is_some_and(|it| chosen.contains(&it));
+        let doc_ids = lists.into_iter().flatten().filter(is_chosen).take(MAX_COVERING_MESSAGES);
+        Ok(Coverage { doc_ids: doc_ids.collect(), conversations: best })
     }
 
     fn scores(
@@ -206,6 +275,15 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
 impl IndexedConceptScorer<'_> {
     fn bm25(&self) -> Bm25<'_> {
         Bm25 { segments: &self.filter.terms, terms: &self.concept.terms, norms: self.norms }
+    }
+
+    /// Returns the largest sum of the weights of the terms that one of some messages contains.
+    fn covered(&self, found: &[(u32, f32)], stop: &Stop) -> Result<f32> {
+        let mut doc_ids: Vec<u32> = found.iter().map(|(doc_id, _)| *doc_id).collect();
+        doc_ids.sort_unstable();
+        let presence = Bm25 { norms: formula::PRESENCE, ..self.bm25() };
+        let best = presence.best(DocSet::DocIds(&doc_ids), &|_| true, 1, stop)?;
+        Ok(best.first().map_or(0.0, |(_, weight)| *weight))
     }
 
     /// Returns the given messages, and those of their neighbours that pass the filter.
@@ -246,12 +324,11 @@ impl IndexedConceptScorer<'_> {
                 *own.entry(doc_id).or_default() += share(score);
             }
         }
-        if let Some(vector) = &self.concept.vector {
-            let cosines = self.filter.cosines(vector, doc_ids);
-            let cosines = cosines.unwrap_or_else(|_| vec![0.0; doc_ids.len()]);
-            for (doc_id, cosine) in doc_ids.iter().zip(cosines).filter(|(_, it)| *it != 0.0) {
-                *own.entry(*doc_id).or_default() += scale.vector_share * scale.nearness.of(cosine);
-            }
+        let similarities = self.filter.similarities(self.concept, scale.vectors, doc_ids);
+        let similarities = similarities.unwrap_or_default();
+        for (doc_id, similarity) in doc_ids.iter().zip(similarities) {
+            let Some(similarity) = similarity else { continue };
+            *own.entry(*doc_id).or_default() += scale.vector_share * scale.nearness_of(similarity);
         }
         Ok(own)
     }

@@ -15,14 +15,43 @@ pub struct Concept {
     pub query: Query,
     /// The query's terms that occur in a message, with their IDF.
     pub terms: Vec<WeightedTerm>,
+    /// The sum of the IDFs of all terms of the query, also of those that occur in no message.
+    pub weight: f32,
     /// The average length of the messages that are ranked, in terms.
     pub average: f32,
-    /// The query's vector; `None` if it is all zeros.
+    /// The query's vector by the model of all messages; `None` if it is all zeros.
     pub vector: Option<Vec<f32>>,
     /// Degree to which the model knows the query, from 0 to 1. The vector's share is multiplied by it.
     pub known: f32,
+    /// The query's vector by the encoder, whose vectors of messages may still be in the making.
+    pub encoded: Option<Vec<f32>>,
+    /// Whether the encoder has made vectors of messages.
+    pub is_encoded: bool,
+    /// Degree to which the encoder knows the query, from 0 to 1.
+    pub encoded_known: f32,
     /// The author that the query names; `None` if it names several or none.
     pub author: Option<String>,
+}
+
+impl Concept {
+    /// Returns whether the query has a vector.
+    pub(crate) fn has_vector(&self) -> bool {
+        self.vector.is_some() || self.encoded.is_some()
+    }
+
+    /// Returns the mean degree to which the models know the query.
+    pub(crate) fn known_to_models(&self) -> f32 {
+        match self.is_encoded {
+            true => f32::midpoint(self.known, self.encoded_known),
+            false => self.known,
+        }
+    }
+
+    /// Returns the degree to which a model that has made a vector of the query knows the query.
+    pub(crate) fn known_to_any(&self) -> f32 {
+        let known = |vector: &Option<_>, known: f32| if vector.is_some() { known } else { 0.0 };
+        f32::max(known(&self.vector, self.known), known(&self.encoded, self.encoded_known))
+    }
 }
 
 /// Term statistics of a source. If the scope names a conversation, only its messages count.
@@ -36,15 +65,40 @@ pub struct Statistics {
     pub tokens: u64,
 }
 
-/// The best messages of a source: (doc id, score), the best first.
+/// The best messages of a source by their terms.
 #[derive(Debug, Default)]
-pub struct Candidates {
-    /// The best messages by BM25.
-    pub by_terms: Vec<(u32, f32)>,
-    /// The best messages by the cosine of the vectors.
-    pub by_vector: Vec<(u32, f32)>,
-    /// The reason why the vectors could not be compared.
-    pub vector_error: Option<String>,
+pub struct TermCandidates {
+    /// The best messages by BM25: (doc id, score), the best first.
+    pub found: Vec<(u32, f32)>,
+    /// The largest sum of the IDFs of the terms that one of these messages contains.
+    pub covered: f32,
+}
+
+/// The best messages of a source by their vectors: (doc id, similarity), the best first.
+#[derive(Debug, Default)]
+pub struct VectorCandidates {
+    /// The best messages.
+    pub found: Vec<(u32, f32)>,
+    /// The best messages that the encoder has not read yet, by the other vectors.
+    pub found_partly: Vec<(u32, f32)>,
+}
+
+/// The weights of the cosines in the similarity of a message to a query.
+#[derive(Clone, Copy, Debug)]
+pub struct VectorWeights {
+    /// The weight of the model of all messages.
+    pub model: f32,
+    /// The weight of the encoder.
+    pub encoder: f32,
+}
+
+/// The terms of a query that conversations contain, spread over their messages and in their titles.
+#[derive(Debug, Default)]
+pub struct Coverage {
+    /// The best conversations with the sum of the IDFs of the terms that each contains.
+    pub conversations: Vec<(u32, f32)>,
+    /// The messages of these conversations that contain a term.
+    pub doc_ids: Vec<u32>,
 }
 
 /// The scale that makes the scores of all sources comparable.
@@ -56,8 +110,29 @@ pub struct Scale {
     pub vector_share: f32,
     /// The best BM25 score of all candidates.
     pub best_terms: f32,
-    /// The scale that turns a cosine into nearness.
+    /// The weights of the cosines in a similarity.
+    pub vectors: VectorWeights,
+    /// The scale that turns a similarity into nearness.
     pub nearness: Nearness,
+    /// The scale for messages that the encoder has not read yet.
+    pub nearness_partly: Nearness,
+}
+
+/// The similarity of a message to a query.
+#[derive(Clone, Copy, Debug)]
+pub struct Similarity {
+    /// The mean of the cosines by all models.
+    pub cosine: f32,
+    /// Whether the encoder has not read the message yet.
+    pub is_partial: bool,
+}
+
+impl Scale {
+    /// Returns the nearness of a message.
+    pub(crate) fn nearness_of(&self, similarity: Similarity) -> f32 {
+        let scale = if similarity.is_partial { self.nearness_partly } else { self.nearness };
+        scale.of(similarity.cosine)
+    }
 }
 
 /// A linear scale for cosines. The worst of the best cosines becomes 0, the best becomes 1.
@@ -91,6 +166,11 @@ impl Nearness {
 pub trait Scorer: Send + Sync {
     /// Returns the number of messages without a term index, and the number without a vector.
     fn missing(&self) -> (u32, u32);
+
+    /// Returns whether the encoder has made vectors of messages.
+    fn is_encoded(&self) -> bool {
+        false
+    }
 
     /// Returns the names of the people who wrote messages, if roles are names.
     fn authors(&self) -> Vec<&str>;
@@ -143,8 +223,22 @@ pub trait Scorer: Send + Sync {
 
 /// A scorer of the messages of one source for one concept.
 pub trait ConceptScorer {
-    /// Returns the best messages, at most `depth` by terms and at most `depth` by vectors.
-    fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates>;
+    /// Returns the best messages by BM25, at most `depth`.
+    fn by_terms(&self, depth: usize, stop: &Stop) -> Result<TermCandidates>;
+
+    /// Returns the best messages by vectors, at most `depth` in each list.
+    fn by_vector(
+        &self,
+        weights: VectorWeights,
+        depth: usize,
+        stop: &Stop,
+    ) -> Result<VectorCandidates>;
+
+    /// Returns the conversations that contain most of the query's terms, not necessarily in one message; none
+    /// if the source cannot tell.
+    fn coverage(&self, _: &Stop) -> Result<Coverage> {
+        Ok(Coverage::default())
+    }
 
     /// Returns the scores, above 0, of some candidates and of their neighbouring messages.
     fn scores(

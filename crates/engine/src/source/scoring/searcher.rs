@@ -4,7 +4,7 @@ use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use crate::source::catalogue::Catalogue;
 use verbatim_embed::Model;
-use verbatim_index::{Snapshot, TermIndex, Vectors};
+use verbatim_index::{Snapshot, TermIndex, VectorParts, Vectors};
 
 /// Roles that are not names of people.
 const PLAIN_ROLES: [&str; 6] = ["", "user", "assistant", "tool", "system", "unknown"];
@@ -23,11 +23,13 @@ pub(crate) struct Searcher {
     pub(super) model: Model,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SegmentSearcher {
     pub(super) doc_ids: Range<u32>,
     pub(super) terms: Option<Arc<TermIndex>>,
     pub(super) vectors: Option<Arc<Vectors>>,
+    /// The vectors by the encoder, as far as they are made.
+    pub(super) encoded: VectorParts,
 }
 
 impl Searcher {
@@ -37,6 +39,10 @@ impl Searcher {
             SegmentSearcher {
                 terms: TermIndex::open(segment.folder, count).ok().map(Arc::new),
                 vectors: Vectors::open(segment.folder, model.name(), count).map(Arc::new),
+                encoded: match model.sentence_encoder() {
+                    Some(encoder) => VectorParts::open(segment.folder, encoder.name(), count),
+                    None => VectorParts::default(),
+                },
                 doc_ids: segment.doc_ids,
             }
         });
@@ -56,6 +62,31 @@ impl Searcher {
             segments.map(|segment| segment.doc_ids.len() as u32).sum()
         };
         (count(&|segment| segment.terms.is_none()), count(&|segment| segment.vectors.is_none()))
+    }
+
+    /// Returns this searcher with the vectors by the encoder that were made since; `None` if there are none.
+    pub(in crate::source) fn extended(&self) -> Option<Searcher> {
+        let encoder = self.model.sentence_encoder()?;
+        let mut segments = self.segments.clone();
+        let folders = self.snapshot().segments();
+        let mut is_extended = false;
+        for (segment, of_snapshot) in segments.iter_mut().zip(folders) {
+            is_extended |= segment.encoded.extend(of_snapshot.folder, encoder.name());
+        }
+        is_extended.then(|| Searcher {
+            catalogue: Arc::clone(&self.catalogue),
+            segments,
+            authors: self.authors.clone(),
+            model: self.model.clone(),
+        })
+    }
+
+    /// Returns the number of messages whose vectors by the encoder are made, and the number of those that get
+    /// one.
+    pub(crate) fn encoded(&self) -> (u32, u32) {
+        let made = self.segments.iter().map(|segment| segment.encoded.made()).sum();
+        let all = self.segments.iter().map(|segment| segment.doc_ids.len() as u32).sum();
+        (made, if self.model.sentence_encoder().is_some() { all } else { 0 })
     }
 
     /// Returns the existing term indexes of segments, with the doc ids of these segments.

@@ -1,0 +1,292 @@
+//! Makes the vectors of messages by the sentence encoder, which takes a thousand times longer than the other
+//! work on a message: part by part, the newest messages first.
+//!
+//! Nothing waits for it. Each part is used by the next search, work that was interrupted continues after the
+//! last part, and texts whose vectors a replaced segment had are not encoded again.
+//!
+//! Invariant: one thread or process at a time makes the parts of a segment.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    error::{Error, Result},
+    source::{Source, Sources},
+};
+use verbatim_base::{lock::lock, model::Stop, private::FileLock};
+use verbatim_embed::SentenceEncoder;
+use verbatim_index::{self as index, KeptVectors, PartWriter, SegmentRef, Snapshot, VectorParts};
+use verbatim_text::hash::Fnv1a;
+
+/// The file in a segment's folder that is locked while a part is made.
+const LOCK: &str = "encode.lock";
+
+/// How long a part is worked on, and the maximum number of its messages. The first part is shorter, so that
+/// the newest messages are found soon.
+const PART: Duration = Duration::from_secs(10);
+const FIRST_PART: Duration = Duration::from_secs(2);
+const MAX_PART: u32 = 1 << 16;
+
+/// Number of messages that a thread encodes before it looks whether the part is complete.
+const SLICE: u32 = 32;
+
+/// Bits of a number in a code.
+const BITS: u32 = 2;
+
+/// The maximum number of threads that encode in the background.
+const MAX_BACKGROUND_THREADS: usize = 4;
+
+/// The progress of encoding the messages of a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Encoded {
+    /// Number of messages whose vectors are made.
+    pub made: u64,
+    /// Number of messages that get a vector: all, or none if the model has no encoder.
+    pub total: u64,
+}
+
+impl Source {
+    /// Returns how far the sentence encoder has read the messages in the index.
+    pub fn encoded(&self, stop: &Stop) -> Encoded {
+        let (Some(encoder), Some(snapshot)) =
+            (self.model().sentence_encoder(), self.latest_index(stop))
+        else {
+            return Encoded::default();
+        };
+        let made = |segment: &SegmentRef<'_>| u64::from(parts(segment, encoder).made());
+        Encoded {
+            made: snapshot.segments().iter().map(made).sum(),
+            total: u64::from(snapshot.max_doc()),
+        }
+    }
+
+    /// Makes the vectors by the sentence encoder that messages lack, the newest messages first. Returns the
+    /// number of vectors that were made; stops early if another process makes them.
+    pub fn encode(
+        &self,
+        threads: usize,
+        stop: &Stop,
+        progress: &(dyn Fn(Encoded) + Sync),
+    ) -> Result<u64> {
+        let Some(encoder) = self.model().sentence_encoder() else { return Ok(0) };
+        let mut done = 0;
+        while let Some(snapshot) = self.latest_index(stop) {
+            let work = PartWork { snapshot: &snapshot, encoder, threads, stop, progress };
+            let is_latest =
+                || self.latest_index(stop).is_some_and(|it| it.name() == snapshot.name());
+            match work.run() {
+                Ok(made) => {
+                    done += made;
+                    if is_latest() {
+                        return Ok(done);
+                    }
+                }
+                // Another process may have replaced the index meanwhile, and removed a segment of this one.
+                Err(error) if stop.requested() || is_latest() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(done)
+    }
+}
+
+fn parts(segment: &SegmentRef<'_>, encoder: SentenceEncoder) -> VectorParts {
+    VectorParts::open(segment.folder, encoder.name(), segment.doc_ids.len() as u32)
+}
+
+/// The work on the segments of one snapshot.
+struct PartWork<'a> {
+    snapshot: &'a Snapshot,
+    encoder: SentenceEncoder,
+    threads: usize,
+    stop: &'a Stop,
+    progress: &'a (dyn Fn(Encoded) + Sync),
+}
+
+impl PartWork<'_> {
+    /// Makes all parts that are missing. Returns the number of vectors.
+    fn run(&self) -> Result<u64> {
+        let segments = self.snapshot.segments();
+        let Some(index_dir) = segments.first().and_then(|segment| segment.folder.parent()) else {
+            return Ok(0);
+        };
+        let mut made: u64 =
+            segments.iter().map(|it| u64::from(parts(it, self.encoder).made())).sum();
+        let mut kept = None;
+        let mut done = 0;
+        // The last segment has the newest messages.
+        for segment in segments.iter().rev() {
+            let mut parts = parts(segment, self.encoder);
+            if parts.is_whole() {
+                continue;
+            }
+            let lock = segment.folder.join(LOCK);
+            let failed = |error| index::Error::Write { path: lock.clone(), error };
+            let Some(_lock) = FileLock::take(&lock, 1).map_err(failed)? else { return Ok(done) };
+            parts.extend(segment.folder, self.encoder.name());
+            while !parts.is_complete() {
+                let kept =
+                    kept.get_or_insert_with(|| KeptVectors::open(index_dir, self.encoder.name()));
+                let part = self.part(segment, parts.made(), made, kept)?;
+                let count = part.count() as u64;
+                part.append(segment.folder, self.encoder.name(), &parts)?;
+                if !parts.extend(segment.folder, self.encoder.name()) {
+                    return Err(Error::Indexing { folder: segment.folder.to_owned() });
+                }
+                (made, done) = (made + count, done + count);
+            }
+            parts.join(segment.folder, self.encoder.name())?;
+        }
+        KeptVectors::remove(index_dir);
+        Ok(done)
+    }
+
+    /// Encodes the next messages of a segment, from the doc id `first` of the segment, until the time of a part
+    /// is over. `made` is the number of vectors that the snapshot has.
+    fn part(
+        &self,
+        segment: &SegmentRef<'_>,
+        first: u32,
+        made: u64,
+        kept: &KeptVectors,
+    ) -> Result<PartWriter> {
+        let count = segment.doc_ids.len() as u32;
+        let end = count.min(first.saturating_add(MAX_PART));
+        let limit = if first == 0 { FIRST_PART } else { PART };
+        let next = AtomicU32::new(first);
+        let done = AtomicU32::new(0);
+        let slices = Mutex::new(Vec::new());
+        let begun = Instant::now();
+        let work = || {
+            while begun.elapsed() < limit || done.load(Ordering::Relaxed) == 0 {
+                let start = next.fetch_add(SLICE, Ordering::Relaxed);
+                if start >= end || self.stop.requested() {
+                    return;
+                }
+                let offset = segment.doc_ids.start;
+                let ids = offset + start..offset + end.min(start + SLICE);
+                let encoded = ids.len() as u32;
+                let slice = self.slice(ids, kept);
+                lock(&slices).push((start, slice));
+                let done = done.fetch_add(encoded, Ordering::Relaxed) + encoded;
+                let total = u64::from(self.snapshot.max_doc());
+                (self.progress)(Encoded { made: made + u64::from(done), total });
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..self.threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+        self.stop.check(index::Error::Stopped)?;
+        let mut slices = slices.into_inner().unwrap_or_default();
+        slices.sort_unstable_by_key(|(start, _)| *start);
+        let mut part = PartWriter::new(self.encoder.mean(), BITS);
+        slices.into_iter().for_each(|(_, slice)| part.append_all(&slice));
+        Ok(part)
+    }
+
+    fn slice(&self, doc_ids: std::ops::Range<u32>, kept: &KeptVectors) -> PartWriter {
+        let mut part = PartWriter::new(self.encoder.mean(), BITS);
+        let texts: Vec<_> = doc_ids
+            .map(|doc_id| match self.snapshot.is_alive(doc_id) {
+                true => self.snapshot.beginning(doc_id, self.encoder.most_read()),
+                false => "".into(),
+            })
+            .collect();
+        let hash = |text: &str| {
+            let mut hash = Fnv1a::default();
+            hash.write(text.as_bytes());
+            hash.finish()
+        };
+        let hashes: Vec<u64> = texts.iter().map(|text| hash(text)).collect();
+        let is_new = |at: &usize| !texts[*at].trim().is_empty() && kept.get(hashes[*at]).is_none();
+        let new: Vec<usize> = (0..texts.len()).filter(is_new).collect();
+        let encoded = self.encoder.encode(&new.iter().map(|at| &*texts[*at]).collect::<Vec<_>>());
+        let mut encoded = new.into_iter().zip(encoded).peekable();
+        let none = vec![0.0; self.encoder.dimensions()];
+        for (at, hash) in hashes.into_iter().enumerate() {
+            match (encoded.next_if(|(new, _)| *new == at), kept.get(hash)) {
+                (Some((_, vector)), _) => part.encode(hash, &vector),
+                (None, Some(known)) => part.push(known),
+                (None, None) => part.encode(hash, &none),
+            }
+        }
+        part
+    }
+}
+
+/// A thread that encodes the messages of all sources in the background. It ends when this value is dropped.
+#[derive(Debug)]
+pub(super) struct EncoderThread {
+    stop: Stop,
+    thread: Option<thread::JoinHandle<()>>,
+    is_due: Arc<AtomicBool>,
+}
+
+impl EncoderThread {
+    pub(super) fn start(sources: Arc<Sources>) -> EncoderThread {
+        let (stop, is_due) = (Stop::never(), Arc::new(AtomicBool::new(false)));
+        let thread = thread::Builder::new().name("encoder".to_owned()).spawn({
+            let (stop, is_due) = (stop.clone(), Arc::clone(&is_due));
+            move || {
+                lower_priority();
+                while !stop.requested() {
+                    while !is_due.swap(false, Ordering::Relaxed) && !stop.requested() {
+                        thread::park();
+                    }
+                    encode_all(&sources, &stop);
+                }
+            }
+        });
+        // Without the thread, searches use the other vectors.
+        EncoderThread { stop, thread: thread.ok(), is_due }
+    }
+
+    /// Looks for messages to encode.
+    pub(super) fn wake(&self) {
+        self.is_due.store(true, Ordering::Relaxed);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Drop for EncoderThread {
+    fn drop(&mut self) {
+        self.stop.request();
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A panic of the thread was reported when it happened.
+            drop(thread.join());
+        }
+    }
+}
+
+/// Lowers the priority of this thread and of those that it starts. Elsewhere than on Linux, a process has one
+/// priority for all its threads, and questions must not wait.
+fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(10);
+}
+
+/// Encodes the messages of all sources whose words and other vectors are made.
+fn encode_all(sources: &Sources, stop: &Stop) {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    for source in sources.present() {
+        let is_ready = source.database().is_some()
+            && source.current_index(stop).is_ok()
+            && !super::enrich::is_lacking(&source, true, stop);
+        if is_ready && !stop.requested() {
+            // Without the vectors, searches use the others. A later poll tries again.
+            drop(source.encode(threads.min(MAX_BACKGROUND_THREADS), stop, &|_| ()));
+        }
+    }
+}
