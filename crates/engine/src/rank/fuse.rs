@@ -35,14 +35,11 @@ const DEPTH_OF_SEVERAL: usize = 1000;
 ///
 /// In answers to questions of LoCoMo and REALTALK, the best message by words covers .65 to .75 of it, in
 /// answers without a common word .2.
-const WELL_COVERED: f32 = 0.35;
+const WELL_COVERED: f32 = 0.5;
 
-/// How fast the share of vectors grows as the words cover less.
-const COVERAGE_POWER: i32 = 3;
-
-/// What the weight of the encoder grows by if words cover nothing, because the other model hardly compares
-/// languages.
-const ENCODER_GROWTH: f32 = 2.0;
+/// By how much the weight of the encoder grows if words cover nothing, because the other model hardly
+/// compares languages.
+const ENCODER_GROWTH: f32 = 3.0;
 
 /// Maximum number of times that deleted messages of an outdated index are replaced by the next candidates.
 const MAX_ROUNDS: usize = 8;
@@ -407,11 +404,11 @@ impl WordCoverage {
 
     /// Returns the share of vectors in scores. `share` is the share where the words cover the question.
     fn vector_share(self, share: f32) -> f32 {
-        1.0 - (1.0 - share) * self.0.powi(COVERAGE_POWER)
+        1.0 - (1.0 - share) * self.0
     }
 
     fn weights(self, concept: &Concept) -> VectorWeights {
-        let growth = 1.0 + ENCODER_GROWTH * (1.0 - self.0);
+        let growth = 1.0 + ENCODER_GROWTH * (1.0 - self.0).powi(2);
         VectorWeights { model: concept.known, encoder: growth * concept.encoded_known }
     }
 }

@@ -7,6 +7,7 @@
 //! Invariant: one thread or process at a time makes the parts of a segment.
 
 use std::{
+    ops::Range,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -74,10 +75,26 @@ impl Source {
         stop: &Stop,
         progress: &(dyn Fn(Encoded) + Sync),
     ) -> Result<u64> {
+        self.make_parts(PartOptions { threads, may_encode: true }, stop, progress)
+    }
+
+    /// Takes over the vectors that replaced segments have left, and removes the others.
+    pub(super) fn take_over_vectors(&self, stop: &Stop) -> Result<()> {
+        self.make_parts(PartOptions { threads: 1, may_encode: false }, stop, &|_| ())?;
+        KeptVectors::remove(self.index_dir()?.folder());
+        Ok(())
+    }
+
+    fn make_parts(
+        &self,
+        options: PartOptions,
+        stop: &Stop,
+        progress: &(dyn Fn(Encoded) + Sync),
+    ) -> Result<u64> {
         let Some(encoder) = self.model().sentence_encoder() else { return Ok(0) };
         let mut done = 0;
         while let Some(snapshot) = self.latest_index(stop) {
-            let work = PartWork { snapshot: &snapshot, encoder, threads, stop, progress };
+            let work = PartWork { snapshot: &snapshot, encoder, options, stop, progress };
             let is_latest =
                 || self.latest_index(stop).is_some_and(|it| it.name() == snapshot.name());
             match work.run() {
@@ -100,11 +117,19 @@ fn parts(segment: &SegmentRef<'_>, encoder: SentenceEncoder) -> VectorParts {
     VectorParts::open(segment.folder, encoder.name(), segment.doc_ids.len() as u32)
 }
 
+/// How parts are made.
+#[derive(Clone, Copy)]
+struct PartOptions {
+    threads: usize,
+    /// Whether texts are encoded whose vectors no replaced segment had. Otherwise the parts end before them.
+    may_encode: bool,
+}
+
 /// The work on the segments of one snapshot.
 struct PartWork<'a> {
     snapshot: &'a Snapshot,
     encoder: SentenceEncoder,
-    threads: usize,
+    options: PartOptions,
     stop: &'a Stop,
     progress: &'a (dyn Fn(Encoded) + Sync),
 }
@@ -135,6 +160,9 @@ impl PartWork<'_> {
                     kept.get_or_insert_with(|| KeptVectors::open(index_dir, self.encoder.name()));
                 let part = self.part(segment, parts.made(), made, kept)?;
                 let count = part.count() as u64;
+                if count == 0 {
+                    break;
+                }
                 part.append(segment.folder, self.encoder.name(), &parts)?;
                 if !parts.extend(segment.folder, self.encoder.name()) {
                     return Err(Error::Indexing { folder: segment.folder.to_owned() });
@@ -143,7 +171,9 @@ impl PartWork<'_> {
             }
             parts.join(segment.folder, self.encoder.name())?;
         }
-        KeptVectors::remove(index_dir);
+        if self.options.may_encode {
+            KeptVectors::remove(index_dir);
+        }
         Ok(done)
     }
 
@@ -172,7 +202,7 @@ impl PartWork<'_> {
                 let offset = segment.doc_ids.start;
                 let ids = offset + start..offset + end.min(start + SLICE);
                 let encoded = ids.len() as u32;
-                let slice = self.slice(ids, kept);
+                let Some(slice) = self.slice(ids, kept) else { return };
                 lock(&slices).push((start, slice));
                 let done = done.fetch_add(encoded, Ordering::Relaxed) + encoded;
                 let total = u64::from(self.snapshot.max_doc());
@@ -180,7 +210,7 @@ impl PartWork<'_> {
             }
         };
         thread::scope(|scope| {
-            for _ in 1..self.threads {
+            for _ in 1..self.options.threads {
                 scope.spawn(work);
             }
             work();
@@ -189,11 +219,17 @@ impl PartWork<'_> {
         let mut slices = slices.into_inner().unwrap_or_default();
         slices.sort_unstable_by_key(|(start, _)| *start);
         let mut part = PartWriter::new(self.encoder.mean(), BITS);
-        slices.into_iter().for_each(|(_, slice)| part.append_all(&slice));
+        for (start, slice) in slices {
+            if start as usize != first as usize + part.count() {
+                break;
+            }
+            part.append_all(&slice);
+        }
         Ok(part)
     }
 
-    fn slice(&self, doc_ids: std::ops::Range<u32>, kept: &KeptVectors) -> PartWriter {
+    /// Returns the codes of some messages; `None` if texts must be encoded for them and may not be.
+    fn slice(&self, doc_ids: Range<u32>, kept: &KeptVectors) -> Option<PartWriter> {
         let mut part = PartWriter::new(self.encoder.mean(), BITS);
         let texts: Vec<_> = doc_ids
             .map(|doc_id| match self.snapshot.is_alive(doc_id) {
@@ -209,6 +245,9 @@ impl PartWork<'_> {
         let hashes: Vec<u64> = texts.iter().map(|text| hash(text)).collect();
         let is_new = |at: &usize| !texts[*at].trim().is_empty() && kept.get(hashes[*at]).is_none();
         let new: Vec<usize> = (0..texts.len()).filter(is_new).collect();
+        if !new.is_empty() && !self.options.may_encode {
+            return None;
+        }
         let encoded = self.encoder.encode(&new.iter().map(|at| &*texts[*at]).collect::<Vec<_>>());
         let mut encoded = new.into_iter().zip(encoded).peekable();
         let none = vec![0.0; self.encoder.dimensions()];
@@ -219,7 +258,7 @@ impl PartWork<'_> {
                 (None, None) => part.encode(hash, &none),
             }
         }
-        part
+        Some(part)
     }
 }
 
@@ -288,5 +327,82 @@ fn encode_all(sources: &Sources, stop: &Stop) {
             // Without the vectors, searches use the others. A later poll tries again.
             drop(source.encode(threads.min(MAX_BACKGROUND_THREADS), stop, &|_| ()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Mode, Question, TestExport};
+    use verbatim_index::Resources;
+
+    const TEXTS: [&str; 4] = [
+        "The tomatoes need more water in the afternoon, the leaves hang down.",
+        "I booked the hotel in Lisbon for three nights.",
+        "My landlord wants to raise the rent by ten percent.",
+        "   ",
+    ];
+
+    fn encode(source: &Source) -> u64 {
+        source.encode(2, &Stop::never(), &|_| ()).unwrap()
+    }
+
+    fn found(export: &TestExport, text: &str) -> Vec<String> {
+        let concepts = vec![text.to_owned()];
+        let question = Question { concepts, mode: Mode::Both, limit: 3, ..Question::default() };
+        let items = export.engine.rank(&question, &Stop::never()).unwrap().items;
+        items.into_iter().map(|found| found.hit.content.into_owned()).collect()
+    }
+
+    #[test]
+    fn a_question_in_another_language_finds_what_is_encoded() {
+        let export = TestExport::indexed(&TEXTS);
+        let source = export.engine.sources().remove(0);
+        let question = "Wann habe ich eine Unterkunft in Portugal reserviert?";
+        assert_eq!(source.encoded(&Stop::never()), Encoded { made: 0, total: 4 });
+        assert_ne!(found(&export, "房租要涨价吗？").first().map(String::as_str), Some(TEXTS[2]));
+        assert_eq!(encode(&source), 4);
+        assert_eq!(source.encoded(&Stop::never()), Encoded { made: 4, total: 4 });
+        assert_eq!(found(&export, question)[0], TEXTS[1]);
+        assert_eq!(found(&export, "房租要涨价吗？")[0], TEXTS[2]);
+        assert_eq!(encode(&source), 0);
+    }
+
+    #[test]
+    fn vectors_of_replaced_segments_are_taken_over_or_removed() {
+        let export = TestExport::indexed(&TEXTS);
+        let source = export.engine.sources().remove(0);
+        encode(&source);
+        export.add(9, "Please remind me of the dentist on Friday.");
+        export.reindex();
+        let never = Stop::never();
+        assert_eq!(source.encoded(&never), Encoded { made: 4, total: 5 });
+        assert_eq!(encode(&source), 1);
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        assert!(source.merge(resources, &never, &mut |_| ()).unwrap());
+        assert_eq!(source.encoded(&never).made, 0);
+        let kept = |source: &Source| {
+            let folder = source.index_dir().unwrap().folder().to_owned();
+            let names = std::fs::read_dir(folder).unwrap().flatten();
+            names.filter(|it| it.file_name().to_string_lossy().starts_with("kept-")).count()
+        };
+        assert!(kept(&source) > 0);
+        // Nothing is encoded here.
+        source.take_over_vectors(&never).unwrap();
+        assert_eq!(source.encoded(&never), Encoded { made: 5, total: 5 });
+        assert_eq!(kept(&source), 0);
+        let question = "Wann habe ich einen Termin beim Zahnarzt?";
+        assert!(found(&export, question)[0].contains("dentist"));
+    }
+
+    #[test]
+    fn work_that_was_stopped_keeps_whole_parts_only() {
+        let export = TestExport::indexed(&TEXTS);
+        let source = export.engine.sources().remove(0);
+        let stop = Stop::never();
+        stop.request();
+        assert!(source.encode(1, &stop, &|_| ()).is_err());
+        assert_eq!(source.encoded(&Stop::never()).made, 0);
+        assert_eq!(encode(&source), 4);
     }
 }

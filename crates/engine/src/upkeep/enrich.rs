@@ -224,6 +224,7 @@ fn enrich_index(
 /// Removes the cached vectors of texts that the index of a source does not hold.
 pub(crate) fn prune_caches(source: &Source, stop: &Stop) -> Result<()> {
     let Some(snapshot) = source.latest_index(stop) else { return Ok(()) };
+    source.take_over_vectors(stop)?;
     let text = |doc_id: u32| snapshot.beginning(doc_id, MAX_EMBEDDED);
     let texts = Texts { count: snapshot.max_doc(), text: &text };
     Ok(source.model().prune(source.index_dir()?.folder(), &texts, stop)?)

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use verbatim_base::model::Stop;
 use verbatim_embed::{self as embed, EmbedProgress, Model};
-use verbatim_index::{Error, ScoredDoc, VectorOptions, Vectors};
+use verbatim_index::{Error, PartWriter, ScoredDoc, VectorOptions, VectorParts, Vectors};
 
 use crate::build_vectors::build_with;
 
@@ -311,4 +311,50 @@ proptest! {
         let found = vectors.top_k(&query, k, accepts).unwrap();
         prop_assert_eq!(found, sorted(&vectors, &query, k, accepts));
     }
+}
+
+/// Writes the next part of a segment.
+fn append(segment: &Path, made: &VectorParts, texts: &[String]) {
+    let mut part = PartWriter::new(&[0.01; 256], 2);
+    for (text, hash) in texts.iter().zip(1..) {
+        part.encode(hash, &query(text));
+    }
+    part.append(segment, "parts", made).unwrap();
+}
+
+#[test]
+fn parts_are_searched_as_they_are_made_and_become_one() {
+    let (folder, texts) = (folder(), texts(300));
+    let segment = folder.path();
+    let mut parts = VectorParts::open(segment, "parts", 300);
+    assert_eq!((parts.made(), parts.is_complete()), (0, false));
+    let question = query("tomato soil in the garden");
+    assert_eq!(parts.top_k(&question, 5, |_| true).unwrap(), []);
+    append(segment, &parts, &texts[..100]);
+    assert!(parts.extend(segment, "parts") && !parts.extend(segment, "parts"));
+    let first = parts.top_k(&question, 10, |doc_id| doc_id % 2 == 0).unwrap();
+    assert!(first.iter().all(|it| it.doc_id < 100 && it.doc_id % 2 == 0), "{first:?}");
+    append(segment, &parts, &texts[100..]);
+    assert!(parts.extend(segment, "parts") && parts.is_complete() && !parts.is_whole());
+    let all: Vec<u32> = (0..300).collect();
+    let before = parts.scores(&question, &all).unwrap();
+    // Each sixteenth text of seventeen is empty, and has no vector.
+    assert!(before.iter().zip(0..).all(|(score, at)| (*score == Some(-1.0)) == (at % 17 == 16)));
+    parts.join(segment, "parts").unwrap();
+    let whole = VectorParts::open(segment, "parts", 300);
+    assert!(whole.is_whole() && whole.bytes() < parts.bytes());
+    assert_eq!(whole.scores(&question, &all).unwrap(), before);
+    assert_eq!(
+        whole.top_k(&question, 20, |_| true).unwrap(),
+        parts.top_k(&question, 20, |_| true).unwrap()
+    );
+    let folders = fs::read_dir(segment).unwrap().flatten().count();
+    assert_eq!(folders, 1, "the parts are removed");
+    // Of another segment, or changed.
+    assert_eq!(VectorParts::open(segment, "parts", 299).made(), 0);
+    let rows = segment.join("vectors-parts/rows");
+    let mut bytes = fs::read(&rows).unwrap();
+    bytes[7] ^= 1;
+    fs::write(&rows, bytes).unwrap();
+    assert_eq!(VectorParts::open(segment, "parts", 300).made(), 0);
 }
