@@ -35,7 +35,11 @@ const DEPTH_OF_SEVERAL: usize = 1000;
 ///
 /// In answers to questions of LoCoMo and REALTALK, the best message by words covers .65 to .75 of it, in
 /// answers without a common word .2.
-const WELL_COVERED: f32 = 0.5;
+const WELL_COVERED: f32 = 0.35;
+
+/// The weight of the encoder, if the weight of the other model is 1 and words cover the question. On LoCoMo,
+/// MRR@10 is .541 without the encoder, .535 with the weight .5 and .531 with 1; on REALTALK .485, .494 and .492.
+const ENCODER_WEIGHT: f32 = 0.7;
 
 /// By how much the weight of the encoder grows if words cover nothing, because the other model hardly
 /// compares languages.
@@ -404,11 +408,11 @@ impl WordCoverage {
 
     /// Returns the share of vectors in scores. `share` is the share where the words cover the question.
     fn vector_share(self, share: f32) -> f32 {
-        1.0 - (1.0 - share) * self.0
+        1.0 - (1.0 - share) * self.0.powi(2)
     }
 
     fn weights(self, concept: &Concept) -> VectorWeights {
-        let growth = 1.0 + ENCODER_GROWTH * (1.0 - self.0).powi(2);
-        VectorWeights { model: concept.known, encoder: growth * concept.encoded_known }
+        let weight = ENCODER_WEIGHT + ENCODER_GROWTH * (1.0 - self.0).powi(2);
+        VectorWeights { model: concept.known, encoder: weight * concept.encoded_known }
     }
 }
