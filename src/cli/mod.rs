@@ -2,6 +2,7 @@
 
 mod archives;
 mod arguments;
+mod background;
 pub mod clients;
 mod completions;
 mod config;
@@ -316,7 +317,12 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     }
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
-    let provider = places::embeddings(environment);
+    let model = match &command {
+        Command::Reindex(args) => args.model.as_deref(),
+        _ => None,
+    };
+    let provider = places::embeddings(model, environment);
+    config.vector_share = places::vector_share(environment)?;
     // If the provider is unknown, the indexes are not changed, because vectors of another model
     // would replace the existing vectors.
     config.leave_indexes = provider.is_err();
@@ -376,7 +382,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let code = match command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, terminal),
         Command::Eval(args) => Ok(eval::run(&args, engine.config(), terminal)?),
-        Command::Import(args) => Ok(import::run(&args, &engine, named, terminal)?),
+        Command::Import(args) => Ok(import::run(&args, &engine, (named, &cli.places), terminal)?),
         Command::Reindex(args) => reindex::run(&args, &engine, terminal),
         Command::Search(args) => search::run(&args, &cli.places, &engine, terminal),
         Command::List(args) => list::run(&args, &engine, terminal),
@@ -402,7 +408,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Completions(args) => completions::print(&args, out),
         Command::Version(args) => version::run(&args, out),
         Command::Man(args) => completions::write_pages(&args, Cli::command(), out),
-        Command::Config(args) => config::run(&args, &cli.places, engine.config(), terminal),
+        Command::Config(args) => config::run(&args, &cli.places, &engine, terminal),
         Command::Status(args) => status::run(&args, &engine, (named, &cli.places), out),
     }?;
     // The answer is written before the memory of the engine is freed.
@@ -440,6 +446,8 @@ fn search_as_typed(
 
     places::check_home(places, environment)?;
     let mut config = places::config(places, environment);
+    config.embeddings = places::embeddings(None, environment)?;
+    config.vector_share = places::vector_share(environment)?;
     config.cluster_login = places::cluster_login(environment)?;
     engine::prepare(&config, false);
     let engine = Arc::new(Engine::new(config));

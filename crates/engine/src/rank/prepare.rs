@@ -13,6 +13,7 @@ use crate::{
     error::{Error, Result},
     source::{Lacking, Note, Source, SourceKind, Task, scoring::Scorer},
     upkeep::{
+        encode::MAX_IN_PASSING,
         enrich,
         refresh::{self, Reindex},
     },
@@ -155,6 +156,7 @@ impl Ranker<'_> {
         if vectors > 0 && self.question.mode != Mode::Text {
             self.note_lacking(source, vectors, Lacking::Vectors);
         }
+        self.note_encoding(source, scorer.encoded());
         if !is_current {
             self.note(Note::OlderIndex { source: source.kind });
         }
@@ -240,6 +242,17 @@ impl Ranker<'_> {
                 Note::NotIndexed { source: source.kind, can_be: source.can_be_indexed(self.stop) }
             }
         });
+    }
+
+    /// Adds a note if the encoder has many messages to read. A few are read in a second; the conversation of
+    /// an agent that asks has some in every answer.
+    fn note_encoding(&mut self, source: &Source, (made, total): (u32, u32)) {
+        let is_ranked_by_vectors =
+            self.question.mode != Mode::Text && self.sources.vector_share() > 0.0;
+        let (made, total) = (u64::from(made), u64::from(total));
+        if is_ranked_by_vectors && total.saturating_sub(made) > MAX_IN_PASSING {
+            self.note(Note::Encoding { source: source.kind, made, total });
+        }
     }
 
     fn note_lacking(&mut self, source: &Source, count: u32, what: Lacking) {
