@@ -299,6 +299,26 @@ mod tests {
     use crate::{Question, TestExport};
 
     #[test]
+    fn an_answer_says_that_the_encoder_has_many_messages_to_read() {
+        let texts: Vec<String> =
+            (0..=MAX_IN_PASSING).map(|number| format!("red {number}")).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let note = |texts: &[&str], mode| {
+            let export = TestExport::indexed(texts);
+            let concepts = vec!["red".to_owned()];
+            let question = Question { concepts, mode, limit: 10, ..Question::default() };
+            let ranking = export.engine.rank(&question, &Stop::never()).unwrap();
+            assert!(ranking.is_complete(), "{:?}", ranking.notes);
+            ranking.notes
+        };
+        let total = MAX_IN_PASSING + 1;
+        let expected = Note::Encoding { source: SourceKind::Export, made: 0, total };
+        assert_eq!(note(&texts, Mode::Both), [expected]);
+        assert_eq!(note(&texts, Mode::Text), []);
+        assert_eq!(note(&texts[1..], Mode::Both), []);
+    }
+
+    #[test]
     fn a_refresh_that_takes_too_long_is_not_tried_by_the_next_question() {
         let export = TestExport::indexed(&["red"]);
         let notes = || {
