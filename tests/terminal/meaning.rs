@@ -175,22 +175,34 @@ fn an_import_of_many_messages_lets_a_process_make_the_vectors() {
 fn a_home_that_is_removed_stays_removed() {
     let user = User::with(3 * MANY);
     told(&user.import().env_remove("VERBATIM_BACKGROUND").output().unwrap());
-    wait_until("a process begins", || works_for(&user.home()) && user.made() > 0);
+    wait_until("a process begins", || process_for(&user.home()).is_some() && user.made() > 0);
+    let process = process_for(&user.home()).expect("6,300 messages take seconds");
+    assert_eq!(niceness(&process), (niceness(Path::new("/proc/self")) + 10).min(19));
     wait_until("the home is removed", || fs::remove_dir_all(user.home()).is_ok());
-    wait_until("the process ends", || !works_for(&user.home()));
+    wait_until("the process ends", || process_for(&user.home()).is_none());
     assert!(!user.home().exists(), "{:?}", fs::read_dir(user.home()));
 }
 
-/// Returns whether a `verbatim reindex` runs for a home.
+/// Returns the folder in `/proc` of the `verbatim reindex` that runs for a home.
 #[cfg(target_os = "linux")]
-fn works_for(home: &Path) -> bool {
+fn process_for(home: &Path) -> Option<PathBuf> {
     let home = home.to_str().unwrap();
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-    lines.map(|line| String::from_utf8_lossy(&line).into_owned()).any(|line| {
+    let mut processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    processes.find(|process| {
+        let line = fs::read(process.join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
         let words: Vec<&str> = line.split('\0').collect();
         words.contains(&"reindex") && words.contains(&home)
     })
+}
+
+/// Returns the number by which the priority of a process is lower than usual.
+#[cfg(target_os = "linux")]
+fn niceness(process: &Path) -> i32 {
+    let fields = fs::read_to_string(process.join("stat")).unwrap();
+    // The name of the program, in brackets, may have spaces.
+    let (_, rest) = fields.rsplit_once(')').unwrap();
+    rest.split_whitespace().nth(16).unwrap().parse().unwrap()
 }
 
 #[track_caller]
