@@ -185,10 +185,7 @@ pub use verbatim_engine::{
     StoreAddress, Tally, ThreadError, Trace, TranscriptStoreError, UnknownProvider, Upkeep,
     UpkeepEvent, WeightedTerm, WorkspaceError, WriterError,
     import::{Error as ImportError, ImportProgress, Report as ImportReport, import},
-    scoring::{
-        Concept, ConceptScorer, Coverage, Nearness, Scale, Scorer, Similarity, Statistics,
-        TermCandidates, TitleQuery, TitleScores, VectorCandidates, VectorWeights,
-    },
+    scoring,
 };
 pub use verbatim_server::watch::{Event as WatchEvent, Watch, start as watch};
 pub use verbatim_text::query::Query;

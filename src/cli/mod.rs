@@ -77,11 +77,11 @@ use self::{
     old_home::Consent,
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter},
     pager::Paged,
-    places::PlaceArgs,
+    places::{PlaceArgs, WrongProvider},
     waiting::{EndsWaiting, Waiting},
 };
 use verbatim_base::map_faults;
-use verbatim_engine::{self as engine, Engine};
+use verbatim_engine::{self as engine, Config, Engine};
 use verbatim_server::tools::clock;
 
 /// The output of the program without a command and without a terminal.
@@ -317,23 +317,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     }
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
-    let model = match &command {
-        Command::Reindex(args) => args.model.as_deref(),
-        _ => None,
-    };
-    let provider = places::embeddings(model, environment);
-    config.vector_share = places::vector_share(environment)?;
-    // If the provider is unknown, the indexes are not changed, because vectors of another model
-    // would replace the existing vectors.
-    config.leave_indexes = provider.is_err();
-    let no_provider = match provider {
-        Ok(provider) => {
-            config.embeddings = provider;
-            None
-        }
-        Err(error) if command.makes_vectors() => return Err(error.into()),
-        Err(error) => Some(error),
-    };
+    let no_provider = choose_model(&mut config, &command, environment)?;
     config.cluster_login = places::cluster_login(environment)?;
     config.workspaces = match &command {
         Command::Serve(args) => args.workspaces.or(environment),
@@ -414,6 +398,32 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     // The answer is written before the memory of the engine is freed.
     out.flush()?;
     if may_be_torn && map_faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
+}
+
+/// Sets the model of vectors and their share. Returns why the model is unknown, if it is and the command does
+/// without it.
+fn choose_model(
+    config: &mut Config,
+    command: &Command,
+    environment: &Environment,
+) -> Result<Option<WrongProvider>> {
+    let model = match command {
+        Command::Reindex(args) => args.model.as_deref(),
+        _ => None,
+    };
+    config.vector_share = places::vector_share(environment)?;
+    let provider = places::embeddings(model, environment);
+    // If the provider is unknown, the indexes are not changed, because vectors of another model
+    // would replace the existing vectors.
+    config.leave_indexes = provider.is_err();
+    match provider {
+        Ok(provider) => {
+            config.embeddings = provider;
+            Ok(None)
+        }
+        Err(error) if command.makes_vectors() => Err(error.into()),
+        Err(error) => Ok(Some(error)),
+    }
 }
 
 /// Opens the picker; without a terminal, prints example commands.
