@@ -300,22 +300,29 @@ mod tests {
 
     #[test]
     fn an_answer_says_that_the_encoder_has_many_messages_to_read() {
-        let texts: Vec<String> =
-            (0..=MAX_IN_PASSING).map(|number| format!("red {number}")).collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let note = |texts: &[&str], mode| {
-            let export = TestExport::indexed(texts);
+        let export = TestExport::of(&[]);
+        let numbers = format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MAX_IN_PASSING})"
+        );
+        let fill = format!(
+            "{numbers} INSERT INTO conversations SELECT i, 'Title' FROM n;
+             {numbers} INSERT INTO messages SELECT 'm' || i, i, 'user', 'red ' || i, i FROM n;"
+        );
+        export.connection.execute_batch(&fill).unwrap();
+        let notes = |mode| {
+            export.reindex();
             let concepts = vec!["red".to_owned()];
             let question = Question { concepts, mode, limit: 10, ..Question::default() };
             let ranking = export.engine.rank(&question, &Stop::never()).unwrap();
             assert!(ranking.is_complete(), "{:?}", ranking.notes);
             ranking.notes
         };
+        assert_eq!(notes(Mode::Both), [], "so few are read in a second");
+        export.add(0, "red as well");
         let total = MAX_IN_PASSING + 1;
         let expected = Note::Encoding { source: SourceKind::Export, made: 0, total };
-        assert_eq!(note(&texts, Mode::Both), [expected]);
-        assert_eq!(note(&texts, Mode::Text), []);
-        assert_eq!(note(&texts[1..], Mode::Both), []);
+        assert_eq!(notes(Mode::Both), [expected]);
+        assert_eq!(notes(Mode::Text), []);
     }
 
     #[test]
