@@ -178,17 +178,14 @@ pub use cli::run_program;
 pub use verbatim_base::model::{Hit, Instant, Matching, Origin, Request, Stop};
 pub use verbatim_engine::{
     About, ArchiveProgress, ArchiveReport, Branches, Changes, Config, ConversationMatch, Counts,
-    DatabaseError, EmbedError, Engine, Enriched, Error, ExportError, FallbackReason, Fields,
-    Heading, ImportTally, IndexError, Key, ListedPage, Listing, Lookup, Maintainer, Match,
+    DatabaseError, EmbedError, Encoded, Engine, Enriched, Error, ExportError, FallbackReason,
+    Fields, Heading, ImportTally, IndexError, Key, ListedPage, Listing, Lookup, Maintainer, Match,
     Messages, Mode, Progress, Protocol, Provider, Question, Ranking, Reader, Reindex, Reindexed,
     Remote, Resources, Scope, SearchPlan, Session, Sink, Size, Skipped, Source, SourceKind,
     StoreAddress, Tally, ThreadError, Trace, TranscriptStoreError, UnknownProvider, Upkeep,
     UpkeepEvent, WeightedTerm, WorkspaceError, WriterError,
     import::{Error as ImportError, ImportProgress, Report as ImportReport, import},
-    scoring::{
-        Candidates, Concept, ConceptScorer, Nearness, Scale, Scorer, Statistics, TitleQuery,
-        TitleScores,
-    },
+    scoring,
 };
 pub use verbatim_server::watch::{Event as WatchEvent, Watch, start as watch};
 pub use verbatim_text::query::Query;

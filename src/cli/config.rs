@@ -12,7 +12,7 @@ use super::{
     settings::{self, Given, SetBy},
     settings_file::{self, Setting},
 };
-use verbatim_engine::Config;
+use verbatim_engine::Engine;
 
 /// The width of the column of names.
 pub(super) const NAMES: usize = 20;
@@ -36,7 +36,7 @@ pub(super) struct Args {
 pub(super) fn run(
     args: &Args,
     places: &PlaceArgs,
-    config: &Config,
+    engine: &Engine,
     terminal: Terminal<'_>,
 ) -> Result<u8> {
     let Terminal { environment, out } = terminal;
@@ -49,7 +49,7 @@ pub(super) fn run(
             // The key in this variable is used for OpenAI's own URL only.
             given = Given { values: vec![key.to_owned()], by: SetBy::Variable("OPENAI_API_KEY") };
         }
-        (*setting, values(setting, &given, config), given.by)
+        (*setting, values(setting, &given, engine), given.by)
     });
     if args.json {
         let settings: Vec<Value> =
@@ -77,7 +77,8 @@ pub(super) fn run(
 }
 
 /// Returns the values of a setting as text, or its default.
-fn values(setting: &Setting, given: &Given, config: &Config) -> Vec<String> {
+fn values(setting: &Setting, given: &Given, engine: &Engine) -> Vec<String> {
+    let config = engine.config();
     let texts = |given: &Given| -> Vec<String> {
         given.values.iter().map(|value| value.to_string_lossy().into_owned()).collect()
     };
@@ -91,6 +92,7 @@ fn values(setting: &Setting, given: &Given, config: &Config) -> Vec<String> {
         "index" => path(&config.index_folder()),
         "archives" => config.archives.iter().map(|it| it.display().to_string()).collect(),
         "embeddings" => vec!["built-in".to_owned()],
+        "vector-share" => vec![engine.all_sources().vector_share().to_string()],
         "tools" => vec!["default".to_owned()],
         "watch" => vec!["true".to_owned()],
         "memory" => vec!["1G".to_owned()],

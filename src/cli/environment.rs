@@ -19,7 +19,7 @@ use super::settings_file::{self, SettingsFile};
 pub(super) const COMPLETED_SHELL: &str = "VERBATIM_COMPLETE";
 
 /// The environment variables that are read, besides those of the settings.
-const VARIABLES: [&str; 14] = [
+const VARIABLES: [&str; 15] = [
     COMPLETED_SHELL,
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
@@ -30,6 +30,7 @@ const VARIABLES: [&str; 14] = [
     "OPENAI_API_KEY",
     "PAGER",
     "PATH",
+    "VERBATIM_BACKGROUND",
     "VERBATIM_FORGET_DELETED",
     "VERBATIM_PAGER",
     "VERBATIM_TOKEN",

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use super::{
     connect, eval, import,
-    places::{NoHome, WrongLogin, WrongProvider},
+    places::{NoHome, WrongLogin, WrongProvider, WrongShare},
     settings_file,
 };
 use verbatim_engine::{self as engine, WriterError};
@@ -67,6 +67,8 @@ pub enum Error {
     Home(#[from] NoHome),
     #[error(transparent)]
     Embeddings(#[from] WrongProvider),
+    #[error(transparent)]
+    Share(#[from] WrongShare),
     #[error(transparent)]
     Login(#[from] WrongLogin),
     #[error("{}: cannot write the chart: {source}", path.display())]

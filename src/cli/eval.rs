@@ -251,6 +251,7 @@ fn prepare(corpus: &Corpus, folder: &Path, config: &Config) -> Result<Engine, Er
         db: Some(database.into()),
         home: folder.to_owned(),
         embeddings: config.embeddings.clone(),
+        vector_share: config.vector_share,
         ..Config::default()
     });
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

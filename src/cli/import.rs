@@ -17,19 +17,19 @@ use unicode_width::UnicodeWidthStr;
 use found::FoundChoice;
 
 use super::{
-    archives,
+    archives, background,
     environment::{Environment, Terminal},
     fold::folded,
-    indexing::{self, Limits},
+    indexing::{self, AllIndexed, Limits},
     interrupt,
     output::{FOUND, complain, counted, grouped, harmless},
-    places,
+    places::{self, PlaceArgs},
     progress::{Step, bytes, duration},
 };
 use verbatim_base::model::{Hit, Matching, Request, Stop};
 use verbatim_engine::{
-    self as engine, About, Branches, Config, Engine, Forgetter, ListOptions, Make, Scope,
-    SourceKind, StoreAddress, Withheld,
+    self as engine, About, Branches, Config, Encoded, Engine, Forgetter, ListOptions, Make, Scope,
+    Source, SourceKind, StoreAddress, Withheld,
     import::{self, ImportProgress, Report, SourceProgress},
 };
 use verbatim_server::tools::left_out::{Remedies, left_out, left_out_in_brief};
@@ -140,7 +140,7 @@ const UNTIL_INDEXED: &str =
 pub(super) fn run(
     args: &ImportArgs,
     engine: &Engine,
-    named: Option<&'static str>,
+    (named, places): (Option<&'static str>, &PlaceArgs),
     terminal: Terminal<'_>,
 ) -> Result<u8> {
     let Terminal { environment, out } = terminal;
@@ -151,7 +151,7 @@ pub(super) fn run(
     let sources = match sources(args, (engine.config(), &target), environment, out)? {
         FoundChoice::Import(sources) => sources,
         FoundChoice::Transcripts(sources) => {
-            return Followed { sources, is_named: false, engine, environment }
+            return Followed { sources, is_named: false, engine, places, environment }
                 .index(args, &target, out);
         }
         FoundChoice::Leave(code) => {
@@ -164,7 +164,7 @@ pub(super) fn run(
     let is_default = args.out.is_none() && engine.config().db.is_none();
     let is_followed = |source: &PathBuf| is_default && engine.config().follows(source);
     let (followed, sources): (Vec<_>, Vec<_>) = sources.into_iter().partition(is_followed);
-    let followed = Followed { sources: followed, is_named: true, engine, environment };
+    let followed = Followed { sources: followed, is_named: true, engine, places, environment };
     if sources.is_empty() {
         return followed.index(args, &target, out);
     }
@@ -202,9 +202,10 @@ pub(super) fn run(
     };
     let resources = Limits::default().resources(environment);
     Forgetter::new(reading.all_sources()).again(&withheld, resources, &stop)?;
-    let mut indexed = None;
+    let (mut indexed, mut later) = (None, None);
     if !args.no_index && path.is_file() {
-        let (export, failed) = indexing::index_all(&reading, environment, &stop);
+        let AllIndexed { export, failed, meaning } =
+            indexing::index_all(&reading, environment, &stop);
         if stop.requested() {
             let what = "everything is imported; `verbatim reindex` goes on with the index";
             return Ok(interrupt::stopped(what));
@@ -213,7 +214,8 @@ pub(super) fn run(
             complain(&format!("imported, but not all of it is indexed: {error}{UNTIL_INDEXED}"));
             code = PARTIAL;
         }
-        indexed = export;
+        (indexed, later) =
+            (export, Later::of(meaning, &reading, (Some(path), places), environment));
     }
     if args.json {
         let indexed = indexed.as_ref().map(indexing::json);
@@ -221,7 +223,7 @@ pub(super) fn run(
     }
     followed.write(out)?;
     let ending = Ending { args, engine, reading: &reading, target: path, environment };
-    ending.write(begun, indexed.is_some(), out)?;
+    ending.write(begun, indexed.is_some(), later, out)?;
     Ok(code)
 }
 
@@ -462,6 +464,7 @@ struct Followed<'a> {
     /// Whether the user named the sources.
     is_named: bool,
     engine: &'a Engine,
+    places: &'a PlaceArgs,
     environment: &'a Environment,
 }
 
@@ -469,12 +472,13 @@ impl Followed<'_> {
     /// Updates the transcript store and the indexes if there is nothing to import. An earlier
     /// import may have been stopped before its end.
     fn index(&self, args: &ImportArgs, target: &StoreAddress, out: &mut dyn Write) -> Result<u8> {
-        let mut code = FOUND;
+        let (mut code, mut later) = (FOUND, None);
         match args.no_index {
             true => drop(archives::sync(self.engine, self.environment, &Stop::never())),
             false => {
                 let stop = interrupt::stop_on_interrupt(self.environment);
-                let (_, failed) = indexing::index_all(self.engine, self.environment, &stop);
+                let AllIndexed { failed, meaning, .. } =
+                    indexing::index_all(self.engine, self.environment, &stop);
                 if stop.requested() {
                     return Ok(interrupt::stopped("`verbatim reindex` goes on with the index"));
                 }
@@ -482,6 +486,8 @@ impl Followed<'_> {
                     complain(&format!("not everything is indexed: {error}{UNTIL_INDEXED}"));
                     code = PARTIAL;
                 }
+                let into = (self.places.db.as_deref(), self.places);
+                later = Later::of(meaning, self.engine, into, self.environment);
             }
         }
         match args.json {
@@ -491,6 +497,11 @@ impl Followed<'_> {
                 let services = self.services()?;
                 writeln!(out, "{}", folded(&services, self.environment.columns, 2))?;
             }
+        }
+        if let Some(later) = later.filter(|_| !args.json) {
+            let commands = ["status", "reindex"].map(|name| format!("verbatim {name}"));
+            let line = self.places.in_commands(&later.line(&commands));
+            writeln!(out, "{}", folded(&line, self.environment.columns, 2))?;
         }
         Ok(code)
     }
@@ -530,6 +541,53 @@ impl Followed<'_> {
     }
 }
 
+/// The vectors by the sentence encoder that are made after an import.
+#[derive(Clone, Copy, Debug)]
+struct Later {
+    /// How far the encoder is.
+    meaning: Encoded,
+    /// The number of threads that encode.
+    threads: usize,
+    /// Whether a process makes them now.
+    is_under_way: bool,
+}
+
+impl Later {
+    /// Lets a process make the vectors that messages lack, unless one does so already. Returns `None` if there
+    /// are only a few: the import has made them, or another process does.
+    fn of(
+        meaning: Encoded,
+        engine: &Engine,
+        (db, places): (Option<&Path>, &PlaceArgs),
+        environment: &Environment,
+    ) -> Option<Later> {
+        if meaning.missing() <= indexing::MOST_ENCODED {
+            return None;
+        }
+        let is_at_work = |source: &Source| source.is_being_encoded(&Stop::never());
+        let is_under_way =
+            engine.sources().iter().any(is_at_work) || background::reindex(db, places, environment);
+        let threads = Limits::default().resources(environment).threads;
+        Some(Later { meaning, threads, is_under_way })
+    }
+
+    /// Returns a sentence about it, with the commands for the status and for the index.
+    fn line(&self, [status, reindex]: &[String; 2]) -> String {
+        let messages = counted(self.meaning.missing(), "message");
+        match self.is_under_way {
+            true => format!(
+                "Searches work now. {messages} get their vectors for meaning in the background, in \
+                 about {}: `{status}` says how far it is.",
+                duration(self.meaning.time_left(self.threads))
+            ),
+            false => format!(
+                "Searches work now. {messages} have no vectors of the sentence model yet: `{reindex}` \
+                 makes them."
+            ),
+        }
+    }
+}
+
 /// The last lines of an import: where the chats are, and what to do next.
 struct Ending<'a> {
     args: &'a ImportArgs,
@@ -541,7 +599,13 @@ struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    fn write(&self, begun: Instant, is_indexed: bool, out: &mut dyn Write) -> io::Result<()> {
+    fn write(
+        &self,
+        begun: Instant,
+        is_indexed: bool,
+        later: Option<Later>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let config = self.engine.config();
         let is_in_home = self.target.starts_with(config.db_folder());
         let home = std::path::absolute(&config.home).unwrap_or_else(|_| config.home.clone());
@@ -555,6 +619,9 @@ impl Ending<'_> {
             let reindex = self.command("reindex");
             lines.push(format!("Not indexed: `{reindex}` makes searches instant."));
         }
+        lines.extend(
+            later.map(|later| later.line(&["status", "reindex"].map(|name| self.command(name)))),
+        );
         let same =
             |read: &Path| dunce::canonicalize(read).ok() == dunce::canonicalize(self.target).ok();
         if let Ok(read) = config.export_store()

@@ -3,6 +3,7 @@
 use std::{
     cell::OnceCell,
     io::{self, Write},
+    sync::Mutex,
     thread,
     time::{Duration, Instant},
 };
@@ -18,10 +19,11 @@ use super::{
     settings,
     settings_file::{self, Setting},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::{lock::lock, model::Stop};
 use verbatim_engine::{
-    self as engine, Completing, Engine, EnrichOptions, EnrichProgress, EnrichStage, Enriched,
-    Error as EngineError, Progress, Reindex, Reindexed, Resources, Source, SourceKind,
+    self as engine, Completing, Encoded, Engine, EnrichOptions, EnrichProgress, EnrichStage,
+    Enriched, Error as EngineError, MAX_IN_PASSING, Mode, Progress, Question, Reindex, Reindexed,
+    Resources, Source, SourceKind,
 };
 
 /// The shares of the indexing time after which the messages are sorted, read, and written to the
@@ -35,6 +37,9 @@ const MEMORY: usize = 1 << 30;
 /// How long an import waits for another process that builds the same index, and the pause between two tries.
 const MOST_WAITING: Duration = Duration::from_secs(120);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// The number of messages whose vectors by the sentence encoder an import makes before it ends.
+pub(super) const MOST_ENCODED: u64 = 2_000;
 
 /// How long to try again while other programs change the database during each attempt.
 const MOST_CHANGING: Duration = Duration::from_secs(20);
@@ -75,19 +80,28 @@ pub(super) struct Indexed {
     result: Reindexed,
     enriched: Enriched,
     took: Duration,
+    /// The number of messages whose vectors by the sentence encoder were made, after the rest.
+    pub(super) encoded: u64,
     /// The part of `took` for words and vectors.
     ranking: Duration,
     /// The size of the index in bytes, including words and vectors.
     bytes: u64,
 }
 
-/// Indexes every source with the default limits, for an import. Returns the result for the database
-/// of exports, and the first error.
-pub(super) fn index_all(
-    engine: &Engine,
-    environment: &Environment,
-    stop: &Stop,
-) -> (Option<Indexed>, Option<EngineError>) {
+/// The result of indexing every source.
+#[derive(Debug)]
+pub(super) struct AllIndexed {
+    /// The result for the database of exports.
+    pub(super) export: Option<Indexed>,
+    /// The first error.
+    pub(super) failed: Option<EngineError>,
+    /// How far the sentence encoder has read the messages of all sources.
+    pub(super) meaning: Encoded,
+}
+
+/// Indexes every source with the default limits, for an import. Leaves the vectors of the sentence encoder to
+/// others if it would take long to make them.
+pub(super) fn index_all(engine: &Engine, environment: &Environment, stop: &Stop) -> AllIndexed {
     archives::sync(engine, environment, stop);
     let options = Reindex { resources: Limits::default().resources(environment), full: false };
     let (mut export, mut failed) = (None, None);
@@ -111,7 +125,55 @@ pub(super) fn index_all(
             }
         }
     }
-    (export, failed)
+    let meaning = meaning(engine, stop);
+    if failed.is_some() || meaning.missing() > MOST_ENCODED || stop.requested() {
+        return AllIndexed { export, failed, meaning };
+    }
+    for source in engine.sources() {
+        match encode(&source, options.resources.threads, environment, stop) {
+            Ok(made) => match &mut export {
+                Some(export) if source.kind == SourceKind::Export => export.encoded = made,
+                _ => {}
+            },
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    AllIndexed { export, failed, meaning: self::meaning(engine, stop) }
+}
+
+/// Returns how far the sentence encoder has read the messages of all sources.
+fn meaning(engine: &Engine, stop: &Stop) -> Encoded {
+    engine.sources().iter().fold(Encoded::default(), |sum, source| {
+        let Encoded { made, total } = source.encoded(stop);
+        Encoded { made: sum.made + made, total: sum.total + total }
+    })
+}
+
+/// Makes the vectors by the sentence encoder that messages of a source lack, with a progress line. Returns
+/// their number. All searches work without them.
+pub(super) fn encode(
+    source: &Source,
+    threads: usize,
+    environment: &Environment,
+    stop: &Stop,
+) -> Result<u64, EngineError> {
+    let (first, what) = (source.encoded(stop).made, kind_of_messages(source.kind));
+    // The progress bar begins only if something is missing.
+    let step = Mutex::new(None);
+    let made = source.encode(threads, stop, &|now: Encoded| {
+        let mut step = lock(&step);
+        let step = step.get_or_insert_with(|| Step::begin(environment, "Indexing"));
+        let (done, all) = (now.made.saturating_sub(first), now.total.saturating_sub(first));
+        let (made, total) = (grouped(now.made), grouped(now.total));
+        let text = format!("meaning: {made} of {total} {what}, the newest first");
+        step.show(done as f64 / all.max(1) as f64, &text);
+    });
+    match (step.into_inner().ok().flatten(), &made) {
+        (Some(step), Ok(made)) => step.finish(&format!("meaning: {} {what}", grouped(*made))),
+        (Some(step), Err(_)) => step.clear(),
+        (None, _) => {}
+    }
+    made
 }
 
 /// Does the same as [`index_when_steady`]. If another process builds the same index, such as the server of an
@@ -176,10 +238,11 @@ pub(super) fn index_in_passing(engine: &Engine, environment: &Environment) {
     }
 }
 
-/// Makes the missing files of ranked search for some kinds of sources; an empty list means all
-/// kinds. A terminal shows a progress bar. Errors are reported later, with the answer.
-pub(super) fn complete(engine: &Engine, kinds: &[SourceKind], environment: &Environment) {
+/// Makes the missing files that ranking the sources of a question needs. A terminal shows a progress bar.
+/// Errors are reported later, with the answer.
+pub(super) fn complete(engine: &Engine, question: &Question, environment: &Environment) {
     let resources = Limits::default().resources(environment);
+    let kinds = &question.scope.sources;
     let is_asked = |source: &Source| kinds.is_empty() || kinds.contains(&source.kind);
     for source in engine.sources().into_iter().filter(is_asked) {
         // The progress bar begins only if something is missing.
@@ -196,7 +259,11 @@ pub(super) fn complete(engine: &Engine, kinds: &[SourceKind], environment: &Envi
                 Completing::Ranking(progress) => show_ranking(step, progress, done_before),
             }
         };
-        drop(engine.upkeep().complete(&source, resources, &Stop::never(), &mut show));
+        let stop = Stop::never();
+        drop(engine.upkeep().complete(&source, resources, &stop, &mut show));
+        if question.mode != Mode::Text && source.encoded(&stop).missing() <= MAX_IN_PASSING {
+            drop(source.encode(resources.threads, &stop, &|_| ()));
+        }
         if let Some(step) = step {
             step.clear();
         }
@@ -231,7 +298,8 @@ fn index(
     step.finish(&format!("{} {what}", grouped(messages)));
     let (took, ranking) = (begun.elapsed(), ranking.elapsed());
     let kind = source.kind;
-    Ok((Indexed { kind, messages, result, enriched, took, ranking, bytes }, failed))
+    let encoded = 0;
+    Ok((Indexed { kind, messages, result, enriched, encoded, took, ranking, bytes }, failed))
 }
 
 fn kind_of_messages(kind: SourceKind) -> &'static str {
@@ -362,7 +430,7 @@ fn write_details(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
 
 /// Returns the result of indexing a source as JSON.
 pub(super) fn json(indexed: &Indexed) -> Value {
-    let Indexed { kind, messages, result, enriched, took, bytes, .. } = indexed;
+    let Indexed { kind, messages, result, enriched, encoded, took, bytes, .. } = indexed;
     let (what, added, removed) = match result {
         Reindexed::Current { .. } => ("current", 0, 0),
         Reindexed::Refreshed { added, removed, .. } => ("refreshed", *added, *removed),
@@ -376,6 +444,7 @@ pub(super) fn json(indexed: &Indexed) -> Value {
         "removed": removed,
         "words": enriched.words,
         "vectors": enriched.vectors,
+        "encoded": encoded,
         "bytes": bytes,
         "seconds": took.as_secs_f64(),
     })

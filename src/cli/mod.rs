@@ -2,6 +2,7 @@
 
 mod archives;
 mod arguments;
+mod background;
 pub mod clients;
 mod completions;
 mod config;
@@ -76,11 +77,11 @@ use self::{
     old_home::Consent,
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter},
     pager::Paged,
-    places::PlaceArgs,
+    places::{PlaceArgs, WrongProvider},
     waiting::{EndsWaiting, Waiting},
 };
 use verbatim_base::map_faults;
-use verbatim_engine::{self as engine, Engine};
+use verbatim_engine::{self as engine, Config, Engine};
 use verbatim_server::tools::clock;
 
 /// The output of the program without a command and without a terminal.
@@ -316,18 +317,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     }
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
-    let provider = places::embeddings(environment);
-    // If the provider is unknown, the indexes are not changed, because vectors of another model
-    // would replace the existing vectors.
-    config.leave_indexes = provider.is_err();
-    let no_provider = match provider {
-        Ok(provider) => {
-            config.embeddings = provider;
-            None
-        }
-        Err(error) if command.makes_vectors() => return Err(error.into()),
-        Err(error) => Some(error),
-    };
+    let no_provider = choose_model(&mut config, &command, environment)?;
     config.cluster_login = places::cluster_login(environment)?;
     config.workspaces = match &command {
         Command::Serve(args) => args.workspaces.or(environment),
@@ -376,7 +366,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let code = match command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, terminal),
         Command::Eval(args) => Ok(eval::run(&args, engine.config(), terminal)?),
-        Command::Import(args) => Ok(import::run(&args, &engine, named, terminal)?),
+        Command::Import(args) => Ok(import::run(&args, &engine, (named, &cli.places), terminal)?),
         Command::Reindex(args) => reindex::run(&args, &engine, terminal),
         Command::Search(args) => search::run(&args, &cli.places, &engine, terminal),
         Command::List(args) => list::run(&args, &engine, terminal),
@@ -402,12 +392,38 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Completions(args) => completions::print(&args, out),
         Command::Version(args) => version::run(&args, out),
         Command::Man(args) => completions::write_pages(&args, Cli::command(), out),
-        Command::Config(args) => config::run(&args, &cli.places, engine.config(), terminal),
+        Command::Config(args) => config::run(&args, &cli.places, &engine, terminal),
         Command::Status(args) => status::run(&args, &engine, (named, &cli.places), out),
     }?;
     // The answer is written before the memory of the engine is freed.
     out.flush()?;
     if may_be_torn && map_faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
+}
+
+/// Sets the model of vectors and their share. Returns why the model is unknown, if it is and the command does
+/// without it.
+fn choose_model(
+    config: &mut Config,
+    command: &Command,
+    environment: &Environment,
+) -> Result<Option<WrongProvider>> {
+    let model = match command {
+        Command::Reindex(args) => args.model.as_deref(),
+        _ => None,
+    };
+    config.vector_share = places::vector_share(environment)?;
+    let provider = places::embeddings(model, environment);
+    // If the provider is unknown, the indexes are not changed, because vectors of another model
+    // would replace the existing vectors.
+    config.leave_indexes = provider.is_err();
+    match provider {
+        Ok(provider) => {
+            config.embeddings = provider;
+            Ok(None)
+        }
+        Err(error) if command.makes_vectors() => Err(error.into()),
+        Err(error) => Ok(Some(error)),
+    }
 }
 
 /// Opens the picker; without a terminal, prints example commands.
@@ -440,6 +456,8 @@ fn search_as_typed(
 
     places::check_home(places, environment)?;
     let mut config = places::config(places, environment);
+    config.embeddings = places::embeddings(None, environment)?;
+    config.vector_share = places::vector_share(environment)?;
     config.cluster_login = places::cluster_login(environment)?;
     engine::prepare(&config, false);
     let engine = Arc::new(Engine::new(config));

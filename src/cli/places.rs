@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    arguments::parse_share,
     environment::{Environment, is_off},
     output::harmless,
     settings::{self, SetBy},
@@ -76,6 +77,7 @@ impl PlaceArgs {
         let commands = [
             ("search", &reads),
             ("reindex", &all),
+            ("status", &reads),
             ("doctor", &all),
             ("import", &home),
             ("forget", &home),
@@ -263,9 +265,13 @@ pub struct WrongProvider {
     source: UnknownProvider,
 }
 
-/// Returns the provider of vectors from the environment or the configuration file.
-pub(super) fn embeddings(environment: &Environment) -> Result<Provider, WrongProvider> {
-    let named = settings::given(&settings_file::EMBEDDINGS, None, environment);
+/// Returns the provider of vectors from the flag `--model`, the environment or the configuration file.
+pub(super) fn embeddings(
+    flag: Option<&str>,
+    environment: &Environment,
+) -> Result<Provider, WrongProvider> {
+    let flag = flag.map(|name| vec![name.into()]);
+    let named = settings::given(&settings_file::EMBEDDINGS, flag, environment);
     let Some(name) = named.text() else { return Ok(Provider::BuiltIn) };
     let key = settings::given(&settings_file::EMBEDDINGS_KEY, None, environment);
     let key = key.values.first().and_then(|key| key.to_str());
@@ -273,6 +279,27 @@ pub(super) fn embeddings(environment: &Environment) -> Result<Provider, WrongPro
     let provider: Provider =
         name.parse().map_err(|source| WrongProvider { by: named.by.to_string(), source })?;
     Ok(provider.with_keys(key, openai))
+}
+
+/// A share of vectors that is no share, and the variable that gives it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{by}: {text:?} is not a share of vectors; write a number from 0 to 1, such as 0.4, or a percentage, \
+         such as 40%"
+)]
+pub struct WrongShare {
+    by: String,
+    text: String,
+}
+
+/// Returns the share of vectors from the environment or the configuration file, in percent.
+pub(super) fn vector_share(environment: &Environment) -> Result<Option<u8>, WrongShare> {
+    let given = settings::given(&settings_file::VECTOR_SHARE, None, environment);
+    let Some(text) = given.text() else { return Ok(None) };
+    match parse_share(&text) {
+        Some(percent) => Ok(Some(percent)),
+        None => Err(WrongShare { by: given.by.to_string(), text }),
+    }
 }
 
 /// An error of the cluster's login. The error text does not show the password.

@@ -46,7 +46,7 @@ pub(super) fn run(
 ) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let (text, stop) = (question.concepts[0].as_str(), Stop::never());
-    indexing::complete(page.engine, &question.scope.sources, environment);
+    indexing::complete(page.engine, question, environment);
     let ranking = page.engine.rank(question, &stop)?;
     let mut words = Words::of(text);
     let is_empty = ranking.items.is_empty();

@@ -10,7 +10,7 @@ use super::{
     error::Result,
     indexing::{self, Limits},
     interrupt,
-    output::FOUND,
+    output::{FOUND, complain, grouped},
 };
 use verbatim_engine::{Engine, Reindex, SourceKind};
 
@@ -20,6 +20,9 @@ use verbatim_engine::{Engine, Reindex, SourceKind};
 /// database has an index, and so have the transcripts of coding agents and recorded threads, if
 /// there are any. An up-to-date index is left alone.
 ///
+/// The vectors of the sentence model come last, the newest messages first. Searches use each part of
+/// them at once. Ctrl-C loses none of it: another reindex, or a running server, goes on.
+///
 ///     verbatim reindex
 ///     verbatim reindex --db export.db --memory 512M
 #[derive(Debug, clap::Args)]
@@ -28,6 +31,13 @@ pub(super) struct Args {
     /// Build every index again, even if it is up to date
     #[arg(long)]
     full: bool,
+
+    /// Make the vectors of this model: static, built-in or ollama:…
+    ///
+    /// The names are those of the setting `embeddings`, which this flag overrides for one run. "static"
+    /// leaves the sentence model out.
+    #[arg(long, value_name = "NAME")]
+    pub(super) model: Option<String>,
 
     #[command(flatten)]
     limits: Limits,
@@ -44,6 +54,10 @@ pub(super) struct Args {
     #[arg(short, long)]
     pub(super) yes: bool,
 }
+
+/// What is said if another process makes the vectors of the sentence encoder.
+const ELSEWHERE: &str =
+    "another process makes the vectors of the sentence model; `verbatim status` says how far it is";
 
 /// Builds the indexes and writes their sizes and times to `out`.
 pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
@@ -84,10 +98,37 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
             }
             indexing::write_result(&one, args.verbose, out)?;
         }
-        indexed.push(one);
+        indexed.push((source, one));
+    }
+    // Whoever reads the lines above can search already.
+    out.flush()?;
+    for (source, one) in &mut indexed {
+        let begun = Instant::now();
+        match indexing::encode(source, options.resources.threads, environment, &stop) {
+            Ok(made) => one.encoded = made,
+            Err(error) if error.is_stopped() => {
+                return Ok(interrupt::stopped(
+                    "the vectors that were made stay, and searches use them; another reindex, or a \
+                     running server, goes on",
+                ));
+            }
+            Err(error) => {
+                failed = failed.or(Some(error));
+                continue;
+            }
+        }
+        if source.encoded(&stop).missing() > 0 {
+            complain(ELSEWHERE);
+        } else if args.verbose && one.encoded > 0 {
+            let (made, took) = (grouped(one.encoded), begun.elapsed().as_secs_f64());
+            writeln!(
+                out,
+                "made the vectors of {made} messages by the sentence model in {took:.1} s"
+            )?;
+        }
     }
     if args.json {
-        let sources: Vec<Value> = indexed.iter().map(indexing::json).collect();
+        let sources: Vec<Value> = indexed.iter().map(|(_, one)| indexing::json(one)).collect();
         let seconds = begun.elapsed().as_secs_f64();
         writeln!(out, "{}", json!({"sources": sources, "seconds": seconds}))?;
     }

@@ -8,7 +8,7 @@ use std::{
 
 use toml_edit::{Document, Item, Value};
 
-use super::arguments::parse_size;
+use super::arguments::{parse_share, parse_size};
 use verbatim_base::private;
 use verbatim_engine::{Exclusions, StoreAddress};
 
@@ -43,6 +43,7 @@ pub(super) enum SettingKind {
     Switch,
     Size,
     Threads,
+    Share,
 }
 
 macro_rules! settings {
@@ -68,8 +69,9 @@ settings! {
     ARCHIVES "archives" Folders Some("--archive"), ["VERBATIM_ARCHIVE"];
     EXCLUDE "exclude" Patterns None, [];
     WORKSPACES "workspaces" Folders Some("--workspace"), ["VERBATIM_WORKSPACE"];
-    EMBEDDINGS "embeddings" Text None, ["VERBATIM_EMBEDDINGS"];
+    EMBEDDINGS "embeddings" Text Some("--model"), ["VERBATIM_MODEL", "VERBATIM_EMBEDDINGS"];
     EMBEDDINGS_KEY "embeddings-key" Secret None, ["VERBATIM_EMBEDDINGS_KEY"];
+    VECTOR_SHARE "vector-share" Share None, ["VERBATIM_VECTOR_SHARE"];
     TOOLS "tools" Names Some("--tools"), ["VERBATIM_TOOLS"];
     WATCH "watch" Switch Some("--no-watch"), [];
     MEMORY "memory" Size Some("--memory"), [];
@@ -252,6 +254,13 @@ fn values(setting: &Setting, value: &Item, user: Option<&Path>) -> Result<Vec<Os
             let number = number.ok_or_else(|| got("a number from 1 to 256"))?;
             Ok(vec![number.to_string().into()])
         }
+        SettingKind::Share => {
+            let number = value.as_float().or_else(|| value.as_integer().map(|it| it as f64));
+            let number = number.map(|number| number.to_string());
+            let text = number.as_deref().or(text).filter(|text| parse_share(text).is_some());
+            let wanted = "a number from 0 to 1 or a percentage, such as 0.4 or \"40%\"";
+            Ok(vec![text.ok_or_else(|| got(wanted))?.into()])
+        }
     }
 }
 
@@ -322,7 +331,7 @@ mod tests {
                     exclude = ['secret', '~/private/*']\nworkspaces = '/w'\nembeddings = 'built-in'\n\
                     embeddings-key = 'k'\ntools = ['search', 'read']\nwatch = false\nmemory = '64M'\n\
                     threads = 2\ncase-sensitive = true\nraw-content = false\ncluster-login = 'u:p'\n\
-                    cluster-login-file = '/l'\ncluster-ca = '/ca'\n";
+                    cluster-login-file = '/l'\ncluster-ca = '/ca'\nvector-share = 0.4\n";
         let entries = parse(text, Some(Path::new("/u"))).expect("the file is right");
         let values = |key: &str| {
             let entry = entries.iter().find(|entry| entry.setting.key == key).expect("the key");
@@ -337,6 +346,7 @@ mod tests {
             ("tools", "search,read"),
             ("watch", "false"),
             ("threads", "2"),
+            ("vector-share", "0.4"),
         ] {
             assert_eq!(values(key), expected, "{key}");
         }
@@ -368,6 +378,9 @@ mod tests {
             ),
             ("watch = 'no'", 1, "watch takes true or false, not this text"),
             ("memory = '1M'", 1, "memory takes a size of 16M or more"),
+            ("vector-share = 40", 1, "vector-share takes a number from 0 to 1 or a percentage"),
+            ("vector-share = '140%'", 1, "such as 0.4 or \"40%\", not this text"),
+            ("vector-share = true", 1, "vector-share takes a number from 0 to 1 or a percentage"),
             ("threads = 0", 1, "threads takes a number from 1 to 256"),
             ("exclude = ['{a']", 1, "exclude"),
             ("home = '/a'\nhome = '/b'", 2, "duplicate key"),

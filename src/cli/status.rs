@@ -149,6 +149,9 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
         let with = if snapshot.derived.is_empty() { "" } else { ", with " };
         format!("  index: {}{with}{}", bytes(snapshot.bytes), snapshot.derived.join(" and "))
     }));
+    let meaning = source.generation.as_ref().and_then(|snapshot| snapshot.meaning.as_ref());
+    let meaning = meaning.filter(|meaning| !meaning.is_complete());
+    lines.extend(meaning.map(|meaning| format!("  meaning: {meaning}")));
     if let Some(last) = &source.refreshed {
         let cpu = last.cpu.map(|cpu| format!(", {cpu:.1} s of CPU time"));
         lines.push(format!(

@@ -49,7 +49,7 @@ impl Place {
         let program = std::env::var_os("VERBATIM_PROGRAM");
         let program = program.unwrap_or_else(|| env!("CARGO_BIN_EXE_verbatim").into());
         let mut command = Command::new(program);
-        command.env_clear().args(arguments);
+        command.env_clear().env("VERBATIM_BACKGROUND", "0").args(arguments);
         command.arg("--db").arg(&self.db).arg("--home").arg(&self.home);
         command.arg("--index").arg(&self.index);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

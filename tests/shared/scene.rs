@@ -99,7 +99,11 @@ impl Scene {
         let mut command = Command::new(program);
         command.env_clear().env("HOME", self.0.path()).current_dir(self.path("work"));
         command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", self.path("bin").display()));
-        command.env("TZ", "UTC").env("PAGER", "some-pager").env("EDITOR", "some-editor");
+        command
+            .env("VERBATIM_BACKGROUND", "0")
+            .env("TZ", "UTC")
+            .env("PAGER", "some-pager")
+            .env("EDITOR", "some-editor");
         command.env("BROWSER", "some-browser").stdin(Stdio::null());
         command
     }

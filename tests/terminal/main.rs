@@ -34,6 +34,8 @@ mod http_server;
 mod json;
 mod lists;
 #[cfg(unix)]
+mod meaning;
+#[cfg(unix)]
 mod newcomer;
 mod notes;
 #[cfg(unix)]

@@ -215,6 +215,12 @@ fn the_doctor_says_what_is_wrong_and_what_mends_it() {
     fs::write(&rows.0, &rows.1).unwrap();
     assert_eq!(doctor(home, &[]).0, Some(0));
 
+    // What a replaced segment has left for the next one, and a part of vectors, are no leftovers.
+    fs::create_dir(index_dir.join("kept-part-1")).unwrap();
+    fs::create_dir(rows.0.with_file_name("vectors-model-0")).unwrap();
+    let (code, text) = doctor(home, &[]);
+    assert!(code == Some(0) && !text.contains("left over"), "{text}");
+
     // The leftovers of a killed process, and an index of another database.
     fs::create_dir(index_dir.join("part-77")).unwrap();
     fs::create_dir(home.join("index/old-0123")).unwrap();
@@ -322,8 +328,9 @@ fn derived_data_counts_where_it_is_whole_and_of_the_model_in_use() {
             fs::create_dir(folder.with_file_name("new-words-1")).unwrap();
             fs::create_dir(folder.with_file_name("words-1")).unwrap();
         } else if name.starts_with("vectors-") {
-            fs::create_dir(folder.with_file_name("vectors-new-1")).unwrap();
-            fs::rename(&folder, folder.with_file_name("vectors-another")).unwrap();
+            // There are those of two models.
+            fs::create_dir_all(folder.with_file_name("vectors-new-1")).unwrap();
+            fs::rename(&folder, folder.with_file_name(format!("another-{name}"))).unwrap();
         }
     }
     assert_eq!(derived(), json!([]));

@@ -77,7 +77,7 @@ pub use report::{
 pub use report::{
     finding::{Finding, Verdict},
     statistics::Tally,
-    status::{SourceStatus, ago},
+    status::{MeaningStatus, SourceStatus, ago},
 };
 pub use source::LiveReader;
 pub use source::{
@@ -90,7 +90,7 @@ pub use source::{
 };
 pub use upkeep::{
     Completing, IndexNeed,
-    encode::Encoded,
+    encode::{Encoded, MAX_IN_PASSING},
     enrich::{EnrichOptions, EnrichProgress, EnrichStage, enrich},
 };
 pub use upkeep::{

@@ -13,6 +13,7 @@ use crate::{
     error::{Error, Result},
     source::{Lacking, Note, Source, SourceKind, Task, scoring::Scorer},
     upkeep::{
+        encode::MAX_IN_PASSING,
         enrich,
         refresh::{self, Reindex},
     },
@@ -155,6 +156,7 @@ impl Ranker<'_> {
         if vectors > 0 && self.question.mode != Mode::Text {
             self.note_lacking(source, vectors, Lacking::Vectors);
         }
+        self.note_encoding(source, scorer.encoded());
         if !is_current {
             self.note(Note::OlderIndex { source: source.kind });
         }
@@ -242,6 +244,17 @@ impl Ranker<'_> {
         });
     }
 
+    /// Adds a note if the encoder has many messages to read. A few are read in a second; the conversation of
+    /// an agent that asks has some in every answer.
+    fn note_encoding(&mut self, source: &Source, (made, total): (u32, u32)) {
+        let is_ranked_by_vectors =
+            self.question.mode != Mode::Text && self.sources.vector_share() > 0.0;
+        let (made, total) = (u64::from(made), u64::from(total));
+        if is_ranked_by_vectors && total.saturating_sub(made) > MAX_IN_PASSING {
+            self.note(Note::Encoding { source: source.kind, made, total });
+        }
+    }
+
     fn note_lacking(&mut self, source: &Source, count: u32, what: Lacking) {
         self.note(match source.is_tended() && !matches!(source.task(), Task::Failed) {
             true => building(source),
@@ -284,6 +297,33 @@ fn refresh_within(in_time: &Stop, source: &Source, stop: &Stop) {
 mod tests {
     use super::*;
     use crate::{Question, TestExport};
+
+    #[test]
+    fn an_answer_says_that_the_encoder_has_many_messages_to_read() {
+        let export = TestExport::of(&[]);
+        let numbers = format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MAX_IN_PASSING})"
+        );
+        let fill = format!(
+            "{numbers} INSERT INTO conversations SELECT i, 'Title' FROM n;
+             {numbers} INSERT INTO messages SELECT 'm' || i, i, 'user', 'red ' || i, i FROM n;"
+        );
+        export.connection.execute_batch(&fill).unwrap();
+        let notes = |mode| {
+            export.reindex();
+            let concepts = vec!["red".to_owned()];
+            let question = Question { concepts, mode, limit: 10, ..Question::default() };
+            let ranking = export.engine.rank(&question, &Stop::never()).unwrap();
+            assert!(ranking.is_complete(), "{:?}", ranking.notes);
+            ranking.notes
+        };
+        assert_eq!(notes(Mode::Both), [], "so few are read in a second");
+        export.add(0, "red as well");
+        let total = MAX_IN_PASSING + 1;
+        let expected = Note::Encoding { source: SourceKind::Export, made: 0, total };
+        assert_eq!(notes(Mode::Both), [expected]);
+        assert_eq!(notes(Mode::Text), []);
+    }
 
     #[test]
     fn a_refresh_that_takes_too_long_is_not_tried_by_the_next_question() {

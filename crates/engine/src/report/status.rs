@@ -1,7 +1,7 @@
 //! The status: which sources there are, and whether their indexes are current.
 
 use std::{
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -14,12 +14,12 @@ use crate::{
     forgotten::Forgotten,
     source::{FallbackReason, Scope, Source, SourceKind, Sources, Store},
     store_address::StoreAddress,
-    upkeep::{maintainer, transcripts},
+    upkeep::{encode::Encoded, maintainer, transcripts},
 };
 use verbatim_base::model::{Instant, Origin, Stop};
 use verbatim_chats::{db, import::Export};
 use verbatim_index::{Activity, IndexDir, Last, SegmentRef, Snapshot, TermIndex, Vectors};
-use verbatim_text::date;
+use verbatim_text::{amount::grouped, date};
 
 /// Time limit for counting a database without a current index.
 const MAX_WAIT: Duration = Duration::from_secs(5);
@@ -141,6 +141,43 @@ pub struct SnapshotStatus {
     pub bytes: u64,
     /// The additional files that all segments have: `words`, `vectors`.
     pub derived: Vec<String>,
+    /// How far the sentence encoder has read the messages; `None` without an encoder.
+    pub meaning: Option<MeaningStatus>,
+}
+
+/// How far the sentence encoder has read the messages of an index, and what its vectors count for.
+#[derive(Clone, Debug, Serialize)]
+pub struct MeaningStatus {
+    /// The name of the encoder.
+    pub model: &'static str,
+    /// The number of messages whose vectors are made: the newest ones.
+    pub made: u64,
+    /// The number of all messages.
+    pub total: u64,
+    /// The share of vectors in ranked search, from 0 to 1, if the words of the best messages cover a question.
+    pub vector_share: f64,
+}
+
+impl MeaningStatus {
+    fn of(source: &Source, share: f32, stop: &Stop) -> Option<MeaningStatus> {
+        let model = source.model().sentence_encoder()?.name();
+        let Encoded { made, total } = source.encoded(stop);
+        let vector_share = (f64::from(share) * 100.0).round() / 100.0;
+        Some(MeaningStatus { model, made, total, vector_share })
+    }
+
+    /// Returns whether all vectors are made.
+    pub fn is_complete(&self) -> bool {
+        self.made >= self.total
+    }
+}
+
+impl fmt::Display for MeaningStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = 100 * self.made / self.total.max(1);
+        let (made, total) = (grouped(self.made), grouped(self.total));
+        write!(f, "{made} of {total} messages ({percent} %), the newest first")
+    }
 }
 
 /// Returns the status. It takes milliseconds if the indexes are current.
@@ -157,11 +194,14 @@ pub fn status(sources: &Sources, stop: &Stop) -> Status {
         not_imported: maintainer::unimported(config, &present)
             .filter(|path| Export::glance(path).is_ok())
             .collect(),
-        sources: present.iter().map(|source| status_of(config, source, stop)).collect(),
+        sources: present
+            .iter()
+            .map(|source| status_of(config, source, sources.vector_share(), stop))
+            .collect(),
     }
 }
 
-fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
+fn status_of(config: &Config, source: &Source, share: f32, stop: &Stop) -> SourceStatus {
     let mut status = SourceStatus {
         source: source.kind.name(),
         database: source.address(),
@@ -202,7 +242,9 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
     let is_current = current.is_ok();
     if let Some(snapshot) = current.ok().or_else(|| source.latest_index(stop)) {
         let model = source.model().name();
-        status.generation = Some(described(&snapshot, &index_dir, model, is_current));
+        let mut generation = described(&snapshot, &index_dir, model, is_current);
+        generation.meaning = MeaningStatus::of(source, share, stop);
+        status.generation = Some(generation);
     }
     count(&mut status, source, path, stop);
     if source.kind == SourceKind::Archive {
@@ -297,6 +339,7 @@ fn described(
         text_bytes: snapshot.text_bytes(),
         bytes: segments.iter().map(|segment| size_of(segment.folder)).sum(),
         derived,
+        meaning: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf};
 
 use super::kind::SourceKind;
-use verbatim_text::snippet::echo;
+use verbatim_text::{amount::grouped, snippet::echo};
 
 /// Maximum number of known names that a note about an unknown name lists.
 pub(crate) const MAX_KNOWN: usize = 10;
@@ -52,6 +52,16 @@ pub enum Note {
         count: u64,
         /// The data that they lack.
         what: Lacking,
+    },
+    /// The sentence encoder has not read all messages of a source yet. The others are compared by words and by
+    /// the model of all messages, so the answer is complete.
+    Encoding {
+        /// The kind of the source.
+        source: SourceKind,
+        /// The number of messages that the encoder has read: the newest ones.
+        made: u64,
+        /// The number of all messages.
+        total: u64,
     },
     /// A source could not be read.
     Unreadable {
@@ -137,6 +147,7 @@ impl Note {
             self,
             Note::Unknown { .. }
                 | Note::Ambiguous { .. }
+                | Note::Encoding { .. }
                 | Note::Slip { .. }
                 | Note::NoWord { .. }
                 | Note::NoPhrase { .. }
@@ -209,6 +220,15 @@ impl fmt::Display for Note {
                 };
                 let source = source.name();
                 write!(f, "{count} {items} of the {source} have no {what} to rank by yet")
+            }
+            Note::Encoding { source, made, total } => {
+                let (made, total) = (grouped(*made), grouped(*total));
+                write!(
+                    f,
+                    "the sentence model has read {made} of {total} messages of the {}, the newest \
+                     first; the others are found by words and the small model",
+                    source.name()
+                )
             }
             Note::Unreadable { source, reason } => {
                 let was = if *source == SourceKind::Threads { "were" } else { "was" };

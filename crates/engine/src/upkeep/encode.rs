@@ -43,6 +43,12 @@ const BITS: u32 = 2;
 /// The maximum number of threads that encode in the background.
 const MAX_BACKGROUND_THREADS: usize = 4;
 
+/// The number of messages that lack the encoder's vectors for which a person waits: about a second.
+pub const MAX_IN_PASSING: u64 = 500;
+
+/// The number of short messages that one thread encodes in a second.
+const SPEED: u64 = 500;
+
 /// The progress of encoding the messages of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encoded {
@@ -50,6 +56,18 @@ pub struct Encoded {
     pub made: u64,
     /// Number of messages that get a vector: all, or none if the model has no encoder.
     pub total: u64,
+}
+
+impl Encoded {
+    /// Returns the number of messages whose vectors are not made yet.
+    pub fn missing(self) -> u64 {
+        self.total.saturating_sub(self.made)
+    }
+
+    /// Returns about how long some threads need for the missing vectors, if the messages are short.
+    pub fn time_left(self, threads: usize) -> Duration {
+        Duration::from_secs(self.missing().div_ceil(SPEED * threads.max(1) as u64))
+    }
 }
 
 impl Source {
@@ -65,6 +83,15 @@ impl Source {
             made: snapshot.segments().iter().map(made).sum(),
             total: u64::from(snapshot.max_doc()),
         }
+    }
+
+    /// Returns whether a process is making the vectors of messages in the index. It goes on with the messages
+    /// that the index gets meanwhile.
+    pub fn is_being_encoded(&self, stop: &Stop) -> bool {
+        self.latest_index(stop).is_some_and(|snapshot| {
+            let is_held = |it: &SegmentRef<'_>| FileLock::is_held(&it.folder.join(LOCK));
+            snapshot.segments().iter().any(is_held)
+        })
     }
 
     /// Makes the vectors by the sentence encoder that messages lack, the newest messages first. Returns the

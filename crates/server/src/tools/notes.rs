@@ -34,6 +34,7 @@ fn line(note: &Note) -> String {
         Note::NotEmbedded { .. } => "`verbatim reindex` makes them".to_owned(),
         Note::Ambiguous { .. } => "give more characters of it".to_owned(),
         Note::NotIndexed { can_be: false, .. }
+        | Note::Encoding { .. }
         | Note::Unreadable { .. }
         | Note::NoModels { .. }
         | Note::Unknown { .. }

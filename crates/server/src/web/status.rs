@@ -139,6 +139,8 @@ fn row(source: &SourceStatus) -> Markup {
 
 fn index(source: &SourceStatus) -> Markup {
     let what = source.generation.as_ref().map(|index| index.derived.join(", "));
+    let meaning = source.generation.as_ref().and_then(|index| index.meaning.as_ref());
+    let meaning = meaning.filter(|meaning| !meaning.is_complete());
     html! {
         tr {
             th scope="row" {
@@ -150,6 +152,7 @@ fn index(source: &SourceStatus) -> Markup {
                         None => "none",
                     }
                 }
+                @if let Some(meaning) = meaning { p.note { "meaning: " (meaning) } }
             }
             td {
                 @match (&source.by_like, &source.at_work) {

@@ -70,8 +70,8 @@ impl Scorer for IndexedScorer {
         self.searcher.missing()
     }
 
-    fn is_encoded(&self) -> bool {
-        self.searcher.encoded().0 > 0
+    fn encoded(&self) -> (u32, u32) {
+        self.searcher.encoded()
     }
 
     fn authors(&self) -> Vec<&str> {

@@ -167,9 +167,15 @@ pub trait Scorer: Send + Sync {
     /// Returns the number of messages without a term index, and the number without a vector.
     fn missing(&self) -> (u32, u32);
 
+    /// Returns the number of messages whose vectors by the encoder are made, and the number of those that get
+    /// one.
+    fn encoded(&self) -> (u32, u32) {
+        (0, 0)
+    }
+
     /// Returns whether the encoder has made vectors of messages.
     fn is_encoded(&self) -> bool {
-        false
+        self.encoded().0 > 0
     }
 
     /// Returns the names of the people who wrote messages, if roles are names.
