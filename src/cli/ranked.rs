@@ -18,7 +18,7 @@ use verbatim_base::{
     map_faults,
     model::{Hit, Stop},
 };
-use verbatim_engine::{self as engine, Engine, Match, Mode, Note, Question};
+use verbatim_engine::{self as engine, Engine, Match, Mode, Note, Question, Ranking};
 use verbatim_server::tools::words::{Words, quoted};
 
 /// The limit for `--limit 0`. Messages with a lower rank do not answer the question.
@@ -74,7 +74,7 @@ pub(super) fn run(
     let has_none = || !ranking.items.iter().any(has_words);
     let is_said = ranking.notes.iter().any(|note| matches!(note, Note::NoWord { .. }));
     if question.mode == Mode::Both && ranking.is_complete() && !is_said && has_none() {
-        complain("no message has these words; the nearest by meaning are shown");
+        complain("no message has these words; nearest by meaning:");
     }
     if !ranking.is_total_exact && (environment.terminal || !form.has_limit) {
         let shown = ranking.items.len();
@@ -85,7 +85,7 @@ pub(super) fn run(
         complain(&format!("only the best {}; {advice}", counted(shown, "message")));
     }
     if form.json {
-        write_json(&ranking.items, page, &stop, out)?;
+        write_json(&ranking, page, &stop, out)?;
         return Ok(FOUND);
     }
     let mark = |text: &str| words.spans(text);
@@ -131,7 +131,7 @@ pub(super) fn json(
         let folder = page.engine.config().index_folder();
         return Err(engine::Error::Torn { folder }.into());
     }
-    write_json(&ranking.items, page, stop, out)?;
+    write_json(&ranking, page, stop, out)?;
     let words = Words::of(text);
     let written = |note| as_written(note, text, page.engine, &words);
     let count = ranking.items.len();
@@ -139,7 +139,13 @@ pub(super) fn json(
     Ok(JsonAnswer { count, is_cut: !ranking.is_total_exact, notes })
 }
 
-fn write_json(found: &[Match], page: Page<'_>, stop: &Stop, out: &mut dyn Write) -> Result<()> {
+fn write_json(
+    ranking: &Ranking<Match>,
+    page: Page<'_>,
+    stop: &Stop,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let (found, absent_words) = (&ranking.items, ranking.absent_words());
     let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
     let keys: Vec<Key> = found.iter().map(key).collect();
     let conversations = conversations(page.engine, &keys, stop)?;
@@ -147,7 +153,8 @@ fn write_json(found: &[Match], page: Page<'_>, stop: &Stop, out: &mut dyn Write)
     for (one, key) in found.iter().zip(&keys) {
         let context = neighbours.of(key, &one.hit)?;
         let origin = conversations[key].json_origin();
-        json_line(out, &JsonMatch { context, ..JsonMatch::of(one, page, origin) })?;
+        let shown = JsonMatch::of(one, page, origin);
+        json_line(out, &JsonMatch { absent_words: &absent_words, context, ..shown })?;
     }
     Ok(())
 }
@@ -183,6 +190,8 @@ struct JsonMatch<'a> {
     passage: &'a str,
     copies: u32,
     number: u32,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    absent_words: &'a [&'a str],
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<Vec<JsonNeighbour>>,
 }
@@ -197,6 +206,7 @@ impl JsonMatch<'_> {
             passage: &one.passage,
             copies: one.copies,
             number: one.line,
+            absent_words: &[],
             context: None,
         }
     }

@@ -104,6 +104,11 @@ impl<T> Ranking<T> {
         self.notes.iter().map(ToString::to_string).collect()
     }
 
+    /// Returns the words of the question that no message has, as they were typed.
+    pub fn absent_words(&self) -> Vec<&str> {
+        self.notes.iter().flat_map(Note::absent_words).map(String::as_str).collect()
+    }
+
     /// Returns whether everything was searched that the question asks for, in the requested way.
     pub fn is_complete(&self) -> bool {
         !self.notes.iter().any(Note::is_gap)
