@@ -1,6 +1,6 @@
 //! `verbatim search --mode words|vector|both`: the best messages for a question.
 
-use std::io::Write;
+use std::{io::Write, ops::Range};
 
 use serde::Serialize;
 
@@ -23,6 +23,9 @@ use verbatim_server::tools::words::{Words, quoted};
 
 /// The limit for `--limit 0`. Messages with a lower rank do not answer the question.
 pub(super) const MOST: usize = 1_000;
+
+/// The line above the messages that are far from the question.
+const FAR: &str = "further away:";
 
 /// The number of messages in which the whole word of a stemmed term is looked for.
 const WITH_TERM: usize = 10;
@@ -89,7 +92,7 @@ pub(super) fn run(
         return Ok(FOUND);
     }
     let mark = |text: &str| words.spans(text);
-    let found = ranking.items.iter().map(|one| {
+    let shown = |one: &Match| {
         let content = one.passage.as_str().into();
         let hit = Hit { content, ..one.hit.lent() };
         let found = FoundHit::of(one.source, &hit, page.look, &mark);
@@ -98,23 +101,49 @@ pub(super) fn run(
             super::look::excerpt(&hit.content, &[], page.look.columns_of_message())
         });
         FoundHit { text: Some(text), ..found }
-    });
-    if form.flat {
-        let mut lines = FlatLines::new(page, usize::MAX, out);
-        for found in found {
-            if lines.show(found).is_break() {
-                break;
-            }
+    };
+    let (near, far) = ranking.items.split_at(ranking.items.partition_point(|one| !one.is_far));
+    for some in [near, far].into_iter().filter(|some| !some.is_empty()) {
+        // Programs read a file or a pipe line by line.
+        if some[0].is_far && (!form.flat || environment.terminal) {
+            writeln!(out, "{}{FAR}", if form.flat { "" } else { "\n" })?;
         }
-        lines.finish()?;
-        return Ok(FOUND);
+        let found = some.iter().map(shown);
+        match form.flat {
+            true => write_flat(found, page, out)?,
+            false => write_groups(found, page, &mark, out)?,
+        }
     }
+    Ok(FOUND)
+}
+
+fn write_flat(
+    found: impl Iterator<Item = FoundHit>,
+    page: Page<'_>,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let mut lines = FlatLines::new(page, usize::MAX, out);
+    for found in found {
+        if lines.show(found).is_break() {
+            break;
+        }
+    }
+    lines.finish()?;
+    Ok(())
+}
+
+fn write_groups(
+    found: impl Iterator<Item = FoundHit>,
+    page: Page<'_>,
+    mark: &dyn Fn(&str) -> Vec<Range<usize>>,
+    out: &mut dyn Write,
+) -> Result<()> {
     let mut groups = Groups::new(usize::MAX);
     for found in found {
         groups.take(found)?;
     }
-    groups.write(&page, &mark, out)?;
-    Ok(FOUND)
+    groups.write(&page, mark, out)?;
+    Ok(())
 }
 
 /// Writes the best messages for a question as JSON.
@@ -190,6 +219,7 @@ struct JsonMatch<'a> {
     passage: &'a str,
     copies: u32,
     number: u32,
+    far: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     absent_words: &'a [&'a str],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -206,6 +236,7 @@ impl JsonMatch<'_> {
             passage: &one.passage,
             copies: one.copies,
             number: one.line,
+            far: one.is_far,
             absent_words: &[],
             context: None,
         }

@@ -227,6 +227,10 @@ fn without_an_export_nothing_is_wrong() {
         code == Some(2) && errors.starts_with("verbatim: no chats are imported yet; "),
         "{errors}"
     );
+    let (_, lines, _) = run(&["search", "pastry", "--mode", "both", "--json"]);
+    assert!(lines.lines().all(|line| line.contains(r#""absent_words":["pastry"]"#)), "{lines}");
+    let (_, lines, _) = run(&["search", "vector", "--mode", "both", "--json"]);
+    assert!(lines.contains("\"far\":false") && !lines.contains("absent_words"), "{lines}");
     // The sample is no chat of the user: a search of it names its database.
     let mut demo = Command::new(env!("CARGO_BIN_EXE_verbatim"));
     demo.env_clear().env("HOME", empty.path()).current_dir(empty.path()).arg("demo");

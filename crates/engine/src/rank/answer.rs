@@ -261,6 +261,7 @@ impl Ranker<'_> {
                         score: f64::from(scored.score),
                         line: line_number(source.kind, hit.position, turn),
                         passage,
+                        is_far: false,
                         is_title_only: false,
                         copies: 1,
                         hit,

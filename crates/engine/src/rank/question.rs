@@ -67,6 +67,9 @@ pub struct Match {
     pub line: u32,
     /// The part of the message's text that answers best, about 300 characters.
     pub passage: String,
+    /// Whether the score is far below the first match's and the message has no word of the question. The
+    /// matches of a conversation are never far.
+    pub is_far: bool,
     /// Whether only the conversation's title contains the searched text, and the message does not.
     pub is_title_only: bool,
     /// The number of messages with this text, including this message. The other messages are not listed.
