@@ -158,6 +158,36 @@ fn mistakes_are_answered_with_what_helps() {
     assert!(code == Some(2) && errors.contains("no terminal to ask"), "{errors}");
     let (_, _, errors) = run(&["search", "pastry", "--mode", "both"]);
     assert!(errors.contains("no message has “pastry”; nearest by meaning:"), "{errors}");
+    let (_, lines, _) = run(&["search", "pastry", "--mode", "both", "--json"]);
+    assert!(lines.lines().all(|line| line.contains(r#""absent_words":["pastry"]"#)), "{lines}");
+    let (_, lines, _) = run(&["search", "vector", "--mode", "both", "--json"]);
+    assert!(lines.contains("\"far\":false") && !lines.contains("absent_words"), "{lines}");
+}
+
+#[test]
+fn what_is_far_stands_below_a_line() {
+    let scene = Scene::imported();
+    let path = scene.path("turtles.db");
+    let texts = [
+        "Sea turtles swim over the reef.",
+        "The turtles of the reef eat grass.",
+        "An aquarium shows fish and corals of the ocean.",
+        "The invoice is due on Friday.",
+        "Green soup with bread for dinner.",
+    ];
+    drop(database(&path, &texts));
+    let question =
+        ["search", "turtles of the reef", "--mode", "both", "--db", path.to_str().unwrap()];
+    let run = |more: &[&str]| told(&mut scene.command(&[&question[..], more].concat())).1;
+    let text = run(&[]);
+    let (line, near) = (text.find("\nfurther away:\n"), text.rfind("turtles"));
+    assert!(line.is_some() && near < line, "{text}");
+    assert_eq!(text.matches("further away:").count(), 1, "{text}");
+    let far: Vec<bool> =
+        run(&["--json"]).lines().map(|line| line.contains("\"far\":true")).collect();
+    assert!(far[..2] == [false; 2] && far.last() == Some(&true) && far.is_sorted(), "{far:?}");
+    // Programs read lines.
+    assert!(!run(&["--flat"]).contains("further away:"));
 }
 
 #[test]
@@ -227,10 +257,6 @@ fn without_an_export_nothing_is_wrong() {
         code == Some(2) && errors.starts_with("verbatim: no chats are imported yet; "),
         "{errors}"
     );
-    let (_, lines, _) = run(&["search", "pastry", "--mode", "both", "--json"]);
-    assert!(lines.lines().all(|line| line.contains(r#""absent_words":["pastry"]"#)), "{lines}");
-    let (_, lines, _) = run(&["search", "vector", "--mode", "both", "--json"]);
-    assert!(lines.contains("\"far\":false") && !lines.contains("absent_words"), "{lines}");
     // The sample is no chat of the user: a search of it names its database.
     let mut demo = Command::new(env!("CARGO_BIN_EXE_verbatim"));
     demo.env_clear().env("HOME", empty.path()).current_dir(empty.path()).arg("demo");
