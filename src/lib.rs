@@ -186,8 +186,8 @@ pub use verbatim_engine::{
     UpkeepEvent, WeightedTerm, WorkspaceError, WriterError,
     import::{Error as ImportError, ImportProgress, Report as ImportReport, import},
     scoring::{
-        Concept, ConceptScorer, Coverage, Nearness, Scale, Scorer, Similarity, Statistics,
-        TermCandidates, TitleQuery, TitleScores, VectorCandidates, VectorWeights,
+        Concept, ConceptScorer, Nearness, Scale, Scorer, Statistics, TermCandidates, TitleQuery,
+        TitleScores,
     },
 };
 pub use verbatim_server::watch::{Event as WatchEvent, Watch, start as watch};

@@ -11,7 +11,7 @@ use super::{
     passage,
     prepare::{OpenedSources, RankedSource},
     question::{ConversationMatch, Fields, MAX_MATCHES, Match, Mode},
-    ranker::Ranker,
+    ranker::{ConversationPlace, Ranker},
     substring::span_of,
 };
 use crate::{
@@ -63,9 +63,6 @@ const MAX_SPAN: usize = 200;
 
 /// Number of bytes of a text that are searched for terms if the text may have none of them.
 const MAX_WITHOUT_TERMS: usize = 64 << 20;
-
-/// A conversation: the position of its source among the ranked sources, and its number in that source.
-pub(super) type ConversationPlace = (usize, u32);
 
 /// The scored messages for a question, with the sources and concepts.
 pub(super) struct ScoredMessages {

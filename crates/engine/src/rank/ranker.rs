@@ -8,10 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    answer::ConversationPlace,
-    question::{Fields, Question},
-};
+use super::question::{Fields, Question};
 use crate::{
     error::Result,
     source::{Note, Scope, SourceKind, Sources, summaries::SAVED},
@@ -31,6 +28,9 @@ const MAX_ENCODED: usize = 32;
 
 /// Maximum size in bytes of a database that is indexed or scanned in about a second.
 pub(super) const SMALL: u64 = 8 << 20;
+
+/// A conversation: the position of its source among the ranked sources, and its number in that source.
+pub(super) type ConversationPlace = (usize, u32);
 
 /// The ids of the conversations that contain every concept, by source.
 pub(super) type InCommon = HashMap<SourceKind, HashSet<String>>;
