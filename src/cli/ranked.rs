@@ -1,6 +1,6 @@
 //! `verbatim search --mode words|vector|both`: the best messages for a question.
 
-use std::io::Write;
+use std::{io::Write, ops::Range};
 
 use serde::Serialize;
 
@@ -18,11 +18,14 @@ use verbatim_base::{
     map_faults,
     model::{Hit, Stop},
 };
-use verbatim_engine::{self as engine, Engine, Match, Mode, Note, Question};
+use verbatim_engine::{self as engine, Engine, Match, Mode, Note, Question, Ranking};
 use verbatim_server::tools::words::{Words, quoted};
 
 /// The limit for `--limit 0`. Messages with a lower rank do not answer the question.
 pub(super) const MOST: usize = 1_000;
+
+/// The line above the messages that are far from the question.
+const FAR: &str = "further away:";
 
 /// The number of messages in which the whole word of a stemmed term is looked for.
 const WITH_TERM: usize = 10;
@@ -74,7 +77,7 @@ pub(super) fn run(
     let has_none = || !ranking.items.iter().any(has_words);
     let is_said = ranking.notes.iter().any(|note| matches!(note, Note::NoWord { .. }));
     if question.mode == Mode::Both && ranking.is_complete() && !is_said && has_none() {
-        complain("no message has these words; the nearest by meaning are shown");
+        complain("no message has these words; nearest by meaning:");
     }
     if !ranking.is_total_exact && (environment.terminal || !form.has_limit) {
         let shown = ranking.items.len();
@@ -85,11 +88,11 @@ pub(super) fn run(
         complain(&format!("only the best {}; {advice}", counted(shown, "message")));
     }
     if form.json {
-        write_json(&ranking.items, page, &stop, out)?;
+        write_json(&ranking, page, &stop, out)?;
         return Ok(FOUND);
     }
     let mark = |text: &str| words.spans(text);
-    let found = ranking.items.iter().map(|one| {
+    let shown = |one: &Match| {
         let content = one.passage.as_str().into();
         let hit = Hit { content, ..one.hit.lent() };
         let found = FoundHit::of(one.source, &hit, page.look, &mark);
@@ -98,23 +101,49 @@ pub(super) fn run(
             super::look::excerpt(&hit.content, &[], page.look.columns_of_message())
         });
         FoundHit { text: Some(text), ..found }
-    });
-    if form.flat {
-        let mut lines = FlatLines::new(page, usize::MAX, out);
-        for found in found {
-            if lines.show(found).is_break() {
-                break;
-            }
+    };
+    let (near, far) = ranking.items.split_at(ranking.items.partition_point(|one| !one.is_far));
+    for some in [near, far].into_iter().filter(|some| !some.is_empty()) {
+        // Programs read a file or a pipe line by line.
+        if some[0].is_far && (!form.flat || environment.terminal) {
+            writeln!(out, "{}{FAR}", if form.flat { "" } else { "\n" })?;
         }
-        lines.finish()?;
-        return Ok(FOUND);
+        let found = some.iter().map(shown);
+        match form.flat {
+            true => write_flat(found, page, out)?,
+            false => write_groups(found, page, &mark, out)?,
+        }
     }
+    Ok(FOUND)
+}
+
+fn write_flat(
+    found: impl Iterator<Item = FoundHit>,
+    page: Page<'_>,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let mut lines = FlatLines::new(page, usize::MAX, out);
+    for found in found {
+        if lines.show(found).is_break() {
+            break;
+        }
+    }
+    lines.finish()?;
+    Ok(())
+}
+
+fn write_groups(
+    found: impl Iterator<Item = FoundHit>,
+    page: Page<'_>,
+    mark: &dyn Fn(&str) -> Vec<Range<usize>>,
+    out: &mut dyn Write,
+) -> Result<()> {
     let mut groups = Groups::new(usize::MAX);
     for found in found {
         groups.take(found)?;
     }
-    groups.write(&page, &mark, out)?;
-    Ok(FOUND)
+    groups.write(&page, mark, out)?;
+    Ok(())
 }
 
 /// Writes the best messages for a question as JSON.
@@ -131,7 +160,7 @@ pub(super) fn json(
         let folder = page.engine.config().index_folder();
         return Err(engine::Error::Torn { folder }.into());
     }
-    write_json(&ranking.items, page, stop, out)?;
+    write_json(&ranking, page, stop, out)?;
     let words = Words::of(text);
     let written = |note| as_written(note, text, page.engine, &words);
     let count = ranking.items.len();
@@ -139,7 +168,13 @@ pub(super) fn json(
     Ok(JsonAnswer { count, is_cut: !ranking.is_total_exact, notes })
 }
 
-fn write_json(found: &[Match], page: Page<'_>, stop: &Stop, out: &mut dyn Write) -> Result<()> {
+fn write_json(
+    ranking: &Ranking<Match>,
+    page: Page<'_>,
+    stop: &Stop,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let (found, absent_words) = (&ranking.items, ranking.absent_words());
     let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
     let keys: Vec<Key> = found.iter().map(key).collect();
     let conversations = conversations(page.engine, &keys, stop)?;
@@ -147,7 +182,8 @@ fn write_json(found: &[Match], page: Page<'_>, stop: &Stop, out: &mut dyn Write)
     for (one, key) in found.iter().zip(&keys) {
         let context = neighbours.of(key, &one.hit)?;
         let origin = conversations[key].json_origin();
-        json_line(out, &JsonMatch { context, ..JsonMatch::of(one, page, origin) })?;
+        let shown = JsonMatch::of(one, page, origin);
+        json_line(out, &JsonMatch { absent_words: &absent_words, context, ..shown })?;
     }
     Ok(())
 }
@@ -183,6 +219,9 @@ struct JsonMatch<'a> {
     passage: &'a str,
     copies: u32,
     number: u32,
+    far: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    absent_words: &'a [&'a str],
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<Vec<JsonNeighbour>>,
 }
@@ -197,6 +236,8 @@ impl JsonMatch<'_> {
             passage: &one.passage,
             copies: one.copies,
             number: one.line,
+            far: one.is_far,
+            absent_words: &[],
             context: None,
         }
     }

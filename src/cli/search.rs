@@ -307,6 +307,9 @@ struct IncompleteLine {
     complete: bool,
     /// Whether the limit left messages out.
     more: bool,
+    /// The words of the question that no message has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    absent_words: Vec<String>,
     notes: Vec<String>,
 }
 
@@ -321,7 +324,12 @@ impl IncompleteLine {
         };
         let advice = if is_ranked { "a higher limit gives more" } else { "limit=0 gives all" };
         lines.extend(is_cut.then(|| format!("these are the {count} {kind} messages; {advice}")));
-        IncompleteLine { complete: !notes.iter().any(Note::is_gap), more: *is_cut, notes: lines }
+        IncompleteLine {
+            complete: !notes.iter().any(Note::is_gap),
+            more: *is_cut,
+            absent_words: notes.iter().flat_map(Note::absent_words).cloned().collect(),
+            notes: lines,
+        }
     }
 }
 

@@ -157,10 +157,37 @@ fn mistakes_are_answered_with_what_helps() {
     let (code, _, errors) = run(&["forget", CHAT]);
     assert!(code == Some(2) && errors.contains("no terminal to ask"), "{errors}");
     let (_, _, errors) = run(&["search", "pastry", "--mode", "both"]);
-    assert!(
-        errors.contains("no message has the word “pastry”; the nearest by meaning"),
-        "{errors}"
-    );
+    assert!(errors.contains("no message has “pastry”; nearest by meaning:"), "{errors}");
+    let (_, lines, _) = run(&["search", "pastry", "--mode", "both", "--json"]);
+    assert!(lines.lines().all(|line| line.contains(r#""absent_words":["pastry"]"#)), "{lines}");
+    let (_, lines, _) = run(&["search", "vector", "--mode", "both", "--json"]);
+    assert!(lines.contains("\"far\":false") && !lines.contains("absent_words"), "{lines}");
+}
+
+#[test]
+fn what_is_far_stands_below_a_line() {
+    let scene = Scene::imported();
+    let path = scene.path("turtles.db");
+    let texts = [
+        "Sea turtles swim over the reef.",
+        "The turtles of the reef eat grass.",
+        "An aquarium shows fish and corals of the ocean.",
+        "The invoice is due on Friday.",
+        "Green soup with bread for dinner.",
+    ];
+    drop(database(&path, &texts));
+    let question =
+        ["search", "turtles of the reef", "--mode", "both", "--db", path.to_str().unwrap()];
+    let run = |more: &[&str]| told(&mut scene.command(&[&question[..], more].concat())).1;
+    let text = run(&[]);
+    let (line, near) = (text.find("\nfurther away:\n"), text.rfind("turtles"));
+    assert!(line.is_some() && near < line, "{text}");
+    assert_eq!(text.matches("further away:").count(), 1, "{text}");
+    let far: Vec<bool> =
+        run(&["--json"]).lines().map(|line| line.contains("\"far\":true")).collect();
+    assert!(far[..2] == [false; 2] && far.last() == Some(&true) && far.is_sorted(), "{far:?}");
+    // Programs read lines.
+    assert!(!run(&["--flat"]).contains("further away:"));
 }
 
 #[test]

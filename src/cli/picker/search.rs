@@ -427,7 +427,7 @@ impl OngoingSearch<'_> {
         if ranking.items.is_empty() {
             head = vec![format!("no message answers {}; try other words", quoted(text))];
         }
-        results.head = (!head.is_empty()).then(|| harmless(&head.join("; ")));
+        results.head = (!head.is_empty()).then(|| harmless(&head.join("; ").replace(":; ", "; ")));
         let marks = Marks::Words(words);
         let mut places = HashMap::new();
         for one in ranking.items {

@@ -46,6 +46,18 @@ const PLEASANTRIES: &str = "ok okay yes yeah yep sure please thanks thank hi hel
     fix change make write run test check look show tell help explain work works start stop finish end it \
     this that thing things something more now new another";
 
+/// The same in German, in Spanish and in Chinese.
+const FURTHER_PLEASANTRIES: [&str; 3] = [
+    "ok ja nein danke dir dank vielen schön bitte hallo hi guten morgen tag abend nacht tschüss bis später gut super \
+     toll prima alles klar genau richtig mach weiter nochmal noch einmal mal das dies es war wars für heute \
+     fertig korrigiere repariere behebe ändere zeig erkläre und so jetzt ist in ordnung passt",
+    "ok sí si no vale gracias muchas por favor hola buenos buenas días tardes noches adiós hasta luego mañana \
+     bien muy genial perfecto claro eso es todo hoy esto lo sigue continúa adelante otra vez de nuevo \
+     arréglalo corrígelo hazlo listo y ahora ya está",
+    "你好 您好 早上好 晚上好 晚安 谢谢 谢谢你 谢谢您 多谢 不客气 好的 好 好吧 是的 对 可以 没问题 请继续 继续吧 \
+     再来一次 再试一次 太好了 很好 不错 再见 明天见 今天就到这里 今天就这样 就这些 修一下 修复它 改一下 请修复",
+];
+
 /// Maximum number of conversations from which passages are taken.
 const CONVERSATIONS: usize = 10;
 
@@ -219,7 +231,8 @@ impl Topic {
     }
 
     fn is_about_something(&self) -> bool {
-        let idle = self.tokenizer.question(PLEASANTRIES);
+        let mut idle = self.tokenizer.question(PLEASANTRIES);
+        idle.extend(FURTHER_PLEASANTRIES.iter().flat_map(|text| self.tokenizer.question(text)));
         self.terms.iter().any(|term| !idle.contains(term))
     }
 
@@ -296,6 +309,18 @@ mod tests {
             assert_eq!(bears(title, passage, messages), expected, "{title} {passage}");
         }
         for nothing in [
+            "ok great",
+            "hello",
+            "Danke, das war alles für heute!",
+            "Guten Morgen",
+            "ja, mach bitte weiter",
+            "Gracias, eso es todo por hoy.",
+            "¡Hola, buenos días!",
+            "vale, arréglalo",
+            "你好",
+            "谢谢，今天就到这里",
+            "好的，请继续",
+            "修一下",
             "Ok, thanks!",
             "Continue.",
             "yes please do that",
@@ -308,7 +333,14 @@ mod tests {
         ] {
             assert!(!Topic::of(nothing).is_about_something(), "{nothing}");
         }
-        for topic in ["fix the parser", "a test for the checkout cache", "good morning, Lisbon"] {
+        for topic in [
+            "fix the parser",
+            "a test for the checkout cache",
+            "good morning, Lisbon",
+            "Guten Morgen, Köln",
+            "arregla el analizador, gracias",
+            "修一下数据库",
+        ] {
             assert!(Topic::of(topic).is_about_something(), "{topic}");
         }
         let question = Topic::of("数据库迁移为什么失败");

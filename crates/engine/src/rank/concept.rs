@@ -22,6 +22,13 @@ use verbatim_text::{
 const LEAST_KNOWN: f64 = 0.7;
 const WELL_KNOWN: f64 = 0.95;
 
+/// If the encoder knows a smaller share of a query's letters, the query's vector is not used. It knows at
+/// most .3 of a text in another language, and at least .9 of a text in one of its own.
+const LEAST_KNOWN_TO_ENCODER: f64 = 0.5;
+
+/// Number of words in ASCII from which a query counts as a text in a language. Fewer may be names.
+const LEAST_OF_LANGUAGE: usize = 3;
+
 /// The factor for single characters in scripts without spaces. Pairs of characters have factor 1.
 ///
 /// A word may have other neighbours in the text than in the query, so that pairs miss it. With pairs
@@ -84,18 +91,30 @@ impl Ranker<'_> {
             other_words.filter(|word| !names.contains(&normalized(word))).collect();
         let nameless = other_words.join(" ");
         let text = if nameless.is_empty() { &concept.query.text } else { &nameless };
+        let known = model.known(text);
         if self.question.mode == Mode::Both {
-            let known = (model.known(text) - LEAST_KNOWN) / (WELL_KNOWN - LEAST_KNOWN);
-            concept.known = known.clamp(0.0, 1.0) as f32;
+            let share = (known - LEAST_KNOWN) / (WELL_KNOWN - LEAST_KNOWN);
+            concept.known = share.clamp(0.0, 1.0) as f32;
         }
         concept.is_encoded = sources.iter().any(|source| source.scorer.is_encoded());
+        let mut is_known = known >= LEAST_KNOWN || !is_of_language(text);
         if let Some(encoder) = model.sentence_encoder().filter(|_| concept.is_encoded) {
+            let known = encoder.known(text);
+            let is_known_to_encoder = known >= LEAST_KNOWN_TO_ENCODER;
+            is_known |= is_known_to_encoder;
             if self.question.mode == Mode::Both {
-                concept.encoded_known = encoder.known(text) as f32;
+                concept.encoded_known = if is_known_to_encoder { known as f32 } else { 0.0 };
             }
-            if concept.encoded_known > 0.0 {
+            if is_known_to_encoder {
                 concept.encoded = Some(encoder.encode(&[text]).swap_remove(0));
             }
+        }
+        if !is_known {
+            self.note(Note::UnknownLanguage { text: text.clone() });
+            if concept.terms.is_empty() {
+                self.weigh_terms(concept, sources)?;
+            }
+            return Ok(());
         }
         if concept.known <= 0.0 {
             return Ok(());
@@ -206,6 +225,13 @@ impl Ranker<'_> {
     }
 }
 
+/// Returns whether a text is in a language: not only numbers, and no more than a few names.
+fn is_of_language(text: &str) -> bool {
+    let words = text.split_whitespace().filter(|word| word.contains(char::is_alphabetic));
+    words.count() >= LEAST_OF_LANGUAGE
+        || text.contains(|c: char| c.is_alphabetic() && !c.is_ascii())
+}
+
 /// A word of a question.
 struct TypedWord {
     /// The word as it was typed or, for a part of a name, its term.
@@ -311,6 +337,88 @@ fn names(author: &str, words: &[String], query: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Question, TestExport};
+    use verbatim_base::model::Stop;
+
+    fn notes(export: &TestExport, text: &str, mode: Mode) -> Vec<String> {
+        let question =
+            Question { concepts: vec![text.to_owned()], mode, limit: 5, ..Question::default() };
+        export.engine.rank(&question, &Stop::never()).unwrap().notes()
+    }
+
+    #[test]
+    fn a_word_that_is_known_is_not_replaced() {
+        let texts =
+            ["a layer of paint in every locker", "the baker had one more layer and a locker"];
+        let export = TestExport::indexed(&[texts[0], texts[1], "the baker took a flight"]);
+        for mode in [Mode::Text, Mode::Both, Mode::Vector] {
+            for word in ["lawyer", "docker", "bakery"] {
+                let notes = notes(&export, word, mode);
+                let said = format!("no message has “{word}”");
+                let shown = format!("{said}; nearest by meaning:");
+                assert!(notes == [said] || notes == [shown], "{mode:?}: {notes:?}");
+            }
+            let wrong = notes(&export, "lokcer", mode);
+            let is_replaced = wrong[0].ends_with("searched for “locker” instead");
+            assert_eq!(is_replaced, mode != Mode::Vector, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn words_that_no_message_has_are_said_first() {
+        let export = TestExport::indexed(&["the borrow checker", "a borrow of the checker"]);
+        let concepts = vec!["chekcer for quantum chromodynamics".to_owned()];
+        let question = Question { concepts, limit: 5, ..Question::default() };
+        let ranking = export.engine.rank(&question, &Stop::never()).unwrap();
+        assert_eq!(ranking.absent_words(), ["quantum", "chromodynamics"]);
+        let notes = ranking.notes();
+        assert!(
+            notes[0].starts_with("no message has “quantum” or “chromodynamics”; "),
+            "{notes:?}"
+        );
+        assert!(notes[1].ends_with("searched for “checker” instead"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_language_that_no_model_knows_is_said() {
+        let export = TestExport::indexed(&["How do I cancel my gym contract?", "συνδρομή: 20 €"]);
+        let said = |text: &str| {
+            format!(
+                "the model for meaning does not know the language of “{text}”; ranked by words alone"
+            )
+        };
+        let greek = "Πώς ακυρώνω τη συνδρομή μου στο γυμναστήριο;";
+        let russian = "Как мне расторгнуть договор с фитнес-клубом?";
+        let unknown = [greek, "मैं अपनी सदस्यता कैसे रद्द करूं?", "איך מבטלים את המינוי שלי?"];
+        for is_encoded in [false, true] {
+            if is_encoded {
+                for source in export.engine.all_sources().present() {
+                    source.encode(1, &Stop::never(), &|_| ()).unwrap();
+                }
+            }
+            for mode in [Mode::Both, Mode::Vector] {
+                for text in unknown {
+                    let notes = notes(&export, text, mode);
+                    let count = notes.iter().filter(|note| **note == said(text)).count();
+                    assert_eq!(count, 1, "{mode:?}, encoded: {is_encoded}: {notes:?}");
+                }
+                let of_russian = notes(&export, russian, mode);
+                assert_ne!(of_russian.contains(&said(russian)), is_encoded, "{of_russian:?}");
+                for text in ["how to stop my membership", "zzyzx qqqq", "2024 10 12 7", "κ"] {
+                    let notes = notes(&export, text, mode);
+                    let is_said = notes.iter().any(|note| note.contains("language"));
+                    assert_eq!(is_said, text == "κ", "{text}: {notes:?}");
+                }
+            }
+            let concepts = vec![greek.to_owned()];
+            let question =
+                Question { concepts, mode: Mode::Vector, limit: 5, ..Question::default() };
+            let found = export.engine.rank(&question, &Stop::never()).unwrap().items;
+            assert_eq!(found.len(), 1);
+            assert!(found[0].hit.content.starts_with("συνδρομή"));
+        }
+        assert!(!notes(&export, greek, Mode::Text).contains(&said(greek)));
+    }
 
     #[test]
     fn any_part_of_a_name_in_any_case_names() {

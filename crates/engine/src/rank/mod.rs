@@ -3,6 +3,7 @@
 mod answer;
 mod concept;
 mod every;
+mod far;
 mod fuse;
 mod older;
 mod passage;
@@ -44,6 +45,7 @@ impl Ranker<'_> {
             items.sort_by(|a, b| b.score.total_cmp(&a.score));
             items.truncate(limit);
         }
+        far::mark(&mut items, &found.concepts);
         self.note_unknown_role(items.is_empty())?;
         self.settle_notes(items.is_empty());
         let is_total_exact = total <= limit && !is_cut;

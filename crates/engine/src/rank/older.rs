@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use super::{
-    answer::ConversationPlace, fuse::Scored, prepare::RankedSource, question::Match, ranker::Ranker,
+    fuse::Scored,
+    prepare::RankedSource,
+    question::Match,
+    ranker::{ConversationPlace, Ranker},
 };
 use crate::{
     error::Error,

@@ -22,15 +22,25 @@ pub(crate) fn passage(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -
     shown(text, place.unwrap_or(0..0))
 }
 
-/// Returns the range, at most as long as a passage, with the largest total weight of terms in a trimmed
-/// text; `None` if the first `most` bytes contain no term. In a long text, the first range with half of
-/// the weight of all terms is good enough.
+/// Returns the range of [`heaviest_place`].
 pub(crate) fn place(
     text: &str,
     terms: &[(String, f32)],
     cutter: &Tokenizer,
     most: usize,
 ) -> Option<Range<usize>> {
+    heaviest_place(text, terms, cutter, most).map(|(_, range)| range)
+}
+
+/// Returns the largest total weight of terms in a range of a trimmed text that is at most as long as a
+/// passage, and this range; `None` if the first `most` bytes contain no term. In a long text, the first
+/// range with half of the weight of all terms is good enough.
+pub(crate) fn heaviest_place(
+    text: &str,
+    terms: &[(String, f32)],
+    cutter: &Tokenizer,
+    most: usize,
+) -> Option<(f32, Range<usize>)> {
     let text = up_to(text, most);
     let enough = terms.iter().map(|(_, weight)| weight).sum::<f32>() / 2.0;
     let mut best: Option<(f32, Range<usize>)> = None;
@@ -50,7 +60,7 @@ pub(crate) fn place(
             break;
         }
     }
-    best.map(|(_, range)| range)
+    best
 }
 
 /// Returns the beginning of a text that is searched in one step. It ends at a space if possible.

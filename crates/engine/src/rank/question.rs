@@ -67,6 +67,9 @@ pub struct Match {
     pub line: u32,
     /// The part of the message's text that answers best, about 300 characters.
     pub passage: String,
+    /// Whether the score is far below the first match's and the message has no word of the question. The
+    /// matches of a conversation are never far.
+    pub is_far: bool,
     /// Whether only the conversation's title contains the searched text, and the message does not.
     pub is_title_only: bool,
     /// The number of messages with this text, including this message. The other messages are not listed.
@@ -102,6 +105,11 @@ impl<T> Ranking<T> {
     /// request.
     pub fn notes(&self) -> Vec<String> {
         self.notes.iter().map(ToString::to_string).collect()
+    }
+
+    /// Returns the words of the question that no message has, as they were typed.
+    pub fn absent_words(&self) -> Vec<&str> {
+        self.notes.iter().flat_map(Note::absent_words).map(String::as_str).collect()
     }
 
     /// Returns whether everything was searched that the question asks for, in the requested way.

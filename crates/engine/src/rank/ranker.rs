@@ -2,15 +2,13 @@
 
 use std::{
     borrow::Cow,
+    cell::Cell,
     collections::{HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
 
-use super::{
-    answer::ConversationPlace,
-    question::{Fields, Question},
-};
+use super::question::{Fields, Question};
 use crate::{
     error::Result,
     source::{Note, Scope, SourceKind, Sources, summaries::SAVED},
@@ -24,8 +22,15 @@ pub(crate) const MAX_WAIT: Duration = Duration::from_secs(5);
 /// Time that a quick question waits for indexes to become current.
 const QUICK_WAIT: Duration = Duration::from_secs(1);
 
+/// Maximum number of chunks of messages that the encoder reads to find the passages of an answer. It reads
+/// a chunk in .65 ms.
+const MAX_ENCODED: usize = 32;
+
 /// Maximum size in bytes of a database that is indexed or scanned in about a second.
 pub(super) const SMALL: u64 = 8 << 20;
+
+/// A conversation: the position of its source among the ranked sources, and its number in that source.
+pub(super) type ConversationPlace = (usize, u32);
 
 /// The ids of the conversations that contain every concept, by source.
 pub(super) type InCommon = HashMap<SourceKind, HashSet<String>>;
@@ -51,6 +56,8 @@ pub struct Ranker<'a> {
     /// The share of the question's IDF that conversations cover with all their messages and their titles, by
     /// source and number.
     pub(super) covered: HashMap<ConversationPlace, f32>,
+    /// The number of chunks of messages that the encoder may still read to find passages.
+    pub(super) chunks_left: Cell<usize>,
     pub(super) notes: Vec<Note>,
 }
 
@@ -69,6 +76,7 @@ impl<'a> Ranker<'a> {
             is_cut: false,
             common: None,
             covered: HashMap::new(),
+            chunks_left: Cell::new(MAX_ENCODED),
             notes: Vec::new(),
         }
     }
@@ -116,10 +124,16 @@ impl<'a> Ranker<'a> {
         }
     }
 
-    /// Adds a note, unless it was added before.
+    /// Adds a note, unless it was added before. Notes about words that no message has come first.
     pub(super) fn note(&mut self, note: Note) {
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
+        let is_of_absent = |note: &Note| !note.absent_words().is_empty();
+        if self.notes.contains(&note) {
+            return;
         }
+        let place = match is_of_absent(&note) {
+            true => self.notes.iter().take_while(|known| is_of_absent(known)).count(),
+            false => self.notes.len(),
+        };
+        self.notes.insert(place, note);
     }
 }

@@ -565,6 +565,7 @@ impl PassageFinder {
             score: f64::from(scanned.score),
             line: sketch.map_or(1, |sketch| sketch.line(&scanned.hit)),
             passage: passage::passage(&scanned.hit.content, &self.terms, &self.tokenizer),
+            is_far: false,
             is_title_only: false,
             copies: 1,
             hit: scanned.hit,

@@ -337,7 +337,7 @@ fn substring_match(matchers: &[Matchers], sketch: &Sketch, hit: Hit<'static>, sc
     let first = matchers.iter().find_map(|concept| span_of(&hit.content, concept));
     let passage = passage::around_span(&hit.content, first.unwrap_or(0..0));
     let (source, line) = (sketch.about.source, sketch.line(&hit));
-    Match { source, score, line, passage, is_title_only, copies: 1, hit }
+    Match { source, score, line, passage, is_far: false, is_title_only, copies: 1, hit }
 }
 
 /// Returns whether the text of a message contains a concept. The title does not count.

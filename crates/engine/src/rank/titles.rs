@@ -11,9 +11,9 @@
 use std::collections::HashMap;
 
 use super::{
-    answer::{ConversationPlace, ScoredMessages},
+    answer::ScoredMessages,
     question::Mode,
-    ranker::Ranker,
+    ranker::{ConversationPlace, Ranker},
 };
 use crate::{
     error::Result,

@@ -124,6 +124,11 @@ pub enum Note {
         /// The text of the question that was searched as it is.
         text: String,
     },
+    /// No model knows the language of the question, so messages were ranked by words only.
+    UnknownLanguage {
+        /// The question.
+        text: String,
+    },
     /// The question could not be encoded as a vector, so messages were ranked by words only.
     ProviderAway {
         /// The error of the provider.
@@ -153,7 +158,16 @@ impl Note {
                 | Note::NoPhrase { .. }
                 | Note::WithinWords { .. }
                 | Note::NoWords { .. }
+                | Note::UnknownLanguage { .. }
         )
+    }
+
+    /// Returns the words of the question that no message has, if the note is about them.
+    pub fn absent_words(&self) -> &[String] {
+        match self {
+            Note::NoWord { words, .. } => words,
+            _ => &[],
+        }
     }
 }
 
@@ -256,7 +270,8 @@ impl fmt::Display for Note {
             | Note::NoWord { .. }
             | Note::NoPhrase { .. }
             | Note::WithinWords { .. }
-            | Note::NoWords { .. } => f.write_str(&self.of_words().unwrap_or_default()),
+            | Note::NoWords { .. }
+            | Note::UnknownLanguage { .. } => f.write_str(&self.of_words().unwrap_or_default()),
             Note::ProviderAway { reason } => {
                 write!(f, "ranked by words alone, not by meaning: {reason}")
             }
@@ -283,6 +298,10 @@ impl Note {
                 "“{}” has no word to rank by; messages with this text are shown, the newest first",
                 echo(text)
             ),
+            Note::UnknownLanguage { text } => format!(
+                "the model for meaning does not know the language of “{}”; ranked by words alone",
+                echo(text)
+            ),
             _ => return None,
         })
     }
@@ -292,10 +311,10 @@ impl Note {
 fn no_word(words: &[String], by_meaning: bool, by_words: bool) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("“{}”", echo(word))).collect();
     let shown = match (by_meaning, by_words) {
-        (true, false) => "; the nearest by meaning are shown",
-        (true, true) => "; the nearest by meaning and by the other words are shown",
+        (true, false) => "; nearest by meaning:",
+        (true, true) => "; nearest by meaning and by the other words:",
         (false, true) => "; searched for the other words",
         (false, false) => "",
     };
-    format!("no message has the word {}{shown}", words.join(" or "))
+    format!("no message has {}{shown}", words.join(" or "))
 }

@@ -15,7 +15,7 @@ pub(super) fn lines(notes: &[Note]) -> Vec<String> {
 
 /// Returns the lines as sentences in one text; `None` if there are no lines.
 pub(super) fn message(lines: &[String]) -> Option<String> {
-    let sentence = |line: &String| format!("{}.", line.trim_end_matches('.'));
+    let sentence = |line: &String| format!("{}.", line.trim_end_matches(['.', ':']));
     let sentences: Vec<String> = lines.iter().map(sentence).collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
@@ -43,6 +43,7 @@ fn line(note: &Note) -> String {
         | Note::NoPhrase { .. }
         | Note::WithinWords { .. }
         | Note::NoWords { .. }
+        | Note::UnknownLanguage { .. }
         | Note::ProviderAway { .. } => return note.to_string(),
     };
     format!("{note}; {advice}")

@@ -158,6 +158,8 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     let ranking = call.engine.rank_conversations(&question, call.stop)?;
     let is_complete = ranking.is_complete();
     let mut notes = notes::lines(&ranking.notes);
+    let absent_words = ranking.absent_words().into_iter().map(str::to_owned).collect();
+    let absent_notes = ranking.notes.iter().filter(|it| !it.absent_words().is_empty()).count();
     let items = ranking.items;
     if question.mode == Mode::Vector && question.concepts.len() > 1 && !items.is_empty() {
         notes.push(NEAR.to_owned());
@@ -208,7 +210,15 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
         results.truncate(fits);
         notes.push(format!("{} more were left out to keep this short: set limit.", count - fits));
     }
-    let found = FoundConversations { results, total, is_complete, advice, notes };
+    let found = FoundConversations {
+        results,
+        total,
+        is_complete,
+        absent_words,
+        absent_notes,
+        advice,
+        notes,
+    };
     let text = if is_json { found.into_json() } else { found.as_markdown() };
     Ok(text.into())
 }
@@ -492,6 +502,10 @@ struct FoundConversations {
     total: FoundTotal,
     /// Whether the search covered everything that was requested.
     is_complete: bool,
+    /// The words of the query that no message has.
+    absent_words: Vec<String>,
+    /// The number of notes about these words, which come first.
+    absent_notes: usize,
     /// What to search for, if nothing was found.
     advice: Vec<String>,
     notes: Vec<String>,
@@ -508,18 +522,22 @@ impl FoundConversations {
             #[serde(skip_serializing_if = "Option::is_none")]
             complete: Option<bool>,
             #[serde(skip_serializing_if = "Vec::is_empty")]
+            absent_words: Vec<String>,
+            #[serde(skip_serializing_if = "Vec::is_empty")]
             notes: Vec<String>,
         }
-        let FoundConversations { results, total, is_complete, notes, .. } = self;
+        let FoundConversations { results, total, is_complete, absent_words, notes, .. } = self;
         let complete = (!is_complete).then_some(false);
         let total_is_lower_bound = (!total.is_exact).then_some(true);
         let total = total.count;
-        let results = JsonResults { results, total, total_is_lower_bound, complete, notes };
+        let results =
+            JsonResults { results, total, total_is_lower_bound, complete, absent_words, notes };
         serde_json::to_string(&results).expect("strings and numbers are JSON")
     }
 
     fn as_markdown(&self) -> String {
-        let FoundConversations { results, total, is_complete, advice, notes } = self;
+        let FoundConversations { results, total, is_complete, absent_notes, advice, notes, .. } =
+            self;
         let mut text = String::new();
         if results.is_empty() && *is_complete {
             text.push_str(&format!("{NOTHING}\n\n{}\n", advice.join("\n")));
@@ -535,12 +553,15 @@ impl FoundConversations {
             let total = grouped(total.count);
             text.push_str(&format!("## Search Results ({shown}{total} conversation{plural})\n"));
         }
+        let first = if results.is_empty() { 0 } else { *absent_notes };
+        let add = |text: &mut String, notes: &[String]| {
+            notes.iter().for_each(|note| text.push_str(&format!("\n*{note}*\n")));
+        };
+        add(&mut text, &notes[..first]);
         for (number, shown) in (1..).zip(results) {
             shown.add_to(&mut text, number);
         }
-        for note in notes {
-            text.push_str(&format!("\n*{note}*\n"));
-        }
+        add(&mut text, &notes[first..]);
         text
     }
 }

@@ -194,11 +194,15 @@ fn described(reading: &QueryReading) -> String {
     readings::described(reading, |text| format!("“{}”", snippet::echo(text)))
 }
 
-/// Returns the notes about missing results.
+/// Returns the notes about missing results, and about words that no message has.
 fn notices(notes: &[Note]) -> Markup {
     html! {
         @for note in notes {
-            p.say.warn { b { "Note" } " " (note.to_string()) ". " a href="/status" { "Status" } }
+            @if note.absent_words().is_empty() {
+                p.say.warn { b { "Note" } " " (note.to_string()) ". " a href="/status" { "Status" } }
+            } @else {
+                p.say.warn { b { "Note" } " " (note.to_string()) }
+            }
         }
     }
 }

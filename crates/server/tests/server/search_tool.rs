@@ -92,6 +92,27 @@ fn the_error_table_of_search() {
 }
 
 #[test]
+fn words_that_no_conversation_has_are_said_before_the_results() {
+    let (_home, db) = sampled();
+    let [_, engine] = engines(&db);
+    let query = "authentication by quantum chromodynamics";
+    let said = "no message has “quantum” or “chromodynamics”; ";
+    let markdown = found(&engine, "search", json!({"query": query}));
+    let (note, first) = (markdown.find(said), markdown.find("### 1. "));
+    assert!(markdown.starts_with("## Search Results") && first.is_some(), "{markdown}");
+    assert!(note.is_some() && note < first, "{markdown}");
+    assert_eq!(markdown.matches("no message has").count(), 1);
+    let json = |query: &str| -> Value {
+        let arguments = json!({"query": query, "response_format": "json"});
+        serde_json::from_str(&found(&engine, "search", arguments)).unwrap()
+    };
+    let answer = json(query);
+    assert_eq!(answer["absent_words"], json!(["quantum", "chromodynamics"]));
+    assert!(answer["notes"][0].as_str().unwrap().starts_with(said), "{answer}");
+    assert_eq!(json("authentication").get("absent_words"), None);
+}
+
+#[test]
 fn searching_for_an_exact_text() {
     let (_home, db) = sampled();
     for engine in engines(&db) {
