@@ -78,9 +78,21 @@ fn concept(scorer: &dyn Scorer, text: &str, vector: Option<Vec<f32>>) -> Concept
         let weight = (1.0 + (messages - count + 0.5).max(0.0) / (count + 0.5)).ln();
         WeightedTerm { term, weight }
     });
-    let terms = weighted.collect();
+    let terms: Vec<WeightedTerm> = weighted.collect();
+    let weight = terms.iter().map(|term| term.weight).sum();
     let average = (statistics.tokens as f32 / messages.max(1.0)).max(1.0);
-    Concept { query, terms, average, vector, known: 1.0, author: None }
+    Concept {
+        query,
+        terms,
+        weight,
+        average,
+        vector,
+        known: 1.0,
+        encoded: None,
+        is_encoded: false,
+        encoded_known: 0.0,
+        author: None,
+    }
 }
 
 /// A message that was found: its id, its score, and what it is.
@@ -101,23 +113,34 @@ fn rank(reader: &dyn Reader, scope: &Scope, text: &str, vector: Option<Vec<f32>>
     assert_eq!(scorer.missing(), (0, 0));
     let concept = concept(&*scorer, text, vector);
     let opened = scorer.open(&concept, &stop).expect("a scorer of the concept");
-    let candidates = opened.candidates(DEPTH, &stop).expect("candidates");
-    assert_eq!(candidates.vector_error, None);
-    for found in [&candidates.by_terms, &candidates.by_vector] {
+    let weights = VectorWeights { model: 1.0, encoder: 0.0 };
+    let candidates = |depth| {
+        let by_terms = opened.by_terms(depth, &stop).expect("candidates");
+        let by_vector = opened.by_vector(weights, depth, &stop).expect("candidates");
+        assert_eq!(by_vector.found_partly, []);
+        let all = concept.terms.iter().map(|term| term.weight).sum::<f32>();
+        assert!((0.0..=all + 1e-4).contains(&by_terms.covered), "{} of {all}", by_terms.covered);
+        (by_terms.found, by_vector.found)
+    };
+    let (by_terms, by_vector) = candidates(DEPTH);
+    for found in [&by_terms, &by_vector] {
         assert!(found.len() <= DEPTH, "{} candidates", found.len());
         assert!(found.is_sorted_by(|a, b| a.1 >= b.1), "{found:?}");
-        let deeper = opened.candidates(DEPTH / 4, &stop).expect("candidates");
-        assert!(deeper.by_terms.len() <= DEPTH / 4 && deeper.by_vector.len() <= DEPTH / 4);
+        let fewer = candidates(DEPTH / 4);
+        assert!(fewer.0.len() <= DEPTH / 4 && fewer.1.len() <= DEPTH / 4);
     }
     let vector_share = if concept.vector.is_some() { 0.35 } else { 0.0 };
-    let cosines: Vec<f32> = candidates.by_vector.iter().map(|(_, cosine)| *cosine).collect();
+    let cosines: Vec<f32> = by_vector.iter().map(|(_, cosine)| *cosine).collect();
+    let nearness = Nearness::among(&cosines);
     let scale = Scale {
         term_share: 1.0 - vector_share,
         vector_share,
-        best_terms: candidates.by_terms.first().map_or(1.0, |(_, score)| *score),
-        nearness: Nearness::among(&cosines),
+        best_terms: by_terms.first().map_or(1.0, |(_, score)| *score),
+        vectors: weights,
+        nearness,
+        nearness_partly: nearness,
     };
-    let found = candidates.by_terms.iter().chain(&candidates.by_vector);
+    let found = by_terms.iter().chain(&by_vector);
     let mut doc_ids = found.map(|(doc_id, _)| *doc_id);
     let mut scores = opened.scores(&mut doc_ids, &scale, &stop).expect("scores");
     scores.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -337,7 +360,7 @@ fn a_stop_ends_ranking() {
         let opened = scorer.open(&concept, &Stop::never()).expect("a scorer of the concept");
         let stop = Stop::never();
         stop.request();
-        let candidates = opened.candidates(DEPTH, &stop);
+        let candidates = opened.by_terms(DEPTH, &stop);
         assert!(candidates.is_err_and(|error| error.is_stopped()), "{name}");
     }
 }
