@@ -21,7 +21,7 @@ use super::{
     artifact,
     segment::SEGMENT,
     snapshot::{SnapshotBuilder, SnapshotManifest},
-    vectors::{self, KeptVectors},
+    vectors::{self, KEPT, KeptVectors},
 };
 use verbatim_base::{
     failpoint,
@@ -31,9 +31,6 @@ use verbatim_base::{
 const CURRENT: &str = "current";
 const LOCK: &str = "lock";
 const SNAPSHOT: &str = "snapshot-";
-
-/// The prefix of folders with the vectors of segments that were replaced.
-pub(super) const KEPT: &str = "kept-";
 
 /// The prefix of snapshots up to format 2. Opening such a snapshot fails because of its format number.
 const OLD_SNAPSHOT: &str = "generation-";

@@ -98,7 +98,7 @@ pub use store::{ConversationTitle, Document, DocumentBuffer};
 pub use terms::{Bm25, DocSet, Norms, TermIndex, WeightedTerm, build_terms, frequencies, holding};
 pub use terms::{rounded_length, speaker};
 pub use trace::Trace;
-pub use vectors::{KeptVectors, KeyedCode, PackedQuery, PartWriter, VectorParts, pack};
+pub use vectors::{KeptVectors, KeyedCode, PackedQuery, VectorPartWriter, VectorParts, pack};
 pub use vectors::{VectorBuilder, VectorOptions, VectorTable, Vectors};
 
 /// The result of a call that fails with the error of this room.

@@ -22,7 +22,7 @@ use crate::{
 };
 use verbatim_base::{lock::lock, model::Stop, private::FileLock};
 use verbatim_embed::SentenceEncoder;
-use verbatim_index::{self as index, KeptVectors, PartWriter, SegmentRef, Snapshot, VectorParts};
+use verbatim_index::{self as index, KeptVectors, VectorPartWriter, SegmentRef, Snapshot, VectorParts};
 use verbatim_text::hash::Fnv1a;
 
 /// The file in a segment's folder that is locked while a part is made.
@@ -212,7 +212,7 @@ impl PartWork<'_> {
         first: u32,
         made: u64,
         kept: &KeptVectors,
-    ) -> Result<PartWriter> {
+    ) -> Result<VectorPartWriter> {
         let count = segment.doc_ids.len() as u32;
         let end = count.min(first.saturating_add(MAX_PART));
         let limit = if first == 0 { FIRST_PART } else { PART };
@@ -245,7 +245,7 @@ impl PartWork<'_> {
         self.stop.check(index::Error::Stopped)?;
         let mut slices = slices.into_inner().unwrap_or_default();
         slices.sort_unstable_by_key(|(start, _)| *start);
-        let mut part = PartWriter::new(self.encoder.mean(), BITS);
+        let mut part = VectorPartWriter::new(self.encoder.mean(), BITS);
         for (start, slice) in slices {
             if start as usize != first as usize + part.count() {
                 break;
@@ -256,8 +256,8 @@ impl PartWork<'_> {
     }
 
     /// Returns the codes of some messages; `None` if texts must be encoded for them and may not be.
-    fn slice(&self, doc_ids: Range<u32>, kept: &KeptVectors) -> Option<PartWriter> {
-        let mut part = PartWriter::new(self.encoder.mean(), BITS);
+    fn slice(&self, doc_ids: Range<u32>, kept: &KeptVectors) -> Option<VectorPartWriter> {
+        let mut part = VectorPartWriter::new(self.encoder.mean(), BITS);
         let texts: Vec<_> = doc_ids
             .map(|doc_id| match self.snapshot.is_alive(doc_id) {
                 true => self.snapshot.beginning(doc_id, self.encoder.most_read()),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use verbatim_base::model::Stop;
 use verbatim_engine::{
     Messages, Reader, Scope, SourceKind,
-    scoring::{Concept, Nearness, Scale, Scorer},
+    scoring::{Concept, Nearness, Scale, Scorer, VectorWeights},
 };
 use verbatim_index::WeightedTerm;
 use verbatim_text::{query::Query, words::Tokenizer};

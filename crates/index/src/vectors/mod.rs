@@ -29,8 +29,8 @@ use verbatim_base::map_faults::Mapped;
 
 pub use build::{VectorBuilder, VectorOptions};
 pub use packed::{PackedQuery, pack};
-pub(crate) use parts::keep;
-pub use parts::{KeptVectors, KeyedCode, PartWriter, VectorParts};
+pub(crate) use parts::{KEPT, keep};
+pub use parts::{KeptVectors, KeyedCode, VectorPartWriter, VectorParts};
 pub use table::VectorTable;
 
 use file::{Sections, Shape};

@@ -24,8 +24,11 @@ use super::{
     codes::{CodeForm, CodeWriter},
     file::{FileWriter, Shape},
 };
-use crate::{Result, directory::KEPT, scored::ScoredDoc};
+use crate::{Result, scored::ScoredDoc};
 use verbatim_base::int8::quantise;
+
+/// The prefix of folders with the vectors of segments that were replaced.
+pub(crate) const KEPT: &str = "kept-";
 
 /// The vectors of the first doc ids of a segment, as far as they are made.
 #[derive(Clone, Debug, Default)]
@@ -119,7 +122,7 @@ impl VectorParts {
         }
         let mut writer = None;
         for (_, part) in &self.parts {
-            let writer = writer.get_or_insert_with(|| PartWriter::like(part));
+            let writer = writer.get_or_insert_with(|| VectorPartWriter::like(part));
             (0..part.count()).for_each(|row| writer.push(part.keyed(row)));
         }
         if let Some(writer) = writer {
@@ -148,7 +151,7 @@ pub struct KeyedCode<'a> {
 
 /// Writer of one part. It keeps the part in memory.
 #[derive(Debug)]
-pub struct PartWriter {
+pub struct VectorPartWriter {
     form: CodeForm,
     mean: Vec<f32>,
     codes: Vec<u8>,
@@ -156,11 +159,11 @@ pub struct PartWriter {
     hashes: Vec<u64>,
 }
 
-impl PartWriter {
+impl VectorPartWriter {
     /// Begins a part. `mean` is the mean of the model's vectors, the same for all its parts.
-    pub fn new(mean: &[f32], bits: u32) -> PartWriter {
+    pub fn new(mean: &[f32], bits: u32) -> VectorPartWriter {
         let form = CodeForm { bits, dimensions: mean.len() };
-        PartWriter {
+        VectorPartWriter {
             form,
             mean: mean.to_vec(),
             codes: Vec::new(),
@@ -169,8 +172,8 @@ impl PartWriter {
         }
     }
 
-    fn like(part: &Vectors) -> PartWriter {
-        PartWriter::new(&part.mean(), part.shape.bits)
+    fn like(part: &Vectors) -> VectorPartWriter {
+        VectorPartWriter::new(&part.mean(), part.shape.bits)
     }
 
     /// Returns the number of vectors.
@@ -197,7 +200,7 @@ impl PartWriter {
     }
 
     /// Adds the codes of another part, which follow.
-    pub fn append_all(&mut self, other: &PartWriter) {
+    pub fn append_all(&mut self, other: &VectorPartWriter) {
         self.codes.extend_from_slice(&other.codes);
         self.scales.extend_from_slice(&other.scales);
         self.hashes.extend_from_slice(&other.hashes);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use verbatim_base::model::Stop;
 use verbatim_embed::{self as embed, EmbedProgress, Model};
-use verbatim_index::{Error, PartWriter, ScoredDoc, VectorOptions, VectorParts, Vectors};
+use verbatim_index::{Error, VectorPartWriter, ScoredDoc, VectorOptions, VectorParts, Vectors};
 
 use crate::build_vectors::build_with;
 
@@ -315,7 +315,7 @@ proptest! {
 
 /// Writes the next part of a segment.
 fn append(segment: &Path, made: &VectorParts, texts: &[String]) {
-    let mut part = PartWriter::new(&[0.01; 256], 2);
+    let mut part = VectorPartWriter::new(&[0.01; 256], 2);
     for (text, hash) in texts.iter().zip(1..) {
         part.encode(hash, &query(text));
     }
