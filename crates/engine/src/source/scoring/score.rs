@@ -226,7 +226,7 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
         // For each conversation, the terms that it contains, one bit each.
         let mut contained = vec![0_u64; catalogue.conversations().len()];
         for (bit, term) in terms.iter().enumerate() {
-            let mut list = holding(&self.filter.terms, &[term.term.clone()], stop)?;
+            let mut list = holding(&self.filter.terms, std::slice::from_ref(&term.term), stop)?;
             list.retain(|doc_id| self.filter.accepts(*doc_id));
             for conversation in list.iter().filter_map(|id| catalogue.conversation(*id)) {
                 contained[conversation as usize] |= 1 << bit;
