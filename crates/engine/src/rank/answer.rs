@@ -250,7 +250,9 @@ impl Ranker<'_> {
                 }
                 Entry::Vacant(entry) if next < limit => {
                     entry.insert(next);
-                    let (passage, place) = passages.best(&content);
+                    // Of a conversation, the best message is shown first or alone.
+                    let may_encode = self.wanted == 0 || next == 0;
+                    let (passage, place) = passages.best(&content, may_encode);
                     let hit = scorer.hit(scored.doc_id).kept(place, MOST_KEPT);
                     let turn = scorer.turn(scored.doc_id).unwrap_or(0) as usize;
                     matches.push(Match {
@@ -336,15 +338,16 @@ impl<'a> Passages<'a> {
     }
 
     /// Returns the passage with the quoted text, the whole question or the query's terms, and its offset in the
-    /// text. If there are none, or too few terms, returns the passage nearest to the query's vector.
-    fn best(&self, text: &str) -> (String, usize) {
+    /// text. If there are none, or too few terms, returns the passage nearest to the query's vector, by the
+    /// encoder if `may_encode`.
+    fn best(&self, text: &str, may_encode: bool) -> (String, usize) {
         let trimmed = snippet::trim(text);
         let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
-        let range = self.range(trimmed).unwrap_or(0..0);
+        let range = self.range(trimmed, may_encode).unwrap_or(0..0);
         (passage::shown(trimmed, range.clone()), before + range.start)
     }
 
-    fn range(&self, text: &str) -> Option<Range<usize>> {
+    fn range(&self, text: &str, may_encode: bool) -> Option<Range<usize>> {
         if let Some(span) = self.phrases.iter().find_map(|phrase| span_of(text, phrase)) {
             let start = span.start;
             return Some(start..start + up_to(&text[span], MAX_SPAN).len());
@@ -362,7 +365,7 @@ impl<'a> Passages<'a> {
             return of_terms;
         }
         match self.encoded {
-            Some(encoded) if self.ranker.chunks_left.get() > 0 => {
+            Some(encoded) if may_encode && self.ranker.chunks_left.get() > 0 => {
                 self.nearest_encoded(text, of_terms, encoded)
             }
             _ => of_terms.or_else(|| self.nearest_chunks(text)?.into_iter().next()),

@@ -23,8 +23,8 @@ pub(crate) const MAX_WAIT: Duration = Duration::from_secs(5);
 const QUICK_WAIT: Duration = Duration::from_secs(1);
 
 /// Maximum number of chunks of messages that the encoder reads to find the passages of an answer. It reads
-/// a chunk in .65 ms.
-const MAX_ENCODED: usize = 32;
+/// a chunk of 130 bytes in .7 to 4 ms, and the best messages come first.
+const MAX_ENCODED: usize = 16;
 
 /// Maximum size in bytes of a database that is indexed or scanned in about a second.
 pub(super) const SMALL: u64 = 8 << 20;
