@@ -37,7 +37,7 @@ pub(super) fn reindex(db: Option<&Path>, places: &PlaceArgs, environment: &Envir
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     #[cfg(windows)]
-    std::os::windows::process::CommandExt::creation_flags(&mut command, windows::FLAGS);
+    std::os::windows::process::CommandExt::creation_flags(&mut command, windows::CREATION_FLAGS);
     // The process inherits the priority of the thread that starts it.
     let start = move || {
         #[cfg(unix)]
@@ -54,6 +54,6 @@ mod windows {
     const DETACHED_PROCESS: u32 = 0x8;
 
     /// How the process is created.
-    pub(super) const FLAGS: u32 =
+    pub(super) const CREATION_FLAGS: u32 =
         BELOW_NORMAL_PRIORITY_CLASS | CREATE_NEW_PROCESS_GROUP | DETACHED_PROCESS;
 }

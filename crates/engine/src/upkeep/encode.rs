@@ -22,7 +22,9 @@ use crate::{
 };
 use verbatim_base::{lock::lock, model::Stop, private::FileLock};
 use verbatim_embed::SentenceEncoder;
-use verbatim_index::{self as index, KeptVectors, VectorPartWriter, SegmentRef, Snapshot, VectorParts};
+use verbatim_index::{
+    self as index, KeptVectors, SegmentRef, Snapshot, VectorPartWriter, VectorParts,
+};
 use verbatim_text::hash::Fnv1a;
 
 /// The file in a segment's folder that is locked while a part is made.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use verbatim_base::model::Stop;
 use verbatim_embed::{self as embed, EmbedProgress, Model};
-use verbatim_index::{Error, VectorPartWriter, ScoredDoc, VectorOptions, VectorParts, Vectors};
+use verbatim_index::{Error, ScoredDoc, VectorOptions, VectorPartWriter, VectorParts, Vectors};
 
 use crate::build_vectors::build_with;
 
