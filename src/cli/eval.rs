@@ -122,6 +122,8 @@ struct Embedding {
     model: String,
     /// The share of the messages that have a vector, from 0 to 1.
     share: f64,
+    /// The share of vectors in mode `both`, if the words of the best messages cover a question.
+    weight: f32,
 }
 
 impl EvalResult {
@@ -131,6 +133,7 @@ impl EvalResult {
             "modes": modes.collect::<Value>(),
             "model": self.embedding.model,
             "embedded": self.embedding.share,
+            "vector_share": (f64::from(self.embedding.weight) * 100.0).round() / 100.0,
         })
     }
 }
@@ -207,14 +210,15 @@ impl Evaluation {
         let known = sources.first().map(|source| engine::embedded(source, &Stop::never()));
         let (model, count) = known.unwrap_or_default();
         let share = count as f64 / self.corpus.messages() as f64;
-        Embedding { model: model.to_owned(), share }
+        let weight = self.engine.all_sources().vector_share();
+        Embedding { model: model.to_owned(), share, weight }
     }
 
     fn write_table(&self, out: &mut dyn Write, measured: &EvalResult) -> std::io::Result<()> {
-        let EvalResult { embedding: Embedding { model, share }, modes } = measured;
+        let EvalResult { embedding: Embedding { model, share, weight }, modes } = measured;
         writeln!(
             out,
-            "{} over {} of {}{}\nvectors of {model}: {:.1} % of the messages\n",
+            "{} over {} of {}{}\nvectors of {model}: {:.1} % of the messages; their share in both: {weight:.2}\n",
             counted(self.queries.len() as u64, "question"),
             counted(self.corpus.messages() as u64, "message"),
             counted(self.corpus.conversations() as u64, "conversation"),

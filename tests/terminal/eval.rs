@@ -117,6 +117,7 @@ fn eval_measures() {
         assert!(found["ms_per_query"].is_number());
     }
     assert_eq!(found["embedded"], 1.0);
+    assert_eq!(found["vector_share"], 0.3);
     assert!(found["model"].as_str().unwrap().len() > 3, "{found}");
     let (_, table, _) = eval(&scene, &[queries, "--corpus", corpus, "--across"], None);
     assert!(

@@ -1,17 +1,18 @@
 //! The formula for scores of messages: terms, vectors, neighbouring messages and authors.
 //!
 //! ```text
-//! B(i) = BM25(i) / the best BM25;   V(i) = nearness of the cosine of i
-//! f(i) = (1 - v) B(i) + v V(i);   v = 0.35 for short messages, 0.2 for long messages
+//! B(i) = BM25(i) / the best BM25;   V(i) = nearness of the mean of the cosines of i by all models
+//! c = the largest share of the query's IDF that the terms of a message cover / 0.35, at most 1
+//! f(i) = (1 - x) B(i) + x V(i);   x = 1 - (1 - v) c²;   v = 0.3 for the models of the program
 //! g(i) = f(i) + context(i) (0.4 f(i-1) + 0.2 f(i-2) + 0.15 f(i+1) + 0.1 f(i+2))
 //! score(i) = g(i) + 0.15 if the query names exactly one author, who wrote i
 //! ```
 //!
 //! The best K messages by terms and the best K by vectors are scored, with their neighbours in the
-//! conversation. The longer a message, and the longer messages are on average, the smaller the share of
-//! its context, because a long message says enough itself, and its neighbours say less about it. A
-//! vector says less about a long text, because it is the mean of all topics in the text. v is smaller
-//! if the model does not know all words of the query, and 0 if the model does not know its language.
+//! conversation. The longer a message, the smaller the share of its context, because a long message says
+//! enough itself. The less the words of the best message cover, the less they say, so that a message which
+//! shares no word with the query is found by its meaning. v is smaller if a model does not know all words of
+//! the query, and x is 0 if no model knows its language.
 
 use std::collections::HashMap;
 
