@@ -5,6 +5,7 @@ use std::{fmt::Write as _, path::Path};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 use verbatim_base::model::Stop;
+use verbatim_embed::Provider;
 use verbatim_engine::{Config, Engine, Fields, Mode, Question, Reindex, Scope};
 use verbatim_index::Resources;
 
@@ -83,6 +84,8 @@ fn indexed(home: &Path, database: &Path) -> Engine {
     let engine = Engine::new(Config {
         db: Some(database.to_owned().into()),
         home: home.to_owned(),
+        // An index of a cluster has no vectors of the sentence model.
+        embeddings: Provider::Static,
         ..Config::default()
     });
     let resources = Resources { memory: 64 << 20, threads: 1 };
@@ -171,7 +174,10 @@ fn messages_and_conversations_rank_as_in_a_local_index() {
                     items.map(|it| (it.about.id.clone(), it.score)).collect()
                 };
                 let what = format!("{text}: {mode:?}: {fields:?}");
-                assert_alike(&ranked(&local), &ranked(&here), tolerance.max(0.02), &what);
+                // An index of a cluster does not tell which words a conversation has in all its messages.
+                let has_coverage = fields == Fields::Both && mode != Mode::Vector;
+                let tolerance = if has_coverage { 0.25 } else { tolerance.max(0.02) };
+                assert_alike(&ranked(&local), &ranked(&here), tolerance, &what);
             }
         }
     }
