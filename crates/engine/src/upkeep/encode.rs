@@ -395,6 +395,10 @@ mod tests {
         assert_eq!(found(&export, question)[0], TEXTS[1]);
         assert_eq!(found(&export, "房租要涨价吗？")[0], TEXTS[2]);
         assert_eq!(encode(&source), 0);
+        // The scale of nearness ends at the last message that has a vector, and not at the blank one.
+        let concepts = vec![question.to_owned()];
+        let question = Question { concepts, mode: Mode::Vector, limit: 9, ..Question::default() };
+        assert_eq!(export.engine.rank(&question, &Stop::never()).unwrap().items.len(), 2);
     }
 
     #[test]

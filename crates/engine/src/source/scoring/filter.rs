@@ -335,7 +335,8 @@ impl<'a> ConceptFilter<'a> {
         let by_encoder = self.encoded_cosines(encoded, doc_ids)?;
         let VectorWeights { model, encoder } = weights;
         let mean = |(by_model, by_encoder): (Option<f32>, Option<f32>)| {
-            let cosine = match (by_model, by_encoder) {
+            // The cosine -1 means that the encoder has read the message, and that it has no vector.
+            let cosine = match (by_model, by_encoder.filter(|cosine| *cosine > -1.0)) {
                 (Some(one), Some(other)) => (model * one + encoder * other) / (model + encoder),
                 (one, other) => other.or(one)?,
             };
