@@ -362,7 +362,7 @@ fn encode_all(sources: &Sources, stop: &Stop) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Mode, Question, TestExport};
+    use crate::{Mode, Question, Scope, TestExport};
     use verbatim_index::Resources;
 
     const TEXTS: [&str; 4] = [
@@ -395,10 +395,25 @@ mod tests {
         assert_eq!(found(&export, question)[0], TEXTS[1]);
         assert_eq!(found(&export, "房租要涨价吗？")[0], TEXTS[2]);
         assert_eq!(encode(&source), 0);
-        // The scale of nearness ends at the last message that has a vector, and not at the blank one.
-        let concepts = vec![question.to_owned()];
-        let question = Question { concepts, mode: Mode::Vector, limit: 9, ..Question::default() };
-        assert_eq!(export.engine.rank(&question, &Stop::never()).unwrap().items.len(), 2);
+    }
+
+    #[test]
+    fn a_blank_message_does_not_end_the_scale_of_nearness() {
+        let export = TestExport::of(&[TEXTS[1]]);
+        for (id, text) in [("printer", "The printer needs new ink."), ("blank", "  ")] {
+            let sql = "INSERT INTO messages VALUES (?1, '0', 'user', ?2, 1700000100)";
+            export.connection.execute(sql, (id, text)).unwrap();
+        }
+        export.reindex();
+        encode(&export.engine.sources().remove(0));
+        let scope = Scope { conversation: Some("0".to_owned()), ..Scope::default() };
+        let concepts = vec!["a hotel in Lisbon".to_owned()];
+        let question =
+            Question { concepts, mode: Mode::Vector, scope, limit: 3, ..Question::default() };
+        let items = export.engine.rank(&question, &Stop::never()).unwrap().items;
+        let score = |id| items.iter().find(|it| it.hit.message_id == id).map(|it| it.score);
+        // It has a share of the score of the message before it, and none of its own.
+        assert!(score("m0") > Some(0.4) && score("printer") < Some(0.3), "{items:?}");
     }
 
     #[test]
