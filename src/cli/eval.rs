@@ -31,8 +31,8 @@ use super::{
 };
 use verbatim_base::{model::Stop, private};
 use verbatim_engine::{
-    self as engine, Branches, Config, Engine, Mode, Question, Ranker, Reindex, Resources, Scope,
-    SourceKind, StoreAddress, Withheld,
+    self as engine, Branches, Config, Engine, Mode, Provider, Question, Ranker, Reindex, Resources,
+    Scope, SourceKind, StoreAddress, Withheld,
     import::{Target, import_until},
 };
 
@@ -74,6 +74,9 @@ pub(super) struct Args {
 const MODES: [(&str, Mode); 3] =
     [("text", Mode::Text), ("vector", Mode::Vector), ("both", Mode::Both)];
 
+/// The shares of vectors in mode `both` that are compared for a provider, in percent.
+const SHARES: [u8; 5] = [10, 30, 50, 70, 90];
+
 /// The number of messages ranked for a question.
 const DEPTH: usize = 10;
 
@@ -100,10 +103,18 @@ pub(super) fn run(args: &Args, config: &Config, terminal: Terminal<'_>) -> Resul
     let mut modes = Vec::new();
     for (name, mode) in MODES {
         let step = Step::begin(environment, name);
-        modes.push((name, evaluation.figures((name, mode), &step)?));
+        modes.push((name, evaluation.figures(Measured { name, mode, share: None }, &step)?));
         step.clear();
     }
-    let measured = EvalResult { embedding: evaluation.embedding(), modes };
+    let mut shares = Vec::new();
+    // The share for the models of the program is known.
+    for share in SHARES.into_iter().filter(|_| matches!(config.embeddings, Provider::Remote(_))) {
+        let step = Step::begin(environment, &format!("both, {share} % by vectors"));
+        let measured = Measured { name: "both", mode: Mode::Both, share: Some(share) };
+        shares.push((share, evaluation.figures(measured, &step)?));
+        step.clear();
+    }
+    let measured = EvalResult { embedding: evaluation.embedding(), modes, shares };
     match args.json {
         true => writeln!(out, "{}", measured.json())?,
         false => evaluation.write_table(out, &measured)?,
@@ -115,6 +126,17 @@ pub(super) fn run(args: &Args, config: &Config, terminal: Terminal<'_>) -> Resul
 struct EvalResult {
     embedding: Embedding,
     modes: Vec<(&'static str, Figures)>,
+    /// The figures of mode `both` by the share of vectors in percent; empty for the models of the program.
+    shares: Vec<(u8, Figures)>,
+}
+
+/// A way to rank whose figures are measured.
+#[derive(Clone, Copy)]
+struct Measured {
+    name: &'static str,
+    mode: Mode,
+    /// The share of vectors in percent; `None` for that of the searches.
+    share: Option<u8>,
 }
 
 /// The vectors with which messages were ranked.
@@ -129,8 +151,13 @@ struct Embedding {
 impl EvalResult {
     fn json(&self) -> Value {
         let modes = self.modes.iter().map(|(name, figures)| (*name, json!(figures)));
+        let shares = self.shares.iter().map(|(share, figures)| {
+            let (recall, mrr) = (figures.recall_at_10, figures.mrr_at_10);
+            json!({"vector_share": f64::from(*share) / 100.0, "recall_at_10": recall, "mrr_at_10": mrr})
+        });
         json!({
             "modes": modes.collect::<Value>(),
+            "shares": shares.collect::<Value>(),
             "model": self.embedding.model,
             "embedded": self.embedding.share,
             "vector_share": (f64::from(self.embedding.weight) * 100.0).round() / 100.0,
@@ -150,14 +177,14 @@ struct Evaluation {
 
 impl Evaluation {
     /// Returns the figures of a mode: the means over all questions.
-    fn figures(&self, mode: (&'static str, Mode), step: &Step) -> Result<Figures, Error> {
+    fn figures(&self, measured: Measured, step: &Step) -> Result<Figures, Error> {
         // The first question opens the index, so its time does not count.
-        self.rank(&self.queries[0], mode)?;
+        self.rank(&self.queries[0], measured)?;
         let mut questions = Vec::new();
         let mut took = Duration::ZERO;
         for query in &self.queries {
             let start = Instant::now();
-            let found = self.rank(query, mode)?;
+            let found = self.rank(query, measured)?;
             took += start.elapsed();
             let found: Vec<&str> = found.iter().filter_map(|id| self.corpus.id(id)).collect();
             questions.push(QuestionFigures::of(&found, &query.relevant));
@@ -168,11 +195,8 @@ impl Evaluation {
 
     /// Returns the ids of the best messages for a question. It is an error if the mode cannot be measured,
     /// such as by vectors if a provider stops to answer.
-    fn rank(
-        &self,
-        query: &EvalQuery,
-        (name, mode): (&'static str, Mode),
-    ) -> Result<Vec<String>, Error> {
+    fn rank(&self, query: &EvalQuery, measured: Measured) -> Result<Vec<String>, Error> {
+        let Measured { name, mode, share } = measured;
         let question = Question {
             concepts: vec![query.text.clone()],
             mode,
@@ -181,8 +205,11 @@ impl Evaluation {
             ..Question::default()
         };
         let stop = Stop::never();
-        let (ids, notes) =
-            Ranker::new(self.engine.all_sources(), &question, &stop).message_ids()?;
+        let mut ranker = Ranker::new(self.engine.all_sources(), &question, &stop);
+        if let Some(share) = share {
+            ranker = ranker.with_vector_share(share);
+        }
+        let (ids, notes) = ranker.message_ids()?;
         match notes.iter().find(|note| note.is_gap()) {
             None => Ok(ids),
             Some(gap) => Err(Error::Incomplete { mode: name, reason: gap.to_string() }),
@@ -215,7 +242,7 @@ impl Evaluation {
     }
 
     fn write_table(&self, out: &mut dyn Write, measured: &EvalResult) -> std::io::Result<()> {
-        let EvalResult { embedding: Embedding { model, share, weight }, modes } = measured;
+        let EvalResult { embedding: Embedding { model, share, weight }, modes, shares } = measured;
         writeln!(
             out,
             "{} over {} of {}{}\nvectors of {model}: {:.1} % of the messages; their share in both: {weight:.2}\n",
@@ -243,7 +270,18 @@ impl Evaluation {
                 figures.ms_per_query
             )?;
         }
-        Ok(())
+        let best = shares.iter().max_by(|(_, a), (_, b)| a.mrr_at_10.total_cmp(&b.mrr_at_10));
+        let Some((best, _)) = best else { return Ok(()) };
+        writeln!(out, "\nshare of vectors in both:  recall@10  MRR@10")?;
+        for (share, figures) in shares {
+            let (recall, mrr) = (figures.recall_at_10, figures.mrr_at_10);
+            writeln!(out, "{:>24.2}{recall:>12.3}{mrr:>8.3}", f64::from(*share) / 100.0)?;
+        }
+        let best = f64::from(*best) / 100.0;
+        writeln!(
+            out,
+            "{best:.2} has the best MRR@10; in the configuration file: vector-share = {best}"
+        )
     }
 }
 

@@ -264,6 +264,14 @@ fn the_configured_model_is_measured() {
     let found: Value = serde_json::from_str(&out).unwrap();
     assert!(found["model"].as_str().unwrap().starts_with("openai-small-"), "{found}");
     assert_eq!(found["modes"]["vector"]["mrr_at_10"], 1.0, "{found}");
+    let shares = found["shares"].as_array().unwrap();
+    let shown: Vec<f64> = shares.iter().map(|it| it["vector_share"].as_f64().unwrap()).collect();
+    assert_eq!(shown, [0.1, 0.3, 0.5, 0.7, 0.9]);
+    assert!(shares.iter().all(|it| it["mrr_at_10"].is_number()), "{found}");
+    let (_, out, errors) = eval(&scene, &arguments[..3], Some(&provider("none")));
+    assert!(out.contains("in the configuration file: vector-share = 0."), "{out}{errors}");
+    let (_, out, errors) = eval(&scene, &arguments[..3], None);
+    assert!(!out.contains("configuration file"), "{out}{errors}");
 }
 
 /// A model that does not answer is an error. Figures of words would be taken for those of the model.

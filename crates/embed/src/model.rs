@@ -131,9 +131,10 @@ impl Model {
     }
 }
 
-/// Returns whether the built-in model has a lower-case word in its vocabulary, which is mostly English.
+/// Returns whether a model of the program has a lower-case word in its vocabulary: many words of English, and
+/// the frequent ones of the sentence encoder's languages.
 pub fn is_word(word: &str) -> bool {
-    builtin::is_word(word)
+    builtin::is_word(word) || SentenceEncoder::of_program().is_some_and(|it| it.is_word(word))
 }
 
 #[cfg(test)]
@@ -150,6 +151,13 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_word(word), expected, "{word}");
+        }
+        for word in ["wann", "habe", "cuándo", "когда"] {
+            let is_read = SentenceEncoder::of_program().is_some();
+            assert_eq!(is_word(word), is_read, "{word}");
+        }
+        for word in ["recieve", "becuase", "passwrod", "databse", "wann ", "a b"] {
+            assert!(!is_word(word), "{word}");
         }
     }
 

@@ -135,6 +135,16 @@ pub fn known(text: &str) -> f64 {
     if all == 0 { 0.0 } else { f64::from(known) / f64::from(all) }
 }
 
+/// Returns whether a lower-case word is one piece of the vocabulary, which has the frequent words of each
+/// language. Rows 0 to 2 are no words.
+pub fn is_word(word: &str) -> bool {
+    let tokenizer = &NETWORK.tokenizer;
+    let normalized = tokenizer.normalize(word);
+    matches!(&tokenizer.split(&normalized)[..], [piece] if piece.id > END)
+        && normalized.starts_with(SPACE)
+        && normalized.chars().skip(1).all(char::is_alphanumeric)
+}
+
 /// Returns whether a letter alone means something: those of names and formulas, and of scripts that write a
 /// syllable or a word with one, which Unicode has from U+2E80 on.
 fn means_something(c: char) -> bool {

@@ -46,6 +46,11 @@ impl SentenceEncoder {
     pub fn known(self, text: &str) -> f64 {
         multilingual::known(text)
     }
+
+    /// Returns whether a lower-case word is one piece of the encoder's vocabulary.
+    pub(super) fn is_word(self, word: &str) -> bool {
+        multilingual::is_word(word)
+    }
 }
 
 #[cfg(not(feature = "multilingual"))]
@@ -76,6 +81,10 @@ impl SentenceEncoder {
     }
 
     pub fn known(self, _: &str) -> f64 {
+        match self.never {}
+    }
+
+    pub(super) fn is_word(self, _: &str) -> bool {
         match self.never {}
     }
 }

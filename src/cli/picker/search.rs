@@ -430,13 +430,19 @@ impl OngoingSearch<'_> {
         results.head = (!head.is_empty()).then(|| harmless(&head.join("; ").replace(":; ", "; ")));
         let marks = Marks::Words(words);
         let mut places = HashMap::new();
+        let mut near = 0;
         for one in ranking.items {
+            let is_far = one.is_far;
             let title = title(&one.hit.title, &marks);
             let hit = Hit { content: one.passage.into(), ..one.hit };
             let message = (one.source, FoundMessage::of(hit, &marks));
             self.add(results, &mut places, title, message, false);
+            near = if is_far { near } else { results.conversations.len() };
         }
         self.describe(results);
+        for found in &mut results.conversations[near..] {
+            found.place = format!("further away, {}", found.place);
+        }
         results.marks = Arc::new(marks);
         results.is_ranked = true;
         results.count = Some(results.counted());
@@ -820,6 +826,21 @@ mod tests {
         // A capital letter makes the case matter, as in `verbatim search`.
         assert_eq!(found(&context, "Tomato").counted().messages, 1);
         assert_eq!(found(&context, "tomato").counted().messages, 2);
+    }
+
+    #[test]
+    fn what_is_far_is_said_beside_its_title() {
+        let texts = ["Sea turtles swim over the reef.", "Green soup with bread for dinner."];
+        let export = TestExport::indexed(&texts);
+        let context = context(export.engine.config());
+        let typed = "turtles of the reef".to_owned();
+        let asked = Asked { typed, is_ranked: true, ..Asked::default() };
+        let far: Vec<bool> = found_as(&context, &asked)
+            .conversations
+            .iter()
+            .map(|it| it.place.starts_with("further away, "))
+            .collect();
+        assert_eq!(far, [false, true]);
     }
 
     #[test]

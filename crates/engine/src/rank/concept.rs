@@ -379,6 +379,20 @@ mod tests {
         assert!(notes[1].ends_with("searched for “checker” instead"), "{notes:?}");
     }
 
+    #[cfg(feature = "multilingual")]
+    #[test]
+    fn words_of_another_language_are_not_replaced_and_not_all_listed() {
+        let texts = ["I want to have a den", "what do you want to have", "a den that I have"];
+        let export = TestExport::indexed(&texts);
+        let notes = self::notes(&export, "wann habe ich den Vertrag gekündigt", Mode::Both);
+        let said = "no message has “wann” or “habe” or “ich” or “Vertrag” or “gekündigt”";
+        let shown = format!("{said}; nearest by meaning and by the other words:");
+        assert_eq!(notes, [shown]);
+        let notes = self::notes(&export, "où est mon contrat de bail signé hier", Mode::Both);
+        let said = "no message has “où” or “est” or “mon” or “contrat” or 4 more words";
+        assert!(notes[0].starts_with(said), "{notes:?}");
+    }
+
     #[test]
     fn a_language_that_no_model_knows_is_said() {
         let export = TestExport::indexed(&["How do I cancel my gym contract?", "συνδρομή: 20 €"]);

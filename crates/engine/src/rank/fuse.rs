@@ -310,7 +310,7 @@ impl Ranker<'_> {
         let (term_share, vector_share) = match (self.question.mode, concept.has_vector()) {
             (Mode::Vector, true) => (0.0, 1.0),
             (_, true) if !concept.terms.is_empty() => {
-                let share = self.sources.vector_share() * concept.known_to_models();
+                let share = self.vector_share * concept.known_to_models();
                 let share = concept.known_to_any() * candidates.coverage.vector_share(share);
                 (1.0 - share, share)
             }

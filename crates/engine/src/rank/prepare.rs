@@ -247,8 +247,7 @@ impl Ranker<'_> {
     /// Adds a note if the encoder has many messages to read. A few are read in a second; the conversation of
     /// an agent that asks has some in every answer.
     fn note_encoding(&mut self, source: &Source, (made, total): (u32, u32)) {
-        let is_ranked_by_vectors =
-            self.question.mode != Mode::Text && self.sources.vector_share() > 0.0;
+        let is_ranked_by_vectors = self.question.mode != Mode::Text && self.vector_share > 0.0;
         let (made, total) = (u64::from(made), u64::from(total));
         if is_ranked_by_vectors && total.saturating_sub(made) > MAX_IN_PASSING {
             self.note(Note::Encoding { source: source.kind, made, total });

@@ -46,6 +46,8 @@ pub struct Ranker<'a> {
     pub(super) in_time: Stop,
     /// Whether large sources without an index are left out.
     pub(super) is_quick: bool,
+    /// The share of vectors in scores, if the words of the best messages cover the question.
+    pub(super) vector_share: f32,
     /// The number of conversations to find; 0 if messages are to be found.
     pub(super) wanted: usize,
     /// Whether only the best candidates of a concept were scored.
@@ -72,6 +74,7 @@ impl<'a> Ranker<'a> {
             stop,
             in_time,
             is_quick: false,
+            vector_share: sources.vector_share(),
             wanted: 0,
             is_cut: false,
             common: None,
@@ -84,6 +87,13 @@ impl<'a> Ranker<'a> {
     /// Makes the question quick: it waits less for indexes, and does not scan large sources.
     pub(crate) fn quick(self) -> Ranker<'a> {
         Ranker { in_time: self.stop.within(QUICK_WAIT), is_quick: true, ..self }
+    }
+
+    /// Sets the share of vectors in [`Mode::Both`](super::Mode), in percent. It is otherwise that of the
+    /// configuration.
+    #[must_use]
+    pub fn with_vector_share(self, percent: u8) -> Ranker<'a> {
+        Ranker { vector_share: f32::from(percent) / 100.0, ..self }
     }
 
     /// Returns the concepts of the question that are not empty.

@@ -8,6 +8,9 @@ use verbatim_text::{amount::grouped, snippet::echo};
 /// Maximum number of known names that a note about an unknown name lists.
 pub(crate) const MAX_KNOWN: usize = 10;
 
+/// Maximum number of words that a note about absent words lists.
+const MAX_ABSENT: usize = 4;
+
 /// A fact that an answer left something out, or differs from the request.
 ///
 /// Its text states the fact in one sentence. The CLI and the tools add what the user can do.
@@ -309,7 +312,14 @@ impl Note {
 
 /// Returns the text of [`Note::NoWord`].
 fn no_word(words: &[String], by_meaning: bool, by_words: bool) -> String {
-    let words: Vec<String> = words.iter().map(|word| format!("“{}”", echo(word))).collect();
+    let rest = words.len() - words.len().min(MAX_ABSENT);
+    // One more word is shorter than its number.
+    let (listed, rest) = if rest == 1 { (words.len(), 0) } else { (words.len() - rest, rest) };
+    let mut words: Vec<String> =
+        words[..listed].iter().map(|word| format!("“{}”", echo(word))).collect();
+    if rest > 0 {
+        words.push(format!("{rest} more words"));
+    }
     let shown = match (by_meaning, by_words) {
         (true, false) => "; nearest by meaning:",
         (true, true) => "; nearest by meaning and by the other words:",

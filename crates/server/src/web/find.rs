@@ -97,6 +97,8 @@ pub(super) struct FoundGroup {
     pub(super) lines: Vec<FoundLine>,
     /// The number of counted messages that are not among the lines; more if the search was cut.
     pub(super) more: usize,
+    /// Whether all its messages are far from the question.
+    pub(super) is_far: bool,
 }
 
 /// A message in the results.
@@ -400,7 +402,8 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
                 let Some(card) = cards.remove(&key) else { continue };
                 let title = title_of(&one.hit.title, &marker);
                 let (time, summary, lines) = (one.hit.time, String::new(), Vec::new());
-                groups.push(FoundGroup { card, title, time, summary, lines, more: 0 });
+                let is_far = one.is_far;
+                groups.push(FoundGroup { card, title, time, summary, lines, more: 0, is_far });
                 places.insert(key, groups.len() - 1);
                 groups.len() - 1
             }
@@ -437,6 +440,7 @@ fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRe
             summary: about.summary,
             lines: Vec::new(),
             more: about.turns as usize,
+            is_far: false,
         })
     });
     Ok(SearchResults {
@@ -462,6 +466,6 @@ impl SeenConversation {
         let mut lines: Vec<FoundLine> = found.into_iter().map(line).collect();
         lines.sort_by_key(|line| line.number);
         let more = messages - lines.iter().map(|line| line.copies as usize).sum::<usize>();
-        FoundGroup { card, title, time, summary: String::new(), lines, more }
+        FoundGroup { card, title, time, summary: String::new(), lines, more, is_far: false }
     }
 }

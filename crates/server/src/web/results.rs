@@ -76,8 +76,15 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
                 @if let Some(found) = &results.in_any_order { (in_any_order(site, found)) }
                 (none(ask, results, messages))
             } @else {
+                @let near = results.groups.partition_point(|group| !group.is_far);
                 ol.groups aria-label="Conversations" {
-                    @for place in 0..results.groups.len() { (conversation(site, ask, results, place)) }
+                    @for place in 0..near { (conversation(site, ask, results, place)) }
+                }
+                @if near < results.groups.len() {
+                    h2.further #further { "Further away" }
+                    ol.groups aria-labelledby="further" {
+                        @for place in near..results.groups.len() { (conversation(site, ask, results, place)) }
+                    }
                 }
                 (pages(ask, results))
             }
