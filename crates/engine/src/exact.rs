@@ -123,6 +123,7 @@ impl Sources {
                 && (!has_roles || scope.accepts_role(&hit.role));
             is_wanted.then(|| (render.make)(kind, hit)).flatten()
         };
+        let only = scope.only();
         let request = &bounded;
         if let [source] = &*sources {
             // With one source there is nothing to merge, so the searching thread shows the hits.
@@ -133,7 +134,7 @@ impl Sources {
             };
             let mut sink = Rendered::new(|hit: Hit<'_>| kept(source.kind, hit), shown);
             let reads = |id: &str| (render.reads)(source.kind, id);
-            let mut sink = Sparing { reads: &reads, sink: &mut sink };
+            let mut sink = Sparing { reads: &reads, only, sink: &mut sink };
             let plan = source.search_visible(request, stop, &mut sink)?;
             return Ok(Searched { plans: vec![(source.kind, plan, count)], notes });
         }
@@ -143,6 +144,7 @@ impl Sources {
             let mut streams = Vec::new();
             for source in &sources {
                 let (kind, kept, reads) = (source.kind, &kept, render.reads);
+                let only = only.clone();
                 let (sender, batches) = sync_channel(MOST_WAITING);
                 let search = threads.spawn(move || {
                     let render = |hit: Hit<'_>| {
@@ -151,11 +153,8 @@ impl Sources {
                     };
                     let mut sink = SendingSink { render, held: Vec::new(), batches: sender };
                     let reads = |id: &str| reads(kind, id);
-                    source.search_visible(
-                        request,
-                        stop,
-                        &mut Sparing { reads: &reads, sink: &mut sink },
-                    )
+                    let mut sink = Sparing { reads: &reads, only, sink: &mut sink };
+                    source.search_visible(request, stop, &mut sink)
                 });
                 let batch = Vec::new().into_iter();
                 streams.push(Stream { kind, batches, batch, next: None, count: 0, search });

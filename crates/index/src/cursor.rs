@@ -3,6 +3,7 @@
 use super::{
     Result,
     plan::{GramQuery, Plan, QueryGrams},
+    postings::DocBits,
     scan::Scan,
     snapshot::SegmentReader,
     trace::Trace,
@@ -58,6 +59,11 @@ impl<'a> Cursor<'a> {
             candidates: 0,
             can_expand: !query.gaps.is_empty(),
         }))
+    }
+
+    /// Limits the search to a set of documents.
+    pub(super) fn within(self, documents: DocBits) -> Cursor<'a> {
+        Cursor { plan: self.plan.only(documents), ..self }
     }
 
     /// Returns the next message that matches; `None` after the last, or once `stop` returns true.

@@ -135,6 +135,8 @@ pub(super) struct Candidate {
 pub(super) struct Plan<'a> {
     store: &'a DocStore,
     deleted: Option<&'a DocBits>,
+    /// The documents that may be candidates; `None` for all.
+    only: Option<DocBits>,
     roles: Roles,
     in_text: Lists<'a>,
     in_title: Lists<'a>,
@@ -201,6 +203,7 @@ impl<'a> Plan<'a> {
         Ok(Some(Plan {
             store,
             deleted: segment.deleted.as_ref(),
+            only: None,
             roles: Roles::new(store, &request.roles),
             in_text,
             in_title,
@@ -220,13 +223,26 @@ impl<'a> Plan<'a> {
         Plan { next, end, irregular: irregular.peekable(), ..self }
     }
 
+    /// Limits the plan to the candidates in a set of documents.
+    pub(super) fn only(mut self, documents: DocBits) -> Plan<'a> {
+        for lists in [&mut self.in_text, &mut self.in_title] {
+            if let Some(lists) = &mut lists.lists {
+                lists.narrow(documents.clone());
+            }
+        }
+        Plan { only: Some(documents), ..self }
+    }
+
     /// Returns the next candidate; `None` after the last, or once `stop` returns true.
     #[inline]
     pub(super) fn next(&mut self, stop: &mut impl FnMut() -> bool) -> Option<Candidate> {
         loop {
             let (store, deleted, roles) = (self.store, self.deleted, &self.roles);
+            let only = self.only.as_ref();
             let accepts = |doc| {
-                roles.accept(store, doc) && deleted.is_none_or(|deleted| !deleted.contains(doc))
+                roles.accept(store, doc)
+                    && deleted.is_none_or(|deleted| !deleted.contains(doc))
+                    && only.is_none_or(|only| only.contains(doc))
             };
             let (next, end) = (self.next, self.end);
             let text_doc = self.in_text.seek(next, end, accepts, stop);

@@ -3,11 +3,15 @@
 use std::{
     borrow::Cow,
     cmp::Ordering,
+    collections::HashSet,
     ops::ControlFlow,
     time::{Duration, Instant},
 };
 
-use super::{Error, Result, Snapshot, cursor::Cursor, plan::GramQuery, trace::Trace};
+use super::{
+    Error, Result, Snapshot, cursor::Cursor, plan::GramQuery, postings::DocBits, store::DocStore,
+    trace::Trace,
+};
 use verbatim_base::model::{Hit, Request, Stop};
 use verbatim_text::lossy;
 
@@ -54,7 +58,19 @@ impl Snapshot {
         stop: &Stop,
         sink: &mut dyn FnMut(Found<'_, '_>) -> ControlFlow<()>,
     ) -> Result<Trace> {
-        self.run(request, false, stop, sink)
+        self.run((request, None), false, stop, sink)
+    }
+
+    /// Like [`search`](Snapshot::search), but finds only the messages of the conversations with these ids.
+    /// Reads no others.
+    pub fn search_in(
+        &self,
+        conversations: &HashSet<String>,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn FnMut(Found<'_, '_>) -> ControlFlow<()>,
+    ) -> Result<Trace> {
+        self.run((request, Some(conversations)), false, stop, sink)
     }
 
     /// Calls `each` with the doc id of each message whose text matches a request, in result order. Titles do
@@ -66,12 +82,12 @@ impl Snapshot {
         each: &mut dyn FnMut(u32) -> ControlFlow<()>,
     ) -> Result<()> {
         let mut sink = |found: Found<'_, '_>| each(found.cursor.segment.first + found.doc);
-        self.run(request, true, stop, &mut sink).map(drop)
+        self.run((request, None), true, stop, &mut sink).map(drop)
     }
 
     fn run(
         &self,
-        request: &Request,
+        (request, conversations): (&Request, Option<&HashSet<String>>),
         texts_only: bool,
         stop: &Stop,
         sink: &mut dyn FnMut(Found<'_, '_>) -> ControlFlow<()>,
@@ -86,7 +102,15 @@ impl Snapshot {
         query.texts_only = texts_only;
         let mut cursors: Vec<Cursor<'_>> = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
-            cursors.extend(Cursor::open(segment, &query, &mut grams, stop, &mut trace)?);
+            let only = conversations.map(|ids| docs_of(&segment.data.store, ids));
+            if only.as_ref().is_some_and(|only| only.count() == 0) {
+                continue;
+            }
+            let cursor = Cursor::open(segment, &query, &mut grams, stop, &mut trace)?;
+            cursors.extend(cursor.map(|cursor| match only {
+                Some(only) => cursor.within(only),
+                None => cursor,
+            }));
         }
         trace.lookup = begun.elapsed();
 
@@ -121,6 +145,22 @@ impl Snapshot {
         trace.search = begun.elapsed().saturating_sub(trace.lookup + trace.rows);
         Ok(trace)
     }
+}
+
+/// Returns the messages of the conversations with these ids.
+fn docs_of(store: &DocStore, ids: &HashSet<String>) -> DocBits {
+    let mut docs = DocBits::new(store.messages());
+    let is_wanted = |number: &u32| {
+        str::from_utf8(store.conversation_id(*number)).is_ok_and(|id| ids.contains(id))
+    };
+    for number in (0..store.conversations()).filter(is_wanted) {
+        let Some(mut members) = store.members(number) else { continue };
+        docs.insert(members.doc());
+        while members.seek(members.doc() + 1) {
+            docs.insert(members.doc());
+        }
+    }
+    docs
 }
 
 /// Returns the next match in result order, with the place of its segment.

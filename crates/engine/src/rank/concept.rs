@@ -386,8 +386,7 @@ mod tests {
         let export = TestExport::indexed(&texts);
         let notes = self::notes(&export, "wann habe ich den Vertrag gekündigt", Mode::Both);
         let said = "no message has “wann” or “habe” or “ich” or “Vertrag” or “gekündigt”";
-        let shown = format!("{said}; nearest by meaning and by the other words:");
-        assert_eq!(notes, [shown]);
+        assert!(notes.len() == 1 && notes[0].starts_with(said), "{notes:?}");
         let notes = self::notes(&export, "où est mon contrat de bail signé hier", Mode::Both);
         let said = "no message has “où” or “est” or “mon” or “contrat” or 4 more words";
         assert!(notes[0].starts_with(said), "{notes:?}");

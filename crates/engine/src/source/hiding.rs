@@ -10,7 +10,7 @@ use super::{
     hidden::{HiddenOf, Ids},
     kind::SourceKind,
     reader::{Counts, Listing, Messages, Reader, SearchPlan},
-    scope::Scope,
+    scope::{ConversationIds, Scope},
     scoring::Scorer,
     sink::Sink,
     sources::Source,
@@ -176,6 +176,10 @@ impl Sink for HidingSink<'_> {
         let (mut ids, most) = self.sink.left_out().unwrap_or((HashSet::new(), usize::MAX));
         ids.extend(self.excluded.iter().cloned());
         Some((ids, most.min(self.most - self.taken)))
+    }
+
+    fn only(&self) -> Option<Arc<ConversationIds>> {
+        self.sink.only()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The reader that answers from the index of a source.
 
 use std::{
+    collections::HashSet,
     ops::ControlFlow,
     sync::{Arc, OnceLock},
 };
@@ -104,10 +105,18 @@ impl IndexedReader {
     }
 
     fn attempt(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<IndexOutcome> {
+        let (only, none) = (sink.only(), HashSet::new());
         let mut verified = VerifiedSink::new(&self.snapshot, stop, sink);
         // The files were checked when they were opened, but a file may change during the search.
         let found = map_faults::caught(|| {
-            let trace = self.snapshot.search(request, stop, &mut |found| verified.take(found))?;
+            let mut take = |found: Found<'_, '_>| verified.take(found);
+            let trace = match &only {
+                Some(only) => {
+                    let ids = only.get(&self.source.kind).unwrap_or(&none);
+                    self.snapshot.search_in(ids, request, stop, &mut take)?
+                }
+                None => self.snapshot.search(request, stop, &mut take)?,
+            };
             verified.confirm();
             Ok(trace)
         });

@@ -14,7 +14,7 @@ use super::{
     kind::SourceKind,
     read_messages::ReadMessages,
     reader::{Counts, Listing, Messages, Reader, SearchPlan},
-    scope::{About, Scope},
+    scope::{About, Scope, has},
     scoring::Scorer,
     sink::Sink,
     sorted_ids::SortedIds,
@@ -101,7 +101,15 @@ impl LiveReader {
         }
         let mut taken = 0;
         let mut is_over = false;
+        let only = sink.only();
         hits.hand_over(&mut |hit| {
+            if only.as_ref().is_some_and(|only| !has(only, self.source.kind, &hit.conversation_id))
+            {
+                return match stop.requested() {
+                    true => std::ops::ControlFlow::Break(()),
+                    false => std::ops::ControlFlow::Continue(()),
+                };
+            }
             taken += 1;
             if taken <= shown {
                 return std::ops::ControlFlow::Continue(());

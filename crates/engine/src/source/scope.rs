@@ -26,9 +26,13 @@ pub struct ChosenIds {
 impl ChosenIds {
     /// Returns whether this conversation of a source is among the chosen ones.
     pub(crate) fn has(&self, kind: SourceKind, id: &str) -> bool {
-        let has = |ids: &ConversationIds| ids.get(&kind).is_some_and(|ids| ids.contains(id));
-        self.only.as_deref().is_none_or(has) && !has(&self.without)
+        self.only.as_deref().is_none_or(|ids| has(ids, kind, id)) && !has(&self.without, kind, id)
     }
+}
+
+/// Returns whether a conversation of a source is among those with some ids.
+pub(super) fn has(ids: &ConversationIds, kind: SourceKind, id: &str) -> bool {
+    ids.get(&kind).is_some_and(|ids| ids.contains(id))
 }
 
 /// The scope of a search. It is applied before ranking and counting.
@@ -66,11 +70,21 @@ impl Scope {
 
     /// Returns whether the id filters of the scope accept a conversation of a source.
     pub(crate) fn accepts_id(&self, kind: SourceKind, id: &str) -> bool {
-        let has = |ids: &ConversationIds| ids.get(&kind).is_some_and(|ids| ids.contains(id));
         self.conversation.as_ref().is_none_or(|wanted| wanted == id)
-            && self.conversations.as_deref().is_none_or(has)
-            && !has(&self.without)
+            && self.conversations.as_deref().is_none_or(|ids| has(ids, kind, id))
+            && !has(&self.without, kind, id)
             && !self.excluded.contains(id)
+    }
+
+    /// Returns the conversations that the scope names by their ids; `None` if it does not.
+    pub(crate) fn only(&self) -> Option<Arc<ConversationIds>> {
+        match &self.conversation {
+            Some(id) => {
+                let of = |kind| (kind, HashSet::from([id.clone()]));
+                Some(Arc::new(SourceKind::ALL.map(of).into()))
+            }
+            None => self.conversations.clone(),
+        }
     }
 
     /// Returns a request for the messages that match `request` and have the scope's roles and dates. If both

@@ -3,8 +3,9 @@
 //! bytes are read, and this can only be detected afterwards. So a hit is held back, and shown only after
 //! the files were checked again.
 
-use std::{collections::HashSet, ops::ControlFlow};
+use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
 
+use super::scope::ConversationIds;
 use verbatim_base::model::{Hit, Stop};
 
 /// A receiver of the hits of a search.
@@ -28,6 +29,11 @@ pub trait Sink {
     /// Returns the conversations whose hits the sink drops, and how many other hits it still takes. A
     /// search may skip all hits that the sink would not take.
     fn left_out(&self) -> Option<(HashSet<String>, usize)> {
+        None
+    }
+
+    /// Returns the conversations whose hits the sink wants; `None` for all. A search may skip the others.
+    fn only(&self) -> Option<Arc<ConversationIds>> {
         None
     }
 }
@@ -78,6 +84,8 @@ where
 pub(crate) struct Sparing<'a> {
     /// Function that returns whether the texts of a conversation are needed.
     pub(crate) reads: &'a dyn Fn(&str) -> bool,
+    /// The conversations whose hits are wanted; `None` for all.
+    pub(crate) only: Option<Arc<ConversationIds>>,
     pub(crate) sink: &'a mut dyn Sink,
 }
 
@@ -100,5 +108,9 @@ impl Sink for Sparing<'_> {
 
     fn left_out(&self) -> Option<(HashSet<String>, usize)> {
         self.sink.left_out()
+    }
+
+    fn only(&self) -> Option<Arc<ConversationIds>> {
+        self.only.clone()
     }
 }

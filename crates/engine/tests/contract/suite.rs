@@ -1,9 +1,15 @@
 //! The interface between the suite and a subject.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, HashSet},
+    ops::ControlFlow,
+    sync::Arc,
+};
 
 use verbatim_base::model::{Hit, Request, Stop};
-use verbatim_engine::{Reader, Reindex, Rendered, SearchPlan, Source};
+use verbatim_engine::{
+    ConversationIds, Reader, Reindex, Rendered, SearchPlan, Sink, Source, SourceKind,
+};
 use verbatim_index::Resources;
 
 use crate::{SHARE, database::Database, oracle::Oracle, subjects_of};
@@ -63,6 +69,46 @@ pub(crate) fn hits(reader: &dyn Reader, request: &Request) -> (Vec<Hit<'static>>
     (found, plan)
 }
 
+/// A sink that wants the hits of some conversations.
+struct SinkOfSome {
+    only: Arc<ConversationIds>,
+    held: Vec<Hit<'static>>,
+    found: Vec<Hit<'static>>,
+}
+
+impl Sink for SinkOfSome {
+    fn take(&mut self, hit: Hit<'_>) {
+        let is_wanted = |ids: &HashSet<String>| ids.contains(&*hit.conversation_id);
+        if self.only.values().any(is_wanted) {
+            self.held.push(hit.into_owned());
+        }
+    }
+
+    fn confirm(&mut self, _: &Stop) -> ControlFlow<()> {
+        self.found.append(&mut self.held);
+        ControlFlow::Continue(())
+    }
+
+    fn discard(&mut self) {
+        self.held.clear();
+    }
+
+    fn only(&self) -> Option<Arc<ConversationIds>> {
+        Some(Arc::clone(&self.only))
+    }
+}
+
+/// Asks for the hits in every second conversation that has some; they must be those of the whole answer.
+fn agree_on_some(name: &str, reader: &dyn Reader, request: &Request, all: &[Hit<'static>]) {
+    let ids: BTreeSet<&str> = all.iter().map(|hit| &*hit.conversation_id).collect();
+    let ids: HashSet<String> = ids.into_iter().step_by(2).map(str::to_owned).collect();
+    let expected: Vec<_> = all.iter().filter(|hit| ids.contains(&*hit.conversation_id)).collect();
+    let only = Arc::new(SourceKind::ALL.map(|kind| (kind, ids.clone())).into());
+    let mut sink = SinkOfSome { only, held: Vec::new(), found: Vec::new() };
+    reader.search(request, &Stop::never(), &mut sink).expect("an answer");
+    assert_eq!(sink.found.iter().collect::<Vec<_>>(), expected, "{name}, some: {request:?}");
+}
+
 /// Asks every reader; all must answer as the oracle does. Returns the numbers of hits.
 #[track_caller]
 pub(crate) fn agree(
@@ -78,6 +124,9 @@ pub(crate) fn agree(
         for (request, expected) in requests.iter().zip(&expected) {
             let (found, _) = hits(&*reader, request);
             assert_eq!(found, *expected, "{}: {request:?}", subject.name());
+            if request.limit.is_none() {
+                agree_on_some(subject.name(), &*reader, request, expected);
+            }
         }
     }
     expected.iter().map(Vec::len).collect()

@@ -243,15 +243,14 @@ mod tests {
     #[tokio::test]
     async fn what_is_far_stands_below_a_heading() {
         let (first, second) = ("Sea turtles swim over the reef.", "Reefs have many turtles.");
-        let export = TestExport::indexed(&[first, second, "Green soup with bread for dinner."]);
+        let others = ["An aquarium shows fish.", "The invoice is due.", "Green soup for dinner."];
+        let export = TestExport::indexed(&[&[first, second][..], &others].concat());
         let address = "/search?q=turtles+of+the+reef&mode=meaning";
         let (_, page) = get_of(&router_of(&export), address).await;
         let words = words_of(&page);
         let (near, far) = words.split_once("Further away").expect("a heading");
         assert!(near.contains("Sea turtles") && near.contains("Reefs have"), "{words}");
-        assert!(far.contains("Green soup") && !far.contains("turtles swim"), "{words}");
-        let (_, page) = get_of(&router_of(&export), "/search?q=turtles&mode=meaning").await;
-        assert!(page.contains("further") == page.contains("Green soup"), "{page}");
+        assert!(!far.contains("turtles"), "{words}");
     }
 
     #[tokio::test]
