@@ -1,10 +1,10 @@
 //! The promises to a sink: no hit after it broke off, nothing shown unconfirmed, nothing twice, and
 //! an end when a stop is requested.
 
-use std::ops::ControlFlow;
+use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
 
 use verbatim_base::model::{Hit, Instant, Request, Stop};
-use verbatim_engine::{Error, Reader, Scope, SearchPlan, Sink};
+use verbatim_engine::{ConversationIds, Error, Reader, Scope, SearchPlan, Sink, SourceKind};
 
 use crate::{
     Damage,
@@ -37,6 +37,8 @@ struct Recorder<'a> {
     on_take: &'a mut dyn FnMut(usize),
     /// The number of shown hits after which the sink breaks off.
     wanted: usize,
+    /// The conversation whose hits are wanted; `None` for all.
+    only: Option<&'static str>,
     taken: usize,
     held: Vec<Hit<'static>>,
     shown: Vec<Hit<'static>>,
@@ -47,7 +49,8 @@ struct Recorder<'a> {
 impl<'a> Recorder<'a> {
     fn new(wanted: usize, on_take: &'a mut dyn FnMut(usize)) -> Recorder<'a> {
         let (held, shown) = (Vec::new(), Vec::new());
-        Recorder { on_take, wanted, taken: 0, held, shown, discarded: 0, is_over: false }
+        let (only, taken, discarded, is_over) = (None, 0, 0, false);
+        Recorder { on_take, wanted, only, taken, held, shown, discarded, is_over }
     }
 }
 
@@ -55,8 +58,15 @@ impl Sink for Recorder<'_> {
     fn take(&mut self, hit: Hit<'_>) {
         assert!(!self.is_over, "a hit after the sink broke off");
         self.taken += 1;
-        self.held.push(hit.into_owned());
+        if self.only.is_none_or(|only| only == hit.conversation_id) {
+            self.held.push(hit.into_owned());
+        }
         (self.on_take)(self.taken);
+    }
+
+    fn only(&self) -> Option<Arc<ConversationIds>> {
+        let ids = HashSet::from([self.only?.to_owned()]);
+        Some(Arc::new(SourceKind::ALL.map(|kind| (kind, ids.clone())).into()))
     }
 
     fn confirm(&mut self, _: &Stop) -> ControlFlow<()> {
@@ -131,10 +141,16 @@ fn nothing_is_shown_of_files_that_were_damaged() {
 #[test]
 fn like_goes_on_where_an_index_fails() {
     for subject in subjects_of(&database()) {
-        let damages = [(1, Damage::Bytes), (300, Damage::Texts), (900, Damage::Bytes)];
-        for (at, damage) in damages {
+        let damages = [
+            (1, Damage::Bytes, None),
+            (300, Damage::Texts, None),
+            (300, Damage::Texts, Some("b")),
+            (900, Damage::Bytes, None),
+        ];
+        for (at, damage, only) in damages {
             let database = database();
-            let expected = Oracle::of(&database).search(&request());
+            let mut expected = Oracle::of(&database).search(&request());
+            expected.retain(|hit| only.is_none_or(|only| only == hit.conversation_id));
             let source = database.source();
             reindex(&source);
             let mut on_take = |taken| {
@@ -142,7 +158,7 @@ fn like_goes_on_where_an_index_fails() {
                     subject.damage(&database, damage);
                 }
             };
-            let mut sink = Recorder::new(usize::MAX, &mut on_take);
+            let mut sink = Recorder { only, ..Recorder::new(usize::MAX, &mut on_take) };
             let plan = source.search(&request(), &Stop::never(), &mut sink).expect("an answer");
             assert_eq!(sink.shown, expected);
             let is_by_index = matches!(plan, SearchPlan::ByIndex { .. });
