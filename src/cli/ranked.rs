@@ -18,7 +18,7 @@ use verbatim_base::{
     map_faults,
     model::{Hit, Stop},
 };
-use verbatim_engine::{self as engine, Engine, Match, Mode, Note, Question, Ranking};
+use verbatim_engine::{self as engine, Match, Mode, Note, Question, Ranking};
 use verbatim_server::tools::words::{Words, quoted};
 
 /// The limit for `--limit 0`. Messages with a lower rank do not answer the question.
@@ -26,9 +26,6 @@ pub(super) const MOST: usize = 1_000;
 
 /// The line above the messages that are far from the question.
 const FAR: &str = "further away:";
-
-/// The number of messages in which the whole word of a stemmed term is looked for.
-const WITH_TERM: usize = 10;
 
 /// The output format of the messages.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +60,7 @@ pub(super) fn run(
     // This note says which messages are shown.
     let is_untrue = |note: &&Note| is_empty && matches!(note, Note::NoWords { .. });
     for note in ranking.notes.iter().filter(|note| !is_untrue(note)) {
-        notes::print(&[as_written(note, text, page.engine, &words)?]);
+        notes::print(&[words.as_written(note, text, page.engine)?]);
         words.heed(note);
     }
     if is_empty {
@@ -162,9 +159,9 @@ pub(super) fn json(
     }
     write_json(&ranking, page, stop, out)?;
     let words = Words::of(text);
-    let written = |note| as_written(note, text, page.engine, &words);
+    let written = |note| words.as_written(note, text, page.engine);
     let count = ranking.items.len();
-    let notes = ranking.notes.iter().map(written).collect::<Result<_>>()?;
+    let notes = ranking.notes.iter().map(written).collect::<engine::Result<_>>()?;
     Ok(JsonAnswer { count, is_cut: !ranking.is_total_exact, notes })
 }
 
@@ -186,26 +183,6 @@ fn write_json(
         json_line(out, &JsonMatch { absent_words: &absent_words, context, ..shown })?;
     }
     Ok(())
-}
-
-/// Returns the note with words as they are written in the question and in messages. The given note
-/// has stemmed terms.
-pub(super) fn as_written(
-    note: &Note,
-    question: &str,
-    engine: &Engine,
-    words: &Words,
-) -> Result<Note> {
-    let Note::Slip { word, meant } = note else { return Ok(note.clone()) };
-    let concepts = vec![meant.clone()];
-    let limit = WITH_TERM;
-    let with_term = Question { concepts, mode: Mode::Text, limit, ..Question::default() };
-    let found = engine.rank(&with_term, &Stop::never())?.items;
-    let passages = found.iter().map(|one| one.passage.as_str());
-    Ok(Note::Slip {
-        word: words.written(word, [question]).unwrap_or(word).to_owned(),
-        meant: words.written(meant, passages).unwrap_or(meant).to_lowercase(),
-    })
 }
 
 #[derive(Serialize)]

@@ -32,8 +32,8 @@ use super::{
 };
 use verbatim_base::model::{Hit, Instant, Matching, Request, Stop};
 use verbatim_engine::{
-    self as engine, Count, Engine, IndexError, Make, Note, Question, ReadingKind, Scope,
-    SearchPlan, Searched, SourceKind, StoreAddress,
+    self as engine, Count, Engine, IndexError, Make, Note, Question, Scope, SearchPlan, Searched,
+    SourceKind, StoreAddress,
 };
 use verbatim_text::{matcher::Matchers, snippet};
 
@@ -697,8 +697,7 @@ impl<'a> Exact<'a> {
             return Ok(notes::NO_CHATS.to_owned());
         }
         let readings = engine.readings(&self.request, &self.scope, MOST_READINGS, &self.stop);
-        let of_words = [ReadingKind::AllWords, ReadingKind::AllWordsButOne];
-        let is_one_text = match readings.iter().any(|reading| of_words.contains(&reading.kind)) {
+        let is_one_text = match readings.iter().any(|reading| reading.kind.is_of_words()) {
             true => " as one text",
             false => "",
         };

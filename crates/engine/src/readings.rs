@@ -38,8 +38,10 @@ pub enum ReadingKind {
     Expression,
     /// The texts on both sides of `OR`, as alternatives.
     Either,
-    /// All words of the text, in any order.
+    /// All words and "quoted" texts of the text, in any order.
     AllWords,
+    /// All words and "quoted" texts of the text, without those that have a minus before them.
+    Without,
     /// All words of the text but one, in any order.
     AllWordsButOne,
     /// The text with a word that messages have in place of a word that they do not have.
@@ -49,6 +51,12 @@ pub enum ReadingKind {
 }
 
 impl ReadingKind {
+    /// Returns whether the reading divides the text into its words.
+    pub fn is_of_words(self) -> bool {
+        let of_words = [ReadingKind::AllWords, ReadingKind::AllWordsButOne, ReadingKind::Without];
+        of_words.contains(&self)
+    }
+
     /// Returns a request for a text in this reading; `None` if the text has no such reading, or only an
     /// engine knows it.
     pub fn request(self, request: &Request) -> Option<Request> {
@@ -257,11 +265,42 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
         let text = text.to_owned();
         readings.push((ReadingKind::Expression, Request { matching, text, ..request.clone() }));
     }
-    let words = words_of(text);
-    if words.len() > 1 {
-        readings.push((ReadingKind::AllWords, all_of(&words, request)));
+    let (with, without) = parts_of(text);
+    let kind = if without.is_empty() { ReadingKind::AllWords } else { ReadingKind::Without };
+    if with.len() > 1 || !(with.is_empty() || without.is_empty()) {
+        let not = request.not.iter().cloned().chain(without).collect();
+        readings.push((kind, Request { not, ..all_of(&with, request) }));
     }
     readings
+}
+
+/// Returns the words and the "quoted" texts of a text, each once: those that are wanted, and those with a minus
+/// before them.
+fn parts_of(text: &str) -> (Vec<String>, Vec<String>) {
+    let is_quote = |c: char| matches!(c, '"' | '\u{201C}' | '\u{201D}');
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let is_after_minus = |c: char| c.is_alphanumeric() || is_quote(c);
+        let bare = rest.strip_prefix('-').filter(|bare| bare.starts_with(is_after_minus));
+        let part = bare.unwrap_or(rest);
+        let quoted = part.strip_prefix(is_quote).and_then(|part| part.split_once(is_quote));
+        let (found, after) = match quoted {
+            Some((quoted, after)) => (vec![quoted.trim().to_owned()], after),
+            None => {
+                let (word, after) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
+                (words_of(word), after)
+            }
+        };
+        let parts: &mut Vec<String> = if bare.is_some() { &mut without } else { &mut with };
+        for part in found.into_iter().filter(|part| !part.is_empty()) {
+            if parts.len() < MOST_WORDS && !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+        rest = after.trim_start();
+    }
+    (with, without)
 }
 
 /// Returns the words of a text, each once, without punctuation at their ends.

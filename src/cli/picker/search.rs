@@ -17,7 +17,7 @@ use super::{
         found::{Key, conversations, listed},
         notes,
         output::harmless,
-        patterns, ranked,
+        patterns,
     },
     asked::{Asked, TypedSearch},
 };
@@ -26,8 +26,8 @@ use verbatim_base::{
     model::{Hit, Matching, Request, Stop},
 };
 use verbatim_engine::{
-    self as engine, Count, Engine, IndexError, ListOptions, Make, Messages, Mode, Note,
-    ReadingKind, Scope, SourceKind, StoreAddress,
+    self as engine, Count, Engine, IndexError, ListOptions, Make, Messages, Mode, Note, Scope,
+    SourceKind, StoreAddress,
 };
 use verbatim_server::tools::{
     readings::described,
@@ -309,8 +309,7 @@ impl OngoingSearch<'_> {
             }
             None => none(""),
             Some(reading) => {
-                let of_words = [ReadingKind::AllWords, ReadingKind::AllWordsButOne];
-                let how = if of_words.contains(&reading.kind) { " as one text" } else { "" };
+                let how = if reading.kind.is_of_words() { " as one text" } else { "" };
                 self.find(&reading.request, &reading.scope, &mut results)?;
                 results.count = Some(reading.count);
                 format!("{}; {}:", none(how), described(reading, quoted))
@@ -420,7 +419,7 @@ impl OngoingSearch<'_> {
                 results.problem =
                     results.problem.take().or(notes::lines(std::slice::from_ref(note)).pop());
             } else {
-                head.push(ranked::as_written(note, text, self.engine, &words)?.to_string());
+                head.push(words.as_written(note, text, self.engine)?.to_string());
             }
             words.heed(note);
         }

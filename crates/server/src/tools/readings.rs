@@ -23,8 +23,17 @@ pub fn described(reading: &QueryReading, quote: impl Fn(&str) -> String) -> Stri
         ReadingKind::Unquoted => "without the quotation marks".to_owned(),
         ReadingKind::Expression => "as a regular expression".to_owned(),
         ReadingKind::Either => format!("{has} one of the texts"),
-        ReadingKind::AllWords if request.and.len() == 1 => format!("{has} both words"),
-        ReadingKind::AllWords => format!("{has} all the words"),
+        ReadingKind::AllWords => {
+            let is_phrase = |text: &String| text.contains(char::is_whitespace);
+            let has_phrase = std::iter::once(&request.text).chain(&request.and).any(is_phrase);
+            let what = if has_phrase { "texts" } else { "words" };
+            let all = if request.and.len() == 1 { "both" } else { "all the" };
+            format!("{has} {all} {what}")
+        }
+        ReadingKind::Without => {
+            let not: Vec<String> = request.not.iter().map(|text| quote(text)).collect();
+            format!("{has} {} without {}", texts(), not.join(" or "))
+        }
         ReadingKind::AllWordsButOne | ReadingKind::Part | ReadingKind::Spelling => {
             format!("{has} {}", texts())
         }

@@ -237,10 +237,8 @@ fn other_readings(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String
         ..Request::default()
     };
     let readings = call.engine.readings(&request, &question.scope, MOST_READINGS, call.stop);
-    let is_of_words = |reading: &QueryReading| {
-        matches!(reading.kind, ReadingKind::AllWords | ReadingKind::AllWordsButOne)
-    };
-    let is_one_text = if readings.iter().any(is_of_words) { " as one text" } else { "" };
+    let is_one_text =
+        if readings.iter().any(|reading| reading.kind.is_of_words()) { " as one text" } else { "" };
     let mut lines: Vec<String> =
         readings.iter().filter_map(|reading| line_of(reading, &call.arguments)).collect();
     if let Some(first) = lines.first_mut() {
@@ -271,7 +269,10 @@ fn line_of(reading: &QueryReading, given: &Arguments<'_>) -> Option<String> {
                 && words.iter().all(|word| word.chars().count() >= SHORTEST_CONCEPT);
             is_askable.then(|| format!("give query {}", json!(words)))?
         }
-        ReadingKind::AnyCase | ReadingKind::AnyAccents | ReadingKind::Either => return None,
+        ReadingKind::AnyCase
+        | ReadingKind::AnyAccents
+        | ReadingKind::Either
+        | ReadingKind::Without => return None,
     };
     (give.chars().count() <= LONGEST_READING)
         .then(|| format!("{}: {give}", readings::described(reading, quoted)))

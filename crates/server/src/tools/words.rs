@@ -4,7 +4,8 @@ use std::{collections::HashSet, ops::Range};
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use verbatim_engine::Note;
+use verbatim_base::model::Stop;
+use verbatim_engine::{Engine, Error, Mode, Note, Question};
 use verbatim_text::{
     literal::LiteralPattern,
     matcher::Matchers,
@@ -15,6 +16,9 @@ use verbatim_text::{
 
 /// The maximum number of marked spans in a text, if the question's text was found inside other words.
 const MOST_SPANS: usize = 100;
+
+/// The number of messages in which the whole word of a stemmed term is looked for.
+const WITH_TERM: usize = 10;
 
 /// Returns a text in quotation marks, unless it has some, for a message.
 pub fn quoted(text: &str) -> String {
@@ -80,6 +84,21 @@ impl Words {
             with_part = with_part.or(has_term.then_some(word));
         }
         with_part
+    }
+
+    /// Returns the note with words as they are written in the question and in messages. The given note may
+    /// have stemmed terms.
+    pub fn as_written(&self, note: &Note, question: &str, engine: &Engine) -> Result<Note, Error> {
+        let Note::Slip { word, meant } = note else { return Ok(note.clone()) };
+        let concepts = vec![meant.clone()];
+        let limit = WITH_TERM;
+        let with_term = Question { concepts, mode: Mode::Text, limit, ..Question::default() };
+        let found = engine.rank(&with_term, &Stop::never())?.items;
+        let passages = found.iter().map(|one| one.passage.as_str());
+        Ok(Note::Slip {
+            word: self.written(word, [question]).unwrap_or(word).to_owned(),
+            meant: self.written(meant, passages).unwrap_or(meant).to_lowercase(),
+        })
     }
 
     /// Returns the spans of the question's words in a text.

@@ -29,8 +29,9 @@ impl Way {
 }
 
 /// How an exact search reads its text: the values of `match` in an address, with the reading and its words.
-const READINGS: [(&str, ReadingKind, &str); 4] = [
+const READINGS: [(&str, ReadingKind, &str); 5] = [
     ("all", ReadingKind::AllWords, "all the words, in any order"),
+    ("not", ReadingKind::Without, "without the words after a minus"),
     ("any", ReadingKind::Either, "one of the texts beside OR"),
     ("fold", ReadingKind::AnyAccents, "with any accents and width"),
     ("regex", ReadingKind::Expression, "as a regular expression"),
@@ -80,6 +81,12 @@ pub(super) struct Ask {
     pub(super) way: Way,
     /// How an exact search reads the text; `None` as one text.
     pub(super) reading: Option<ReadingKind>,
+    /// Whether letter case matters in an exact search.
+    pub(super) is_case_sensitive: bool,
+    /// Whether an exact search finds its text only as whole words.
+    pub(super) is_word: bool,
+    /// Whether the oldest messages come first in an exact search.
+    pub(super) is_oldest: bool,
     pub(super) services: Vec<String>,
     pub(super) projects: Vec<String>,
     pub(super) models: Vec<String>,
@@ -119,6 +126,9 @@ impl Ask {
                     let known = READINGS.iter().find(|(name, ..)| *name == value);
                     ask.reading = known.map(|(_, reading, _)| *reading);
                 }
+                "case" => ask.is_case_sensitive = value == "1",
+                "word" => ask.is_word = value == "1",
+                "sort" => ask.is_oldest = value == "oldest",
                 // `source` is the name of earlier versions.
                 "service" | "source" if !value.is_empty() => ask.services.push(value),
                 "project" if !value.is_empty() => ask.projects.push(value),
@@ -164,6 +174,23 @@ impl Ask {
         known.map(|(name, _, words)| (*name, *words))
     }
 
+    /// Returns words for the way in which an exact search reads its text; empty for the usual way.
+    pub(super) fn how(&self) -> String {
+        let is_exact = self.way == Way::Exact && !self.text().is_empty();
+        let flags =
+            [(self.is_word, "as whole words"), (self.is_case_sensitive, "in this letter case")];
+        let flags = flags.into_iter().filter(|(is_set, _)| *is_set && is_exact);
+        let words = flags.map(|(_, words)| words);
+        self.reads().map(|(_, words)| words).into_iter().chain(words).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the text and how it is read, without filters.
+    pub(super) fn bare(&self) -> Ask {
+        let Ask { way, reading, is_case_sensitive, is_word, is_oldest, .. } = *self;
+        let q = self.q.clone();
+        Ask { q, way, reading, is_case_sensitive, is_word, is_oldest, ..Ask::default() }
+    }
+
     pub(super) fn has_filters(&self) -> bool {
         let lists = [&self.services, &self.projects, &self.models, &self.roles];
         lists.iter().any(|list| !list.is_empty())
@@ -183,6 +210,9 @@ impl Ask {
         add("q", &self.q);
         add("mode", if self.way == Way::Meaning { self.way.name() } else { "" });
         add("match", self.reads().map_or("", |(name, _)| name));
+        add("case", if self.is_case_sensitive { "1" } else { "" });
+        add("word", if self.is_word { "1" } else { "" });
+        add("sort", if self.is_oldest { "oldest" } else { "" });
         self.services.iter().for_each(|value| add("service", value));
         self.projects.iter().for_each(|value| add("project", value));
         self.models.iter().for_each(|value| add("model", value));

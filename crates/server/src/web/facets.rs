@@ -10,11 +10,12 @@ use super::{
     card::{counted as counted_of, label_of, role_name},
     chart::{Month, histogram, months},
     chosen::chosen,
-    scope::{choice, flagged},
+    find::nearest,
+    scope::{choice, flagged, scope},
     site::{Problem, Site},
 };
 use verbatim_base::model::Stop;
-use verbatim_engine::{ChosenIds, Error, Facets, Flags, Scope, count_of};
+use verbatim_engine::{ChosenIds, Error, Facets, Flags, Match, Scope, count_of};
 use verbatim_text::amount::grouped;
 
 /// The time limit of counting. If counting takes longer, the counts are lower bounds.
@@ -44,15 +45,15 @@ pub(super) fn fragment(
 ) -> Result<Markup, Problem> {
     let flags = site.flags()?;
     let most = if is_first { MOST_FIRST_COUNTING } else { MOST_COUNTING };
-    let counted = count(site, ask, (&flags, most), stop)?;
-    let counted = counted.as_deref();
+    let facets = &*count(site, ask, (&flags, most), stop)?;
     // A conversation whose title alone matches has no message to count.
-    let has_some = |facets: &&Facets| facets.messages > 0 || !facets.is_complete;
-    let in_all = counted.filter(|_| !ask.text().is_empty()).filter(has_some);
+    let has_some = facets.messages > 0 || !facets.is_complete;
+    let is_exact = ask.way == Way::Exact && !ask.text().is_empty();
+
     Ok(html! {
-        (filters(site, ask, (counted, &flags), stop)?)
-        @if let Some(facets) = counted { (timeline(site, ask, facets)?) } @else { div #hist {} }
-        @if let Some(facets) = in_all {
+        (filters(site, ask, (Some(facets), &flags), stop)?)
+        (timeline(site, ask, facets)?)
+        @if is_exact && has_some {
             p #exact data-count=(facets.messages)
                 data-more=[(!facets.is_complete).then_some("")] {
                 b {
@@ -66,21 +67,20 @@ pub(super) fn fragment(
 }
 
 /// Counts the matching messages. At the time limit, counting stops, and the counts are incomplete.
-/// Returns `None` for a search by meaning, which ranks all messages.
 pub(super) fn count(
     site: &Site,
     ask: &Ask,
     (flags, most): (&Flags, Duration),
     stop: &Stop,
-) -> Result<Option<Arc<Facets>>, Problem> {
+) -> Result<Arc<Facets>, Problem> {
     if ask.way == Way::Meaning && !ask.text().is_empty() {
-        return Ok(None);
+        return Ok(Arc::new(of_nearest(site, ask, flags, stop)?));
     }
     if ask.text().is_empty() {
         let ChosenIds { only: conversations, without } = flagged(ask, flags);
         let scope = Scope { conversations, without, ..Scope::default() };
         let count = || everything(site, &scope, stop);
-        return Ok(Some(site.totals(&scope, count)?));
+        return Ok(site.totals(&scope, count)?);
     }
     let choice = choice(site, ask, flags)?;
     let (clock, limited) = (site.clock(), stop.within(most));
@@ -90,9 +90,49 @@ pub(super) fn count(
         site.engine.all_sources().facets(&choice, &places, &month, &limited)
     };
     match count() {
-        Err(error) if error.is_stopped() && !stop.requested() => Ok(Some(Arc::default())),
-        counted => Ok(Some(Arc::new(counted?))),
+        Err(error) if error.is_stopped() && !stop.requested() => Ok(Arc::default()),
+        counted => Ok(Arc::new(counted?)),
     }
+}
+
+/// Counts the nearest messages of a search by meaning. As in an exact search, each facet ignores the filter of
+/// its own kind.
+fn of_nearest(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Facets, Problem> {
+    let ranked = |ask: &Ask| nearest(site, ask, scope(site, ask, flags, stop)?, stop);
+    let places = site.places(true, stop)?;
+    let clock = site.clock();
+    let best = ranked(ask)?;
+    let mut facets =
+        Facets { messages: best.items.len() as u64, is_complete: true, ..Facets::default() };
+    let Facets { services, projects, models, roles, months, .. } = &mut facets;
+    let add = |counts: &mut BTreeMap<String, u64>, name: &str| {
+        *counts.entry(name.to_owned()).or_default() += 1;
+    };
+    let unfiltered = |clear: &dyn Fn(&mut Ask)| {
+        let mut other = ask.clone();
+        clear(&mut other);
+        if other == *ask { Ok(best.items.clone()) } else { ranked(&other).map(|it| it.items) }
+    };
+    let place = |one: &Match| places.get(&(one.source, one.hit.conversation_id.to_string()));
+    for one in unfiltered(&|ask| ask.services.clear())? {
+        add(services, place(&one).map_or(one.source.name(), |place| &*place.service));
+    }
+    for one in unfiltered(&|ask| ask.projects.clear())? {
+        let project = place(&one).and_then(|place| place.project.as_deref());
+        add(projects, project.unwrap_or_default());
+    }
+    for one in unfiltered(&|ask| ask.models.clear())? {
+        place(&one).into_iter().flat_map(|place| &place.models).for_each(|it| add(models, it));
+    }
+    for one in unfiltered(&|ask| ask.roles.clear())? {
+        add(roles, &one.hit.role);
+    }
+    for one in unfiltered(&|ask| (ask.from, ask.to) = Default::default())? {
+        if let Some(month) = one.hit.time.and_then(|time| clock.month(time)) {
+            add(months, &month);
+        }
+    }
+    Ok(facets)
 }
 
 pub(super) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Facets, Error> {

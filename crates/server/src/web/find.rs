@@ -25,7 +25,7 @@ use verbatim_base::{
 };
 use verbatim_engine::{
     ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Match, Mode, Note,
-    QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
+    QueryReading, Question, Ranking, ReadingKind, Render, Scope, SearchPlan, SourceKind,
 };
 use verbatim_text::{literal::LiteralPattern, matcher::Matchers, snippet};
 
@@ -152,7 +152,8 @@ fn read_otherwise(
         Some(OtherReading { reading, ask })
     });
     results.readings = asked.collect();
-    let all_words = |other: &OtherReading| other.reading.kind == ReadingKind::AllWords;
+    let of_all = [ReadingKind::AllWords, ReadingKind::Without];
+    let all_words = |other: &OtherReading| of_all.contains(&other.reading.kind);
     if let Some(place) = results.readings.iter().position(all_words) {
         let of = results.readings.remove(place);
         let results_of = exact(site, &of.ask, scope, stop)?;
@@ -166,13 +167,10 @@ fn asked_for(reading: &QueryReading, ask: &Ask) -> Option<Ask> {
     let QueryReading { kind, request, .. } = reading;
     let read_as = |kind| Ask { reading: Some(kind), ..ask.clone() };
     match kind {
-        ReadingKind::AnyScope => {
-            let (q, way, reading) = (ask.q.clone(), ask.way, ask.reading);
-            Some(Ask { q, way, reading, ..Ask::default() })
-        }
-        ReadingKind::AnyCase => None,
+        ReadingKind::AnyScope => Some(ask.bare()),
+        ReadingKind::AnyCase => Some(Ask { is_case_sensitive: false, ..ask.clone() }),
         ReadingKind::AnyAccents => ask.reading.is_none().then(|| read_as(*kind)),
-        ReadingKind::Either | ReadingKind::Expression => {
+        ReadingKind::Either | ReadingKind::Expression | ReadingKind::Without => {
             ask.reading.is_none().then(|| read_as(*kind))
         }
         ReadingKind::AllWords if ask.reading.is_none() => Some(read_as(*kind)),
@@ -203,7 +201,7 @@ pub(super) fn marker(ask: &Ask) -> Marker {
 
 /// Returns the texts of an exact search that does not read its text as one; `None` if it does.
 fn texts_of(ask: &Ask) -> Option<Matchers> {
-    ask.reads()?;
+    (!ask.how().is_empty()).then_some(())?;
     Matchers::of(&scope::request(ask)).ok()
 }
 
@@ -342,13 +340,14 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         is_cut = true;
         ControlFlow::Break(())
     };
-    let searched = site.engine.all_sources().search(
-        &request,
-        scope,
-        stop,
-        Render { make: &make, reads: &reads },
-        &mut show,
-    )?;
+    let sources = site.engine.all_sources();
+    let searched = match ask.is_oldest {
+        true => sources.search_oldest(&request, scope, stop, &make, &mut show)?,
+        false => {
+            let render = Render { make: &make, reads: &reads };
+            sources.search(&request, scope, stop, render, &mut show)?
+        }
+    };
     let took = begun.elapsed();
     let is_slow = |plan: &SearchPlan| match plan {
         SearchPlan::ByLike { why: FallbackReason::NoIndex | FallbackReason::Stale, took } => {
@@ -378,14 +377,26 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     })
 }
 
-/// Finds the best messages by words and meaning.
-fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<SearchResults, Problem> {
+/// Ranks the messages by words and meaning.
+pub(super) fn nearest(
+    site: &Site,
+    ask: &Ask,
+    scope: Scope,
+    stop: &Stop,
+) -> Result<Ranking<Match>, Problem> {
     let concepts = vec![ask.text().to_owned()];
     let question =
         Question { concepts, mode: Mode::Both, scope, limit: NEAREST, ..Question::default() };
-    let ranking = site.engine.rank(&question, stop)?;
+    Ok(site.engine.rank(&question, stop)?)
+}
+
+/// Finds the best messages by words and meaning.
+fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<SearchResults, Problem> {
+    let ranking = nearest(site, ask, scope, stop)?;
     let mut words = Words::of(ask.text());
+    let mut notes = Vec::new();
     for note in &ranking.notes {
+        notes.push(words.as_written(note, ask.text(), &site.engine)?);
         words.heed(note);
     }
     let marker = Marker::Words(words);
@@ -420,7 +431,6 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
         });
     }
     let conversations = groups.len();
-    let notes = ranking.notes;
     Ok(SearchResults { groups, messages, conversations, notes, ..SearchResults::default() })
 }
 

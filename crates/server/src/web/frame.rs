@@ -7,6 +7,7 @@ use super::{
     assets::{FAVICON, SCRIPT, STYLE},
     chosen::{chosen, when},
 };
+use verbatim_engine::ReadingKind;
 use verbatim_text::amount::grouped;
 
 /// A page of the site.
@@ -94,6 +95,13 @@ impl Frame<'_> {
                             dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false"
                             enterkeyhint="search" aria-keyshortcuts="/ Control+K"
                             autofocus[self.tab == Tab::Search];
+                        fieldset.seg.opts {
+                            legend.sr { "How the text matches" }
+                            (option("case", "1", self.ask.is_case_sensitive, "Aa", "Letter case matters"))
+                            (option("word", "1", self.ask.is_word, "ab|", "Only whole words"))
+                            @let is_expression = self.ask.reading == Some(ReadingKind::Expression);
+                            (option("match", "regex", is_expression, ".*", "A regular expression"))
+                        }
                         fieldset.seg {
                             legend.sr { "Find" }
                             (self.way(Way::Exact, "Exact"))
@@ -123,6 +131,16 @@ impl Frame<'_> {
                     kbd { "Enter" } " open · " button #all-keys type="button" { kbd { "?" } " all keys" } }
                 span { "verbatim " (env!("CARGO_PKG_VERSION")) }
             }
+        }
+    }
+}
+
+/// Returns a switch for the way in which an exact search matches.
+fn option(name: &str, value: &str, is_set: bool, sign: &str, label: &str) -> Markup {
+    html! {
+        label title=(label) {
+            input type="checkbox" name=(name) value=(value) checked[is_set] aria-label=(label);
+            span aria-hidden="true" { (sign) }
         }
     }
 }

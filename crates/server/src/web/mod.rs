@@ -241,6 +241,92 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_field_has_switches_that_an_address_says() {
+        for export in [TestExport::of as fn(&[&str]) -> TestExport, TestExport::indexed] {
+            let export = export(&["Red fox", "a reddish hen", "red ant", "rd"]);
+            let router = router_of(&export);
+            for (address, found) in [
+                ("q=red", "3 messages in 3"),
+                ("q=red&case=1", "2 messages in 2"),
+                ("q=red&word=1", "2 messages in 2"),
+                ("q=red&word=1&case=1", "1 message in 1"),
+                ("q=re%3Fd&match=regex", "4 messages in 4"),
+                ("q=re%3Fd&match=regex&word=1&case=1", "2 messages in 2"),
+            ] {
+                let (_, page) = get_of(&router, &format!("/search?{address}")).await;
+                assert!(words_of(&page).contains(found), "{address}: {}", words_of(&page));
+                let of = |name: &str, value: &str| {
+                    let input = format!("name=\"{name}\" value=\"{value}\" checked");
+                    page.matches(&input).count()
+                };
+                let set = [of("case", "1"), of("word", "1"), of("match", "regex")];
+                let asked = ["case=1", "word=1", "match=regex"].map(|it| address.contains(it));
+                assert_eq!(set, asked.map(usize::from), "{address}");
+                assert_eq!(page.matches("name=\"match\"").count(), 1, "{address}");
+            }
+            let (_, page) = get_of(&router, "/search?q=Red+Fox&case=1").await;
+            let words = words_of(&page);
+            assert!(
+                words.contains("in this letter case")
+                    && words.contains("1 message in any letter case"),
+                "{words}"
+            );
+            let (_, wrong) = get_of(&router, "/search?q=(&match=regex").await;
+            assert!(words_of(&wrong).contains("regular expression"), "{wrong}");
+            let rows = |page: &str| -> Vec<usize> {
+                let at = |id: usize| page.find(&format!("href=\"/c/{id}/1?"));
+                (0..3).map(|id| at(id).expect("a row")).collect()
+            };
+            let (_, newest) = get_of(&router, "/search?q=red").await;
+            let (_, oldest) = get_of(&router, "/search?q=red&sort=oldest").await;
+            assert!(
+                rows(&newest).is_sorted_by(|a, b| a > b) && rows(&oldest).is_sorted(),
+                "{oldest}"
+            );
+            assert!(
+                oldest.contains("name=\"sort\" value=\"oldest\"")
+                    && oldest.contains("newest first")
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn quoted_texts_and_minus_are_offered() {
+        let export =
+            TestExport::indexed(&["San Francisco has a good restaurant", "restaurant hotel"]);
+        let router = router_of(&export);
+        let (_, page) = get_of(&router, "/search?q=%22San+Francisco%22+restaurant").await;
+        let words = words_of(&page);
+        assert!(
+            words.contains("1 message has both texts") && page.contains("<mark>restaurant</mark>"),
+            "{words}"
+        );
+        let (_, page) = get_of(&router, "/search?q=restaurant+-hotel").await;
+        let words = words_of(&page);
+        assert!(words.contains("1 message has “restaurant” without “hotel”"), "{words}");
+        assert!(
+            page.contains("match=not") && page.contains("good <mark>restaurant</mark>"),
+            "{page}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_search_by_meaning_keeps_its_counts_and_its_months() {
+        let export = TestExport::indexed(&["a red fox", "a red hen", "green soup"]);
+        let router = router_of(&export);
+        let (_, all) = get_of(&router, "/facets?q=red+fox&mode=meaning").await;
+        let of_user = |page: &str| {
+            let words = words_of(page);
+            let (_, rest) = words.split_once(" You ").expect("a role");
+            rest.split(' ').next().map(str::to_owned)
+        };
+        assert!(all.contains("data-month=\"2023-11\"") && !all.contains("id=\"exact\""), "{all}");
+        assert!(of_user(&all).is_some_and(|count| count.parse::<u32>().is_ok()), "{all}");
+        let (_, none) = get_of(&router, "/facets?q=red+fox&mode=meaning&role=tool").await;
+        assert_eq!(of_user(&none), of_user(&all), "{none}");
+    }
+
+    #[tokio::test]
     async fn what_is_far_stands_below_a_heading() {
         let (first, second) = ("Sea turtles swim over the reef.", "Reefs have many turtles.");
         let others = ["An aquarium shows fish.", "The invoice is due.", "Green soup for dinner."];
@@ -325,7 +411,7 @@ mod tests {
             "{all}"
         );
         let (_, meaning) = get_of(&router, "/facets?q=red&mode=meaning").await;
-        assert!(words_of(&meaning).contains("Tool –"), "{meaning}");
+        assert!(words_of(&meaning).contains("Tool 3"), "{meaning}");
     }
 
     #[tokio::test]

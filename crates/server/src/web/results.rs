@@ -32,7 +32,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     };
     if results.is_cut {
         let limit = (&results.flags, facets::MOST_TOTAL_COUNTING);
-        results.totals = facets::count(site, ask, limit, stop)?.filter(|it| it.is_complete);
+        results.totals = Some(facets::count(site, ask, limit, stop)?).filter(|it| it.is_complete);
     }
     let messages = site.messages(stop);
     let title = if ask.text().is_empty() { "Search" } else { ask.text() };
@@ -95,12 +95,12 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
 fn headline(ask: &Ask, results: &SearchResults) -> Markup {
     let text = snippet::echo(ask.text());
     let is_empty = results.groups.is_empty() && ask.page == 0;
-    let has_words = |other: &OtherReading| other.reading.kind == ReadingKind::AllWordsButOne;
+    let has_words = |other: &OtherReading| other.reading.kind.is_of_words();
     let is_one_text = results.in_any_order.is_some() || results.readings.iter().any(has_words);
-    let how = match ask.reads() {
-        Some((_, words)) => format!(", {words}"),
-        None if is_one_text => " as one text".to_owned(),
-        None => String::new(),
+    let how = match &ask.how()[..] {
+        "" if is_one_text => " as one text".to_owned(),
+        "" => String::new(),
+        how => format!(", {how}"),
     };
     let within = if ask.has_filters() { " within these filters" } else { "" };
     html! {
@@ -151,6 +151,9 @@ fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
                             (conversations) @if is_cut { " or more" }
                         }
                     }
+                    a href=(Ask { is_oldest: !ask.is_oldest, page: 0, ..ask.clone() }.address()) {
+                        @if ask.is_oldest { "newest first" } @else { "oldest first" }
+                    }
                     span { @if let Some(of) = of { (grouped(of as usize)) " searched in " } (took) }
                 }
                 (_, Way::Meaning) => {
@@ -162,7 +165,7 @@ fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
                 }
             }
             @if ask.has_filters() {
-                a href=(Ask { q: ask.q.clone(), way: ask.way, reading: ask.reading, ..Ask::default() }.address()) {
+                a href=(ask.bare().address()) {
                     "without filters"
                 }
             }
@@ -170,16 +173,18 @@ fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
     }
 }
 
-/// Returns how the text is read, with a link that reads it as one text. The form keeps the reading.
+/// Returns how the text is read, with a link that reads it as one text. The form keeps the reading and the
+/// order.
 fn read_as(ask: &Ask) -> Markup {
     html! {
-        @if let Some((name, words)) = ask.reads() {
+        @if let Some((name, words)) = ask.reads().filter(|_| ask.reading != Some(ReadingKind::Expression)) {
             p.say {
                 "Found: " (words) ". "
                 a href=(Ask { reading: None, page: 0, ..ask.clone() }.address()) { "As one text" }
                 input type="hidden" name="match" value=(name) form="find";
             }
         }
+        @if ask.is_oldest { input type="hidden" name="sort" value="oldest" form="find"; }
     }
 }
 
@@ -318,7 +323,7 @@ fn none(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
     html! {
         p {
             @match ask.way {
-                Way::Exact if ask.reads().is_none() => {
+                Way::Exact if ask.how().is_empty() => {
                     "Looked for exactly this text, in any letter case, in " (looked) "."
                 }
                 Way::Exact => { "Looked in " (looked) "." }
@@ -333,7 +338,7 @@ fn none(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
                 }
                 @if ask.has_filters() && ask.way == Way::Meaning {
                     li {
-                        a href=(Ask { q: ask.q.clone(), way: ask.way, ..Ask::default() }.address()) {
+                        a href=(ask.bare().address()) {
                             "The same text without the filters"
                         }
                     }

@@ -7,7 +7,7 @@ use super::{
     site::{Problem, Site},
 };
 use verbatim_base::model::{Matching, Request, Stop};
-use verbatim_engine::{Choice, ChosenIds, ConversationIds, Flags, Scope, in_both};
+use verbatim_engine::{Choice, ChosenIds, ConversationIds, Flags, ReadingKind, Scope, in_both};
 use verbatim_text::date::Edge;
 
 /// Returns the filters, with the dates as instants.
@@ -77,8 +77,20 @@ pub(super) fn request(ask: &Ask) -> Request {
     let request = Request {
         text: ask.text().to_owned(),
         matching: if ask.text().is_empty() { Matching::Like } else { Matching::Literal },
+        case_sensitive: ask.is_case_sensitive,
         ..Request::default()
     };
     let reading = ask.reading.filter(|_| ask.reads().is_some());
-    reading.and_then(|reading| reading.request(&request)).unwrap_or(request)
+    let request = match reading {
+        // The reader says that the text is an expression.
+        Some(ReadingKind::Expression) => Request { matching: Matching::Regex, ..request },
+        reading => reading.and_then(|reading| reading.request(&request)).unwrap_or(request),
+    };
+    match request.matching {
+        Matching::Literal if ask.is_word => Request { matching: Matching::Word, ..request },
+        Matching::Regex if ask.is_word => {
+            Request { text: format!(r"\b(?:{})\b", request.text), ..request }
+        }
+        _ => request,
+    }
 }
