@@ -265,12 +265,15 @@ addEventListener("DOMContentLoaded", () => {
     const place = history.state;
     const row = place && [...document.querySelectorAll(ROWS)].find((one) => one.querySelector("a").href === place.link);
     row?.closest("details")?.setAttribute("open", "");
-    begin(row && place.link, place?.isFocused);
+    begin(row && place.link);
     stand = row && (() => row.isConnected && scrollBy(0, row.getBoundingClientRect().top - place.top));
     const again = () => stand?.();
     again();
-    // Rows that come near the window get their heights in the next frame.
-    requestAnimationFrame(() => again(requestAnimationFrame(again)));
+    // Rows that come near the window get their heights in the next frame, and the field gets the focus.
+    requestAnimationFrame(() => {
+      if (row && place.isFocused) row.querySelector("a").focus({ preventScroll: true });
+      again(requestAnimationFrame(again));
+    });
   };
   for (const kind of ["wheel", "pointerdown", "keydown"]) addEventListener(kind, () => (stand = null), { passive: true });
 
