@@ -31,6 +31,7 @@ mod mcp;
 mod page;
 mod page_changes;
 mod page_files;
+mod page_place;
 mod pictures;
 #[cfg(unix)]
 #[allow(dead_code, reason = "not every binary needs it")]

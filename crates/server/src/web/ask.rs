@@ -100,6 +100,8 @@ pub(super) struct Ask {
     /// The search text inside one conversation.
     pub(super) find: String,
     pub(super) view: ShownParts,
+    /// The chosen match of the chosen message, from 0; a number that is too high chooses the last one.
+    pub(super) hit: usize,
     /// The page of the results, from 0.
     pub(super) page: usize,
 }
@@ -143,6 +145,8 @@ impl Ask {
                     let view = ShownParts::EACH.into_iter().find(|view| view.name() == value);
                     ask.view = view.unwrap_or_default();
                 }
+                "hit" if value == "last" => ask.hit = usize::MAX,
+                "hit" => ask.hit = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
                 "page" => ask.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
                 _ => {}
             }
@@ -223,6 +227,11 @@ impl Ask {
         add("hidden", if self.hidden { "1" } else { "" });
         add("find", &self.find);
         add("view", self.view.name());
+        match self.hit {
+            0 => {}
+            usize::MAX => add("hit", "last"),
+            hit => add("hit", &(hit + 1).to_string()),
+        }
         if self.page > 0 {
             add("page", &(self.page + 1).to_string());
         }
@@ -230,7 +239,7 @@ impl Ask {
     }
 
     pub(super) fn address(&self) -> String {
-        let search = Ask { find: String::new(), view: ShownParts::All, ..self.clone() };
+        let search = Ask { find: String::new(), view: ShownParts::All, hit: 0, ..self.clone() };
         match search.query() {
             query if query.is_empty() => "/".to_owned(),
             query => format!("/?{query}"),
@@ -264,6 +273,12 @@ mod tests {
             "q=a&from=7d&to=2025&page=3"
         );
         assert_eq!(Ask::default().address(), "/");
+        for hit in ["q=a&hit=3", "q=a&hit=last"] {
+            assert_eq!(
+                (Ask::parse(hit).query(), Ask::parse(hit).address()),
+                (hit.into(), "/?q=a".into())
+            );
+        }
         assert_eq!(Ask::parse("source=codex").query(), "service=codex");
         let read = "q=tomato+sun&match=all&service=codex";
         assert_eq!(Ask::parse(read).query(), read.replace('+', "%20"));

@@ -33,15 +33,6 @@ pub(super) enum Marker {
 }
 
 impl Marker {
-    pub(super) fn is_in(&self, text: &str) -> bool {
-        match self {
-            Marker::Nothing => false,
-            Marker::Text(pattern) => !pattern.first_spans(text, 1).is_empty(),
-            Marker::Texts(texts) => !texts.first_spans(text, 1).is_empty(),
-            Marker::Words(words) => !words.spans(text).is_empty(),
-        }
-    }
-
     pub(super) fn spans(&self, text: &str) -> Vec<Range<usize>> {
         self.first_spans(text, FIRST_SPANS)
     }

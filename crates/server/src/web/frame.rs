@@ -159,6 +159,7 @@ fn keys() -> Markup {
         (&["n"], "The next match in the conversation"),
         (&["N"], "The match before"),
         (&["f"], "Find in the conversation"),
+        (&["[", "]"], "The conversation before in the results, and the next"),
         (&["u"], "Back to the results"),
         (&["Esc"], "Leave the search field, or close this"),
         (&["?"], "Show these keys"),

@@ -28,10 +28,10 @@ enum HtmlPiece {
 }
 
 /// Returns the HTML with its matches marked, and the number of matches. `spans` returns the matches
-/// in a text. With `is_current`, the first match is marked as the current match.
+/// in a text. The match with the index `now` is marked as the current match, and is the anchor `hit`.
 pub(super) fn mark_html(
     html: &str,
-    is_current: bool,
+    now: Option<usize>,
     spans: &dyn Fn(&str) -> Vec<Range<usize>>,
 ) -> (String, usize) {
     let (tokens, plain) = tokens(html);
@@ -67,8 +67,12 @@ pub(super) fn mark_html(
                 false => at.start + (done - plain.start)..at.start + (end - plain.start),
             };
             if is_match {
-                let is_first = is_current && next == 0;
-                out.push_str(if is_first { "<mark class=\"now\">" } else { "<mark>" });
+                let is_start = spans[next].start == done;
+                out.push_str(match now == Some(next) {
+                    true if is_start => "<mark class=\"now\" id=\"hit\">",
+                    true => "<mark class=\"now\">",
+                    false => "<mark>",
+                });
             }
             out.push_str(&html[piece]);
             if is_match {
@@ -147,7 +151,7 @@ mod tests {
     use verbatim_text::literal::LiteralPattern;
 
     fn marked(html: &str, text: &str) -> (String, usize) {
-        mark_html(html, false, &|plain| LiteralPattern::new(text, false).first_spans(plain, 100))
+        mark_html(html, None, &|plain| LiteralPattern::new(text, false).first_spans(plain, 100))
     }
 
     #[test]
@@ -173,7 +177,8 @@ mod tests {
             assert_eq!(marked(html, text).0, expected, "{html}");
         }
         assert_eq!(marked("<p class=\"p\">p p</p>", "p").1, 2);
-        let (html, _) = mark_html("a a", true, &|_| vec![0..1, 2..3]);
-        assert_eq!(html, "<mark class=\"now\">a</mark> <mark>a</mark>");
+        let (html, _) = mark_html("a <b>a</b>b", Some(1), &|_| vec![0..1, 2..4]);
+        let current = "<b><mark class=\"now\" id=\"hit\">a</mark></b><mark class=\"now\">b</mark>";
+        assert_eq!(html, format!("<mark>a</mark> {current}"));
     }
 }

@@ -73,12 +73,27 @@ pub(super) struct MessageSettings<'a> {
     /// Whether thinking and answer may follow each other without a separator. Then thinking is shown too.
     pub(super) joins_thinking: bool,
     pub(super) view: ShownParts,
+    /// The wanted match of the chosen message, from 0.
+    pub(super) hit: usize,
+    /// The place of the current match, once the chosen message is drawn.
+    pub(super) place: HitPlace,
+}
+
+/// The current match among the matches of its message.
+#[derive(Clone, Copy, Default)]
+pub(super) struct HitPlace {
+    pub(super) number: usize,
+    pub(super) before: Option<usize>,
+    pub(super) after: Option<usize>,
 }
 
 impl MessageSettings<'_> {
     /// Returns a message with its heading.
     pub(super) fn message(&mut self, message: &ShownMessage<'_>) -> Markup {
         let ShownMessage { number, role, .. } = message;
+        let (body, has_anchor) = self.body(message);
+        let needs_anchor = message.is_current && !matches!(self.marker, Marker::Nothing);
+        let anchor = (needs_anchor && !has_anchor).then_some("hit");
         let class = match *role {
             "user" => "msg you",
             "tool" | "system" => "msg tool",
@@ -88,37 +103,46 @@ impl MessageSettings<'_> {
             article class=(class) id=(format!("m{number}")) aria-labelledby=(format!("h{number}"))
                 aria-current=[message.is_current.then_some("true")] {
                 header {
-                    a.no href=(message.address) aria-label=(format!("Link to message {number}")) {
+                    a.no id=[anchor] href=(message.address) aria-label=(format!("Link to message {number}")) {
                         (number)
                     }
                     " " h2 id=(format!("h{number}")) { (role_name(role)) }
                     @if let Some(versions) = &message.versions { " " (versions.show(number)) }
                     " " (hour(self.clock, message.time))
                 }
-                (self.body(message))
+                (body)
                 (message.files)
             }
         }
     }
 
-    fn body(&mut self, message: &ShownMessage<'_>) -> Markup {
+    /// Returns the text of a message, and whether it has the anchor `hit`.
+    fn body(&mut self, message: &ShownMessage<'_>) -> (Markup, bool) {
         let content = snippet::trim(message.content);
-        let spans = self.marker.spans(content);
-        let shown = if message.is_whole { 0..content.len() } else { part_of(content, &spans) };
+        let (hit, spans) = match message.is_current {
+            true => (self.hit, self.marker.first_spans(content, usize::MAX)),
+            false => (0, self.marker.spans(content)),
+        };
+        let near = &spans[hit.min(spans.len().saturating_sub(1))..];
+        let shown = if message.is_whole { 0..content.len() } else { part_of(content, near) };
         let text = &content[shown.clone()];
-        let (mut marks, mut most_marks) = (0, 0);
-        let mut is_first = message.is_current;
-        let mut shown_parts = Vec::new();
-        let view = self.view;
-        let parts = parts(message.role, text, self.joins_thinking);
-        for part in parts.into_iter().filter(|part| is_shown(part, view)) {
-            let (html, count) = self.part(&part, message, !spans.is_empty(), is_first);
-            marks += count;
-            most_marks = most_marks.max(count);
-            is_first &= count == 0;
-            shown_parts.push(html);
+        let spans_until = |end| spans.partition_point(|span| span.start < end);
+        let (earlier, later) = (spans_until(shown.start), spans_until(shown.end));
+        let wanted = hit.saturating_sub(earlier);
+        let is_hit = !spans.is_empty();
+        let now = message.is_current.then_some(wanted);
+        let (mut shown_parts, mut marks, mut most_marks) = self.parts(message, text, is_hit, now);
+        let now = wanted.min(marks.saturating_sub(1));
+        if message.is_current {
+            if now < wanted && marks > 0 {
+                (shown_parts, marks, most_marks) = self.parts(message, text, is_hit, Some(now));
+            }
+            let number = earlier + now;
+            let after = if now + 1 < marks { number + 1 } else { later };
+            let after = (now + 1 < marks || later < spans.len()).then_some(after);
+            self.place = HitPlace { number, before: number.checked_sub(1), after };
         }
-        html! {
+        let html = html! {
             @if shown.start > 0 { (rest(message, shown.start, "before this")) }
             @for part in shown_parts { (part) }
             @if most_marks >= MOST_MARKED {
@@ -126,11 +150,33 @@ impl MessageSettings<'_> {
             }
             @if shown.end < content.len() { (rest(message, content.len() - shown.end, "more")) }
             @if marks == 0 && !spans.is_empty() {
-                p.note.as-written { "In the text as it was written: "
+                p.note.as-written id=[message.is_current.then_some("hit")] { "In the text as it was written: "
                     span dir="auto" { (marked(&around(content, &spans))) } }
             }
             @if content.is_empty() { p.note { "An empty message" } }
+        };
+        (html, is_hit)
+    }
+
+    /// Returns the shown parts of a text, the number of their matches, and the most matches of one part.
+    fn parts(
+        &mut self,
+        message: &ShownMessage<'_>,
+        text: &str,
+        is_hit: bool,
+        now: Option<usize>,
+    ) -> (Vec<Markup>, usize, usize) {
+        let (mut shown_parts, mut marks, mut most_marks) = (Vec::new(), 0, 0);
+        let view = self.view;
+        let parts = parts(message.role, text, self.joins_thinking);
+        for part in parts.into_iter().filter(|part| is_shown(part, view)) {
+            let now = now.and_then(|now| now.checked_sub(marks));
+            let (html, count) = self.part(&part, message, is_hit, now);
+            marks += count;
+            most_marks = most_marks.max(count);
+            shown_parts.push(html);
         }
+        (shown_parts, marks, most_marks)
     }
 
     /// Returns a part of a message, and the number of its matches.
@@ -139,14 +185,13 @@ impl MessageSettings<'_> {
         part: &Part<'_>,
         message: &ShownMessage<'_>,
         is_hit: bool,
-        is_first: bool,
+        now: Option<usize>,
     ) -> (Markup, usize) {
         let is_markdown = message.content.len() <= MOST_RENDERED;
         let is_typed = message.role == "user";
         // Matches are marked only in messages that the search found.
         let marker = if is_hit { self.marker } else { &Marker::Nothing };
-        let mark =
-            |html: &str| mark_html(html, is_first, &|text| marker.first_spans(text, MOST_MARKED));
+        let mark = |html: &str| mark_html(html, now, &|text| marker.first_spans(text, MOST_MARKED));
         let plain = |text: &str, label: &str| {
             format!(
                 "<pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{}</code></pre>",
@@ -371,7 +416,9 @@ mod tests {
             let highlighter = Highlighter::new();
             let (clock, marker) = (Clock::new(false), &Marker::Nothing);
             let view = ShownParts::All;
-            let mut reading = MessageSettings { clock, marker, highlighter, joins_thinking, view };
+            let (hit, place) = Default::default();
+            let mut reading =
+                MessageSettings { clock, marker, highlighter, joins_thinking, view, hit, place };
             let message = ShownMessage {
                 number: 1,
                 role: "assistant",

@@ -211,7 +211,7 @@ mod tests {
             let words = words_of(&page);
             assert!(words.contains("2 messages in 2 conversations"), "{words}");
             assert!(page.contains("<mark>RED</mark> fox and a <mark>red</mark> hen"), "{page}");
-            assert!(page.contains("href=\"/c/1/1?q=red#m1\""), "{page}");
+            assert!(page.contains("href=\"/c/1/1?q=red#hit\""), "{page}");
             assert!(page.contains("name=\"role\" value=\"user\" form=\"find\""), "{page}");
             let (_, fragment) = get_of(&router, "/results?q=%C3%A9t%C3%A9").await;
             assert!(fragment.contains("<mark>Été</mark>") && !fragment.contains("<html"));
@@ -350,7 +350,10 @@ mod tests {
                 assert!(words.contains("No message has “tomato sun” as one text"), "{words}");
                 assert!(words.contains("2 messages have both words"), "{words}");
                 assert!(page.contains("<mark>sun</mark> on a <mark>tomato</mark>"), "{page}");
-                assert!(page.contains("href=\"/c/0/1?q=tomato%20sun&amp;match=all#m1\""), "{page}");
+                assert!(
+                    page.contains("href=\"/c/0/1?q=tomato%20sun&amp;match=all#hit\""),
+                    "{page}"
+                );
             }
             let (_, both) = get_of(&router, "/search?q=tomato+sun&match=all").await;
             let words = words_of(&both);
@@ -446,7 +449,7 @@ mod tests {
             assert_eq!(answer.headers()["location"], "/c/1?q=red");
             assert!(get_of(&router, "/c/2/1?q=red").await.1.contains("hide=1&amp;q=red&amp;at=1"));
             let answer = post("/c/2/flag?hide=1&q=red&at=1").await;
-            assert_eq!(answer.headers()["location"], "/c/2/1?q=red#m1");
+            assert_eq!(answer.headers()["location"], "/c/2/1?q=red#hit");
             assert_eq!(post("/c/nobody/flag?star=1").await.status(), StatusCode::NOT_FOUND);
             assert_eq!(post("/c/1/flag").await.status(), StatusCode::BAD_REQUEST);
             for (query, expected) in [
@@ -527,19 +530,19 @@ mod tests {
         }
         let router = router_of(&export);
         let (_, page) = get_of(&router, "/c/0?q=thanks&find=needle").await;
-        assert!(words_of(&page).contains("1 of 4 “needle”, exact"), "{page}");
-        assert!(page.contains("/c/0/2?q=thanks&amp;find=needle#m2\" rel=\"next\""), "{page}");
+        assert!(words_of(&page).contains("Hit 1 of 5, message 1 of 4 “needle”, exact"), "{page}");
+        assert!(page.contains("/c/0/2?q=thanks&amp;find=needle#hit\" rel=\"next\""), "{page}");
         assert!(page.contains("href=\"/?q=thanks\" rel=\"up\""), "{page}");
         assert!(page.contains("name=\"q\" value=\"thanks\""), "{page}");
         let (_, page) = get_of(&router, "/c/0?find=needle&view=text").await;
-        assert!(words_of(&page).contains("1 of 2 “needle”, exact"), "{page}");
+        assert!(words_of(&page).contains("Hit 1 of 2, message 1 of 2 “needle”, exact"), "{page}");
         assert!(!page.contains("in a tool") && !page.contains("in a thought"), "{page}");
-        assert!(page.contains("href=\"/c/0/1?find=needle#m1\">Everything"), "{page}");
+        assert!(page.contains("href=\"/c/0/1?find=needle#hit\">Everything"), "{page}");
         assert_eq!(page.matches("<article").count(), 3);
         for (view, messages) in [("thinking", 1), ("tools", 2)] {
             let (_, page) = get_of(&router, &format!("/c/0?find=needle&view={view}")).await;
             assert_eq!(page.matches("<article").count(), messages, "{view}: {page}");
-            let matches = format!("1 of {messages} “needle”, exact");
+            let matches = format!(", message 1 of {messages} “needle”, exact");
             assert!(words_of(&page).contains(&matches), "{view}: {page}");
         }
     }
@@ -575,6 +578,67 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn each_match_has_an_address_and_the_chosen_one_is_the_anchor() {
+        // The second of the messages that match is longer than what is shown at once.
+        let long = format!("red first {} red last", "hay \n".repeat(20_000));
+        let export = TestExport::of(&["a **red** fox, red hen", "blue"]);
+        let insert = "INSERT INTO messages VALUES ('n' || ?1, 0, 'assistant', ?2, 1700000001 + ?1)";
+        for (number, text) in
+            [&*long, "no colour", "nee**dle**", "[tool: Bash]\nred"].iter().enumerate()
+        {
+            export.connection.execute(insert, (number as i64, text)).unwrap();
+        }
+        let router = router_of(&export);
+        let hit = async |address: &str| {
+            let (_, page) = get_of(&router, address).await;
+            assert_eq!(page.matches("id=\"hit\"").count(), 1, "{address}: {page}");
+            let link = |rel: &str| {
+                let (before, _) =
+                    page.split_once(&format!("\" rel=\"{rel}\" aria-keyshortcuts"))?;
+                Some(before.rsplit_once("href=\"")?.1.replace("&amp;", "&"))
+            };
+            let (_, after) = page.split_once("id=\"hit\"").expect("an anchor");
+            let (_, count) = page.split_once("class=\"count\">").expect("a count");
+            let count = words_of(count).split(" “").next().unwrap_or_default().to_owned();
+            (
+                count,
+                link("prev"),
+                link("next"),
+                after.split('<').next().unwrap_or_default().to_owned(),
+            )
+        };
+        let (mut address, mut seen) = ("/c/0/1?q=red#hit".to_owned(), Vec::new());
+        loop {
+            let (count, before, next, text) = hit(&address).await;
+            assert_eq!(before.is_none(), seen.is_empty());
+            if let Some(before) = before {
+                let (earlier, ..) = hit(&before).await;
+                assert_eq!(Some(&earlier), seen.last(), "{before}");
+            }
+            assert_eq!(text, ">red", "{address}");
+            seen.push(count);
+            let Some(next) = next else { break };
+            address = next;
+        }
+        assert_eq!(seen.len(), 5, "{seen:?}");
+        for (n, message) in [1, 1, 2, 2, 3].into_iter().enumerate() {
+            assert_eq!(seen[n], format!("Hit {} of 5, message {message} of 3", n + 1));
+        }
+        // A number that is too high chooses the last match. Without a mark, the anchor is elsewhere.
+        assert_eq!(hit("/c/0/1?q=red&hit=9").await.0, "Hit 2 of 5, message 1 of 3");
+        assert!(hit("/c/0/4?q=e**dle").await.3.contains("as it was written"));
+        assert!(hit("/c/0/3?q=red").await.3.contains("Link to message 3"));
+        let (_, page) = get_of(&router, "/c/0/1").await;
+        assert!(!page.contains("id=\"hit\"") && !page.contains("#hit"), "{page}");
+        let (_, page) = get_of(&router, "/c/0?q=red&find=zebra").await;
+        assert!(
+            words_of(&page).contains("No match in this conversation") && !page.contains("0 hits")
+        );
+        let (_, page) = get_of(&router, "/c/0?q=title").await;
+        assert!(words_of(&page).contains("Only the title matches"), "{page}");
+    }
+
+    #[tokio::test]
     async fn a_model_narrows_to_the_conversations_in_which_it_answered() {
         let export = TestExport::of(&["red", "red"]);
         let models = "CREATE TABLE verbatim_messages (message_id TEXT PRIMARY KEY, export_id TEXT, model TEXT);
@@ -603,12 +667,12 @@ mod tests {
         let router = router_of(&export);
         let (status, page) = get_of(&router, "/c/0/252?q=needle").await;
         assert_eq!(status, StatusCode::OK);
-        assert!(page.contains("<strong><mark class=\"now\">needle</mark></strong>"));
+        assert!(page.contains("<strong><mark class=\"now\" id=\"hit\">needle</mark></strong>"));
         // Text that matches only after rendering is not marked.
         assert!(page.contains("nee<strong>dle</strong>"));
-        assert!(words_of(&page).contains("3 of 4"), "{page}");
-        assert!(page.contains("/c/0/352?q=needle#m352\" rel=\"next\""));
-        assert!(page.contains("/c/0/152?q=needle#m152\" rel=\"prev\""));
+        assert!(words_of(&page).contains("Hit 3 of 4, message 3 of 4"), "{page}");
+        assert!(page.contains("/c/0/352?q=needle#hit\" rel=\"next\""));
+        assert!(page.contains("/c/0/152?q=needle&amp;hit=last#hit\" rel=\"prev\""));
         assert!(page.matches("<article").count() <= 120);
         let (_, raw) = get_of(&router, "/c/0/52?q=**nee").await;
         assert!(raw.contains("as it was written") && raw.contains("<mark>**nee</mark>"), "{raw}");
@@ -634,8 +698,11 @@ mod tests {
         assert!(words.contains("32 messages in 1 conversation"), "{words}");
         assert!(words.contains("and 26 identical messages"), "{words}");
         // The first message is shown, and each of the identical messages has a link.
-        assert!(page.contains("href=\"/c/0/2?q=red#m2\" aria-label=\"Message 2, Tool\""), "{page}");
-        assert!(page.contains("<a href=\"/c/0/31?q=red#m31\">31</a>"), "{page}");
+        assert!(
+            page.contains("href=\"/c/0/2?q=red#hit\" aria-label=\"Message 2, Tool\""),
+            "{page}"
+        );
+        assert!(page.contains("<a href=\"/c/0/31?q=red#hit\">31</a>"), "{page}");
         assert_eq!(page.matches("<mark>red</mark> again").count(), 2, "{page}");
         assert!(!words.contains("in the conversation itself"), "{words}");
     }
@@ -858,10 +925,15 @@ mod tests {
         let export = TestExport::of(&[&long]);
         let router = router_of(&export);
         let (_, page) = get_of(&router, "/c/0/1?q=needle").await;
-        assert!(page.len() < 100_000 && page.contains("<mark class=\"now\">needle</mark>"));
+        assert!(
+            page.len() < 100_000 && page.contains("<mark class=\"now\" id=\"hit\">needle</mark>")
+        );
         assert!(page.contains("/c/0/1?q=needle&amp;all=1#m1"), "{}", &page[page.len() - 5_000..]);
         let (_, whole) = get_of(&router, "/c/0/1?q=needle&all=1").await;
-        assert!(whole.len() > 1_000_000 && whole.contains("<mark class=\"now\">needle</mark>"));
+        assert!(
+            whole.len() > 1_000_000
+                && whole.contains("<mark class=\"now\" id=\"hit\">needle</mark>")
+        );
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use super::{
     frame::{Frame, Tab},
     import,
     site::{Problem, Site},
+    talk,
 };
 use crate::tools::readings;
 use verbatim_base::model::Stop;
@@ -257,7 +258,7 @@ fn conversation(site: &Site, ask: &Ask, results: &SearchResults, place: usize) -
 
 fn hit(ask: &Ask, group: &FoundGroup, place: usize, line: &FoundLine) -> Markup {
     let number = line.number;
-    let to = |number: u32| format!("{}/{number}{}#m{number}", group.card.address(), ask.marks());
+    let to = |number: u32| talk::address(&group.card, ask, number);
     let label = format!("Message {number}, {}", role_name(&line.role));
     let text = format!("t{place}-{number}");
     html! {

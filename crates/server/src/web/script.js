@@ -59,6 +59,7 @@ addEventListener("DOMContentLoaded", () => {
   const search = async (entry = "replaceState", fields = query()) => {
     const keeps = entry === "stays";
     if (!isSearch) return;
+    if (entry === "pushState") keep();
     asked?.abort();
     counting?.abort();
     clearTimeout(waiting);
@@ -78,7 +79,7 @@ addEventListener("DOMContentLoaded", () => {
         const link = keeps && at("list").querySelector("[aria-current] a")?.href;
         const wasFocused = at("list").contains(document.activeElement);
         swap(page, "list");
-        begin(link, wasFocused);
+        entry === "popped" ? restore() : begin(link, wasFocused);
       } else {
         rank(at("list").querySelector("[aria-current]"));
       }
@@ -133,6 +134,7 @@ addEventListener("DOMContentLoaded", () => {
     swap(page, "hist");
     addEnds();
     point();
+    stand?.();
     if (end >= 0) at("hist").querySelectorAll("input")[end]?.focus();
     if (mark) {
       const same = [...at("facets").querySelectorAll("input")];
@@ -154,16 +156,20 @@ addEventListener("DOMContentLoaded", () => {
   const rows = () => [...document.querySelectorAll(ROWS)]
     .filter((row) => row.checkVisibility());
 
+  const become = (row) => {
+    at("list").querySelectorAll("[aria-current]").forEach((one) => one.removeAttribute("aria-current"));
+    row.setAttribute("aria-current", "true");
+    point();
+    rank(row);
+  };
+
   const choose = (to) => {
     const all = rows();
     if (!all.length) return;
     chosen = Math.max(0, Math.min(all.length - 1, to));
-    document.querySelectorAll("#list [aria-current]").forEach((row) => row.removeAttribute("aria-current"));
     const row = all[chosen];
-    row.setAttribute("aria-current", "true");
-    point();
+    become(row);
     row.scrollIntoView({ block: "nearest" });
-    rank(row);
     const link = row.querySelector("a");
     link.focus({ preventScroll: true });
     peek(link);
@@ -173,6 +179,15 @@ addEventListener("DOMContentLoaded", () => {
   const rank = (row) => {
     const place = [...document.querySelectorAll("#list .hits li")].indexOf(row) + 1;
     at("rank")?.replaceChildren(place ? place + " of " : "");
+  };
+
+  // Scrolls a box, or the window, to one of its elements, and code or a table to the side. Nothing else moves.
+  const toMiddle = (one, box = document.documentElement) => {
+    if (!one) return;
+    const from = (outer, side) => one.getBoundingClientRect()[side] - Math.max(0, outer.getBoundingClientRect()[side]);
+    const wide = one.closest("pre, .scroll");
+    if (wide) wide.scrollLeft += from(wide, "left") - wide.clientWidth / 3;
+    box.scrollTop += from(box, "top") - box.clientHeight / 2;
   };
 
   let peeking = null;
@@ -189,12 +204,8 @@ addEventListener("DOMContentLoaded", () => {
       if (!answer.ok) return;
       pane.replaceChildren(...parsed(await answer.text()).body.childNodes);
       copies(pane);
-      // Scrolls only the pane, not the list beside it.
-      const mark = pane.querySelector("mark.now");
-      const from = (box, side) => mark.getBoundingClientRect()[side] - box.getBoundingClientRect()[side];
-      const code = mark?.closest("pre");
-      if (code) code.scrollLeft += from(code, "left") - code.clientWidth / 3;
-      pane.scrollTop = mark ? pane.scrollTop + from(pane, "top") - pane.clientHeight / 3 : 0;
+      pane.scrollTop = 0;
+      toMiddle(pane.querySelector("mark.now"), pane);
     } catch (error) {
       if (error.name !== "AbortError") pane.replaceChildren();
     }
@@ -231,6 +242,41 @@ addEventListener("DOMContentLoaded", () => {
     if (isFocused) row?.querySelector("a").focus({ preventScroll: true });
   };
 
+  // Before the reader leaves results, keeps the chosen row and its place in the window for the way back, and
+  // the listed conversations for the keys [ and ].
+  const keep = () => {
+    const row = isSearch && at("list").querySelector("[aria-current]");
+    if (!row) return;
+    const isFocused = at("list").contains(document.activeElement);
+    const { top } = row.getBoundingClientRect();
+    history.replaceState({ link: row.querySelector("a").href, top, isFocused }, "");
+    const list = [...document.querySelectorAll("#list .group")].map((group) => {
+      const title = group.querySelector("h2 a");
+      return [(group.querySelector(".hits a") ?? title).href, title.innerText];
+    });
+    sessionStorage.results = JSON.stringify({ list, address: location.href, key: window.navigation?.currentEntry.key });
+  };
+  addEventListener("pagehide", keep);
+  const left = () => JSON.parse(sessionStorage.results ?? "{}");
+
+  // Moves the chosen row to where it stood, until the reader moves it.
+  let stand = null;
+  const restore = () => {
+    const place = history.state;
+    const row = place && [...document.querySelectorAll(ROWS)].find((one) => one.querySelector("a").href === place.link);
+    row?.closest("details")?.setAttribute("open", "");
+    begin(row && place.link);
+    stand = row && (() => row.isConnected && scrollBy(0, row.getBoundingClientRect().top - place.top));
+    const again = () => stand?.();
+    again();
+    // Rows that come near the window get their heights in the next frame, and the field gets the focus.
+    requestAnimationFrame(() => {
+      if (row && place.isFocused) row.querySelector("a").focus({ preventScroll: true });
+      again(requestAnimationFrame(again));
+    });
+  };
+  for (const kind of ["wheel", "pointerdown", "keydown"]) addEventListener(kind, () => (stand = null), { passive: true });
+
   const step = (by) => {
     if (isSearch) {
       const isThere = at("list").contains(document.activeElement);
@@ -251,13 +297,105 @@ addEventListener("DOMContentLoaded", () => {
     event.preventDefault();
     choose(0);
   });
-  field?.addEventListener("compositionstart", () => (composing = true));
-  field?.addEventListener("compositionend", () => {
-    composing = false;
-    search();
+  const within = at("within");
+  for (const [input, act] of [[field, () => search()], [within, () => find()]]) {
+    input?.addEventListener("compositionstart", () => (composing = true));
+    input?.addEventListener("compositionend", () => {
+      composing = false;
+      act();
+    });
+    input?.addEventListener("input", (event) => {
+      if (!composing && !event.isComposing) act();
+    });
+  }
+
+  // Shows another address of the conversation in place of this one. The text cursor stays in the field.
+  let moving = null;
+  const show = async (address) => {
+    moving?.abort();
+    const mine = (moving = new AbortController());
+    try {
+      const { ok, page } = await fetched(address, mine.signal);
+      if (!ok) throw new Error(address);
+      history.replaceState(null, "", address);
+      const { rel } = document.activeElement;
+      for (const part of [".where", ".strip", ".head", ".about", ".views"]) {
+        document.querySelector(part).replaceWith(page.querySelector(part));
+      }
+      const [old, next] = [document, page].map((it) => it.getElementById("within").form);
+      while (old.nextSibling) old.nextSibling.remove();
+      old.after(...[...next.parentNode.childNodes].slice([...next.parentNode.childNodes].indexOf(next) + 1));
+      if (rel) document.querySelector(`.hop [rel=${rel}]`)?.focus({ preventScroll: true });
+      copies(at("main"));
+      arrive(true);
+    } catch (error) {
+      if (error.name !== "AbortError") location.replace(address);
+    }
+    if (moving === mine) moving = null;
+  };
+  const find = () => {
+    const fields = new URLSearchParams(new FormData(within.form));
+    if (!within.value.trim()) fields.delete("find");
+    show(within.form.action + "?" + fields);
+  };
+  within?.form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    go(".hop [rel=next]");
   });
-  field?.addEventListener("input", (event) => {
-    if (!composing && !event.isComposing) search();
+
+  // Links to the conversations beside this one in the results, and shows the chosen row.
+  const addNeighbours = () => {
+    const rail = document.querySelector(".where");
+    if (rail.querySelector(".btn")) return;
+    const id = (address) => new URL(address).pathname.split("/")[2];
+    const list = left().list ?? [];
+    const here = list.findIndex(([link]) => id(link) === id(location.href));
+    for (const [n, key, sign, what] of [[here - 1, "[", "‹", "Previous"], [here + 1, "]", "›", "Next"]]) {
+      if (here < 0 || !list[n]) continue;
+      const title = what + " conversation: " + list[n][1];
+      const link = Object.assign(document.createElement("a"), { href: list[n][0], className: "btn", title, ariaLabel: title });
+      link.setAttribute("aria-keyshortcuts", key);
+      link.append(sign);
+      rail.querySelector("p").append(" ", link);
+    }
+    toMiddle(rail.querySelector("[aria-current]"), rail);
+  };
+  const arrive = (isNew) => {
+    addNeighbours();
+    const scroll = () => (at("hit") ? toMiddle(at("hit")) : document.querySelector(".msg[aria-current]")?.scrollIntoView());
+    if (isNew) requestAnimationFrame(scroll, scroll());
+    const place = document.querySelector(".hop .count");
+    if (place) announce(() => place.textContent, 500);
+  };
+
+  const go = (selector) => document.querySelector(selector)?.click();
+  // An address with its fields in order, because the form and the server order them differently.
+  const sorted = (address) => {
+    const { pathname, searchParams } = new URL(address, location);
+    searchParams.sort();
+    return pathname + "?" + searchParams;
+  };
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a");
+    if (!link) return;
+    const row = link.closest(ROWS) ?? link.closest("#list .group")?.querySelector(ROWS);
+    if (row) become(row);
+    keep();
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const { key, address = "" } = left();
+    const cameFrom = () => window.navigation?.entries().some((entry) => entry.key === key);
+    if (link.matches(".hop .btn")) {
+      if (!moving) show(link.href);
+    } else if (link.matches(".where .btn")) {
+      location.replace(link.href);
+    } else if (link.rel === "up" && sorted(link.href) === sorted(address) && cameFrom()) {
+      navigation.traverseTo(key);
+    } else if (link.dataset.copy) {
+      copied(link, link.dataset.copy === "address" ? link.href : markdown(link));
+    } else {
+      return;
+    }
+    event.preventDefault();
   });
   // Filters and dates belong to the form, although they are elsewhere on the page.
   document.addEventListener("change", (event) => {
@@ -364,7 +502,6 @@ addEventListener("DOMContentLoaded", () => {
   document.addEventListener("keydown", (event) => {
     if (event.isComposing || event.altKey || event.metaKey) return;
     const typing = event.target.matches("input:not([type=checkbox]):not([type=radio]), textarea, select");
-    const go = (selector) => document.querySelector(selector)?.click();
     if (event.ctrlKey) {
       if (event.key.toLowerCase() !== "k") return;
       event.preventDefault();
@@ -391,7 +528,9 @@ addEventListener("DOMContentLoaded", () => {
       ArrowUp: isSearch && (() => (chosen <= 0 ? field.focus() : step(-1))),
       n: () => go(".hop [rel=next]"),
       N: () => go(".hop [rel=prev]"),
-      f: at("within") && (() => toEdit(at("within"))),
+      f: within && (() => toEdit(within)),
+      "[": () => go("[aria-keyshortcuts='[']"),
+      "]": () => go("[aria-keyshortcuts=']']"),
       u: () => go("[rel=up]"),
     };
     const act = acts[event.key];
@@ -429,18 +568,12 @@ addEventListener("DOMContentLoaded", () => {
     });
   };
   copies(document);
-  document.querySelectorAll("[data-copy]").forEach((link) => {
-    const text = async () => {
-      const answer = await fetch(link.href);
-      // If the answer is not a conversation, for example after the login has expired, opens the address.
-      if (!answer.ok) location.assign(link.href);
-      return answer.text();
-    };
-    link.addEventListener("click", (event) => {
-      event.preventDefault();
-      copied(link, link.dataset.copy === "address" ? link.href : text());
-    });
-  });
+  const markdown = async (link) => {
+    const answer = await fetch(link.href);
+    // If the answer is not a conversation, for example after the login has expired, opens the address.
+    if (!answer.ok) location.assign(link.href);
+    return answer.text();
+  };
 
   // Sends an export that the user drops on the page or chooses.
   const zone = at("drop");
@@ -516,33 +649,21 @@ addEventListener("DOMContentLoaded", () => {
   const refreshTalk = (page) => {
     const isAtEnd = innerHeight + scrollY > document.documentElement.scrollHeight - 200;
     const thread = document.querySelector(".thread");
-    const next = [...page.querySelectorAll(".thread > .msg")];
     const isBusy = (message) => message.contains(document.activeElement) || getSelection().containsNode(message, true);
-    let fresh = [];
-    let last = thread.querySelector(":scope > .msg:last-of-type");
-    for (const message of next) {
-      const old = at(message.id);
-      if (!old) {
-        last ? last.after(message) : thread.append(message);
-        last = message;
-        fresh.push(message);
-        copies(message);
-      } else if (old === last && old.textContent.trim() !== message.textContent.trim() && !isBusy(old)) {
-        // The last message becomes longer while an agent writes it.
-        const words = old.cloneNode(true);
-        words.querySelectorAll("button").forEach((button) => button.remove());
-        if (words.textContent === message.textContent) continue;
-        old.replaceWith(message);
-        last = message;
-        copies(message);
-      }
-    }
+    copies(page);
+    const fresh = [...page.querySelectorAll(".thread > .msg")].filter((message) => !at(message.id));
+    const last = thread.querySelector(":scope > .msg:last-of-type");
+    last ? last.after(...fresh) : thread.append(...fresh);
+    // The last message becomes longer while an agent writes it.
+    const now = last && page.getElementById(last.id);
+    if (now && now.textContent !== last.textContent && !isBusy(last)) last.replaceWith(now);
     for (const part of [".where", ".strip", ".facts", ".hop .count", ".thread > .pages:last-child"]) {
       const now = document.querySelector(part);
       const after = page.querySelector(part);
       if (now && after && !now.contains(document.activeElement)) now.replaceWith(after);
       else if (!now && after && part.includes("pages")) thread.append(after);
     }
+    addNeighbours();
     if (!fresh.length) return;
     if (isAtEnd) return scrollTo(0, document.documentElement.scrollHeight);
     const link = document.createElement("a");
@@ -585,15 +706,17 @@ addEventListener("DOMContentLoaded", () => {
   };
   setTimeout(pulse, EVERY);
 
-  // If the address has no anchor, scrolls to the chosen message.
-  if (!location.hash) document.querySelector(".msg[aria-current]")?.scrollIntoView();
-  const place = document.querySelector(".hop .count");
-  if (place) announce(() => place.textContent, 500);
+  if (within) {
+    // An address that was opened before is where the reader left it.
+    const isNew = performance.getEntriesByType("navigation")[0].type === "navigate";
+    arrive(isNew && (!location.hash || location.hash === "#hit"));
+  }
 
   if (isSearch) {
     // Puts the text cursor at the end of the typed text.
     field.setSelectionRange(field.value.length, field.value.length);
-    begin();
+    history.scrollRestoration = "manual";
+    restore();
     count(query());
   }
 });

@@ -16,7 +16,7 @@ use super::{
     find::marker,
     flag,
     frame::{Frame, Tab},
-    message::{MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view},
+    message::{HitPlace, MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view},
     site::{Problem, Site},
 };
 use verbatim_base::model::Stop;
@@ -74,8 +74,12 @@ struct Talk {
     ask: Ask,
     /// The turns that match.
     hits: Vec<usize>,
+    /// The number of matches of each of these turns.
+    counts: Vec<usize>,
     /// The turn that the reader chose.
     turn: Option<usize>,
+    /// The wanted match of the chosen turn, from 0.
+    hit: usize,
     /// The messages that are shown: the path through the branch of the chosen turn.
     path: Path,
     family: Family,
@@ -92,6 +96,7 @@ pub(super) fn page(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
     let messages = site.messages(stop);
     let (ask, tab) = (&view.ask, Tab::Elsewhere);
     let frame = Frame { title: &title, tab, ask, messages, zone, stamp };
+    let (thread, place) = talk.messages(site, &marker, stop);
     Ok(frame.around(html! {
         div.page.talk {
             (talk.beside(&marker))
@@ -103,8 +108,8 @@ pub(super) fn page(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
                 (talk.about(site, &flags))
                 div.thread {
                     (talk.within())
-                    (talk.hop())
-                    (talk.messages(site, &marker, stop))
+                    (talk.hop(&marker, place))
+                    (thread)
                 }
             }
             (talk.strip())
@@ -135,7 +140,7 @@ pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
         role: session.role(turn),
         time: hit.time,
         content: &hit.content,
-        address: address.clone(),
+        address: permalink(&card, &view.ask, number),
         is_current: true,
         is_whole: false,
         is_open: true,
@@ -274,7 +279,9 @@ fn reading<'a>(
     highlighter: Highlighter,
 ) -> MessageSettings<'a> {
     let (clock, joins_thinking) = (site.clock(), joins_thinking(card));
-    MessageSettings { clock, marker, highlighter, joins_thinking, view: ShownParts::All }
+    let (hit, place) = Default::default();
+    let view = ShownParts::All;
+    MessageSettings { clock, marker, highlighter, joins_thinking, view, hit, place }
 }
 
 /// Returns the messages on branches that the service does not show, each with the message before it.
@@ -338,7 +345,7 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
         };
         view.ask.view == ShownParts::All || of(&session.message(at).content)
     };
-    let mut hits = Vec::new();
+    let (mut hits, mut counts) = (Vec::new(), Vec::new());
     if !matches!(marker, Marker::Nothing) {
         for turn in 0..session.turns() {
             if stop.requested() {
@@ -346,8 +353,10 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
                     "The conversation is too long to be searched".to_owned(),
                 ));
             }
-            if marker.is_in(&session.message(turn).content) && is_kept(turn) {
+            let count = marker.first_spans(&session.message(turn).content, usize::MAX).len();
+            if count > 0 && is_kept(turn) {
                 hits.push(turn);
+                counts.push(count);
             }
         }
     }
@@ -360,12 +369,21 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
         path.retain(|at| Some(at) == turn || is_kept(at));
     }
     let family = Family::of(&site.engine, &session, stop)?;
-    let (ask, is_whole) = (view.ask.clone(), view.is_whole);
-    Ok(Talk { session, card, ask, hits, turn, path, family, is_whole })
+    let (hit, is_whole) = (view.ask.hit, view.is_whole);
+    let ask = Ask { hit: 0, ..view.ask.clone() };
+    Ok(Talk { session, card, ask, hits, counts, turn, hit, path, family, is_whole })
 }
 
-/// Returns the address of a message, with the text to mark.
+/// Returns the address of a message, with the text to mark: of its match, if there is such a text.
 pub(super) fn address(card: &Card, ask: &Ask, number: u32) -> String {
+    match ask.sought() {
+        "" => permalink(card, ask, number),
+        _ => format!("{}/{number}{}#hit", card.address(), ask.marks()),
+    }
+}
+
+/// Returns the address of the head of a message, with the text to mark.
+fn permalink(card: &Card, ask: &Ask, number: u32) -> String {
     format!("{}/{number}{}#m{number}", card.address(), ask.marks())
 }
 
@@ -376,6 +394,16 @@ impl Talk {
 
     fn link(&self, turn: usize) -> String {
         address(&self.card, &self.ask, self.session.line(turn))
+    }
+
+    /// Returns the address of a match of a turn.
+    fn link_to(&self, turn: usize, hit: usize) -> String {
+        let ask = Ask { hit, ..self.ask.clone() };
+        address(&self.card, &ask, self.session.line(turn))
+    }
+
+    fn permalink(&self, turn: usize) -> String {
+        permalink(&self.card, &self.ask, self.session.line(turn))
     }
 
     /// Returns the place of the chosen turn on the path.
@@ -413,23 +441,25 @@ impl Talk {
         from..to.max(first + 1).min(all)
     }
 
-    fn messages(&self, site: &Site, marker: &Marker, stop: &Stop) -> Markup {
+    /// Returns the messages, and the place of the current match in the chosen message.
+    fn messages(&self, site: &Site, marker: &Marker, stop: &Stop) -> (Markup, HitPlace) {
         let mut reading = MessageSettings {
             view: self.ask.view,
+            hit: self.hit,
             ..reading(site, &self.card, marker, Highlighter::new())
         };
         let files = MessageFiles::of(site, &self.card, self.session.about.source);
         let shown = self.shown();
         let turns = self.path.turns();
         let all = turns.len();
-        let step = |place: usize| self.link(turns[place]);
+        let step = |place: usize| self.permalink(turns[place]);
         // The chosen message is on the page in every view.
         let is_shown = |turn: usize| {
             let content = self.session.message(turn).content;
             is_in_view(self.ask.view, self.session.role(turn), &content, reading.joins_thinking)
         };
         let is_bare = self.ask.view != ShownParts::All && !turns.iter().any(|turn| is_shown(*turn));
-        html! {
+        let html = html! {
             (files.problem())
             @if is_bare {
                 p.note { "This conversation has no " (self.ask.view.label().to_lowercase()) "." }
@@ -449,7 +479,7 @@ impl Talk {
                     role: self.session.role(*turn),
                     time: hit.time,
                     content: &hit.content,
-                    address: self.link(*turn),
+                    address: self.permalink(*turn),
                     is_current: self.turn == Some(*turn),
                     is_whole: self.is_whole,
                     is_open: self.is_whole,
@@ -467,14 +497,15 @@ impl Talk {
                     " · " a href=(step(all - 1)) { "The last" }
                 }
             }
-        }
+        };
+        (html, reading.place)
     }
 
     /// Returns the versions of a message; `None` if there is only one version.
     fn versions(&self, turn: usize) -> Option<Versions> {
         let versions = self.path.versions(turn);
         let at = versions.iter().position(|version| *version == turn)?;
-        let link = |at: usize| versions.get(at).map(|version| self.link(*version));
+        let link = |at: usize| versions.get(at).map(|version| self.permalink(*version));
         let (before, after) = (at.checked_sub(1).and_then(link), link(at + 1));
         let versions = Versions { number: at + 1, all: versions.len(), before, after };
         (versions.all > 1).then_some(versions)
@@ -485,12 +516,39 @@ impl Talk {
         self.hits.binary_search(&self.turn?).ok()
     }
 
-    /// Returns the matches before and after the chosen turn.
-    fn neighbours(&self) -> (Option<usize>, Option<usize>) {
-        let Some(turn) = self.turn else { return (None, self.hits.first().copied()) };
-        let before = self.hits.partition_point(|hit| *hit < turn);
-        let after = self.hits.partition_point(|hit| *hit <= turn);
-        (before.checked_sub(1).map(|at| self.hits[at]), self.hits.get(after).copied())
+    /// Returns the addresses of the matches before and after the current match.
+    fn neighbours(&self, place: HitPlace) -> (Option<String>, Option<String>) {
+        let first = |turn: &usize| self.link(*turn);
+        let Some(turn) = self.turn else { return (None, self.hits.first().map(first)) };
+        let before = &self.hits[..self.hits.partition_point(|hit| *hit < turn)];
+        let after = &self.hits[self.hits.partition_point(|hit| *hit <= turn)..];
+        let here = |hit: usize| self.link_to(turn, hit);
+        let last = |turn: &usize| self.link_to(*turn, usize::MAX);
+        let before = place.before.map(here).or_else(|| before.last().map(last));
+        (before, place.after.map(here).or_else(|| after.first().map(first)))
+    }
+
+    /// Returns the number of the current match and the number of all, and the same for messages.
+    fn tally(&self, marker: &Marker, place: HitPlace) -> Markup {
+        let [all, messages] = [self.counts.iter().sum(), self.hits.len()];
+        html! {
+            @match self.rank() {
+                Some(rank) => {
+                    // A shown text may have more matches than the stored text.
+                    @let number = place.number.min(self.counts[rank] - 1);
+                    @let before: usize = self.counts[..rank].iter().sum();
+                    b { "Hit " (grouped(before + number + 1)) " of " (grouped(all)) }
+                    span { ", message " (grouped(rank + 1)) " of " (grouped(messages)) }
+                }
+                None if messages > 0 => {
+                    b { (counted(all, "hit")) }
+                    span { " in " (counted(messages, "message")) }
+                }
+                None if self.ask.view != ShownParts::All => b { "No match in this view" },
+                None if !marker.spans(&self.title()).is_empty() => b { "Only the title matches" },
+                None => b { "No match in this conversation" },
+            }
+        }
     }
 
     /// Returns the search field of this conversation, and a note about left-out parts.
@@ -520,15 +578,15 @@ impl Talk {
     }
 
     /// Returns the bar with links to the previous and next match.
-    fn hop(&self) -> Markup {
+    fn hop(&self, marker: &Marker, place: HitPlace) -> Markup {
         if self.ask.sought().is_empty() {
             return html! {};
         }
-        let (before, after) = self.neighbours();
-        let button = |turn: Option<usize>, rel: &str, keys: &str, label: Markup| {
+        let (before, after) = self.neighbours(place);
+        let button = |link: Option<String>, rel: &str, keys: &str, label: Markup| {
             html! {
-                @match turn {
-                    Some(turn) => a.btn href=(self.link(turn)) rel=(rel) aria-keyshortcuts=(keys) { (label) },
+                @match link {
+                    Some(link) => a.btn href=(link) rel=(rel) aria-keyshortcuts=(keys) { (label) },
                     None => span.btn.off { (label) },
                 }
             }
@@ -543,16 +601,11 @@ impl Talk {
                 (button(before, "prev", "Shift+N", html! { "‹ " span { "Previous" } }))
                 (button(after, "next", "n", html! { span { "Next" } " ›" }))
                 p.count {
-                    b {
-                        @match self.rank() {
-                            Some(rank) => { (grouped(rank + 1)) " of " (grouped(self.hits.len())) }
-                            None => (counted(self.hits.len(), "hit")),
-                        }
-                    }
+                    (self.tally(marker, place))
                     " " span dir="auto" { "“" bdi { (snippet::echo(self.ask.sought())) } "”, " (way) }
                 }
                 span.of aria-hidden="true" dir="auto" { (self.title()) }
-                a.back href=(self.ask.address()) { "All results" }
+                a.back href=(self.ask.address()) rel="up" { "All results" }
             }
         }
     }
@@ -611,7 +664,8 @@ impl Talk {
         let is_web = |link: &&String| link.starts_with("https://") || link.starts_with("http://");
         let address = self.card.address();
         let at = self.turn.map_or(String::new(), |turn| format!("&at={}", self.session.line(turn)));
-        let way_back = self.ask.marks().replacen('?', "&", 1) + &at;
+        let ask = Ask { hit: self.hit, ..self.ask.clone() };
+        let way_back = ask.marks().replacen('?', "&", 1) + &at;
         html! {
             section.about aria-label="About this conversation" {
                 div.row.acts {
