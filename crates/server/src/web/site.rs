@@ -24,8 +24,9 @@ use verbatim_base::{
     map_faults,
     model::{self, Stop, StopOnDrop},
 };
-use verbatim_engine::Heading;
-use verbatim_engine::{self as engine, Engine, Facets, Flags, Places, Resources, Result, Scope};
+use verbatim_engine::{
+    self as engine, Engine, Facets, Flags, Heading, Places, Resources, Result, Scope, SourceKind,
+};
 use verbatim_text::{address::page_path, amount::grouped};
 
 /// The number of attempts to make a page if index files change during the work.
@@ -36,6 +37,9 @@ const MOST_TIME: Duration = Duration::from_secs(30);
 
 /// How long the number of all messages is cached.
 const COUNTED_FOR: Duration = Duration::from_secs(10);
+
+/// The number of conversations of which the matches are cached.
+const MOST_MATCHES: usize = 8;
 
 /// The state while one answer is made: the state of all pages, and the stamp of the sources.
 pub(super) struct Site {
@@ -52,9 +56,21 @@ pub(super) struct SiteState {
     counted: Mutex<Option<(Instant, String, u64)>>,
     places: Mutex<Option<KnownPlaces>>,
     totals: Mutex<Option<KnownTotals>>,
+    /// The matches in the conversations that were read last, the latest at the end.
+    matches: Mutex<Vec<(MatchesKey, Arc<Matches>)>>,
     pub(super) imports: Imports,
     /// The limits of indexing.
     pub(super) resources: Resources,
+}
+
+/// The stamp of the state, the conversation with its source, and the query string of what is marked.
+type MatchesKey = (String, (SourceKind, String), String);
+
+/// The messages of a conversation that match, and the number of matches in each.
+#[derive(Default)]
+pub(super) struct Matches {
+    pub(super) turns: Vec<usize>,
+    pub(super) counts: Vec<usize>,
 }
 
 /// The counts of all messages in a scope.
@@ -75,9 +91,9 @@ struct KnownPlaces {
 
 impl SiteState {
     pub(super) fn new(engine: Arc<Engine>, local_time: bool, resources: Resources) -> SiteState {
-        let (counted, places, totals) = Default::default();
+        let (counted, places, totals, matches) = Default::default();
         let imports = Imports::default();
-        SiteState { engine, local_time, counted, places, totals, imports, resources }
+        SiteState { engine, local_time, counted, places, totals, matches, imports, resources }
     }
 
     /// Drops the cached number of all messages, so that the messages are counted again.
@@ -141,6 +157,26 @@ impl Site {
         let known = KnownPlaces { stamp, has_models: with_models, places: Arc::clone(&places) };
         *lock(&self.places) = Some(known);
         Ok(places)
+    }
+
+    /// Returns the matches in a conversation; `find` finds them if they are not cached.
+    pub(super) fn matches(
+        &self,
+        conversation: (SourceKind, String),
+        query: String,
+        find: impl FnOnce() -> Result<Matches, Problem>,
+    ) -> Result<Arc<Matches>, Problem> {
+        let key = (self.stamp().to_owned(), conversation, query);
+        if let Some((_, known)) = lock(&self.matches).iter().find(|(known, _)| *known == key) {
+            return Ok(Arc::clone(known));
+        }
+        let found = Arc::new(find()?);
+        let mut known = lock(&self.matches);
+        if known.len() >= MOST_MATCHES {
+            known.remove(0);
+        }
+        known.push((key, Arc::clone(&found)));
+        Ok(found)
     }
 
     /// Returns the counts of all messages in a scope; `count` counts them if they are not cached.

@@ -1,6 +1,6 @@
 //! The page of a conversation: the messages around a match, the list of matches, and links.
 
-use std::{collections::HashMap, fmt::Write as _, ops::Range, time::Duration};
+use std::{collections::HashMap, fmt::Write as _, ops::Range, sync::Arc, time::Duration};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -17,7 +17,7 @@ use super::{
     flag,
     frame::{Frame, Tab},
     message::{HitPlace, MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view},
-    site::{Problem, Site},
+    site::{Matches, Problem, Site},
 };
 use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, Error, Flags, Session, SourceKind};
@@ -32,10 +32,10 @@ const MOST_MESSAGES: usize = 120;
 const BEFORE: usize = 20;
 
 /// The maximum number of bytes of messages on a page.
-const MOST_BYTES: usize = 600_000;
+const MOST_BYTES: usize = 200_000;
 
 /// The maximum number of rows of the list beside the messages.
-const MOST_ROWS: usize = 200;
+const MOST_ROWS: usize = 100;
 
 /// The maximum number of ticks in the overview strip. More ticks could not be told apart.
 const MOST_TICKS: usize = 400;
@@ -72,10 +72,7 @@ struct Talk {
     session: Session,
     card: Card,
     ask: Ask,
-    /// The turns that match.
-    hits: Vec<usize>,
-    /// The number of matches of each of these turns.
-    counts: Vec<usize>,
+    matches: Arc<Matches>,
     /// The turn that the reader chose.
     turn: Option<usize>,
     /// The wanted match of the chosen turn, from 0.
@@ -345,8 +342,8 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
         };
         view.ask.view == ShownParts::All || of(&session.message(at).content)
     };
-    let (mut hits, mut counts) = (Vec::new(), Vec::new());
-    if !matches!(marker, Marker::Nothing) {
+    let find_matches = || {
+        let mut found = Matches::default();
         for turn in 0..session.turns() {
             if stop.requested() {
                 return Err(Problem::Wrong(
@@ -355,14 +352,24 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
             }
             let count = marker.first_spans(&session.message(turn).content, usize::MAX).len();
             if count > 0 && is_kept(turn) {
-                hits.push(turn);
-                counts.push(count);
+                found.turns.push(turn);
+                found.counts.push(count);
             }
         }
-    }
+        Ok(found)
+    };
+    let matches = match marker {
+        Marker::Nothing => Arc::default(),
+        _ => {
+            let key = (session.about.source, session.about.id.clone());
+            let (find, shown) = (view.ask.find.clone(), view.ask.view);
+            let query = Ask { find, view: shown, ..view.ask.bare() }.query();
+            site.matches(key, query, find_matches)?
+        }
+    };
     // The page of a search inside the conversation begins at the first match.
     if turn.is_none() && !view.ask.find.is_empty() {
-        turn = hits.first().copied();
+        turn = matches.turns.first().copied();
     }
     let mut path = Path::of(&session, &follows(site, &session, stop)?, turn);
     if view.ask.view != ShownParts::All {
@@ -371,7 +378,7 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
     let family = Family::of(&site.engine, &session, stop)?;
     let (hit, is_whole) = (view.ask.hit, view.is_whole);
     let ask = Ask { hit: 0, ..view.ask.clone() };
-    Ok(Talk { session, card, ask, hits, counts, turn, hit, path, family, is_whole })
+    Ok(Talk { session, card, ask, matches, turn, hit, path, family, is_whole })
 }
 
 /// Returns the address of a message, with the text to mark: of its match, if there is such a text.
@@ -513,15 +520,15 @@ impl Talk {
 
     /// Returns the place of the chosen turn among the matches; `None` if the turn does not match.
     fn rank(&self) -> Option<usize> {
-        self.hits.binary_search(&self.turn?).ok()
+        self.matches.turns.binary_search(&self.turn?).ok()
     }
 
     /// Returns the addresses of the matches before and after the current match.
     fn neighbours(&self, place: HitPlace) -> (Option<String>, Option<String>) {
         let first = |turn: &usize| self.link(*turn);
-        let Some(turn) = self.turn else { return (None, self.hits.first().map(first)) };
-        let before = &self.hits[..self.hits.partition_point(|hit| *hit < turn)];
-        let after = &self.hits[self.hits.partition_point(|hit| *hit <= turn)..];
+        let Some(turn) = self.turn else { return (None, self.matches.turns.first().map(first)) };
+        let before = &self.matches.turns[..self.matches.turns.partition_point(|hit| *hit < turn)];
+        let after = &self.matches.turns[self.matches.turns.partition_point(|hit| *hit <= turn)..];
         let here = |hit: usize| self.link_to(turn, hit);
         let last = |turn: &usize| self.link_to(*turn, usize::MAX);
         let before = place.before.map(here).or_else(|| before.last().map(last));
@@ -530,13 +537,13 @@ impl Talk {
 
     /// Returns the number of the current match and the number of all, and the same for messages.
     fn tally(&self, marker: &Marker, place: HitPlace) -> Markup {
-        let [all, messages] = [self.counts.iter().sum(), self.hits.len()];
+        let [all, messages] = [self.matches.counts.iter().sum(), self.matches.turns.len()];
         html! {
             @match self.rank() {
                 Some(rank) => {
                     // A shown text may have more matches than the stored text.
-                    @let number = place.number.min(self.counts[rank] - 1);
-                    @let before: usize = self.counts[..rank].iter().sum();
+                    @let number = place.number.min(self.matches.counts[rank] - 1);
+                    @let before: usize = self.matches.counts[..rank].iter().sum();
                     b { "Hit " (grouped(before + number + 1)) " of " (grouped(all)) }
                     span { ", message " (grouped(rank + 1)) " of " (grouped(messages)) }
                 }
@@ -615,7 +622,7 @@ impl Talk {
         let is_search = !self.ask.sought().is_empty();
         let prompts: Vec<usize>;
         let turns: &[usize] = match is_search {
-            true => &self.hits,
+            true => &self.matches.turns,
             false => {
                 let all = self.path.turns().iter().copied();
                 prompts = all.filter(|turn| self.session.role(*turn) == "user").collect();
@@ -715,11 +722,11 @@ impl Talk {
         let all = self.path.turns().len().max(1) as f64;
         let y = |place: usize| format!("{:.2}%", place as f64 / all * 100.0);
         let shown = self.shown();
-        let step = self.hits.len().div_ceil(MOST_TICKS).max(1);
-        let ticks = self.hits.iter().step_by(step);
+        let step = self.matches.turns.len().div_ceil(MOST_TICKS).max(1);
+        let ticks = self.matches.turns.iter().step_by(step);
         let ticks = ticks.filter_map(|turn| Some((*turn, self.path.place(*turn)?)));
         // Without a match, the strip only shows which part of the conversation is on the page.
-        let is_bare = self.hits.is_empty() && shown.len() == self.path.turns().len();
+        let is_bare = self.matches.turns.is_empty() && shown.len() == self.path.turns().len();
         html! {
             svg.strip.bare[is_bare] aria-hidden="true" focusable="false" {
                 rect.view y=(y(shown.start)) width="100%" height=(y(shown.len())) {}
