@@ -69,15 +69,15 @@ pub(crate) fn tally(
     Ok(tally)
 }
 
-/// Counts the messages with a time by the number that `of` computes from the time.
+/// Counts the messages in a scope that have a time, by the number that `of` computes from the time.
 pub fn counted_by(
     sources: &Sources,
+    scope: &Scope,
     of: &dyn Fn(Instant) -> i64,
     stop: &Stop,
 ) -> Result<BTreeMap<i64, u64>> {
-    let scope = Scope::default();
-    let count = |source: Source| source.reader(stop).count(&scope, of, stop);
-    let (counted, _) = sources.each(&[], count)?;
+    let count = |source: Source| source.reader(stop).count(scope, of, stop);
+    let (counted, _) = sources.each(&scope.sources, count)?;
     let mut counts = BTreeMap::new();
     for (number, count) in counted.into_iter().flat_map(|counts| counts.days) {
         if let Some(number) = number {

@@ -9,6 +9,8 @@ use verbatim_text::address::encoded;
 /// because a project has the name of a folder.
 pub(super) const NO_PROJECT: &str = "/";
 
+const HOURS_OF_WEEK: i64 = 7 * 24;
+
 /// The kind of search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Way {
@@ -93,6 +95,8 @@ pub(super) struct Ask {
     pub(super) roles: Vec<String>,
     pub(super) from: String,
     pub(super) to: String,
+    /// The only wanted hour of the week, counted from Monday 0:00.
+    pub(super) hour: Option<i64>,
     /// Whether only starred conversations are requested.
     pub(super) starred: bool,
     /// Whether only hidden conversations are requested. Other results leave out hidden conversations.
@@ -138,6 +142,9 @@ impl Ask {
                 "role" if !value.is_empty() => ask.roles.push(value),
                 "from" | "since" => ask.from = value.trim().to_owned(),
                 "to" | "until" => ask.to = value.trim().to_owned(),
+                "hour" => {
+                    ask.hour = value.parse().ok().filter(|hour| (0..HOURS_OF_WEEK).contains(hour))
+                }
                 "starred" => ask.starred = value == "1",
                 "hidden" => ask.hidden = value == "1",
                 "find" => ask.find = value,
@@ -200,6 +207,7 @@ impl Ask {
         lists.iter().any(|list| !list.is_empty())
             || !self.from.is_empty()
             || !self.to.is_empty()
+            || self.hour.is_some()
             || self.starred
             || self.hidden
     }
@@ -223,6 +231,7 @@ impl Ask {
         self.roles.iter().for_each(|value| add("role", value));
         add("from", &self.from);
         add("to", &self.to);
+        add("hour", &self.hour.map_or(String::new(), |hour| hour.to_string()));
         add("starred", if self.starred { "1" } else { "" });
         add("hidden", if self.hidden { "1" } else { "" });
         add("find", &self.find);

@@ -134,8 +134,8 @@ fn grid((step, top): (f64, f64), months: &[Month<'_>], all: f64) -> Markup {
     }
 }
 
-/// Draws the messages by month for the statistics.
-pub(super) fn columns(months: &[(String, u64)]) -> Markup {
+/// Draws the messages by month for the statistics; `address` is that of a search in a month.
+pub(super) fn columns(months: &[(String, u64)], address: &dyn Fn(&str) -> String) -> Markup {
     let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     let (step, top) = scale(most as f64);
     let all = months.len().max(FEWEST) as f64;
@@ -148,9 +148,12 @@ pub(super) fn columns(months: &[(String, u64)]) -> Markup {
             (grid((step, top), &named, all))
             @for (at, (name, count)) in months.iter().enumerate() {
                 @if *count > 0 {
-                    rect.col x=(percent(at as f64 + 0.09, all)) y=(format!("{:.1}", FOOT - height(*count)))
-                        width=(percent(0.82, all)) height=(format!("{:.1}", height(*count))) {
-                        title { (month_name(name)) ": " (grouped(*count as usize)) }
+                    // The table below has these links for the keyboard.
+                    a href=(address(name)) tabindex="-1" {
+                        rect.col x=(percent(at as f64 + 0.09, all)) y=(format!("{:.1}", FOOT - height(*count)))
+                            width=(percent(0.82, all)) height=(format!("{:.1}", height(*count))) {
+                            title { (month_name(name)) ": " (grouped(*count as usize)) }
+                        }
                     }
                 }
             }
@@ -196,42 +199,75 @@ pub(super) fn count_at(hours: &BTreeMap<i64, u64>, day: usize, hour: usize) -> u
     hours.get(&((day * HOURS + hour) as i64)).copied().unwrap_or(0)
 }
 
-/// Draws the messages by the hours of a week, counted from Monday 0:00: more messages, darker colour.
-pub(super) fn heat(hours: &BTreeMap<i64, u64>) -> Markup {
-    const ROW: usize = 22;
-    /// The number of shades, without the shade for 0.
-    const SHADES: u64 = 5;
+/// Returns an hour of the week for people, such as `Tue 14:00–15:00`.
+pub(super) fn hour_name(hour: i64) -> String {
+    let (day, hour) = (hour as usize / HOURS % DAYS.len(), hour as usize % HOURS);
+    format!("{} {hour}:00–{}:00", DAYS[day], hour + 1)
+}
 
-    let most = hours.values().copied().max().unwrap_or(0).max(1);
-    // The shade depends on the square root of the count, so that one busy hour does not hide the differences
-    // between the others.
-    let shade = |count: u64| {
-        (0..SHADES).find(|q| q * q * most >= count * SHADES * SHADES).unwrap_or(SHADES)
+/// The number of shades, without the shade for 0.
+const SHADES: usize = 5;
+
+/// Returns the lowest count of each shade. The shades divide the hours that have messages into equal parts,
+/// so that one busy hour does not hide the differences between the others.
+fn shades(hours: &BTreeMap<i64, u64>) -> Vec<u64> {
+    let mut counts: Vec<u64> = hours.values().copied().filter(|count| *count > 0).collect();
+    counts.sort_unstable();
+    let mut least: Vec<u64> =
+        (0..SHADES).filter_map(|part| counts.get(part * counts.len() / SHADES)).copied().collect();
+    least.dedup();
+    least
+}
+
+/// Draws the messages by the hours of a week, counted from Monday 0:00: more messages, stronger colour.
+/// `address` is that of a search in an hour.
+pub(super) fn heat(hours: &BTreeMap<i64, u64>, address: &dyn Fn(i64) -> String) -> Markup {
+    const ROW: usize = 22;
+
+    let least = shades(hours);
+    let most = hours.values().copied().max().unwrap_or(0);
+    // The strongest colour stands for the most messages, however few shades there are.
+    let weakest = SHADES - least.len();
+    let shade = |count: u64| match least.partition_point(|least| *least <= count) {
+        0 => 0,
+        number => weakest + number,
     };
     let busiest = hours.iter().find(|(_, count)| **count == most).map_or(0, |(hour, _)| *hour);
-    let (day, hour) = (busiest as usize / HOURS % DAYS.len(), busiest as usize % HOURS);
     let label = format!(
-        "Messages by hour and weekday; most, {}, on {} from {hour} to {}; the numbers are in the table below",
+        "Messages by hour and weekday; most, {}, on {}; the numbers are in the table below",
         grouped(most as usize),
-        DAYS[day],
-        hour + 1
+        hour_name(busiest)
     );
     let all = HOURS as f64;
+    let cell = |row: usize, hour: usize| {
+        let (count, number) = (count_at(hours, row, hour), (row * HOURS + hour) as i64);
+        let rect = html! {
+            rect class=(format!("q{}", shade(count))) x=(percent(hour as f64, all))
+                y=(row * ROW + 1) width=(percent(0.92, all)) height=(ROW - 2) rx="2" {
+                title { (hour_name(number)) ": " (grouped(count as usize)) }
+            }
+        };
+        html! {
+            @if count == 0 { (rect) } @else { a href=(address(number)) tabindex="-1" { (rect) } }
+        }
+    };
     html! {
         div.heat {
             div aria-hidden="true" { @for day in DAYS { div { (day) } } }
             svg width="100%" height=(ROW * DAYS.len() + 18) role="img" aria-label=(label) {
-                @for (row, day) in DAYS.iter().enumerate() {
-                    @for hour in 0..HOURS {
-                        @let count = count_at(hours, row, hour);
-                        rect class=(format!("q{}", shade(count))) x=(percent(hour as f64, all))
-                            y=(row * ROW + 1) width=(percent(0.92, all)) height=(ROW - 2) rx="2" {
-                            title { (day) " " (hour) "–" (hour + 1) ": " (grouped(count as usize)) }
-                        }
-                    }
-                }
+                @for row in 0..DAYS.len() { @for hour in 0..HOURS { (cell(row, hour)) } }
                 @for hour in (0..HOURS).step_by(6) {
                     text x=(percent(hour as f64, all)) y=(ROW * DAYS.len() + 14) { (hour) ":00" }
+                }
+            }
+        }
+        @if most > 0 {
+            ul.legend.shades aria-label="Messages an hour of the week" {
+                @for (place, from) in least.iter().enumerate() {
+                    @let to = least.get(place + 1).map_or(most, |next| next - 1);
+                    li class=(format!("q{}", weakest + place + 1)) {
+                        span { (grouped(*from as usize)) @if to > *from { "–" (grouped(to as usize)) } }
+                    }
                 }
             }
         }
@@ -264,11 +300,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_busy_hour_does_not_level_the_others() {
-        let drawn = heat(&[(0, 1600), (1, 300), (2, 20)].into()).into_string();
-        let shades = ["q5", "q3", "q1"].map(|q| drawn.matches(&format!("class=\"{q}\"")).count());
-        assert_eq!(shades, [1, 1, 1], "{drawn}");
-        assert!(heat(&BTreeMap::new()).into_string().contains("class=\"q0\""));
+    fn shades_divide_the_hours_into_equal_parts() {
+        let address = |hour: i64| format!("/?hour={hour}");
+        let cells = |drawn: &str, q: u32| drawn.matches(&format!("<rect class=\"q{q}\"")).count();
+        // One busy hour does not level the others, and much alike is not all of one colour.
+        let drawn = heat(&[(0, 1600), (1, 300), (2, 20)].into(), &address).into_string();
+        assert_eq!([5, 4, 3, 2].map(|q| cells(&drawn, q)), [1, 1, 1, 0], "{drawn}");
+        let even = (0..100).map(|hour| (hour, 1_000 + hour as u64)).collect();
+        let drawn = heat(&even, &address).into_string();
+        assert_eq!([0, 1, 2, 3, 4, 5].map(|q| cells(&drawn, q)), [68, 20, 20, 20, 20, 20]);
+        assert!(drawn.contains("href=\"/?hour=99\"") && !drawn.contains("hour=100"), "{drawn}");
+        assert!(drawn.contains("1,000–1,019") && drawn.contains("1,080–1,099"), "{drawn}");
+        let none = heat(&BTreeMap::new(), &address).into_string();
+        assert!(cells(&none, 0) == 168 && !none.contains("legend"), "{none}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::{
     ask::{Ask, NO_PROJECT},
     card::{label_of, role_name},
+    chart::hour_name,
 };
 
 /// Returns a text that lists the chosen filters.
@@ -18,6 +19,7 @@ pub(super) fn chosen(ask: &Ask) -> String {
     let roles = ask.roles.iter().map(|role| role_name(role).to_lowercase());
     let from = (!ask.from.is_empty()).then(|| format!("from {}", ask.from));
     let to = (!ask.to.is_empty()).then(|| format!("to {}", ask.to));
+    let hour = ask.hour.map(hour_name);
     let flags = [(ask.starred, "starred"), (ask.hidden, "hidden")];
     let flags = flags.into_iter().filter(|it| it.0).map(|it| it.1.to_owned());
     services
@@ -26,6 +28,7 @@ pub(super) fn chosen(ask: &Ask) -> String {
         .chain(roles)
         .chain(from)
         .chain(to)
+        .chain(hour)
         .chain(flags)
         .collect::<Vec<_>>()
         .join(", ")
@@ -48,6 +51,10 @@ pub(super) fn when(ask: &Ask) -> Markup {
                     " " a href=(to("").address()) data-from="" { "All dates" }
                 }
                 button.btn.nojs form="find" { "Set" }
+                @if let Some(hour) = ask.hour {
+                    span { (hour_name(hour)) }
+                    input type="hidden" name="hour" value=(hour) form="find";
+                }
             }
         }
     }

@@ -73,6 +73,10 @@ pub(super) fn count(
     (flags, most): (&Flags, Duration),
     stop: &Stop,
 ) -> Result<Arc<Facets>, Problem> {
+    // Hours are not counted.
+    if ask.hour.is_some() {
+        return Ok(Arc::default());
+    }
     if ask.way == Way::Meaning && !ask.text().is_empty() {
         return Ok(Arc::new(of_nearest(site, ask, flags, stop)?));
     }

@@ -120,8 +120,8 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
     let flags = site.flags()?;
     let scope = scope::scope(site, ask, &flags, stop)?;
     let mut results = match (ask.text(), ask.way) {
-        ("", _) => recent(site, ask, &scope, stop),
-        (_, Way::Exact) => exact(site, ask, &scope, stop),
+        ("", _) if ask.hour.is_none() => recent(site, ask, &scope, stop),
+        ("", _) | (_, Way::Exact) => exact(site, ask, &scope, stop),
         (_, Way::Meaning) => by_meaning(site, ask, scope.clone(), stop),
     }?;
     // This check counts every message, so it runs only if there are no results.
@@ -299,8 +299,16 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         let done = lock(&done);
         !is_full.load(Ordering::Relaxed) && !done.get(&kind).is_some_and(|ids| ids.contains(id))
     };
+    let (clock, is_listed) = (site.clock(), ask.text().is_empty());
     let make = |kind, hit: Hit<'_>| {
-        let first = marker.first_spans(&hit.content, 1);
+        if ask.hour.is_some_and(|hour| hit.time.map(|time| clock.hour_of_week(time)) != Some(hour))
+        {
+            return None;
+        }
+        let first = match is_listed {
+            true => vec![0..0],
+            false => marker.first_spans(&hit.content, 1),
+        };
         // One of several texts may be in the message, and the others in the title.
         let is_in_text = !first.is_empty()
             && texts.as_ref().is_none_or(|texts| {
@@ -392,7 +400,10 @@ pub(super) fn nearest(
 
 /// Finds the best messages by words and meaning.
 fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<SearchResults, Problem> {
-    let ranking = nearest(site, ask, scope, stop)?;
+    let mut ranking = nearest(site, ask, scope, stop)?;
+    let clock = site.clock();
+    let hour = |one: &Match| one.hit.time.map(|time| clock.hour_of_week(time));
+    ranking.items.retain(|one| ask.hour.is_none() || hour(one) == ask.hour);
     let mut words = Words::of(ask.text());
     let mut notes = Vec::new();
     for note in &ranking.notes {

@@ -68,6 +68,11 @@ impl Frame<'_> {
             (Tab::Status, "/status", "Status"),
             (Tab::Import, "/import", "Import"),
         ];
+        // The search stays when the reader goes from its results to its statistics, and back.
+        let query = match self.tab {
+            Tab::Search | Tab::Statistics => Ask { page: 0, ..self.ask.clone() }.query(),
+            _ => String::new(),
+        };
         let placeholder = match self.messages {
             Some(count) => format!("Search {} messages", grouped(count as usize)),
             None => "Search your chats".to_owned(),
@@ -78,6 +83,8 @@ impl Frame<'_> {
                     a.brand href="/" { span { "verbatim" } }
                     nav aria-label="Pages" {
                         @for (tab, address, name) in tabs {
+                            @let keeps = matches!(tab, Tab::Search | Tab::Statistics) && !query.is_empty();
+                            @let address = if keeps { format!("{address}?{query}") } else { address.to_owned() };
                             a href=(address) aria-current=[(tab == self.tab).then_some("page")] {
                                 (name)
                             }

@@ -165,6 +165,9 @@ fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
                     span { (took) }
                 }
             }
+            @if ask.way == Way::Exact && !ask.text().is_empty() && ask.hour.is_none() {
+                a href=(format!("/stats?{}", Ask { page: 0, ..ask.clone() }.query())) { "statistics" }
+            }
             @if ask.has_filters() {
                 a href=(ask.bare().address()) {
                     "without filters"
@@ -230,7 +233,7 @@ fn conversation(site: &Site, ask: &Ask, results: &SearchResults, place: usize) -
             header {
                 h2 dir="auto" { a href=(address) { (marked(&group.title)) } (flag::star(&results.flags, &group.card)) }
                 p.meta {
-                    @if ask.text().is_empty() { span { (counted(group.more, "message")) } " " }
+                    @if ask.text().is_empty() && group.lines.is_empty() { span { (counted(group.more, "message")) } " " }
                     (group.card.meta(clock, group.time))
                     @if !group.lines.is_empty() { (ticks(&group.lines)) }
                 }

@@ -1,19 +1,26 @@
 //! The statistics: the number of messages by month, hour, source and role.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use maud::{Markup, html};
 
 use super::{
-    ask::Ask,
+    ask::{Ask, NO_PROJECT, Way},
     card::{counted, moment, role_name, service},
     chart::{DAYS, HOURS, as_table, bar, columns, count_at, heat, month_name, months},
+    chosen::chosen,
+    facets::everything,
     frame::{Frame, Tab},
+    scope::{choice, scope},
     site::{Problem, Site},
 };
-use verbatim_base::model::Stop;
-use verbatim_engine::{self as engine, About, Engine, Error, Scope, Tally};
-use verbatim_text::{address::page_path, amount::grouped};
+use verbatim_base::model::{Instant, Stop};
+use verbatim_engine::{self as engine, About, Engine, Error, Facets, Scope};
+use verbatim_text::{
+    address::{encoded, page_path},
+    amount::grouped,
+    snippet,
+};
 
 /// The maximum number of rows of a table; the last row may be the sum of all others.
 const MOST_ROWS: usize = 12;
@@ -21,92 +28,167 @@ const MOST_ROWS: usize = 12;
 /// The number of conversations in the list of the longest conversations.
 const LONGEST: usize = 10;
 
+/// The numbers of messages that a search finds, or of all.
+struct Figures {
+    counts: Arc<Facets>,
+    hours: BTreeMap<i64, u64>,
+    /// The times of the first and the last message, and the longest conversations; only for all messages.
+    of_all: Option<([Option<Instant>; 2], Vec<About>)>,
+}
+
+impl Figures {
+    fn of(site: &Site, ask: &Ask, stop: &Stop) -> Result<Figures, Problem> {
+        let (sources, clock) = (site.engine.all_sources(), site.clock());
+        let hour = |time| clock.hour_of_week(time);
+        if !ask.text().is_empty() {
+            let choice = choice(site, ask, &site.flags()?)?;
+            let places = site.places(true, stop)?;
+            let counts = sources.facets(&choice, &places, &|time| clock.month(time), stop)?;
+            let by_hour = |time| Some(hour(time).to_string());
+            let hours = sources.facets(&choice, &places, &by_hour, stop)?.months;
+            let hours = hours.iter().filter_map(|(hour, count)| Some((hour.parse().ok()?, *count)));
+            return Ok(Figures { counts: Arc::new(counts), hours: hours.collect(), of_all: None });
+        }
+        let (mut scope, mut of_all) = (scope(site, ask, &site.flags()?, stop)?, None);
+        if !ask.has_filters() {
+            scope = Scope::default();
+            let tally = site.engine.tally(&scope, &|time| clock.day(time), stop)?;
+            of_all = Some(([tally.first, tally.last], longest(&site.engine, stop)?));
+        }
+        let counts = site.totals(&scope, || everything(site, &scope, stop))?;
+        let hours = engine::counted_by(sources, &scope, &hour, stop)?;
+        Ok(Figures { counts, hours, of_all })
+    }
+}
+
 pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let clock = site.clock();
-    let tally = site.engine.tally(&Scope::default(), &|time| clock.day(time), stop)?;
-    let services = site.engine.all_sources().services(&tally.by_conversation, stop)?;
-    let longest = longest(&site.engine, stop)?;
-    let frame = Frame {
-        title: "Statistics",
-        tab: Tab::Statistics,
-        ask,
-        messages: Some(tally.messages),
-        zone: Some(clock.zone()),
-        stamp,
+    // An hour cannot be counted, and a search by meaning has no number of messages.
+    let (find, view, page) = Default::default();
+    let ask = &Ask { find, view, page, hour: None, way: Way::Exact, ..ask.clone() };
+    let figures = Figures::of(site, ask, stop)?;
+    let counts = &*figures.counts;
+    let (title, tab) = ("Statistics", Tab::Statistics);
+    let (messages, zone) = (site.messages(stop), Some(clock.zone()));
+    let frame = Frame { title, tab, ask, messages, zone, stamp };
+    let months = months(&counts.months);
+    let with = |change: &dyn Fn(&mut Ask)| {
+        let mut ask = ask.clone();
+        change(&mut ask);
+        ask.address()
     };
-    let months = months(&tally.months);
-    let hours =
-        engine::counted_by(site.engine.all_sources(), &|time| clock.hour_of_week(time), stop)?;
+    let of_month = |month: &str| with(&|ask| (ask.from, ask.to) = (month.into(), month.into()));
+    let of_hour = |hour: i64| with(&|ask| ask.hour = Some(hour));
+    let of_project =
+        |name: &str| if name.is_empty() { NO_PROJECT.to_owned() } else { name.to_owned() };
     Ok(frame.around(html! {
         div.page.plain {
             nav.here-nav aria-label="On this page" {
                 a href="#by-month" { "Messages by month" } a href="#by-hour" { "Hour and weekday" }
                 a href="#by-service" { "Services" }
+                @if counts.projects.len() > 1 { a href="#by-project" { "Projects" } }
                 a href="#by-role" { "Who wrote" }
-                @if !tally.models.is_empty() { a href="#by-model" { "Models" } }
-                a href="#longest" { "Longest conversations" }
+                @if !counts.models.is_empty() { a href="#by-model" { "Models" } }
+                @if figures.of_all.is_some() { a href="#longest" { "Longest conversations" } }
             }
             main #main {
-                h1 { (counted(tally.messages as usize, "message")) " in " (counted(tally.conversations, "conversation")) }
-                p {
-                    // A time beyond the calendar has no words.
-                    @if [tally.first, tally.last].iter().all(|time| time.and_then(|time| clock.iso(time)).is_some()) {
-                        "From " (moment(clock, tally.first)) " to " (moment(clock, tally.last)) ". "
-                    }
-                    (share(&tally))
-                }
-                @for note in &tally.notes { p.say.warn { b { "Note" } " " (note.to_string()) "." } }
+                h1 { (counted(counts.messages as usize, "message")) " in " (counted(counts.conversations, "conversation")) }
+                (about(site, ask, &figures))
+                @for note in &counts.notes { p.say.warn { b { "Note" } " " (note.to_string()) "." } }
                 section aria-labelledby="by-month" {
                     h2 #by-month { "Messages by month" }
-                    (columns(&months))
-                    p.note.after { a href="/trends" { "Compare texts by month" } }
-                    (months_as_table(&months))
+                    (columns(&months, &of_month))
+                    p.note.after { a href=(trends_of(ask)) { "Compare texts by month" } }
+                    (months_as_table(&months, &of_month))
                 }
                 section aria-labelledby="by-hour" {
                     h2 #by-hour { "Hour and weekday" }
-                    (heat(&hours))
-                    (hours_as_table(&hours))
+                    (heat(&figures.hours, &of_hour))
+                    (hours_as_table(&figures.hours, &of_hour))
                 }
                 div.two {
-                    (table("by-service", "Services", &services, &|name| service(name)))
-                    (table("by-role", "Who wrote", &tally.roles, &|name| html! { (role_name(name)) }))
-                    @if !tally.models.is_empty() {
-                        (table("by-model", "Models", &tally.models, &|name| html! { (name) }))
+                    (table(("by-service", "Services"), &counts.services, &|name| service(name),
+                        &|name| with(&|ask| ask.services = vec![name.to_owned()])))
+                    (table(("by-role", "Who wrote"), &counts.roles, &|name| html! { (role_name(name)) },
+                        &|name| with(&|ask| ask.roles = vec![name.to_owned()])))
+                    @if !counts.models.is_empty() {
+                        (table(("by-model", "Models"), &counts.models, &|name| html! { (name) },
+                            &|name| with(&|ask| ask.models = vec![name.to_owned()])))
                     }
-                    (longest_table(site, &longest))
+                    @if counts.projects.len() > 1 {
+                        (table(("by-project", "Projects"), &counts.projects,
+                            &|name| html! { @if name.is_empty() { "No project" } @else { (name) } },
+                            &|name| with(&|ask| ask.projects = vec![of_project(name)])))
+                    }
+                    @if let Some((_, longest)) = &figures.of_all { (longest_table(site, longest)) }
                 }
             }
         }
     }))
 }
 
+/// Returns the address of the comparison of texts, with the text of the search.
+fn trends_of(ask: &Ask) -> String {
+    match ask.text() {
+        "" => "/trends".to_owned(),
+        text => format!("/trends?q={}", encoded(text)),
+    }
+}
+
+/// Says which messages are counted.
+fn about(site: &Site, ask: &Ask, figures: &Figures) -> Markup {
+    let clock = site.clock();
+    html! {
+        @match &figures.of_all {
+            Some(([first, last], _)) => p {
+                // A time beyond the calendar has no words.
+                @if [first, last].iter().all(|time| time.and_then(|time| clock.iso(time)).is_some()) {
+                    "From " (moment(clock, *first)) " to " (moment(clock, *last)) ". "
+                }
+                (share(&figures.counts))
+            },
+            None => p {
+                @if !ask.text().is_empty() { "They have “" bdi { (snippet::echo(ask.text())) } "”. " }
+                @if ask.has_filters() { "Filters: " bdi { (chosen(ask)) } ". " }
+                (share(&figures.counts)) " "
+                a href=(ask.address()) { "Show them" } " · " a href="/stats" { "All messages" }
+            },
+        }
+    }
+}
+
 /// Returns a sentence about the share of the messages that the person wrote.
-fn share(tally: &Tally) -> String {
-    let own = tally.roles.get("user").copied().unwrap_or(0);
-    match (own * 100).checked_div(tally.messages) {
+fn share(counts: &Facets) -> String {
+    let own = counts.roles.get("user").copied().unwrap_or(0);
+    match (own * 100).checked_div(counts.messages) {
         Some(share) => format!("You wrote {share}\u{a0}% of the messages."),
         None => String::new(),
     }
 }
 
-fn months_as_table(months: &[(String, u64)]) -> Markup {
+fn months_as_table(months: &[(String, u64)], address: &dyn Fn(&str) -> String) -> Markup {
     let head = html! { th scope="col" { "Month" } th.r scope="col" { "Messages" } };
     let rows = html! {
         @for (month, count) in months.iter().rev() {
-            tr { th scope="row" { (month_name(month)) } td.r { (grouped(*count as usize)) } }
+            tr { th scope="row" { a href=(address(month)) { (month_name(month)) } } td.r { (grouped(*count as usize)) } }
         }
     };
     as_table("Messages by month", &head, &rows)
 }
 
-fn hours_as_table(hours: &BTreeMap<i64, u64>) -> Markup {
+fn hours_as_table(hours: &BTreeMap<i64, u64>, address: &dyn Fn(i64) -> String) -> Markup {
     let head = html! { th scope="col" { "Hour" } @for day in DAYS { th.r scope="col" { (day) } } };
     let rows = html! {
         @for hour in 0..HOURS {
             tr {
                 th scope="row" { (hour) "–" (hour + 1) }
-                @for day in 0..DAYS.len() { td.r { (grouped(count_at(hours, day, hour) as usize)) } }
+                @for day in 0..DAYS.len() {
+                    @let count = count_at(hours, day, hour) as usize;
+                    td.r {
+                        @if count == 0 { "0" } @else { a href=(address((day * HOURS + hour) as i64)) { (grouped(count)) } }
+                    }
+                }
             }
         }
     };
@@ -114,10 +196,10 @@ fn hours_as_table(hours: &BTreeMap<i64, u64>) -> Markup {
 }
 
 fn table(
-    id: &str,
-    heading: &str,
+    (id, heading): (&str, &str),
     counts: &BTreeMap<String, u64>,
     label: &dyn Fn(&str) -> Markup,
+    address: &dyn Fn(&str) -> String,
 ) -> Markup {
     let mut rows: Vec<(&str, u64)> =
         counts.iter().map(|(name, count)| (name.as_str(), *count)).collect();
@@ -136,7 +218,7 @@ fn table(
                 } }
                 tbody {
                     @for (name, count) in &rows {
-                        tr { th scope="row" { (label(name)) } td { (bar(*count, most, all)) } td.r { (grouped(*count as usize)) } }
+                        tr { th scope="row" { a href=(address(name)) { (label(name)) } } td { (bar(*count, most, all)) } td.r { (grouped(*count as usize)) } }
                     }
                     @if !others.is_empty() {
                         @let sum = others.iter().map(|(_, count)| *count).sum();
