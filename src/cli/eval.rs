@@ -103,14 +103,14 @@ pub(super) fn run(args: &Args, config: &Config, terminal: Terminal<'_>) -> Resul
     let mut modes = Vec::new();
     for (name, mode) in MODES {
         let step = Step::begin(environment, name);
-        modes.push((name, evaluation.figures(Measured { name, mode, share: None }, &step)?));
+        modes.push((name, evaluation.figures(RankedWay { name, mode, share: None }, &step)?));
         step.clear();
     }
     let mut shares = Vec::new();
     // The share for the models of the program is known.
     for share in SHARES.into_iter().filter(|_| matches!(config.embeddings, Provider::Remote(_))) {
         let step = Step::begin(environment, &format!("both, {share} % by vectors"));
-        let measured = Measured { name: "both", mode: Mode::Both, share: Some(share) };
+        let measured = RankedWay { name: "both", mode: Mode::Both, share: Some(share) };
         shares.push((share, evaluation.figures(measured, &step)?));
         step.clear();
     }
@@ -132,7 +132,7 @@ struct EvalResult {
 
 /// A way to rank whose figures are measured.
 #[derive(Clone, Copy)]
-struct Measured {
+struct RankedWay {
     name: &'static str,
     mode: Mode,
     /// The share of vectors in percent; `None` for that of the searches.
@@ -177,7 +177,7 @@ struct Evaluation {
 
 impl Evaluation {
     /// Returns the figures of a mode: the means over all questions.
-    fn figures(&self, measured: Measured, step: &Step) -> Result<Figures, Error> {
+    fn figures(&self, measured: RankedWay, step: &Step) -> Result<Figures, Error> {
         // The first question opens the index, so its time does not count.
         self.rank(&self.queries[0], measured)?;
         let mut questions = Vec::new();
@@ -195,8 +195,8 @@ impl Evaluation {
 
     /// Returns the ids of the best messages for a question. It is an error if the mode cannot be measured,
     /// such as by vectors if a provider stops to answer.
-    fn rank(&self, query: &EvalQuery, measured: Measured) -> Result<Vec<String>, Error> {
-        let Measured { name, mode, share } = measured;
+    fn rank(&self, query: &EvalQuery, measured: RankedWay) -> Result<Vec<String>, Error> {
+        let RankedWay { name, mode, share } = measured;
         let question = Question {
             concepts: vec![query.text.clone()],
             mode,

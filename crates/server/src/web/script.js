@@ -14,6 +14,7 @@ addEventListener("DOMContentLoaded", () => {
   const PAUSE = 100; // milliseconds without a key before messages are counted
   let composing = false;
   let chosen = 0;
+  let listed = at("list")?.innerHTML; // the list as the server sent it, without a chosen result
 
   // The query string of the form, as the browser would send it without this script.
   const query = () => {
@@ -73,7 +74,9 @@ addEventListener("DOMContentLoaded", () => {
         at("list").replaceChildren();
         return;
       }
-      const isSame = keeps && page.getElementById("list")?.innerHTML === unchosen(at("list"));
+      const sent = page.getElementById("list")?.innerHTML;
+      const isSame = keeps && sent === listed;
+      listed = sent;
       swap(page, "count");
       if (!isSame) {
         const link = keeps && at("list").querySelector("[aria-current] a")?.href;
@@ -97,13 +100,6 @@ addEventListener("DOMContentLoaded", () => {
         if (!keeps) announce(() => (at("status") ?? at("count").firstElementChild).textContent, 500);
       }
     }
-  };
-
-  // The list as the server sent it, without the changes for the chosen result.
-  const unchosen = (list) => {
-    const copy = list.cloneNode(true);
-    copy.querySelectorAll("[aria-current]").forEach((row) => row.removeAttribute("aria-current"));
-    return copy.innerHTML;
   };
 
   // Requests counts after the results. If counting takes long, the first counts are lower bounds.
@@ -157,6 +153,7 @@ addEventListener("DOMContentLoaded", () => {
     .filter((row) => row.checkVisibility());
 
   const become = (row) => {
+    chosen = rows().indexOf(row);
     at("list").querySelectorAll("[aria-current]").forEach((one) => one.removeAttribute("aria-current"));
     row.setAttribute("aria-current", "true");
     point();
@@ -166,8 +163,7 @@ addEventListener("DOMContentLoaded", () => {
   const choose = (to) => {
     const all = rows();
     if (!all.length) return;
-    chosen = Math.max(0, Math.min(all.length - 1, to));
-    const row = all[chosen];
+    const row = all[Math.max(0, Math.min(all.length - 1, to))];
     become(row);
     row.scrollIntoView({ block: "nearest" });
     const link = row.querySelector("a");
@@ -324,7 +320,7 @@ addEventListener("DOMContentLoaded", () => {
       }
       const [old, next] = [document, page].map((it) => it.getElementById("within").form);
       while (old.nextSibling) old.nextSibling.remove();
-      old.after(...[...next.parentNode.childNodes].slice([...next.parentNode.childNodes].indexOf(next) + 1));
+      while (next.nextSibling) old.parentNode.append(next.nextSibling);
       if (rel) document.querySelector(`.hop [rel=${rel}]`)?.focus({ preventScroll: true });
       copies(at("main"));
       arrive(true);
@@ -350,12 +346,12 @@ addEventListener("DOMContentLoaded", () => {
     const id = (address) => new URL(address).pathname.split("/")[2];
     const list = left().list ?? [];
     const here = list.findIndex(([link]) => id(link) === id(location.href));
-    for (const [n, key, sign, what] of [[here - 1, "[", "‹", "Previous"], [here + 1, "]", "›", "Next"]]) {
-      if (here < 0 || !list[n]) continue;
-      const title = what + " conversation: " + list[n][1];
-      const link = Object.assign(document.createElement("a"), { href: list[n][0], className: "btn", title, ariaLabel: title });
+    for (const [by, key, sign, what] of [[-1, "[", "‹", "Previous"], [1, "]", "›", "Next"]]) {
+      const [href, name] = (here >= 0 && list[here + by]) || [];
+      if (!href) continue;
+      const title = what + " conversation: " + name;
+      const link = Object.assign(document.createElement("a"), { href, className: "btn", title, ariaLabel: title, textContent: sign });
       link.setAttribute("aria-keyshortcuts", key);
-      link.append(sign);
       rail.querySelector("p").append(" ", link);
     }
     toMiddle(rail.querySelector("[aria-current]"), rail);

@@ -544,12 +544,13 @@ impl Talk {
                     // A shown text may have more matches than the stored text.
                     @let number = place.number.min(self.matches.counts[rank] - 1);
                     @let before: usize = self.matches.counts[..rank].iter().sum();
-                    b { "Hit " (grouped(before + number + 1)) " of " (grouped(all)) }
-                    span { ", message " (grouped(rank + 1)) " of " (grouped(messages)) }
+                    b {
+                        "Hit " (grouped(before + number + 1)) " of " (grouped(all))
+                        span { ", message " (grouped(rank + 1)) " of " (grouped(messages)) }
+                    }
                 }
                 None if messages > 0 => {
-                    b { (counted(all, "hit")) }
-                    span { " in " (counted(messages, "message")) }
+                    b { (counted(all, "hit")) span { " in " (counted(messages, "message")) } }
                 }
                 None if self.ask.view != ShownParts::All => b { "No match in this view" },
                 None if !marker.spans(&self.title()).is_empty() => b { "Only the title matches" },
