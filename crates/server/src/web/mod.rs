@@ -27,6 +27,7 @@ mod imports;
 mod mark;
 mod markdown;
 mod message;
+mod prose;
 mod results;
 mod scope;
 mod set_flag;

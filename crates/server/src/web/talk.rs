@@ -10,7 +10,7 @@ use super::{
     branches::Path,
     card::{Card, cards, counted, hour, title_of},
     code::Highlighter,
-    excerpt::{Marker, around, few_words, marked, whole},
+    excerpt::{Marker, few_words, marked, prose_around, whole},
     family::Family,
     files::MessageFiles,
     find::marker,
@@ -124,7 +124,7 @@ pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
     let near = |turn: usize| {
         let text = session.message(turn).content;
         let role = super::card::role_name(session.role(turn)).to_owned();
-        let words = marked(&around(&screen::written(&text), &[]));
+        let words = marked(&prose_around(&screen::written(&text), &[]));
         html! { div.near { p dir="auto" { b { (session.line(turn)) " " (role) } " " (words) } } }
     };
     let hit = session.message(turn);
@@ -145,7 +145,10 @@ pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
     };
     Ok(html! {
         header {
-            h2 { "Message " (number) " " span.id { (card.short_id) ":" (number) } }
+            h2 {
+                span.of dir="auto" { (title_of(&session.about)) }
+                " " span.id { "Message " (number) }
+            }
             " " a.btn href=(address) { "Open " kbd { "Enter" } }
         }
         @for turn in &path.turns()[place.saturating_sub(2)..place] { (near(*turn)) }
