@@ -34,6 +34,7 @@ mod set_flag;
 mod site;
 mod stats;
 mod status;
+mod steps;
 mod talk;
 mod trends;
 mod upload;

@@ -517,26 +517,38 @@ addEventListener("DOMContentLoaded", () => {
     const isAtEnd = innerHeight + scrollY > document.documentElement.scrollHeight - 200;
     const thread = document.querySelector(".thread");
     const next = [...page.querySelectorAll(".thread > .msg")];
-    const isBusy = (message) => message.contains(document.activeElement) || getSelection().containsNode(message, true);
-    let fresh = [];
+    // A fold that the user opened has the focus, and goes on.
+    const isBusy = (message) => {
+      const focused = document.activeElement;
+      return (message.contains(focused) && !focused.matches("summary")) || getSelection().containsNode(message, true);
+    };
+    const known = new Set([...thread.querySelectorAll(".msg")].map((message) => message.id));
     let last = thread.querySelector(":scope > .msg:last-of-type");
     for (const message of next) {
       const old = at(message.id);
       if (!old) {
         last ? last.after(message) : thread.append(message);
         last = message;
-        fresh.push(message);
         copies(message);
       } else if (old === last && old.textContent.trim() !== message.textContent.trim() && !isBusy(old)) {
-        // The last message becomes longer while an agent writes it.
+        // The last message becomes longer while an agent writes it, or gets more steps.
         const words = old.cloneNode(true);
         words.querySelectorAll("button").forEach((button) => button.remove());
         if (words.textContent === message.textContent) continue;
+        const folds = (within) => [...within.querySelectorAll(".fold")];
+        const open = folds(old).map((fold) => fold.open);
+        const wasOpen = old.querySelector(".run[open]") || open.includes(true);
+        const focused = old.contains(document.activeElement);
         old.replaceWith(message);
+        folds(message).forEach((fold, n) => (fold.open = fold.open || !!open[n]));
+        const run = message.querySelector(".run");
+        if (run && wasOpen) run.open = true;
+        if (focused) message.querySelector("summary")?.focus({ preventScroll: true });
         last = message;
         copies(message);
       }
     }
+    const fresh = [...thread.querySelectorAll(".msg")].filter((message) => !known.has(message.id));
     for (const part of [".where", ".strip", ".facts", ".hop .count", ".thread > .pages:last-child"]) {
       const now = document.querySelector(part);
       const after = page.querySelector(part);
