@@ -136,7 +136,7 @@ fn tagged(text: &str, may_be_thinking: bool) -> Option<(Part<'_>, usize)> {
 }
 
 /// The beginnings of the lines around a code block.
-const FENCES: [&str; 2] = ["```", "~~~"];
+pub const FENCES: [&str; 2] = ["```", "~~~"];
 
 const THINKING_END: &str = "</antThinking>";
 const ARTIFACT_END: &str = "</antArtifact>";

@@ -18,6 +18,7 @@ use crate::import::{
     tally::{Branches, ImportTally, Reason},
 };
 use verbatim_base::model::{AttachedFile, Conversation, Instant, Message};
+use verbatim_text::parts::CALL;
 
 /// The format of ChatGPT's exports.
 pub(super) const SOURCE_FORMAT: Format = Format {
@@ -152,6 +153,10 @@ fn message(
     if content.trim().is_empty() {
         return Ok(None);
     }
+    let content = match is_call(&role, &recipient) {
+        true => format!("{CALL}{recipient}]\n{content}"),
+        false => content,
+    };
     let id = id.and_then(Raw::text).filter(|id| !id.is_empty()).unwrap_or(Cow::Borrowed(node));
     let message = Message {
         id: id.into_owned(),
@@ -164,6 +169,14 @@ fn message(
         ..Message::default()
     };
     Ok(Some((message, files)))
+}
+
+/// Returns whether a message calls a tool. A document that a call writes is shown as an answer.
+fn is_call(role: &str, recipient: &str) -> bool {
+    role == "assistant"
+        && !["", "all"].contains(&recipient)
+        && !recipient.starts_with(content::CANVAS)
+        && !recipient.contains([']', '\n'])
 }
 
 /// The time and the depth of a node.

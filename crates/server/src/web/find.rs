@@ -14,7 +14,7 @@ use std::{
 use super::{
     ask::{Ask, Way},
     card::{Card, cards},
-    excerpt::{Marker, TextPiece, around, whole},
+    excerpt::{Excerpt, Marker, TextPiece, whole},
     scope,
     site::{Problem, Site},
 };
@@ -107,7 +107,7 @@ pub(super) struct FoundLine {
     /// The position in the conversation, from 0 to 1.
     pub(super) place: f64,
     pub(super) role: String,
-    pub(super) text: Vec<TextPiece>,
+    pub(super) text: Excerpt,
     /// The number of messages with the same text, including this message.
     pub(super) copies: u32,
     /// The message numbers of the other messages with the same text, as far as they are known.
@@ -221,13 +221,13 @@ struct StreamedHit {
     /// Whether the message itself matches, not only the title.
     is_in_text: bool,
     /// The text around the first matches, and a hash of the whole text; `None` if the text is not needed.
-    text: Option<(Vec<TextPiece>, u64)>,
+    text: Option<(Excerpt, u64)>,
 }
 
 /// A message to show, and the messages with the same text.
 struct ShownHit {
     hit: Hit<'static>,
-    text: Vec<TextPiece>,
+    text: Excerpt,
     hash: u64,
     same: Vec<Hit<'static>>,
 }
@@ -323,7 +323,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
             let (text, spans) = marker.readable(&hit.content[..end]);
             let mut hasher = DefaultHasher::new();
             hit.content.hash(&mut hasher);
-            (around(&text, &spans), hasher.finish())
+            (Excerpt::of(&text, &spans, &hit.role), hasher.finish())
         });
         let hit = Hit { content: "".into(), title: "".into(), ..hit }.into_owned();
         Some(StreamedHit { kind, hit, title, is_in_text, text })
@@ -436,7 +436,7 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
             number: one.line,
             place: group.card.place(&one.hit).1,
             role: one.hit.role.clone().into_owned(),
-            text: whole(passage, &marker.spans(passage)),
+            text: Excerpt::passage(passage, &marker.spans(passage)),
             copies: one.copies,
             same: Vec::new(),
         });

@@ -7,12 +7,13 @@ use maud::{Markup, PreEscaped, html};
 use super::{
     artifact,
     ask::ShownParts,
-    card::{counted, hour, role_name},
+    card::counted,
     code::Highlighter,
     diff::change,
     excerpt::{Marker, around, marked},
     mark::{escaped, mark_html},
     markdown::render,
+    prose::{first_words, telling_line},
 };
 use crate::tools::clock::Clock;
 use verbatim_base::model::Instant;
@@ -87,198 +88,449 @@ pub(super) struct HitPlace {
     pub(super) after: Option<usize>,
 }
 
-impl MessageSettings<'_> {
-    /// Returns a message with its heading.
-    pub(super) fn message(&mut self, message: &ShownMessage<'_>) -> Markup {
-        let ShownMessage { number, role, .. } = message;
-        let (body, has_anchor) = self.body(message);
-        let needs_anchor = message.is_current && !matches!(self.marker, Marker::Nothing);
-        let anchor = (needs_anchor && !has_anchor).then_some("hit");
-        let class = match *role {
-            "user" => "msg you",
-            "tool" | "system" => "msg tool",
-            _ => "msg",
-        };
-        html! {
-            article class=(class) id=(format!("m{number}")) aria-labelledby=(format!("h{number}"))
-                aria-current=[message.is_current.then_some("true")] {
-                header {
-                    a.no id=[anchor] href=(message.address) aria-label=(format!("Link to message {number}")) {
-                        (number)
-                    }
-                    " " h2 id=(format!("h{number}")) { (role_name(role)) }
-                    @if let Some(versions) = &message.versions { " " (versions.show(number)) }
-                    " " (hour(self.clock, message.time))
-                }
-                (body)
-                (message.files)
-            }
-        }
+/// A message, and its parts that the view shows.
+pub(super) struct ReadMessage<'a> {
+    pub(super) of: &'a ShownMessage<'a>,
+    text: &'a str,
+    spans: Vec<Range<usize>>,
+    /// The range of the text that is shown.
+    shown: Range<usize>,
+    pub(super) parts: Vec<Part<'a>>,
+}
+
+impl ReadMessage<'_> {
+    /// Returns whether the message is only calls, results and thoughts of an agent.
+    pub(super) fn is_steps(&self) -> bool {
+        let is_step =
+            |part: &Part<'_>| matches!(part, Part::Thinking(_) | Part::Call(..) | Part::Output(_));
+        !matches!(self.of.role, "user" | "system")
+            && !self.parts.is_empty()
+            && self.parts.iter().all(is_step)
     }
 
-    /// Returns the text of a message, and whether it has the anchor `hit`.
-    fn body(&mut self, message: &ShownMessage<'_>) -> (Markup, bool) {
-        let content = snippet::trim(message.content);
-        let (hit, spans) = match message.is_current {
-            true => (self.hit, self.marker.first_spans(content, usize::MAX)),
-            false => (0, self.marker.spans(content)),
-        };
-        let near = &spans[hit.min(spans.len().saturating_sub(1))..];
-        let shown = if message.is_whole { 0..content.len() } else { part_of(content, near) };
-        let text = &content[shown.clone()];
-        let spans_until = |end| spans.partition_point(|span| span.start < end);
-        let (earlier, later) = (spans_until(shown.start), spans_until(shown.end));
-        let wanted = hit.saturating_sub(earlier);
-        let is_hit = !spans.is_empty();
-        let now = message.is_current.then_some(wanted);
-        let (mut shown_parts, mut marks, mut most_marks) = self.parts(message, text, is_hit, now);
-        let now = wanted.min(marks.saturating_sub(1));
-        if message.is_current {
-            if now < wanted && marks > 0 {
-                (shown_parts, marks, most_marks) = self.parts(message, text, is_hit, Some(now));
-            }
-            let number = earlier + now;
-            let after = if now + 1 < marks { number + 1 } else { later };
-            let after = (now + 1 < marks || later < spans.len()).then_some(after);
-            self.place = HitPlace { number, before: number.checked_sub(1), after };
-        }
-        let html = html! {
-            @if shown.start > 0 { (rest(message, shown.start, "before this")) }
-            @for part in shown_parts { (part) }
-            @if most_marks >= MOST_MARKED {
-                p.note { "The first " (grouped(MOST_MARKED)) " matches of a part are marked, and the others are not." }
-            }
-            @if shown.end < content.len() { (rest(message, content.len() - shown.end, "more")) }
-            @if marks == 0 && !spans.is_empty() {
-                p.note.as-written id=[message.is_current.then_some("hit")] { "In the text as it was written: "
-                    span dir="auto" { (marked(&around(content, &spans))) } }
-            }
-            @if content.is_empty() { p.note { "An empty message" } }
-        };
-        (html, is_hit)
+    pub(super) fn is_cut(&self) -> bool {
+        self.shown.len() < self.text.len()
     }
 
-    /// Returns the shown parts of a text, the number of their matches, and the most matches of one part.
-    fn parts(
-        &mut self,
-        message: &ShownMessage<'_>,
-        text: &str,
-        is_hit: bool,
-        now: Option<usize>,
-    ) -> (Vec<Markup>, usize, usize) {
-        let (mut shown_parts, mut marks, mut most_marks) = (Vec::new(), 0, 0);
-        let view = self.view;
-        let parts = parts(message.role, text, self.joins_thinking);
-        for part in parts.into_iter().filter(|part| is_shown(part, view)) {
-            let now = now.and_then(|now| now.checked_sub(marks));
-            let (html, count) = self.part(&part, message, is_hit, now);
-            marks += count;
-            most_marks = most_marks.max(count);
-            shown_parts.push(html);
-        }
-        (shown_parts, marks, most_marks)
-    }
-
-    /// Returns a part of a message, and the number of its matches.
-    fn part(
-        &mut self,
-        part: &Part<'_>,
-        message: &ShownMessage<'_>,
-        is_hit: bool,
-        now: Option<usize>,
-    ) -> (Markup, usize) {
-        let is_markdown = message.content.len() <= MOST_RENDERED;
-        let is_typed = message.role == "user";
-        // Matches are marked only in messages that the search found.
-        let marker = if is_hit { self.marker } else { &Marker::Nothing };
-        let mark = |html: &str| mark_html(html, now, &|text| marker.first_spans(text, MOST_MARKED));
-        let plain = |text: &str, label: &str| {
-            format!(
-                "<pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{}</code></pre>",
-                escaped(&screen::written(text))
-            )
-        };
-        // The text of a part that is shown as a change of a file.
-        let mut raw = None;
-        let (summary, html) = match part {
-            Part::Text(text) | Part::ThinkingAndAnswer(text) => {
-                let text = &without_placeholders(text, message.pictures);
-                let html = match is_markdown {
-                    true => render(&screen::written(text), is_typed, &mut self.highlighter),
-                    false => plain(text, "The message as it was written"),
-                };
-                let (html, count) = mark(&html);
-                let is_thinking = matches!(part, Part::ThinkingAndAnswer(_));
-                return (
-                    html! {
-                        @if is_thinking { p.note { "Thinking, and the answer below it" } }
-                        div.md dir="auto" { (PreEscaped(html)) }
-                    },
-                    count,
-                );
-            }
-            Part::Artifact(artifact) => {
-                let (html, count) = mark(&artifact::html(artifact, &mut self.highlighter));
-                return (PreEscaped(html), count);
-            }
-            Part::Thinking(text) => {
-                let html = match is_markdown {
-                    true => {
-                        let html = render(&screen::written(text), false, &mut self.highlighter);
-                        format!("<div class=\"md\" dir=\"auto\">{html}</div>")
-                    }
-                    false => plain(text, "Thinking as it was written"),
-                };
-                (html! { "Thinking" }, html)
-            }
-            Part::Call(name, arguments) => match change(&screen::written(arguments)) {
-                Some(change) => {
-                    raw = Some(*arguments);
-                    let summary =
-                        html! { code { (name) } " " bdi { (change.file) } " " (change.size()) };
-                    (summary, change.html())
-                }
-                None => {
-                    let summary = html! { code { (name) } " " (first_line(arguments)) };
-                    (summary, plain(arguments, "Arguments of the tool"))
-                }
-            },
-            Part::Output(text) if is_brief(text) => {
-                let (html, count) = mark(&escaped(&screen::written(snippet::trim(text))));
-                return (html! { p.fold.brief dir="auto" { (PreEscaped(html)) } }, count);
-            }
-            Part::Output(text) => {
-                let html = change(&screen::written(text)).map(|change| change.html());
-                raw = html.is_some().then_some(*text);
-                (
-                    html! { (first_line(text)) },
-                    html.unwrap_or_else(|| plain(text, "Output of the tool")),
-                )
-            }
-        };
-        let (html, count) = mark(&html);
-        let is_open = message.is_open || (message.is_current && count > 0);
-        let fold = html! {
-            details.fold open[is_open] {
-                summary {
-                    (summary)
-                    @if count > 0 { span.n { mark { (counted(count, "hit")) } } }
-                }
-                (PreEscaped(html))
-                @if let Some(raw) = raw {
-                    details.as-is {
-                        summary { "As it was written" }
-                        (PreEscaped(plain(raw, "The change as it was written")))
-                    }
-                }
-            }
-        };
-        (fold, count)
+    /// Returns the number of matches before a place in the text.
+    fn hits_before(&self, end: usize) -> usize {
+        self.spans.partition_point(|span| span.start < end)
     }
 }
 
+/// A message as HTML.
+pub(super) struct MessageBody {
+    pub(super) before: Markup,
+    pub(super) pieces: Vec<MessagePiece>,
+    /// The notes and the files below the message.
+    pub(super) after: Markup,
+}
+
+pub(super) enum MessagePiece {
+    Text(Markup),
+    Step(Step),
+}
+
+/// A call with its results, a thought, or a result without its call.
+pub(super) struct Step {
+    /// The name of the tool of a call.
+    pub(super) tool: Option<String>,
+    pub(super) html: Markup,
+    pub(super) hits: usize,
+    /// Whether the step holds what the reader chose.
+    pub(super) is_chosen: bool,
+}
+
+/// The results of a call as HTML.
+#[derive(Default)]
+struct StepResults {
+    html: Vec<Markup>,
+    lines: usize,
+    hits: usize,
+    is_chosen: bool,
+}
+
+/// How matches are marked in the parts of a message.
+#[derive(Clone, Copy)]
+struct PartMarks<'a> {
+    marker: &'a Marker,
+    /// The current match among the next ones, from 0.
+    now: Option<usize>,
+}
+
+impl PartMarks<'_> {
+    fn mark(self, html: &str) -> (String, usize) {
+        mark_html(html, self.now, &|text| self.marker.first_spans(text, MOST_MARKED))
+    }
+
+    /// Returns how matches are marked after some others.
+    fn after(self, marked: usize) -> Self {
+        PartMarks { now: self.now.and_then(|now| now.checked_sub(marked)), ..self }
+    }
+}
+
+/// The parts of a fold that shows one step.
+struct StepFold<'a> {
+    summary: Markup,
+    html: String,
+    /// The text of a part that is shown as a change of a file.
+    raw: Option<&'a str>,
+}
+
+impl<'a> MessageSettings<'a> {
+    pub(super) fn read<'m>(&self, message: &'m ShownMessage<'m>) -> ReadMessage<'m> {
+        let text = snippet::trim(message.content);
+        let (hit, spans) = match message.is_current {
+            true => (self.hit, self.marker.first_spans(text, usize::MAX)),
+            false => (0, self.marker.spans(text)),
+        };
+        let near = &spans[hit.min(spans.len().saturating_sub(1))..];
+        let shown = if message.is_whole { 0..text.len() } else { part_of(text, near) };
+        let mut parts = parts(message.role, &text[shown.clone()], self.joins_thinking);
+        parts.retain(|part| is_shown(part, self.view));
+        ReadMessage { of: message, text, spans, shown, parts }
+    }
+
+    /// Returns the parts of a message. `results` has the results of each of its calls.
+    pub(super) fn body(
+        &mut self,
+        read: &ReadMessage<'_>,
+        results: &[Vec<&ReadMessage<'_>>],
+    ) -> MessageBody {
+        let draw = |settings: &mut Self, now| settings.pieces(read, results, now);
+        let (pieces, hits, most) = self.drawn(read, draw, |drawn| drawn.1);
+        MessageBody { before: before(read), pieces, after: after(read, hits, most) }
+    }
+
+    /// Draws a message whose current match is the wanted one, or else the last one that is drawn. `hits` returns
+    /// the number of drawn matches.
+    fn drawn<T>(
+        &mut self,
+        read: &ReadMessage<'_>,
+        draw: impl Fn(&mut Self, Option<usize>) -> T,
+        hits: impl Fn(&T) -> usize,
+    ) -> T {
+        if !read.of.is_current {
+            return draw(self, None);
+        }
+        let (earlier, later) =
+            (read.hits_before(read.shown.start), read.hits_before(read.shown.end));
+        let wanted = self.hit.saturating_sub(earlier);
+        let mut html = draw(self, Some(wanted));
+        let now = wanted.min(hits(&html).saturating_sub(1));
+        if now < wanted && hits(&html) > 0 {
+            html = draw(self, Some(now));
+        }
+        let (number, is_last) = (earlier + now, now + 1 >= hits(&html));
+        let after = if is_last { later } else { number + 1 };
+        let after = (!is_last || later < read.spans.len()).then_some(after);
+        self.place = HitPlace { number, before: number.checked_sub(1), after };
+        html
+    }
+
+    /// Returns the parts of a message, the number of its matches, and the most matches of a part.
+    fn pieces(
+        &mut self,
+        read: &ReadMessage<'_>,
+        results: &[Vec<&ReadMessage<'_>>],
+        now: Option<usize>,
+    ) -> (Vec<MessagePiece>, usize, usize) {
+        let message = read.of;
+        let mut marks = PartMarks { marker: self.marker_of(read), now };
+        let mut results = results.iter();
+        let (mut hits, mut most) = (0, 0);
+        let mut pieces = Vec::new();
+        let mut parts = read.parts.iter().peekable();
+        while let Some(part) = parts.next() {
+            let (piece, count) = match part {
+                Part::Text(_) | Part::ThinkingAndAnswer(_) | Part::Artifact(_) => {
+                    let (html, count) = self.text(part, message, marks);
+                    (MessagePiece::Text(html), count)
+                }
+                Part::Thinking(text) => self.thought(text, message, marks),
+                Part::Output(text) => {
+                    let fold = StepFold { summary: html! { (first_line(text)) }, ..output(text) };
+                    match is_brief(text) {
+                        true => brief(text, "", message, marks),
+                        false => folded(None, fold, message, marks, StepResults::default()),
+                    }
+                }
+                Part::Call(name, arguments) => {
+                    let (mut of_call, fold) = (StepResults::default(), call(name, arguments));
+                    let mut own = 0;
+                    if let Some(Part::Output(text)) = parts.peek() {
+                        parts.next();
+                        let in_call = marks.now.map_or(0, |_| marks.mark(&fold.html).1);
+                        let (html, count) = result(text, marks.after(in_call));
+                        own = count;
+                        of_call.add(text, html, count);
+                    } else {
+                        for read in results.next().into_iter().flatten() {
+                            self.add_result(read, &mut of_call);
+                        }
+                    }
+                    let (piece, count) = folded(Some(name), fold, message, marks, of_call);
+                    (piece, count + own)
+                }
+            };
+            hits += count;
+            most = most.max(count);
+            marks = marks.after(count);
+            pieces.push(piece);
+        }
+        (pieces, hits, most)
+    }
+
+    /// Returns what marks a message. Matches are marked only in messages that the search found.
+    fn marker_of(&self, read: &ReadMessage<'_>) -> &'a Marker {
+        if read.spans.is_empty() { &Marker::Nothing } else { self.marker }
+    }
+
+    /// Returns a text of a person or an answer, and the number of its matches.
+    fn text(
+        &mut self,
+        part: &Part<'_>,
+        message: &ShownMessage<'_>,
+        marks: PartMarks<'_>,
+    ) -> (Markup, usize) {
+        let (Part::Text(text) | Part::ThinkingAndAnswer(text)) = part else {
+            let Part::Artifact(artifact) = part else { return (html! {}, 0) };
+            let (html, count) = marks.mark(&artifact::html(artifact, &mut self.highlighter));
+            return (PreEscaped(html), count);
+        };
+        let is_typed = message.role == "user";
+        let text = &without_placeholders(text, message.pictures);
+        let html = match message.content.len() <= MOST_RENDERED {
+            true => render(&screen::written(text), is_typed, &mut self.highlighter),
+            false => plain(text, "The message as it was written"),
+        };
+        let (html, count) = marks.mark(&html);
+        let is_thinking = matches!(part, Part::ThinkingAndAnswer(_));
+        let html = html! {
+            @if is_thinking { p.note { "Thinking, and the answer below it" } }
+            div.md dir="auto" { (PreEscaped(html)) }
+        };
+        (html, count)
+    }
+
+    fn thought(
+        &mut self,
+        text: &str,
+        message: &ShownMessage<'_>,
+        marks: PartMarks<'_>,
+    ) -> (MessagePiece, usize) {
+        let written = screen::written(text);
+        let words = first_words(&written);
+        if !snippet::trim(&written).contains('\n') && snippet::cut(&words, SUMMARY).is_none() {
+            return brief(&words, "Thinking: ", message, marks);
+        }
+        let html = match message.content.len() <= MOST_RENDERED {
+            true => {
+                let html = render(&written, false, &mut self.highlighter);
+                format!("<div class=\"md\" dir=\"auto\">{html}</div>")
+            }
+            false => plain(text, "Thinking as it was written"),
+        };
+        let summary = html! { "Thinking: " bdi { (shortened(&words)) } };
+        let fold = StepFold { summary, html, raw: None };
+        folded(None, fold, message, marks, StepResults::default())
+    }
+
+    /// Adds a message with a result to the results of a call.
+    fn add_result(&mut self, read: &ReadMessage<'_>, results: &mut StepResults) {
+        let message = read.of;
+        let text = &read.text[read.shown.clone()];
+        let marker = self.marker_of(read);
+        let draw = |_: &mut Self, now| result(text, PartMarks { marker, now });
+        let (html, count) = self.drawn(read, draw, |drawn| drawn.1);
+        let html = html! {
+            article.msg.result id=(format!("m{}", message.number)) aria-current=[message.is_current.then_some("true")]
+                aria-label=(format!("Message {}, the result", message.number)) {
+                (self.number(read))
+                div { (before(read)) (html) (after(read, count, count)) }
+            }
+        };
+        results.add(text, html, count);
+        results.is_chosen |= message.is_current || message.is_open;
+    }
+
+    /// Returns the number of a message as a link. It is the anchor of the chosen message without a match.
+    pub(super) fn number(&self, read: &ReadMessage<'_>) -> Markup {
+        let message = read.of;
+        let is_found = !matches!(self.marker, Marker::Nothing) && read.spans.is_empty();
+        let anchor = (message.is_current && is_found).then_some("hit");
+        let minute = message.time.and_then(|time| self.clock.minute(time));
+        html! {
+            a.no id=[anchor] href=(message.address) title=[minute] aria-label=(format!("Link to message {}", message.number)) {
+                (message.number)
+            }
+        }
+    }
+}
+
+/// Returns a note about the text before the shown part of a message.
+fn before(read: &ReadMessage<'_>) -> Markup {
+    html! { @if read.shown.start > 0 { (rest(read.of, read.shown.start, "before this")) } }
+}
+
+/// Returns the notes and the files below a message. `hits` are its matches, `most` those of one part.
+fn after(read: &ReadMessage<'_>, hits: usize, most: usize) -> Markup {
+    let (end, text) = (read.shown.end, read.text);
+    html! {
+        @if most >= MOST_MARKED {
+            p.note { "The first " (grouped(MOST_MARKED)) " matches of a part are marked, and the others are not." }
+        }
+        @if end < text.len() { (rest(read.of, text.len() - end, "more")) }
+        @if hits == 0 && !read.spans.is_empty() {
+            p.note.as-written id=[read.of.is_current.then_some("hit")] { "In the text as it was written: "
+                span dir="auto" { (marked(&around(text, &read.spans))) } }
+        }
+        @if text.is_empty() { p.note { "An empty message" } }
+        (read.of.files)
+    }
+}
+
+impl StepResults {
+    fn add(&mut self, text: &str, html: Markup, hits: usize) {
+        self.lines += screen::written(snippet::trim(text)).lines().count();
+        self.html.push(html);
+        self.hits += hits;
+    }
+}
+
+/// Returns a step that needs no fold: a text of one short line below a name.
+fn brief(
+    text: &str,
+    name: &str,
+    message: &ShownMessage<'_>,
+    marks: PartMarks<'_>,
+) -> (MessagePiece, usize) {
+    let (html, hits) = marks.mark(&escaped(&screen::written(snippet::trim(text))));
+    let html = html! { p.fold.brief dir="auto" { (name) (PreEscaped(html)) } };
+    let is_chosen = message.is_current && hits > 0;
+    (MessagePiece::Step(Step { tool: None, html, hits, is_chosen }), hits)
+}
+
+/// Returns a step in a fold, and the number of matches in the step itself.
+fn folded(
+    tool: Option<&str>,
+    fold: StepFold<'_>,
+    message: &ShownMessage<'_>,
+    marks: PartMarks<'_>,
+    results: StepResults,
+) -> (MessagePiece, usize) {
+    let StepFold { summary, html, raw } = fold;
+    let (html, count) = marks.mark(&html);
+    let hits = count + results.hits;
+    let is_chosen = results.is_chosen || (message.is_current && hits > 0);
+    let size = match results.lines {
+        _ if results.html.is_empty() => String::new(),
+        0 => " → nothing".to_owned(),
+        lines => format!(" → {}", counted(lines, "line")),
+    };
+    let html = html! {
+        details.fold open[message.is_open || is_chosen] {
+            summary {
+                (summary)
+                @if !size.is_empty() { span.size { (size) } }
+                @if hits > 0 { " " span.n { mark { (counted(hits, "hit")) } } }
+            }
+            (PreEscaped(html))
+            @if let Some(raw) = raw {
+                details.as-is {
+                    summary { "As it was written" }
+                    (PreEscaped(plain(raw, "The change as it was written")))
+                }
+            }
+            @for result in results.html { (result) }
+        }
+    };
+    let tool = tool.map(str::to_owned);
+    (MessagePiece::Step(Step { tool, html, hits, is_chosen }), count)
+}
+
+fn call<'a>(name: &str, arguments: &'a str) -> StepFold<'a> {
+    match change(&screen::written(arguments)) {
+        Some(change) => {
+            let summary = html! { code { (name) } " " bdi { (change.file) } " " (change.size()) };
+            StepFold { summary, html: change.html(), raw: Some(arguments) }
+        }
+        None => {
+            let summary = html! { code { (name) } " " bdi { (said_by(arguments)) } };
+            let html = match arguments.trim().is_empty() {
+                true => String::new(),
+                false => plain(arguments, "Arguments of the tool"),
+            };
+            StepFold { summary, html, raw: None }
+        }
+    }
+}
+
+fn output(text: &str) -> StepFold<'_> {
+    let html = change(&screen::written(text)).map(|change| change.html());
+    let raw = html.is_some().then_some(text);
+    let html = html.unwrap_or_else(|| plain(text, "Output of the tool"));
+    StepFold { summary: html! {}, html, raw }
+}
+
+/// Returns the output of a tool below its call, and the number of its matches.
+fn result(text: &str, marks: PartMarks<'_>) -> (Markup, usize) {
+    let StepFold { html, raw, .. } = output(text);
+    let (html, count) = marks.mark(&html);
+    let html = html! {
+        @if snippet::trim(text).is_empty() { p.note { "No output" } } @else { (PreEscaped(html)) }
+        @if let Some(raw) = raw {
+            details.as-is {
+                summary { "As it was written" }
+                (PreEscaped(plain(raw, "The change as it was written")))
+            }
+        }
+    };
+    (html, count)
+}
+
+fn plain(text: &str, label: &str) -> String {
+    format!(
+        "<pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{}</code></pre>",
+        escaped(&screen::written(text))
+    )
+}
+
+/// The names of arguments that say what a call does.
+const TELLING: [&str; 9] =
+    ["command", "cmd", "file_path", "path", "pattern", "query", "url", "description", "prompt"];
+
+/// Returns the first words of the arguments of a call: the value of an argument that says what the call
+/// does, or else the first line.
+fn said_by(arguments: &str) -> String {
+    if arguments.trim().is_empty() {
+        return String::new();
+    }
+    if let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(arguments) {
+        let told = TELLING.iter().find_map(|name| fields.get(*name)?.as_str());
+        return told.map_or_else(|| first_line(arguments), first_line);
+    }
+    let mut at = 0;
+    for line in arguments.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        let Some((name, value)) = line.split_once(':') else { break };
+        let is_telling = TELLING.contains(&name);
+        let is_short = !value.trim().is_empty();
+        if is_telling {
+            let rest = &arguments[start + name.len() + 1..];
+            return first_line(if is_short { value } else { rest });
+        }
+        // The lines after this one may be the value of the argument.
+        if !is_short {
+            break;
+        }
+    }
+    first_line(arguments)
+}
+
 impl Versions {
-    fn show(&self, number: &u32) -> Markup {
+    pub(super) fn show(&self, number: u32) -> Markup {
         let link = |address: &Option<String>, label: &str, arrow: &str| {
             html! {
                 @match address {
@@ -376,13 +628,14 @@ fn is_brief(text: &str) -> bool {
 }
 
 fn first_line(text: &str) -> String {
-    let text = screen::written(text);
-    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
-    match snippet::cut(line, SUMMARY) {
-        Some(cut) => format!("{cut}…"),
-        None if line.is_empty() => "nothing".to_owned(),
-        None => line.to_owned(),
+    match telling_line(&screen::written(text)) {
+        "" => "nothing".to_owned(),
+        line => shortened(line),
     }
+}
+
+fn shortened(line: &str) -> String {
+    snippet::cut(line, SUMMARY).map_or_else(|| line.to_owned(), |cut| format!("{cut}…"))
 }
 
 fn parts<'a>(role: &str, content: &'a str, joins_thinking: bool) -> Vec<Part<'a>> {

@@ -268,10 +268,8 @@ fn hit(ask: &Ask, group: &FoundGroup, place: usize, line: &FoundLine) -> Markup 
         li {
             a.no href=(to(number)) aria-label=(label) aria-describedby=(text) { (number) }
             " " span.who aria-hidden="true" { (role_name(&line.role).to_lowercase()) }
-            p.text #(text) dir="auto" {
-                (marked(&line.text))
-                @if line.copies > 1 && line.same.is_empty() { " " span.note { "(" (line.copies) " times)" } }
-            }
+            (line.text.html(&text))
+            @if line.copies > 1 && line.same.is_empty() { p.same { (line.copies) " times" } }
             @if !line.same.is_empty() {
                 details.same {
                     summary { "and " (counted(line.same.len(), "identical message")) }

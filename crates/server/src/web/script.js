@@ -645,14 +645,30 @@ addEventListener("DOMContentLoaded", () => {
   const refreshTalk = (page) => {
     const isAtEnd = innerHeight + scrollY > document.documentElement.scrollHeight - 200;
     const thread = document.querySelector(".thread");
-    const isBusy = (message) => message.contains(document.activeElement) || getSelection().containsNode(message, true);
+    // A fold that the user opened has the focus, and goes on.
+    const isBusy = (message) => {
+      const focused = document.activeElement;
+      return (message.contains(focused) && !focused.matches("summary")) || getSelection().containsNode(message, true);
+    };
     copies(page);
-    const fresh = [...page.querySelectorAll(".thread > .msg")].filter((message) => !at(message.id));
+    const known = new Set([...thread.querySelectorAll(".msg")].map((message) => message.id));
+    const added = [...page.querySelectorAll(".thread > .msg")].filter((message) => !known.has(message.id));
     const last = thread.querySelector(":scope > .msg:last-of-type");
-    last ? last.after(...fresh) : thread.append(...fresh);
-    // The last message becomes longer while an agent writes it.
+    last ? last.after(...added) : thread.append(...added);
+    // The last message becomes longer while an agent writes it, or gets more steps.
     const now = last && page.getElementById(last.id);
-    if (now && now.textContent !== last.textContent && !isBusy(last)) last.replaceWith(now);
+    if (now && now.textContent !== last.textContent && !isBusy(last)) {
+      const folds = (within) => [...within.querySelectorAll(".fold")];
+      const open = folds(last).map((fold) => fold.open);
+      const wasOpen = last.querySelector(".run[open]") || open.includes(true);
+      const focused = last.contains(document.activeElement);
+      last.replaceWith(now);
+      folds(now).forEach((fold, n) => (fold.open = fold.open || !!open[n]));
+      const run = now.querySelector(".run");
+      if (run && wasOpen) run.open = true;
+      if (focused) now.querySelector("summary")?.focus({ preventScroll: true });
+    }
+    const fresh = [...thread.querySelectorAll(".msg")].filter((message) => !known.has(message.id));
     for (const part of [".where", ".strip", ".facts", ".hop .count", ".thread > .pages:last-child"]) {
       const now = document.querySelector(part);
       const after = page.querySelector(part);

@@ -10,7 +10,7 @@ use super::{
     branches::Path,
     card::{Card, cards, counted, hour, title_of},
     code::Highlighter,
-    excerpt::{Marker, around, few_words, marked, whole},
+    excerpt::{Marker, few_words, marked, prose_around, whole},
     family::Family,
     files::MessageFiles,
     find::marker,
@@ -18,8 +18,9 @@ use super::{
     frame::{Frame, Tab},
     message::{HitPlace, MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view},
     site::{Matches, Problem, Site},
+    steps::Thread,
 };
-use verbatim_base::model::Stop;
+use verbatim_base::model::{Hit, Stop};
 use verbatim_engine::{self as engine, Error, Flags, Session, SourceKind};
 use verbatim_text::{
     address::id_in_path, amount::grouped, literal::LiteralPattern, screen, snippet,
@@ -126,7 +127,7 @@ pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
     let near = |turn: usize| {
         let text = session.message(turn).content;
         let role = super::card::role_name(session.role(turn)).to_owned();
-        let words = marked(&around(&screen::written(&text), &[]));
+        let words = marked(&prose_around(&screen::written(&text), &[]));
         html! { div.near { p dir="auto" { b { (session.line(turn)) " " (role) } " " (words) } } }
     };
     let hit = session.message(turn);
@@ -147,7 +148,10 @@ pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
     };
     Ok(html! {
         header {
-            h2 { "Message " (number) " " span.id { (card.short_id) ":" (number) } }
+            h2 {
+                span.of dir="auto" { (title_of(&session.about)) }
+                " " span.id { "Message " (number) }
+            }
             " " a.btn href=(address) { "Open " kbd { "Enter" } }
         }
         @for turn in &path.turns()[place.saturating_sub(2)..place] { (near(*turn)) }
@@ -201,27 +205,30 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     let mut reading = reading(site, &card, &Marker::Nothing, Highlighter::lasting(MOST_COLOURING));
     let files = MessageFiles::of(site, &card, session.about.source);
     let mut shown = |turns: &[usize]| -> Result<Vec<Markup>, Problem> {
-        let one = |turn: &usize| {
+        let hits: Vec<Hit<'_>> = turns.iter().map(|turn| session.message(*turn)).collect();
+        let all = turns.iter().zip(&hits).map(|(turn, hit)| ShownMessage {
+            number: session.line(*turn),
+            role: session.role(*turn),
+            time: hit.time,
+            content: &hit.content,
+            address: format!("#m{}", session.line(*turn)),
+            is_current: false,
+            is_whole: true,
+            is_open: false,
+            versions: None,
+            files: files.named(hit),
+            pictures: 0,
+        });
+        let messages: Vec<ShownMessage<'_>> = all.collect();
+        let thread = Thread::of(&reading, &messages);
+        let block = |block: &Vec<usize>| {
             if stop.requested() {
                 let why = "The conversation is too long: the file could not be made within the time limit.";
                 return Err(Problem::Wrong(why.to_owned()));
             }
-            let (hit, number) = (session.message(*turn), session.line(*turn));
-            Ok(reading.message(&ShownMessage {
-                number,
-                role: session.role(*turn),
-                time: hit.time,
-                content: &hit.content,
-                address: format!("#m{number}"),
-                is_current: false,
-                is_whole: true,
-                is_open: false,
-                versions: None,
-                files: files.named(&hit),
-                pictures: 0,
-            }))
+            Ok(reading.block(&thread, block))
         };
-        turns.iter().map(one).collect()
+        thread.blocks().iter().map(block).collect()
     };
     let (thread, rest) = (shown(path.turns())?, shown(&others)?);
     Ok(html! {
@@ -459,6 +466,26 @@ impl Talk {
         let shown = self.shown();
         let turns = self.path.turns();
         let all = turns.len();
+        let hits: Vec<Hit<'_>> =
+            turns[shown.clone()].iter().map(|turn| self.session.message(*turn)).collect();
+        let on_page = turns[shown.clone()].iter().zip(&hits).map(|(turn, hit)| ShownMessage {
+            number: self.session.line(*turn),
+            role: self.session.role(*turn),
+            time: hit.time,
+            content: &hit.content,
+            address: self.permalink(*turn),
+            is_current: self.turn == Some(*turn),
+            is_whole: self.is_whole,
+            is_open: self.is_whole,
+            versions: self.versions(*turn),
+            files: html! {
+                (self.family.of_message(&site.engine, hit, stop))
+                (files.shown(hit))
+            },
+            pictures: files.pictures(hit),
+        });
+        let messages: Vec<ShownMessage<'_>> = on_page.collect();
+        let thread = Thread::of(&reading, &messages);
         let step = |place: usize| self.permalink(turns[place]);
         // The chosen message is on the page in every view.
         let is_shown = |turn: usize| {
@@ -479,25 +506,7 @@ impl Talk {
                     " · " a href=(step(0)) { "The first" }
                 }
             }
-            @for turn in &turns[shown.clone()] {
-                @let hit = self.session.message(*turn);
-                (reading.message(&ShownMessage {
-                    number: self.session.line(*turn),
-                    role: self.session.role(*turn),
-                    time: hit.time,
-                    content: &hit.content,
-                    address: self.permalink(*turn),
-                    is_current: self.turn == Some(*turn),
-                    is_whole: self.is_whole,
-                    is_open: self.is_whole,
-                    versions: self.versions(*turn),
-                    files: html! {
-                        (self.family.of_message(&site.engine, &hit, stop))
-                        (files.shown(&hit))
-                    },
-                    pictures: files.pictures(&hit),
-                }))
-            }
+            @for block in thread.blocks() { (reading.block(&thread, block)) }
             @if shown.end < all {
                 p.pages.note {
                     a href=(step(shown.end)) { "↓ " (counted(all - shown.end, "message")) " after this" }
