@@ -293,6 +293,51 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn statistics_lead_to_their_messages() {
+        let export = TestExport::of(&["red", "red", "blue"]);
+        let sql = "INSERT INTO messages VALUES ('t', 0, 'tool', 'Red', 1600000000)";
+        export.connection.execute(sql, []).unwrap();
+        export.reindex();
+        let router = router_of(&export);
+        let (_, all) = get_of(&router, "/stats").await;
+        assert!(words_of(&all).contains("4 messages in 3 conversations"), "{all}");
+        let (_, page) = get_of(&router, "/stats?q=red").await;
+        let words = words_of(&page);
+        assert!(
+            words.contains("3 messages in 2 conversations") && words.contains("have “red”"),
+            "{words}"
+        );
+        // Each bar, each cell and each row is a link to a search that finds its number of messages.
+        let links = page.split("href=\"").skip(1).filter_map(|rest| rest.split_once('"'));
+        let links = links.map(|(link, _)| link.replace("&amp;", "&"));
+        let links: std::collections::BTreeSet<String> =
+            links.filter(|link| link.starts_with("/?q=red&")).collect();
+        assert_eq!(links.iter().filter(|link| link.contains("from=20")).count(), 2, "{links:?}");
+        assert_eq!(links.iter().filter(|link| link.contains("hour=")).count(), 2, "{links:?}");
+        for (link, found) in [
+            ("/?q=red&from=2020-09&to=2020-09", "1 message in 1"),
+            ("/?q=red&role=user", "2 messages in 2"),
+            ("/?q=red&service=export", "3 messages in 2"),
+            ("/?q=red&hour=156", "1 message in 1"),
+        ] {
+            let is_there =
+                links.contains(link) || link.contains("hour") || link.contains("service");
+            assert!(is_there, "{link}: {links:?}");
+            let (_, page) = get_of(&router, link).await;
+            assert!(words_of(&page).contains(found), "{link}: {}", words_of(&page));
+        }
+        let (_, sunday) = get_of(&router, "/?hour=156").await;
+        assert!(
+            words_of(&sunday).contains("1 conversation") && sunday.contains("Sun 12:00–13:00"),
+            "{sunday}"
+        );
+        let (_, results) = get_of(&router, "/search?q=red&role=user").await;
+        assert!(results.contains("href=\"/stats?q=red&amp;role=user\""), "{results}");
+        let (_, of_users) = get_of(&router, "/stats?role=user").await;
+        assert!(words_of(&of_users).contains("3 messages in 3 conversations"), "{of_users}");
+    }
+
+    #[tokio::test]
     async fn quoted_texts_and_minus_are_offered() {
         let export =
             TestExport::indexed(&["San Francisco has a good restaurant", "restaurant hotel"]);
