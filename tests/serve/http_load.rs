@@ -108,6 +108,29 @@ fn slow_forms_keep_nobody_out() {
     drop(held);
 }
 
+/// Bodies that are sent slowly with the token leave connections to other requests.
+#[test]
+fn slow_bodies_keep_nobody_out() {
+    allow_files();
+    let server = HttpServer::start(colours, &[]);
+    let begun = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {}\r\n{}\r\n{JSON}\r\n{ACCEPT}\r\nContent-Length: 4000\r\n\r\n{{",
+        server.address,
+        server.bearer()
+    );
+    let held: Vec<TcpStream> = (0..600)
+        .map(|_| {
+            let mut stream = server.connect();
+            let _ = stream.write_all(begun.as_bytes());
+            stream
+        })
+        .collect();
+    let asked = Instant::now();
+    assert_eq!(server.ask("GET /healthz", &[], "").body, "ok\n");
+    assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
+    drop(held);
+}
+
 const MESSAGES: usize = 20_000;
 const CLIENTS: usize = 64;
 const CALLS: usize = 375;

@@ -21,6 +21,7 @@ use std::{
 
 use axum::{
     Form, Router,
+    body::HttpBody,
     extract::{DefaultBodyLimit, Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::{self, Next},
@@ -54,6 +55,10 @@ const FORM_BYTES: usize = 4 << 10;
 /// The number of open files that the program asks the system to allow.
 #[cfg(unix)]
 const OPEN_FILES: u64 = 4096;
+
+/// The maximum number of requests with a body that are answered at the same time. Others are refused at once, so
+/// that clients that send slowly leave connections to others.
+const MOST_BODIES: usize = 256;
 
 /// The number of threads for the page, besides the threads for MCP.
 const PAGE_THREADS: usize = 16;
@@ -257,6 +262,10 @@ impl HttpServer {
         }
         let mut app = app
             .layer(RequestBodyTimeoutLayer::new(self.limits.body_time))
+            .layer(middleware::from_fn_with_state(
+                Arc::new(Semaphore::new(MOST_BODIES)),
+                few_bodies,
+            ))
             .layer(middleware::from_fn(only_plain_bodies))
             .layer(middleware::from_fn(only_the_page_changes))
             .layer(middleware::from_fn_with_state(gate, gate::guard))
@@ -345,6 +354,27 @@ async fn only_plain_bodies(request: Request, next: Next) -> Response {
             ([(header::ACCEPT_ENCODING, "identity")], answer).into_response()
         }
     }
+}
+
+/// Refuses a request with a body if many others are answered.
+async fn few_bodies(
+    State(permits): State<Arc<Semaphore>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.body().is_end_stream() || gate::is_open(&request) {
+        return next.run(request).await;
+    }
+    match permits.try_acquire() {
+        Ok(_permit) => next.run(request).await,
+        Err(_) => busy("too many requests are under way; try again later"),
+    }
+}
+
+/// Returns the answer that the server is busy.
+pub(crate) fn busy(why: &'static str) -> Response {
+    let again = [(header::RETRY_AFTER, "5")];
+    (again, refused(StatusCode::SERVICE_UNAVAILABLE, why)).into_response()
 }
 
 /// Writes the panic of a route to the log, and returns an error answer.

@@ -2,15 +2,17 @@
 
 use std::{
     ops::Deref,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, LazyLock, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
 use axum::{
+    body::Bytes,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use maud::{Markup, html};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
     ask::Ask,
@@ -18,7 +20,10 @@ use super::{
     frame,
     imports::Imports,
 };
-use crate::tools::{REQUEST_LOCK_WAIT, clock::Clock, hint::Explained};
+use crate::{
+    http::busy,
+    tools::{REQUEST_LOCK_WAIT, clock::Clock, hint::Explained},
+};
 use verbatim_base::{
     lock::lock,
     map_faults,
@@ -37,6 +42,10 @@ const MOST_TIME: Duration = Duration::from_secs(30);
 
 /// How long the number of all messages is cached.
 const COUNTED_FOR: Duration = Duration::from_secs(10);
+
+/// The size in kB from which an answer is long, and the maximum size of all long answers that are not sent yet.
+const LONG: usize = 256;
+const MOST_UNSENT: usize = 128 << 10;
 
 /// The number of conversations of which the matches are cached.
 const MOST_MATCHES: usize = 8;
@@ -419,7 +428,29 @@ fn refused_for(problem: &Problem, ask: &Ask) -> Response {
     answer(problem.status(), "text/html; charset=utf-8", page.into_string())
 }
 
+/// A long answer, which counts until it is sent.
+struct LongAnswer {
+    text: String,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for LongAnswer {
+    fn as_ref(&self) -> &[u8] {
+        self.text.as_bytes()
+    }
+}
+
 fn answer(status: StatusCode, kind: &'static str, body: String) -> Response {
+    static UNSENT: LazyLock<Arc<Semaphore>> =
+        LazyLock::new(|| Arc::new(Semaphore::new(MOST_UNSENT)));
+
+    let body = match body.len() >> 10 {
+        ..LONG => Bytes::from(body),
+        size => match Arc::clone(&UNSENT).try_acquire_many_owned(size.min(MOST_UNSENT) as u32) {
+            Ok(permit) => Bytes::from_owner(LongAnswer { text: body, _permit: permit }),
+            Err(_) => return busy("many answers wait until they are read; try again later"),
+        },
+    };
     // Chats change and are private, so the browser must not cache them.
     let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-store")];
     (status, headers, body).into_response()
@@ -434,6 +465,17 @@ mod tests {
         let engine = Arc::new(Engine::new(export.engine.config().clone()));
         let resources = Resources { memory: 64 << 20, threads: 1 };
         Arc::new(SiteState::new(engine, false, resources))
+    }
+
+    #[test]
+    fn long_answers_that_nobody_reads_are_limited() {
+        let page = |size: usize| answer(StatusCode::OK, "text/html", "x".repeat(size << 10));
+        let all = page(MOST_UNSENT + 1);
+        assert_eq!(all.status(), StatusCode::OK);
+        assert_eq!(page(LONG).status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(page(LONG - 1).status(), StatusCode::OK);
+        drop(all);
+        assert_eq!(page(LONG).status(), StatusCode::OK);
     }
 
     #[test]
