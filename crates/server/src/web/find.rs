@@ -305,20 +305,18 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         {
             return None;
         }
-        let first = match is_listed {
-            true => vec![0..0],
-            false => marker.first_spans(&hit.content, 1),
-        };
+        let first = marker.first_spans(&hit.content, 1).first().map(|span| span.end);
+        let first = first.or(is_listed.then_some(0));
         // One of several texts may be in the message, and the others in the title.
-        let is_in_text = !first.is_empty()
+        let is_in_text = first.is_some()
             && texts.as_ref().is_none_or(|texts| {
                 texts.accept_text(&hit.content) || !texts.accept_text(snippet::trim(&hit.title))
             });
         let is_shown = reads(kind, &hit.conversation_id);
         let title = if is_shown { title_of(&hit.title, &marker) } else { Vec::new() };
-        let text = first.first().filter(|_| is_shown).map(|first| {
+        let text = first.filter(|_| is_shown).map(|first| {
             // An excerpt needs only the text around the first match.
-            let near = first.end.saturating_add(MOST_AROUND)..hit.content.len();
+            let near = first.saturating_add(MOST_AROUND)..hit.content.len();
             let end = near.clone().find(|at| hit.content.is_char_boundary(*at)).unwrap_or(near.end);
             let (text, spans) = marker.readable(&hit.content[..end]);
             let mut hasher = DefaultHasher::new();
