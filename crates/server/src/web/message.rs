@@ -128,11 +128,11 @@ pub(super) struct MessageBody {
 
 pub(super) enum MessagePiece {
     Text(Markup),
-    Step(Step),
+    Step(AgentStep),
 }
 
 /// A call with its results, a thought, or a result without its call.
-pub(super) struct Step {
+pub(super) struct AgentStep {
     /// The name of the tool of a call.
     pub(super) tool: Option<String>,
     pub(super) html: Markup,
@@ -408,7 +408,7 @@ fn brief(
     let (html, hits) = marks.mark(&escaped(&screen::written(snippet::trim(text))));
     let html = html! { p.fold.brief dir="auto" { (name) (PreEscaped(html)) } };
     let is_chosen = message.is_current && hits > 0;
-    (MessagePiece::Step(Step { tool: None, html, hits, is_chosen }), hits)
+    (MessagePiece::Step(AgentStep { tool: None, html, hits, is_chosen }), hits)
 }
 
 /// Returns a step in a fold, and the number of matches in the step itself.
@@ -446,7 +446,7 @@ fn folded(
         }
     };
     let tool = tool.map(str::to_owned);
-    (MessagePiece::Step(Step { tool, html, hits, is_chosen }), count)
+    (MessagePiece::Step(AgentStep { tool, html, hits, is_chosen }), count)
 }
 
 fn call<'a>(name: &str, arguments: &'a str) -> StepFold<'a> {

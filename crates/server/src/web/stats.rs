@@ -29,15 +29,15 @@ const MOST_ROWS: usize = 12;
 const LONGEST: usize = 10;
 
 /// The numbers of messages that a search finds, or of all.
-struct Figures {
+struct MessageFigures {
     counts: Arc<Facets>,
     hours: BTreeMap<i64, u64>,
     /// The times of the first and the last message, and the longest conversations; only for all messages.
     of_all: Option<([Option<Instant>; 2], Vec<About>)>,
 }
 
-impl Figures {
-    fn of(site: &Site, ask: &Ask, stop: &Stop) -> Result<Figures, Problem> {
+impl MessageFigures {
+    fn of(site: &Site, ask: &Ask, stop: &Stop) -> Result<MessageFigures, Problem> {
         let (sources, clock) = (site.engine.all_sources(), site.clock());
         let hour = |time| clock.hour_of_week(time);
         if !ask.text().is_empty() {
@@ -47,7 +47,11 @@ impl Figures {
             let by_hour = |time| Some(hour(time).to_string());
             let hours = sources.facets(&choice, &places, &by_hour, stop)?.months;
             let hours = hours.iter().filter_map(|(hour, count)| Some((hour.parse().ok()?, *count)));
-            return Ok(Figures { counts: Arc::new(counts), hours: hours.collect(), of_all: None });
+            return Ok(MessageFigures {
+                counts: Arc::new(counts),
+                hours: hours.collect(),
+                of_all: None,
+            });
         }
         let (mut scope, mut of_all) = (scope(site, ask, &site.flags()?, stop)?, None);
         if !ask.has_filters() {
@@ -57,7 +61,7 @@ impl Figures {
         }
         let counts = site.totals(&scope, || everything(site, &scope, stop))?;
         let hours = engine::counted_by(sources, &scope, &hour, stop)?;
-        Ok(Figures { counts, hours, of_all })
+        Ok(MessageFigures { counts, hours, of_all })
     }
 }
 
@@ -67,7 +71,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     // An hour cannot be counted, and a search by meaning has no number of messages.
     let (find, view, page) = Default::default();
     let ask = &Ask { find, view, page, hour: None, way: Way::Exact, ..ask.clone() };
-    let figures = Figures::of(site, ask, stop)?;
+    let figures = MessageFigures::of(site, ask, stop)?;
     let counts = &*figures.counts;
     let (title, tab) = ("Statistics", Tab::Statistics);
     let (messages, zone) = (site.messages(stop), Some(clock.zone()));
@@ -137,7 +141,7 @@ fn trends_of(ask: &Ask) -> String {
 }
 
 /// Says which messages are counted.
-fn about(site: &Site, ask: &Ask, figures: &Figures) -> Markup {
+fn about(site: &Site, ask: &Ask, figures: &MessageFigures) -> Markup {
     let clock = site.clock();
     html! {
         @match &figures.of_all {

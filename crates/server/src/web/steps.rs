@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::{
     ask::ShownParts,
     card::{counted, hour, role_name},
-    message::{MessagePiece, MessageSettings, ReadMessage, ShownMessage, Step},
+    message::{AgentStep, MessagePiece, MessageSettings, ReadMessage, ShownMessage},
 };
 use crate::tools::clock::Clock;
 use verbatim_base::model::Instant;
@@ -25,7 +25,7 @@ const MOST_TOOLS: usize = 4;
 const MOST_TOOL: usize = 30;
 
 /// The messages of a page in the order of their display.
-pub(super) struct Thread<'a> {
+pub(super) struct MessageThread<'a> {
     messages: Vec<ReadMessage<'a>>,
     /// The places of the results, by the place of the message that calls and the number of its call.
     results: HashMap<(usize, usize), Vec<usize>>,
@@ -45,7 +45,7 @@ struct StepGroup {
     times: Vec<Instant>,
 }
 
-impl<'a> Thread<'a> {
+impl<'a> MessageThread<'a> {
     pub(super) fn of(settings: &MessageSettings<'_>, messages: &'a [ShownMessage<'a>]) -> Self {
         let messages: Vec<_> = messages.iter().map(|message| settings.read(message)).collect();
         let results = paired(&messages);
@@ -59,7 +59,7 @@ impl<'a> Thread<'a> {
                 _ => blocks.push(vec![place]),
             }
         }
-        Thread { messages, results, blocks }
+        MessageThread { messages, results, blocks }
     }
 
     pub(super) fn blocks(&self) -> &[Vec<usize>] {
@@ -139,12 +139,12 @@ fn paired(messages: &[ReadMessage<'_>]) -> HashMap<(usize, usize), Vec<usize>> {
 impl MessageSettings<'_> {
     /// Returns one message with its heading.
     pub(super) fn message(&mut self, message: &ShownMessage<'_>) -> Markup {
-        let thread = Thread::of(self, std::slice::from_ref(message));
+        let thread = MessageThread::of(self, std::slice::from_ref(message));
         self.block(&thread, &[0])
     }
 
     /// Returns a message with its heading and the steps that follow it.
-    pub(super) fn block(&mut self, thread: &Thread<'_>, block: &[usize]) -> Markup {
+    pub(super) fn block(&mut self, thread: &MessageThread<'_>, block: &[usize]) -> Markup {
         let read = &thread.messages[block[0]];
         let message = read.of;
         let class = match message.role {
@@ -199,7 +199,7 @@ impl MessageSettings<'_> {
     }
 
     /// Adds a message that is only steps.
-    fn add_steps(&mut self, thread: &Thread<'_>, place: usize, group: &mut StepGroup) {
+    fn add_steps(&mut self, thread: &MessageThread<'_>, place: usize, group: &mut StepGroup) {
         let read = &thread.messages[place];
         let message = read.of;
         let results = thread.results_of(place);
@@ -228,7 +228,7 @@ impl MessageSettings<'_> {
 }
 
 impl StepGroup {
-    fn add(&mut self, step: Step) {
+    fn add(&mut self, step: AgentStep) {
         self.html.push(step.html);
         self.steps += 1;
         self.tools.extend(step.tool);
@@ -318,7 +318,7 @@ mod tests {
         let (hit, place) = Default::default();
         let mut settings =
             MessageSettings { clock, marker, highlighter, joins_thinking: false, view, hit, place };
-        let thread = Thread::of(&settings, &shown);
+        let thread = MessageThread::of(&settings, &shown);
         let blocks = thread.blocks().iter();
         blocks.map(|block| settings.block(&thread, block).into_string()).collect()
     }

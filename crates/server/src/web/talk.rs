@@ -18,7 +18,7 @@ use super::{
     frame::{Frame, Tab},
     message::{HitPlace, MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view},
     site::{Matches, Problem, Site},
-    steps::Thread,
+    steps::MessageThread,
 };
 use verbatim_base::model::{Hit, Stop};
 use verbatim_engine::{self as engine, Error, Flags, Session, SourceKind};
@@ -220,7 +220,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
             pictures: 0,
         });
         let messages: Vec<ShownMessage<'_>> = all.collect();
-        let thread = Thread::of(&reading, &messages);
+        let thread = MessageThread::of(&reading, &messages);
         let block = |block: &Vec<usize>| {
             if stop.requested() {
                 let why = "The conversation is too long: the file could not be made within the time limit.";
@@ -485,7 +485,7 @@ impl Talk {
             pictures: files.pictures(hit),
         });
         let messages: Vec<ShownMessage<'_>> = on_page.collect();
-        let thread = Thread::of(&reading, &messages);
+        let thread = MessageThread::of(&reading, &messages);
         let step = |place: usize| self.permalink(turns[place]);
         // The chosen message is on the page in every view.
         let is_shown = |turn: usize| {
