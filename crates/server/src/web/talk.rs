@@ -33,7 +33,7 @@ const MOST_MESSAGES: usize = 120;
 const BEFORE: usize = 20;
 
 /// The maximum number of bytes of messages on a page.
-const MOST_BYTES: usize = 200_000;
+const MOST_BYTES: usize = 90_000;
 
 /// The maximum number of rows of the list beside the messages.
 const MOST_ROWS: usize = 100;
