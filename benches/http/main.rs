@@ -54,6 +54,9 @@ const TYPED: usize = 16;
 /// The most keys that are pressed for each message.
 const KEYS: usize = 16;
 
+/// The number of conversations with a star.
+const STARRED: i64 = 100;
+
 /// The number of calls of a client.
 const CALLS: usize = 1_000;
 
@@ -71,6 +74,7 @@ fn main() -> Result<()> {
     let bench = Bench { folder, database };
     let typed = bench.typed()?;
     bench.index()?;
+    bench.star()?;
     let server = bench.serve()?;
     let rows = views(&server, &typed)?;
     let rates = rates(&bench, &server, &typed)?;
@@ -132,6 +136,18 @@ impl Bench {
         let done = self.command(&["reindex"]).stdout(Stdio::null()).status()?;
         ensure!(done.success(), "reindex failed: {done}");
         Ok(())
+    }
+
+    /// Gives a star to some conversations.
+    fn star(&self) -> Result<()> {
+        let connection = self.connection()?;
+        let mut statement = connection.prepare("SELECT id FROM conversations LIMIT ?1")?;
+        let ids = statement.query_map([STARRED], |row| row.get::<_, String>(0))?;
+        let line = |id: String| json!({"source": "export", "id": id, "starred": true}).to_string();
+        let lines: Vec<String> = ids.map(|id| Ok(line(id?))).collect::<Result<_>>()?;
+        let folder = self.folder.join("home");
+        fs::create_dir_all(&folder)?;
+        Ok(fs::write(folder.join("flags.jsonl"), lines.join("\n") + "\n")?)
     }
 
     fn serve(&self) -> Result<ServerProcess> {
@@ -222,6 +238,9 @@ fn views(server: &ServerProcess, typed: &[String]) -> Result<Vec<ViewRow>> {
         ("a key, `/search`, 10 messages", "5 ms", JSON, of(&keys, "/search?q=TEXT&limit=10")),
         ("a key, `/search`, 50 messages", "5 ms", JSON, of(&keys, "/search?q=TEXT")),
         ("a key on the page, `/results`", "5 ms", HTML, of(&keys, "/results?q=TEXT")),
+        ("a key, starred only", "40 ms", HTML, of(&keys, "/results?starred=1&q=TEXT")),
+        ("a letter, starred only", "40 ms", HTML, again("/results?starred=1&q=e")),
+        ("a letter of the user's", "40 ms", HTML, again("/results?role=user&q=e")),
         ("first page, `/`", "50 ms, 30 kB", HTML, again("/")),
         ("counts of all, `/facets`", "100 ms", HTML, again("/facets")),
         ("counts of a text, `/facets`", "100 ms", HTML, of(&whole, "/facets?first=1&q=TEXT")),
