@@ -169,6 +169,19 @@ fn an_import_of_many_messages_lets_a_process_make_the_vectors() {
     assert_eq!(user.meaning().0, None);
 }
 
+/// A second import while the process of the first one still makes vectors: all messages get theirs.
+#[test]
+fn two_imports_in_a_row_get_all_their_vectors() {
+    let user = User::with(2 * MANY);
+    told(&user.import().env_remove("VERBATIM_BACKGROUND").output().unwrap());
+    let texts: Vec<String> = (0..MANY).map(|number| format!("rose {number}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    fs::write(&user.export, exports::chat("roses", 2.0, &texts)).unwrap();
+    told(&user.import().env_remove("VERBATIM_BACKGROUND").output().unwrap());
+    wait_until("all vectors are made", || user.made() == 3 * MANY as u64);
+    assert_eq!(user.meaning().0, None);
+}
+
 /// A home that is removed while a process makes vectors for it stays away, and the process ends.
 #[cfg(target_os = "linux")]
 #[test]

@@ -374,6 +374,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_status_says_how_far_the_sentence_model_is() {
+        let export = TestExport::indexed(&["red", "blue"]);
+        let (_, status) = get_of(&router_of(&export), "/status").await;
+        assert!(words_of(&status).contains("meaning: 0 of 2 messages"), "{status}");
+        for source in export.engine.all_sources().present_of(&verbatim_engine::SourceKind::ALL) {
+            source.encode(1, &Stop::never(), &|_| ()).unwrap();
+        }
+        let (_, status) = get_of(&router_of(&export), "/status").await;
+        assert!(!words_of(&status).contains("meaning:"), "{status}");
+    }
+
+    #[tokio::test]
     async fn what_is_far_stands_below_a_heading() {
         let (first, second) = ("Sea turtles swim over the reef.", "Reefs have many turtles.");
         let others = ["An aquarium shows fish.", "The invoice is due.", "Green soup for dinner."];
