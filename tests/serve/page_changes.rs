@@ -1,5 +1,7 @@
 //! Changes while a user looks at the page, in a real browser.
 
+use std::time::{Duration, Instant};
+
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -55,13 +57,14 @@ fn an_export_is_dropped_read_copied_and_forgotten() {
     let copied =
         "const done = arguments[0]; navigator.clipboard.readText().then(done, it => done('' + it))";
     browser.click("[data-copy=text]");
-    browser.wait("document.querySelector('[data-copy=text]').innerText === 'Copied'");
+    browser.wait("document.querySelector('#copied')?.innerText === 'Copied'");
     let text = browser.run_until_done(copied);
     let text = text.as_str().unwrap_or_default();
     assert!(text.starts_with("# Sourdough\n") && text.contains("Four *hours*."), "{text}");
     assert!(text.contains("another version\n\nHow long does rye proof?"), "{text}");
+    browser.wait("!document.querySelector('#copied')");
     browser.click("[data-copy=address]");
-    browser.wait("document.querySelector('[data-copy=address]').innerText === 'Copied'");
+    browser.wait("document.querySelector('#copied')?.innerText === 'Copied'");
     let address = browser.run_until_done(copied);
     assert_eq!(address, format!("{}/c/aaaa1111", site.address));
     // The conversation is forgotten only after a yes.
@@ -176,6 +179,121 @@ fn what_is_new_is_shown_in_every_tab_without_a_reload() {
 }
 
 #[test]
+fn what_the_reader_opened_selected_or_chose_stays() {
+    let Some((browser, site)) = browser::start(known_chats) else { return };
+    let connection = Connection::open(site.home.path().join("db/chats.db")).expect("it is there");
+    let execute = |sql: &str| connection.execute(sql, []).expect("it is sound");
+    execute("INSERT INTO messages VALUES ('new', 'c1', 'assistant', 'A warm evening', 1800000000)");
+    browser.open(&format!("{}/c/c1", site.address));
+    // A fold that was opened, code that was scrolled to, and a text that was selected.
+    browser.click(".run > summary");
+    browser.run(
+        "document.querySelector('.code pre').focus();
+         window.seen = document.activeElement;
+         getSelection().selectAllChildren(document.querySelector('#m6 p'))",
+    );
+    execute("UPDATE messages SET content = content || ' in June' WHERE id = 'new'");
+    execute("INSERT INTO messages VALUES ('next', 'c1', 'user', 'And a *cold* day', 1800000001)");
+    browser.wait("document.querySelector('#m7 em') && document.querySelector('.run').open");
+    assert_eq!(browser.run("return getSelection().toString()"), "A warm evening");
+    assert_eq!(browser.run("return document.activeElement === window.seen"), true);
+    browser
+        .run("getSelection().removeAllRanges(); document.querySelector('.run > summary').click()");
+    execute("UPDATE messages SET content = content || ' and July' WHERE id = 'new'");
+    browser.wait("document.querySelector('#m6').innerText.includes('in June and July')");
+    assert_eq!(browser.run("return document.querySelector('.run').open"), false);
+    // The same in results: the chosen row, its focus, and the filter that has the focus.
+    browser.open(&format!("{}/?q=e", site.address));
+    browser.wait("document.querySelector('#hist svg') && document.querySelector('.more summary')");
+    browser.click(".more summary");
+    browser.run("document.querySelector('.more li .no').focus()");
+    browser
+        .chromium("Input.dispatchKeyEvent", &json!({"type": "keyDown", "key": "j", "text": "j"}));
+    browser.wait("document.querySelector('#list [aria-current] .no') === document.activeElement");
+    browser.run("window.row = document.querySelector('#list [aria-current]')");
+    execute("INSERT INTO messages VALUES ('last', 'branching', 'user', 'One more', 1800000002)");
+    browser.wait("document.querySelector('#list').textContent.includes('One more')");
+    browser.wait("window.row === document.querySelector('#list [aria-current]')");
+    browser.wait("window.row.contains(document.activeElement) && window.row.checkVisibility()");
+    browser.run("document.querySelector('[name=role][value=user]').focus()");
+    browser.run("document.querySelector('#hist svg').dataset.old = ''");
+    browser.run("document.activeElement.click()");
+    browser.wait("document.querySelector('#hist svg:not([data-old])')");
+    browser.wait("document.activeElement.value === 'user' && document.activeElement.checked");
+    browser.assert_sound(&site);
+}
+
+#[test]
+fn a_text_that_is_too_long_is_called_so() {
+    let Some((browser, site)) = browser::start(known_chats) else { return };
+    browser.open(&site.address);
+    let paste = |letters: usize| {
+        browser.run(&format!(
+            "document.querySelector('#q').value = 'a'.repeat({letters});
+             document.querySelector('#q').dispatchEvent(new InputEvent('input', {{bubbles: true}}))"
+        ));
+    };
+    paste(70_000);
+    browser.wait("document.querySelector('#count .warn')?.innerText.includes('70,000 letters')");
+    browser.forget_console();
+    paste(30_000);
+    browser.wait("document.querySelector('#count .nothing')");
+    browser.assert_sound(&site);
+}
+
+#[test]
+fn the_text_of_a_result_is_selected_copied_and_opened() {
+    let Some((browser, site)) = browser::start(known_chats) else { return };
+    let wanted = json!({"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]});
+    browser.chromium("Browser.grantPermissions", &wanted);
+    browser.open(&format!("{}/?q=warm", site.address));
+    browser.wait("document.querySelector('#hist svg')");
+    let place = |x: u32| {
+        let script = format!(
+            "const words = document.querySelector('.hits .text').getBoundingClientRect();
+             return [words.left + {x}, words.top + 8]"
+        );
+        browser.run(&script)
+    };
+    let mouse = |kind: &str, at: &Value, button: &str, modifiers: u32| {
+        let parameters = json!({"type": kind, "x": at[0], "y": at[1], "button": button,
+            "buttons": if button == "left" { 1 } else { 4 }, "clickCount": 1, "modifiers": modifiers});
+        browser.chromium("Input.dispatchMouseEvent", &parameters);
+    };
+    mouse("mousePressed", &place(2), "left", 0);
+    mouse("mouseMoved", &place(90), "left", 0);
+    mouse("mouseReleased", &place(90), "left", 0);
+    assert_ne!(browser.run("return getSelection().toString()"), "");
+    assert_eq!(browser.run("return location.pathname"), "/");
+    browser.keys("body", "y");
+    browser.wait("document.querySelector('#copied')?.innerText === 'Copied'");
+    let copied =
+        "const done = arguments[0]; navigator.clipboard.readText().then(done, it => done('' + it))";
+    let text = "Four hours at 24 degrees.\n\n```rust\nlet bread = \"warm\";\n```";
+    assert_eq!(browser.run_until_done(copied), text);
+    // The whole row acts as its link, in a new window too.
+    let click = |button: &str, modifiers: u32| {
+        mouse("mousePressed", &place(90), button, modifiers);
+        mouse("mouseReleased", &place(90), button, modifiers);
+    };
+    let before = browser.windows(1).len();
+    for (n, (button, modifiers)) in [("middle", 0), ("left", 2)].into_iter().enumerate() {
+        click(button, modifiers);
+        let end = Instant::now() + Duration::from_secs(9);
+        while browser.windows(1).len() < before + n + 1 {
+            assert!(Instant::now() < end, "{button}, {modifiers}: no window was opened");
+        }
+    }
+    assert_eq!(browser.run("return location.pathname"), "/");
+    click("left", 0);
+    browser.wait("location.pathname === '/c/c1/2' && document.querySelector('#m2 mark.now')");
+    browser.keys("body", "y");
+    browser.wait("document.querySelector('#copied')?.innerText === 'Copied'");
+    assert_eq!(browser.run_until_done(copied), text);
+    browser.assert_sound(&site);
+}
+
+#[test]
 fn a_server_that_comes_back_is_used_again() {
     let Some((browser, mut site)) = browser::start(known_chats) else { return };
     browser.open(&format!("{}/?q=bread", site.address));
@@ -183,9 +301,13 @@ fn a_server_that_comes_back_is_used_again() {
     site.end();
     browser.wait("document.querySelector('#gone')?.innerText.includes('does not answer')");
     browser.keys("#q", "x");
-    browser.wait("document.querySelector('#count .warn')");
+    browser.wait("location.search === '?q=breadx'");
+    // One note says so, and the results of the text before are pale.
+    let pale = "getComputedStyle(document.querySelector('#list')).opacity === '0.5'";
+    browser.wait(&format!("{pale} && document.querySelectorAll('#list .hits li').length === 4"));
+    assert_eq!(browser.run("return document.querySelectorAll('.warn').length"), 0);
     site.start_again();
-    browser.wait("!document.querySelector('#gone')");
+    browser.wait("!document.querySelector('#gone') && document.querySelector('.nothing')");
     browser.keys("#q", "\u{e003}");
     browser.wait("document.querySelectorAll('#list .hits li').length === 4");
     browser.forget_console();

@@ -1,7 +1,5 @@
 //! The request of a page, parsed from its address: the text, the filters and the view.
 
-use percent_encoding::percent_decode_str;
-
 use verbatim_engine::{self as engine, ReadingKind};
 use verbatim_text::address::encoded;
 
@@ -111,14 +109,7 @@ pub(super) struct Ask {
 }
 
 pub(super) fn fields(query: &str) -> impl Iterator<Item = (String, String)> {
-    let decoded = |text: &str| {
-        let text = text.replace('+', " ");
-        percent_decode_str(&text).decode_utf8_lossy().into_owned()
-    };
-    query.split('&').filter(|field| !field.is_empty()).map(move |field| {
-        let (name, value) = field.split_once('=').unwrap_or((field, ""));
-        (decoded(name), decoded(value))
-    })
+    form_urlencoded::parse(query.as_bytes()).into_owned()
 }
 
 impl Ask {

@@ -27,7 +27,8 @@ pub(super) static STYLE: Asset = Asset {
 pub(super) static SCRIPT: Asset = Asset {
     name: "script.js",
     kind: "text/javascript; charset=utf-8",
-    content: include_str!("script.js"),
+    // One file is one request.
+    content: concat!(include_str!("script.js"), include_str!("idiomorph.min.js")),
 };
 
 pub(super) static FAVICON: Asset =

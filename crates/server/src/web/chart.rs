@@ -47,7 +47,7 @@ fn percent(part: f64, whole: f64) -> String {
     format!("{:.2}%", part / whole.max(1.0) * 100.0)
 }
 
-/// Draws the timeline of a search.
+/// Draws the timeline of a search, with two sliders for its ends.
 pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
     let Some((first, last)) = months.first().zip(months.last()) else { return html! {} };
     let most = months.iter().map(|month| month.count).max().unwrap_or(0).max(1);
@@ -63,7 +63,12 @@ pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
     let height = |count: u64| if count == 0 { 0 } else { (count * HEIGHT / most).max(2) };
     let width = percent(0.82, all);
     let within: Vec<usize> = (0..months.len()).filter(|at| months[*at].is_in).collect();
-    let brush = within.first().zip(within.last()).filter(|_| within.len() < months.len());
+    let chosen = within.first().zip(within.last());
+    let brush = chosen.filter(|_| within.len() < months.len());
+    let (from, to) = chosen.map_or((0, months.len() - 1), |(from, to)| (*from, *to));
+    let about = |month: &Month<'_>| {
+        format!("{}: {}", month_name(month.name), grouped(month.count as usize))
+    };
     html! {
         svg.hist width="100%" height="68" role="img" aria-label=(label) data-all=(all) {
             @if let Some((from, to)) = brush {
@@ -74,11 +79,19 @@ pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
                 rect class=[month.is_in.then_some("in")] data-month=(month.name)
                     x=(percent(at as f64 + 0.09, all)) y=(HEIGHT - height(month.count))
                     width=(width) height=(height(month.count)) {
-                    title { (month_name(month.name)) ": " (grouped(month.count as usize)) }
+                    title { (about(month)) }
                 }
             }
             @for (at, label) in years(months) {
                 text x=(percent(at as f64, all)) y="66" { (label) }
+            }
+        }
+        @if months.len() > 1 {
+            div.ends {
+                @for (id, label, at) in [("first", "First month", from), ("last", "Last month", to)] {
+                    input id=(id) type="range" min="0" max=(all - 1.0) value=(at) aria-label=(label)
+                        aria-valuetext=(about(&months[at]));
+                }
             }
         }
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use verbatim_base::model::Stop;
 use verbatim_engine::{ChosenIds, Error, Facets, Flags, Match, Scope, count_of};
-use verbatim_text::amount::grouped;
+use verbatim_text::{amount::grouped, hash::fnv1a};
 
 /// The time limit of counting. If counting takes longer, the counts are lower bounds.
 const MOST_COUNTING: Duration = Duration::from_millis(2_500);
@@ -54,13 +54,13 @@ pub(super) fn fragment(
         (filters(site, ask, (Some(facets), &flags), stop)?)
         (timeline(site, ask, facets)?)
         @if is_exact && has_some {
-            p #exact data-count=(facets.messages)
-                data-more=[(!facets.is_complete).then_some("")] {
-                b {
+            span #status {
+                b #total data-count=(facets.messages)
+                    data-more=[(!facets.is_complete).then_some("")] {
                     @if !facets.is_complete { "more than " }
                     (counted_of(facets.messages as usize, "message"))
                 }
-                " in " span { (counted_of(facets.conversations, "conversation")) }
+                " in " (counted_of(facets.conversations, "conversation"))
             }
         }
     })
@@ -251,7 +251,7 @@ fn kept(ask: &Ask, flags: &Flags) -> Markup {
                 legend { "Yours" }
                 @for (name, label, is_chosen, count) in rows {
                     label {
-                        input type="checkbox" name=(name) value="1" form="find" checked[is_chosen];
+                        input id=(name) type="checkbox" name=(name) value="1" form="find" checked[is_chosen];
                         " " span { (label) } " "
                         span.n title=(counted_of(count, "conversation")) { (grouped(count)) }
                     }
@@ -290,8 +290,8 @@ impl Facet<'_> {
         let choice = |(name, _, count): &(&str, u64, Option<u64>)| {
             html! {
                 label.zero[*count == Some(0)] {
-                    input type="checkbox" name=(self.name) value=(name) form="find"
-                        checked[is_chosen(name)];
+                    input id=(format!("{}-{:x}", self.name, fnv1a(name.as_bytes()))) type="checkbox"
+                        name=(self.name) value=(name) form="find" checked[is_chosen(name)];
                     " " (self.label(name)) " "
                     span.n {
                         @match count {

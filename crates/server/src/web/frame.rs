@@ -135,7 +135,7 @@ impl Frame<'_> {
                 span { "Nothing leaves this page for another site." }
                 @if let Some(zone) = &self.zone { span { "Times are in " (zone) "." } }
                 span.keys.scripted { kbd { "/" } " search · " kbd { "j" } " " kbd { "k" } " move · "
-                    kbd { "Enter" } " open · " button #all-keys type="button" { kbd { "?" } " all keys" } }
+                    kbd { "Enter" } " open · " button #all-keys type="button" aria-keyshortcuts="?" { kbd { "?" } " all keys" } }
                 span { "verbatim " (env!("CARGO_PKG_VERSION")) }
             }
         }
@@ -168,6 +168,7 @@ fn keys() -> Markup {
         (&["f"], "Find in the conversation"),
         (&["[", "]"], "The conversation before in the results, and the next"),
         (&["u"], "Back to the results"),
+        (&["y"], "Copy the text of the chosen message"),
         (&["Esc"], "Leave the search field, or close this"),
         (&["?"], "Show these keys"),
     ];

@@ -12,7 +12,7 @@ use pulldown_cmark::{
 use super::{code::Highlighter, mark::escaped};
 use verbatim_text::up_to;
 
-/// The highest level of a heading in a message. The page itself uses the levels above.
+/// The level of the first heading in a message. The page itself uses the levels above.
 const FIRST_HEADING: usize = 3;
 const LAST_HEADING: usize = 6;
 
@@ -23,8 +23,14 @@ const SCHEMES: [&str; 3] = ["https://", "http://", "mailto:"];
 pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) -> String {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut writer =
-        SafeEvents { is_typed, highlighter, code: None, picture: None, links: Vec::new() };
+    let mut writer = SafeEvents {
+        is_typed,
+        highlighter,
+        code: None,
+        picture: None,
+        links: Vec::new(),
+        headings: Vec::new(),
+    };
     let text = with_formulas(text);
     let events = Parser::new_ext(&text, options).filter_map(|event| writer.event(event));
     let mut html = String::with_capacity(text.len() * 3 / 2);
@@ -114,6 +120,8 @@ struct SafeEvents<'h> {
     picture: Option<(String, String)>,
     /// For each open link, whether it is a link in the HTML.
     links: Vec<bool>,
+    /// The levels of the last heading and of the headings above it, as the message has them.
+    headings: Vec<HeadingLevel>,
 }
 
 impl SafeEvents<'_> {
@@ -166,7 +174,11 @@ impl SafeEvents<'_> {
                 self.links.push(is_link);
                 is_link.then(|| link(&dest_url))
             }
-            Tag::Heading { level, .. } => Some(ours(format!("<h{}>", heading(level)))),
+            Tag::Heading { level, .. } => {
+                self.headings.retain(|above| *above < level);
+                self.headings.push(level);
+                Some(ours(format!("<h{}>", self.heading())))
+            }
             Tag::HtmlBlock => Some(ours("<p class=\"raw\">".to_owned())),
             Tag::Table(columns) => Some(Event::Start(Tag::Table(columns))),
             other => Some(Event::Start(other)),
@@ -176,10 +188,15 @@ impl SafeEvents<'_> {
     fn end<'e>(&mut self, tag: TagEnd) -> Option<Event<'e>> {
         match tag {
             TagEnd::Link => self.links.pop().unwrap_or(false).then(|| ours("</a>".to_owned())),
-            TagEnd::Heading(level) => Some(ours(format!("</h{}>\n", heading(level)))),
+            TagEnd::Heading(_) => Some(ours(format!("</h{}>\n", self.heading()))),
             TagEnd::HtmlBlock => Some(ours("</p>\n".to_owned())),
             other => Some(Event::End(other)),
         }
+    }
+
+    /// Returns the level of the last heading on the page, where no level is left out.
+    fn heading(&self) -> usize {
+        (FIRST_HEADING + self.headings.len() - 1).min(LAST_HEADING)
     }
 
     fn code_block<'e>(&mut self) -> Event<'e> {
@@ -206,10 +223,13 @@ impl SafeEvents<'_> {
     }
 }
 
+/// A button that copies the code beside it. It has no text, because the text of a message may be marked and copied.
+pub(super) const COPY_BUTTON: &str = "<button class=\"copy scripted\" type=\"button\" data-copy=\"code\" aria-label=\"Copy\"></button>";
+
 /// Returns code in a frame with a caption. All are HTML.
 pub(super) fn framed(caption: &str, label: &str, code: &str) -> String {
     format!(
-        "<figure class=\"code\"><figcaption>{caption}</figcaption>\
+        "<figure class=\"code\"><figcaption>{caption}{COPY_BUTTON}</figcaption>\
          <pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{code}</code></pre></figure>\n"
     )
 }
@@ -220,10 +240,6 @@ fn ours<'e>(html: String) -> Event<'e> {
 
 fn link<'e>(address: &str) -> Event<'e> {
     ours(format!("<a href=\"{}\" rel=\"noreferrer nofollow\">", escaped(address)))
-}
-
-fn heading(level: HeadingLevel) -> usize {
-    (level as usize + FIRST_HEADING - 1).min(LAST_HEADING)
 }
 
 /// Returns whether a link to an address is allowed.
@@ -310,12 +326,11 @@ mod tests {
         assert!(html.contains("Use &lt;b&gt; &amp; \"c\""), "{html}");
         assert!(html.contains("&lt;details&gt;\nx\n&lt;/details&gt;"), "{html}");
         let html = shown("```rust\nlet a = \"<b>\";\n```");
-        assert!(
-            html.contains("<figcaption>rust</figcaption>") && html.contains("class=\"s-"),
-            "{html}"
-        );
+        assert!(html.contains("<figcaption>rust<button") && html.contains("class=\"s-"), "{html}");
         assert!(html.contains("&lt;b&gt;"), "{html}");
-        assert!(shown("# A\n## B\n##### C").contains("<h3>A</h3>\n<h4>B</h4>\n<h6>C</h6>"));
+        let html = shown("## A\n##### B\n### C\n# D\n## E");
+        let levels: String = html.split("<h").skip(1).filter_map(|it| it.chars().next()).collect();
+        assert_eq!(levels, "34434", "{html}");
         assert_eq!(shown("- [x] a"), "<ul>\n<li>☑ a</li>\n</ul>\n");
         assert!(render("a\nb", true, &mut Highlighter::new()).contains("a<br />\nb"));
         assert!(

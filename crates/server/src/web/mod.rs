@@ -125,10 +125,14 @@ async fn conversation(
     html_for(&site, view.ask().clone(), move |site, _, stop| talk::page(site, &view, stop)).await
 }
 
-/// Returns the route of a part of a conversation, from the message with the number in the address.
+/// Returns the route of a part of a conversation, from the message with the number in the address. A number
+/// with `.md` requests only the text of the message.
 fn a_message(work: fn(&Site, &TalkView, &Stop) -> Result<Markup, Problem>) -> Route {
     type Place = Path<(String, String)>;
     let answer = move |State(site): Shared, Path((id, number)): Place, RawQuery(query)| async move {
+        if let Some(Ok(number)) = number.strip_suffix(".md").map(str::parse) {
+            return text(&site, move |site, stop| talk::as_written(site, &id, number, stop)).await;
+        }
         let Ok(number) = number.parse() else { return missing(State(site)).await };
         let view = TalkView::new(id, Some(number), query.as_deref().unwrap_or_default());
         html_for(&site, view.ask().clone(), move |site, _, stop| work(site, &view, stop)).await

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{
     ask::{Ask, Way},
-    card::{counted, role_name},
+    card::{Card, counted, role_name},
     chosen::when,
     excerpt::marked,
     facets,
@@ -18,7 +18,7 @@ use super::{
 use crate::tools::readings;
 use verbatim_base::model::Stop;
 use verbatim_engine::{Note, QueryReading, ReadingKind};
-use verbatim_text::{amount::grouped, snippet};
+use verbatim_text::{amount::grouped, hash::fnv1a, snippet};
 
 /// The number of messages of a conversation that are visible; the others are in a collapsed list.
 const OPEN_LINES: usize = 3;
@@ -229,7 +229,7 @@ fn conversation(site: &Site, ask: &Ask, results: &SearchResults, place: usize) -
     let (open, folded) = group.lines.split_at(group.lines.len().min(OPEN_LINES));
     let clock = site.clock();
     html! {
-        li.group {
+        li.group id=(group_id(&group.card)) {
             header {
                 h2 dir="auto" { a href=(address) { (marked(&group.title)) } (flag::star(&results.flags, &group.card)) }
                 p.meta {
@@ -240,14 +240,14 @@ fn conversation(site: &Site, ask: &Ask, results: &SearchResults, place: usize) -
             }
             @if !group.summary.is_empty() { p.text.summary dir="auto" { (group.summary) } }
             @if !open.is_empty() {
-                ol.hits { @for line in open { (hit(ask, group, place, line)) } }
+                ol.hits { @for line in open { (hit(ask, group, line)) } }
             } @else if !ask.text().is_empty() {
                 p.note.by-title { "Found by its title" }
             }
             @if !folded.is_empty() {
                 details.more {
                     summary { (folded.len()) " more in this conversation" }
-                    ol.hits { @for line in folded { (hit(ask, group, place, line)) } }
+                    ol.hits { @for line in folded { (hit(ask, group, line)) } }
                 }
             }
             @if group.more > 0 && !ask.text().is_empty() {
@@ -259,11 +259,16 @@ fn conversation(site: &Site, ask: &Ask, results: &SearchResults, place: usize) -
     }
 }
 
-fn hit(ask: &Ask, group: &FoundGroup, place: usize, line: &FoundLine) -> Markup {
+/// Returns the id of the element of a conversation in the list. The script knows the element by it.
+fn group_id(card: &Card) -> String {
+    format!("g{:x}", fnv1a(card.id.as_bytes()))
+}
+
+fn hit(ask: &Ask, group: &FoundGroup, line: &FoundLine) -> Markup {
     let number = line.number;
     let to = |number: u32| talk::address(&group.card, ask, number);
     let label = format!("Message {number}, {}", role_name(&line.role));
-    let text = format!("t{place}-{number}");
+    let text = format!("{}-{number}", group_id(&group.card));
     html! {
         li {
             a.no href=(to(number)) aria-label=(label) aria-describedby=(text) { (number) }

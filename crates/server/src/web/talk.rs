@@ -16,6 +16,7 @@ use super::{
     find::marker,
     flag,
     frame::{Frame, Tab},
+    markdown::COPY_BUTTON,
     message::{HitPlace, MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view},
     site::{Matches, Problem, Site},
     steps::MessageThread,
@@ -158,6 +159,18 @@ pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
         (reading.message(&message))
         @if let Some(turn) = path.turns().get(place + 1) { (near(*turn)) }
     })
+}
+
+/// Returns the text of a message as it was written.
+pub(super) fn as_written(
+    site: &Site,
+    id: &str,
+    number: u32,
+    stop: &Stop,
+) -> Result<String, Problem> {
+    let (session, _) = find(site, id, stop)?;
+    let message = session.message(turn_of(&session, number)?);
+    Ok(screen::written(snippet::trim(&message.content)).into_owned())
 }
 
 pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, Problem> {
@@ -603,7 +616,7 @@ impl Talk {
         let button = |link: Option<String>, rel: &str, keys: &str, label: Markup| {
             html! {
                 @match link {
-                    Some(link) => a.btn href=(link) rel=(rel) aria-keyshortcuts=(keys) { (label) },
+                    Some(link) => a.btn id=(format!("to-{rel}")) href=(link) rel=(rel) aria-keyshortcuts=(keys) { (label) },
                     None => span.btn.off { (label) },
                 }
             }
@@ -622,7 +635,7 @@ impl Talk {
                     " " span dir="auto" { "“" bdi { (snippet::echo(self.ask.sought())) } "”, " (way) }
                 }
                 span.of aria-hidden="true" dir="auto" { (self.title()) }
-                a.back href=(self.ask.address()) rel="up" { "All results" }
+                a.back href=(self.ask.address()) rel="up" aria-keyshortcuts="u" { "All results" }
             }
         }
     }
@@ -648,7 +661,7 @@ impl Talk {
             nav.where aria-label=(label) {
                 p {
                     @if is_search {
-                        a href=(self.ask.address()) rel="up" { "← All results" }
+                        a href=(self.ask.address()) rel="up" aria-keyshortcuts="u" { "← All results" }
                     } @else if !rows.is_empty() { b { "What you wrote" } }
                 }
                 @if start > 0 { p.note { (counted(start, "row")) " before these" } }
@@ -706,7 +719,7 @@ impl Talk {
                     @if let Some(resume) = self.card.resume() {
                         details.resume {
                             summary { "Resume in a terminal" }
-                            div.row { code data-copied="" { (resume) } }
+                            div.row { code { (resume) } " " (PreEscaped(COPY_BUTTON)) }
                         }
                     }
                 }
