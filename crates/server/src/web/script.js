@@ -77,7 +77,7 @@ addEventListener("DOMContentLoaded", () => {
       const sent = page.getElementById("list")?.innerHTML;
       const isSame = keeps && sent === listed;
       listed = sent;
-      swap(page, "count");
+      for (const part of ["count", "range"]) swap(page, part);
       if (!isSame) {
         const link = keeps && at("list").querySelector("[aria-current] a")?.href;
         const wasFocused = at("list").contains(document.activeElement);
@@ -731,4 +731,29 @@ addEventListener("DOMContentLoaded", () => {
     restore();
     count(query());
   }
+
+  // The open filters cover the results of a phone. Another button clears the search field, which keeps the focus.
+  const addCovers = () => {
+    const fold = () => at("facets");
+    const covers = () => !!fold()?.open && getComputedStyle(fold().parentElement).position === "fixed";
+    const close = () => (fold().open = !covers() && fold().open);
+    if (isSearch) {
+      form.addEventListener("submit", close);
+      at("main").addEventListener("focusin", close);
+      addEventListener("keydown", (event) => {
+        if (event.key !== "Escape" || !covers()) return;
+        close();
+        fold().querySelector("summary").focus();
+      });
+    }
+    const clear = form.querySelector(".clear");
+    clear.addEventListener("mousedown", (event) => event.preventDefault());
+    clear.addEventListener("click", (event) => {
+      event.preventDefault();
+      field.value = "";
+      field.dispatchEvent(new Event("input"));
+      field.focus();
+    });
+  };
+  addCovers();
 });
