@@ -268,15 +268,38 @@ fn views_fit_a_phone_and_ask_for_little() {
     let Some((browser, site)) = start() else { return };
     let phone = json!({"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true});
     browser.chromium("Emulation.setDeviceMetricsOverride", &phone);
-    // The filters do not push the results out of sight.
-    browser.open(&format!("{}/?q=bread&role=user&from=2023", site.address));
-    browser.wait("document.querySelector('.hits li').getBoundingClientRect().bottom < 844");
+    browser.chromium("Emulation.setTouchEmulationEnabled", &json!({"enabled": true}));
+    // Neither filters nor buttons push the results and the messages down.
+    for (path, first, most) in [
+        ("/?q=bread&role=user&from=2023", ".hits li", 200),
+        ("/", ".group", 200),
+        ("/c/c1", ".msg", 220),
+    ] {
+        browser.open(&format!("{}{path}", site.address));
+        browser.wait(&format!("document.querySelector('{first}')"));
+        let top = format!("return document.querySelector('{first}').getBoundingClientRect().top");
+        let top = browser.run(&top).as_f64().expect("a number");
+        assert!(top <= f64::from(most), "{path}: {top}");
+    }
+    let script = "return [...document.querySelectorAll('input:not([type=hidden])')]
+        .filter(it => !it.matches('[type=checkbox], [type=radio]') && parseFloat(getComputedStyle(it).fontSize) < 16)
+        .map(it => it.id)";
+    assert_eq!(browser.run(script), json!([]), "a phone zooms into these fields");
+    browser.click(".about > summary");
+    assert_eq!(browser.run("return document.querySelector('.facts').checkVisibility()"), true);
+    browser.chromium("Emulation.setTouchEmulationEnabled", &json!({"enabled": false}));
     // The width of a window of 1,280 pixels at a zoom of 400 %.
     let zoomed = json!({"width": 320, "height": 256, "deviceScaleFactor": 1, "mobile": false});
     browser.chromium("Emulation.setDeviceMetricsOverride", &zoomed);
-    for path in
-        ["/", "/?q=bread", "/?q=nothing+at+all", "/c/c1?q=bread", "/stats", "/status", "/import"]
-    {
+    for path in [
+        "/",
+        "/?q=bread&role=user&from=2023-01-01&to=2025-12-31",
+        "/?q=nothing+at+all",
+        "/c/c1?q=bread",
+        "/stats",
+        "/status",
+        "/import",
+    ] {
         browser.open(&format!("{}{path}", site.address));
         browser.wait("document.readyState === 'complete'");
         thread::sleep(Duration::from_millis(200));
@@ -302,6 +325,42 @@ fn views_fit_a_phone_and_ask_for_little() {
     assert_eq!([style(".bar", "display"), style(".hop", "display")], ["none", "none"]);
     assert_eq!(style(".code pre", "whiteSpace"), "pre-wrap");
     assert_eq!(style(".within", "display"), "none");
+}
+
+#[test]
+fn the_filters_of_a_phone_are_a_sheet() {
+    let Some((browser, site)) = start() else { return };
+    browser.look(390, "light");
+    browser.open(&format!("{}/?q=bread", site.address));
+    browser.wait("document.querySelector('.go').textContent === 'Show 4 results'");
+    let is_open = "document.querySelector('#facets').open";
+    browser.click("#facets > summary");
+    let script =
+        "const box = document.querySelector('#facets').parentElement.getBoundingClientRect();
+        return [box.left, box.right, Math.round(box.top), box.bottom].join(' ')";
+    assert_eq!(browser.run(script), "0 390 96 900");
+    // A filter keeps the sheet open, and the button has the new number.
+    browser.click("[name=role][value=tool]");
+    browser.wait("document.querySelector('.go').textContent === 'Show 1 result'");
+    browser.wait("document.querySelector('#facets > summary').textContent === 'Filters (1)'");
+    browser.keys("[name=role][value=tool]", "\u{e00c}");
+    browser.wait(&format!("!{is_open} && document.activeElement.matches('#facets > summary')"));
+    // New counts may replace both between two steps of a mouse.
+    for part in ["#facets > summary", ".go button"] {
+        browser.run(&format!("document.querySelector('{part}').click()"));
+    }
+    browser.wait(&format!("!{is_open} && document.activeElement.matches('#list .hits a')"));
+    // The dates are in a fold of their own, which says what is chosen.
+    assert_eq!(browser.run("return document.querySelector('#hist').checkVisibility()"), false);
+    browser.click("#range");
+    browser.click("[data-from='today']");
+    browser.wait("document.querySelector('#range').textContent === 'Dates: from today'");
+    // A button clears the text; the field keeps the focus.
+    browser.click(".clear");
+    browser
+        .wait("location.search === '?role=tool&from=today' && document.activeElement.id === 'q'");
+    assert_eq!(browser.run("return document.querySelector('.clear').checkVisibility()"), false);
+    browser.assert_sound(&site);
 }
 
 #[test]
@@ -359,13 +418,19 @@ fn no_view_has_a_barrier() {
             browser.wait(
                 "!document.querySelector('#list .hits') || document.querySelector('#hist svg')",
             );
-            browser.run("document.querySelectorAll('details').forEach(fold => fold.open = true)");
+            browser.run("document.querySelectorAll('details:not(#facets)').forEach(fold => fold.open = true)");
             browser.run(&axe);
             let script = "const done = arguments[0];
                 axe.run({rules: {'target-size': {enabled: true}}}).then(found => done(found.violations.map(it =>
                     it.id + ': ' + it.nodes.slice(0, 3).map(node => node.html).join(' '))))";
-            let found = browser.run_until_done(script);
-            assert_eq!(found, json!([]), "{path}, {width} px, {theme}");
+            for part in ["page", "open sheet"] {
+                let found = browser.run_until_done(script);
+                assert_eq!(found, json!([]), "{path}, {width} px, {theme}, {part}");
+                if browser.run("return !document.querySelector('#facets')") == true {
+                    break;
+                }
+                browser.run("document.querySelectorAll('#facets, #facets details').forEach(fold => fold.open = true)");
+            }
         }
     }
     browser.assert_sound(&site);

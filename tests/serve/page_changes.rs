@@ -56,14 +56,14 @@ fn an_export_is_dropped_read_copied_and_forgotten() {
     browser.chromium("Browser.grantPermissions", &wanted);
     let copied =
         "const done = arguments[0]; navigator.clipboard.readText().then(done, it => done('' + it))";
-    browser.click("[data-copy=text]");
+    browser.click_in_fold("[data-copy=text]");
     browser.wait("document.querySelector('#copied')?.innerText === 'Copied'");
     let text = browser.run_until_done(copied);
     let text = text.as_str().unwrap_or_default();
     assert!(text.starts_with("# Sourdough\n") && text.contains("Four *hours*."), "{text}");
     assert!(text.contains("another version\n\nHow long does rye proof?"), "{text}");
     browser.wait("!document.querySelector('#copied')");
-    browser.click("[data-copy=address]");
+    browser.click_in_fold("[data-copy=address]");
     browser.wait("document.querySelector('#copied')?.innerText === 'Copied'");
     let address = browser.run_until_done(copied);
     assert_eq!(address, format!("{}/c/aaaa1111", site.address));
@@ -172,7 +172,7 @@ fn what_is_new_is_shown_in_every_tab_without_a_reload() {
     browser
         .wait("document.querySelector('#m6')?.innerText.includes('in June') && window.isSamePage");
     // A star too.
-    browser.click(".acts form button");
+    browser.click_in_fold(".acts form button");
     browser.go_to_window(&tabs[1]);
     browser.wait("document.querySelector('#facets [name=starred]') && window.isSamePage");
     browser.assert_sound(&site);
@@ -380,7 +380,7 @@ fn a_permalink_opens_alone_and_the_back_button_returns() {
     browser.wait("location.search === '?q=needle&role=user'");
     browser.wait("document.querySelector('[name=role][value=user]').checked && document.querySelector('#list .hits')");
     // Each filter is a step back, and a step forward.
-    browser.click("[data-from='52w']");
+    browser.click_in_fold("[data-from='52w']");
     browser.wait("location.search.endsWith('from=52w') && document.querySelector('.nothing')");
     browser.run("history.back()");
     browser.wait("!document.querySelector('#from').value && document.querySelectorAll('#list .hits li').length === 5");

@@ -165,6 +165,12 @@ impl Browser {
         self.post(&format!("element/{id}/click"), &json!({}));
     }
 
+    /// Clicks what a wide window shows although its fold is closed. WebDriver takes it for hidden.
+    pub(crate) fn click_in_fold(&self, selector: &str) {
+        self.wait(&format!("document.querySelector(`{selector}`).checkVisibility()"));
+        self.run(&format!("document.querySelector(`{selector}`).click()"));
+    }
+
     /// Calls a method of Chromium's own protocol.
     pub(crate) fn chromium(&self, method: &str, parameters: &Value) {
         self.post("goog/cdp/execute", &json!({"cmd": method, "params": parameters}));

@@ -8,8 +8,8 @@ use super::{
     chart::hour_name,
 };
 
-/// Returns a text that lists the chosen filters.
-pub(super) fn chosen(ask: &Ask) -> String {
+/// Returns the names of the chosen filters, without the dates.
+pub(super) fn chosen_names(ask: &Ask) -> impl Iterator<Item = String> {
     let services = ask.services.iter().map(|name| label_of(name).1.to_owned());
     let projects = ask.projects.iter().map(|name| match &**name {
         NO_PROJECT => "no project".to_owned(),
@@ -17,28 +17,39 @@ pub(super) fn chosen(ask: &Ask) -> String {
     });
     let models = ask.models.iter().cloned();
     let roles = ask.roles.iter().map(|role| role_name(role).to_lowercase());
-    let from = (!ask.from.is_empty()).then(|| format!("from {}", ask.from));
-    let to = (!ask.to.is_empty()).then(|| format!("to {}", ask.to));
-    let hour = ask.hour.map(hour_name);
     let flags = [(ask.starred, "starred"), (ask.hidden, "hidden")];
     let flags = flags.into_iter().filter(|it| it.0).map(|it| it.1.to_owned());
-    services
-        .chain(projects)
-        .chain(models)
-        .chain(roles)
-        .chain(from)
-        .chain(to)
-        .chain(hour)
-        .chain(flags)
-        .collect::<Vec<_>>()
-        .join(", ")
+    services.chain(projects).chain(models).chain(roles).chain(flags)
 }
 
-/// Returns the empty timeline and the date fields.
-pub(super) fn when(ask: &Ask) -> Markup {
+/// Returns the chosen dates and the chosen hour in words.
+fn dates(ask: &Ask) -> Option<String> {
+    let range = match (&*ask.from, &*ask.to) {
+        ("", "") => None,
+        (from, "") => Some(format!("from {from}")),
+        ("", to) => Some(format!("to {to}")),
+        (from, to) => Some(format!("{from} – {to}")),
+    };
+    let parts: Vec<String> = range.into_iter().chain(ask.hour.map(hour_name)).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Returns a text that lists the chosen filters.
+pub(super) fn chosen(ask: &Ask) -> String {
+    chosen_names(ask).chain(dates(ask)).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the empty timeline and the date fields, in a fold that is open on a wide screen.
+pub(super) fn when(ask: &Ask, is_open: bool) -> Markup {
     let to = |from: &str| Ask { from: from.to_owned(), to: String::new(), page: 0, ..ask.clone() };
     html! {
-        section.when #when aria-label="When" {
+        details.when #when open[is_open] {
+            summary.btn #range {
+                @match dates(ask) {
+                    Some(dates) => { span.sr { "Dates: " } (dates) },
+                    None => "Dates",
+                }
+            }
             div #hist {}
             div.row {
                 label { "From " input.field #from name="from" value=(ask.from) form="find"
@@ -46,7 +57,9 @@ pub(super) fn when(ask: &Ask) -> Markup {
                 label { "to " input.field #to name="to" value=(ask.to) form="find"
                     placeholder="today" autocomplete="off"; }
                 span.row {
-                    a href=(to("30d").address()) data-from="30d" { "30 days" }
+                    a href=(to("today").address()) data-from="today" { "Today" }
+                    " " a href=(to("7d").address()) data-from="7d" { "7 days" }
+                    " " a href=(to("30d").address()) data-from="30d" { "30 days" }
                     " " a href=(to("52w").address()) data-from="52w" { "A year" }
                     " " a href=(to("").address()) data-from="" { "All dates" }
                 }

@@ -9,7 +9,7 @@ use super::{
     ask::{Ask, NO_PROJECT, Way},
     card::{counted as counted_of, label_of, role_name},
     chart::{Month, histogram, months},
-    chosen::chosen,
+    chosen::chosen_names,
     find::nearest,
     scope::{choice, flagged, scope},
     site::{Problem, Site},
@@ -225,17 +225,46 @@ pub(super) fn filters(
         },
     ];
     let at_least = counted.is_some_and(|facets| !facets.is_complete);
+    let number = chosen_names(ask).count();
     Ok(html! {
         details.filters #facets {
-            summary { "Filters" @if ask.has_filters() { ": " (chosen(ask)) } }
+            summary.btn { "Filters" @if number > 0 { " (" (number) ")" } }
             @for facet in &all {
                 // A filter with only one name is not shown, because it offers no choice.
                 @if facet.known.len() > 1 || !facet.chosen.is_empty() { (facet.show(at_least)) }
             }
             (kept(ask, flags))
-            p.nojs { button.btn form="find" { "Apply filters" } }
+            (links(ask))
+            p.go { button.btn.main form="find" { (shown_by(ask, counted)) } }
         }
     })
+}
+
+/// Returns the links of the line of counts that a phone has no room for.
+fn links(ask: &Ask) -> Markup {
+    let first = Ask { page: 0, ..ask.clone() };
+    html! {
+        p.row.links {
+            @if ask.way == Way::Exact && !ask.text().is_empty() {
+                a href=(Ask { is_oldest: !ask.is_oldest, ..first.clone() }.address()) {
+                    @if ask.is_oldest { "Newest first" } @else { "Oldest first" }
+                }
+                a href=(format!("/stats?{}", first.query())) { "Statistics" }
+            }
+            @if ask.has_filters() { a href=(ask.bare().address()) { "Without filters" } }
+        }
+    }
+}
+
+/// Returns the label of the button that shows the results, with their number if it is known.
+fn shown_by(ask: &Ask, counted: Option<&Facets>) -> String {
+    let counted = counted.filter(|facets| ask.hour.is_none() && facets.messages > 0);
+    let Some(facets) = counted else { return "Show results".to_owned() };
+    let is_list = ask.text().is_empty();
+    let number = if is_list { facets.conversations } else { facets.messages as usize };
+    let more = if facets.is_complete { "" } else { "more than " };
+    let what = if is_list { "conversation" } else { "result" };
+    format!("Show {more}{}", counted_of(number, what))
 }
 
 /// Returns the filters for starred and hidden conversations.
@@ -283,7 +312,8 @@ impl Facet<'_> {
         names.sort_by_key(|(name, weight, count)| {
             std::cmp::Reverse((is_chosen(name), count.unwrap_or(0), *weight))
         });
-        let shown = MOST_NAMES.max(self.chosen.len()).min(names.len());
+        let with_matches = names.iter().filter(|(.., count)| *count != Some(0)).count();
+        let shown = MOST_NAMES.min(with_matches).max(self.chosen.len()).min(names.len());
         let (first, rest) = names.split_at(shown);
         let folded = &rest[..rest.len().min(MOST_FOLDED)];
         let hidden = rest.len() - folded.len();
@@ -308,7 +338,11 @@ impl Facet<'_> {
                 @for name in first { (choice(name)) }
                 @if !folded.is_empty() {
                     details.rest-of {
-                        summary { (grouped(rest.len())) " more" }
+                        summary {
+                            (grouped(rest.len()))
+                            @if shown > 0 { " more" }
+                            @if shown >= with_matches { " without a match" }
+                        }
                         @for name in folded { (choice(name)) }
                         @if hidden > 0 { p.note { (grouped(hidden)) " have fewer, and are not listed" } }
                     }

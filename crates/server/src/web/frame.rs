@@ -102,6 +102,7 @@ impl Frame<'_> {
                             dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false"
                             enterkeyhint="search" aria-keyshortcuts="/ Control+K"
                             autofocus[self.tab == Tab::Search];
+                        a.clear href="/" aria-label="Clear the text" title="Clear the text" { "×" }
                         fieldset.seg.opts {
                             legend.sr { "How the text matches" }
                             (option("case", "1", self.ask.is_case_sensitive, "Aa", "Letter case matters"))
@@ -132,7 +133,7 @@ impl Frame<'_> {
     fn foot(&self) -> Markup {
         html! {
             footer.foot {
-                span { "Nothing leaves this page for another site." }
+                span { "Everything stays on this computer." }
                 @if let Some(zone) = &self.zone { span { "Times are in " (zone) "." } }
                 span.keys.scripted { kbd { "/" } " search · " kbd { "j" } " " kbd { "k" } " move · "
                     kbd { "Enter" } " open · " button #all-keys type="button" aria-keyshortcuts="?" { kbd { "?" } " all keys" } }
@@ -202,7 +203,7 @@ pub(super) fn problem(heading: &str, what: &Markup, ask: &Ask) -> Markup {
                 h1 { (heading) }
                 (what)
                 @if ask.has_filters() {
-                    (when(ask))
+                    (when(ask, true))
                     p.note { "Filters: " bdi { (chosen(ask)) } }
                     @for (name, value) in fields(&others) { input type="hidden" name=(name) value=(value) form="find"; }
                 }

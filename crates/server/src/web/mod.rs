@@ -469,6 +469,9 @@ mod tests {
         let (_, facets) = get_of(&router, "/facets?q=red&role=user").await;
         let words = words_of(&facets);
         assert!(words.contains("You 2") && words.contains("Tool 3"), "{words}");
+        // Names without a match are not listed one by one.
+        assert!(words.contains("Tool 3 2 more without a match"), "{words}");
+        assert!(words.contains("Show 2 results") && words.contains("Filters (1)"), "{words}");
         assert!(words.contains("2 messages in 2 conversations"), "{words}");
         assert!(facets.contains("November 2023: 2"), "{facets}");
         let (_, all) = get_of(&router, "/facets?q=red").await;

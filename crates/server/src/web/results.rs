@@ -69,7 +69,7 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
             (read_as(ask))
             (flag::left_out(&results.flags, ask))
         }
-        (when(ask))
+        (when(ask, false))
         div #list {
             @if results.groups.is_empty() && ask.page > 0 {
                 p { "There are no more results. " a href=(Ask { page: 0, ..ask.clone() }.address()) { "The first page" } "." }

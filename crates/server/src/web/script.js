@@ -107,9 +107,9 @@ addEventListener("DOMContentLoaded", () => {
       at("count").replaceChildren(made("p", { className: "say warn", textContent }));
       return at("list").replaceChildren();
     }
-    if (entry === "stays") morph(page, "#count", "#list");
+    if (entry === "stays") morph(page, "#count", "#range", "#list");
     // While the user types, most of the list is new, so that a comparison would take longer.
-    else for (const id of ["count", "list"]) at(id).replaceWith(page.getElementById(id));
+    else for (const id of ["count", "range", "list"]) at(id)?.replaceWith(page.getElementById(id) ?? "");
     if (entry === "popped") restore();
     else current() ? become(current()) : begin();
     document.title = (field.value.trim() || "Search") + " – verbatim";
@@ -533,4 +533,29 @@ addEventListener("DOMContentLoaded", () => {
     restore();
     count(query());
   }
+
+  // The open filters cover the results of a phone. Another button clears the search field, which keeps the focus.
+  const addCovers = () => {
+    const fold = () => at("facets");
+    const covers = () => !!fold()?.open && getComputedStyle(fold().parentElement).position === "fixed";
+    const close = () => (fold().open = !covers() && fold().open);
+    if (isSearch) {
+      form.addEventListener("submit", close);
+      at("main").addEventListener("focusin", close);
+      addEventListener("keydown", (event) => {
+        if (event.key !== "Escape" || !covers()) return;
+        close();
+        fold().querySelector("summary").focus();
+      });
+    }
+    const clear = form.querySelector(".clear");
+    clear.addEventListener("mousedown", (event) => event.preventDefault());
+    clear.addEventListener("click", (event) => {
+      event.preventDefault();
+      field.value = "";
+      field.dispatchEvent(new Event("input"));
+      field.focus();
+    });
+  };
+  addCovers();
 });

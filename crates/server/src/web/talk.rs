@@ -697,7 +697,8 @@ impl Talk {
         let ask = Ask { hit: self.hit, ..self.ask.clone() };
         let way_back = ask.marks().replacen('?', "&", 1) + &at;
         html! {
-            section.about aria-label="About this conversation" {
+            details.about {
+                summary { "About" span.sr { " this conversation" } }
                 div.row.acts {
                     a.btn href=(format!("{address}.md")) data-copy="text" {
                         "Copy Markdown"
