@@ -312,8 +312,10 @@ impl Facet<'_> {
         names.sort_by_key(|(name, weight, count)| {
             std::cmp::Reverse((is_chosen(name), count.unwrap_or(0), *weight))
         });
-        let with_matches = names.iter().filter(|(.., count)| *count != Some(0)).count();
-        let shown = MOST_NAMES.min(with_matches).max(self.chosen.len()).min(names.len());
+        // Names without a match come last, and are folded away.
+        let is_listed = |name: &str, count: Option<u64>| is_chosen(name) || count != Some(0);
+        let listed = names.iter().filter(|(name, _, count)| is_listed(name, *count)).count();
+        let shown = MOST_NAMES.max(self.chosen.len()).min(listed);
         let (first, rest) = names.split_at(shown);
         let folded = &rest[..rest.len().min(MOST_FOLDED)];
         let hidden = rest.len() - folded.len();
@@ -337,11 +339,11 @@ impl Facet<'_> {
                 legend { (self.legend) }
                 @for name in first { (choice(name)) }
                 @if !folded.is_empty() {
-                    details.rest-of {
+                    " " details.rest-of {
                         summary {
                             (grouped(rest.len()))
                             @if shown > 0 { " more" }
-                            @if shown >= with_matches { " without a match" }
+                            @if shown == listed { " without a match" }
                         }
                         @for name in folded { (choice(name)) }
                         @if hidden > 0 { p.note { (grouped(hidden)) " have fewer, and are not listed" } }
