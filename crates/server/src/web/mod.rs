@@ -247,6 +247,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_message_is_sent_as_it_was_written() {
+        let export = TestExport::of(&["A *red* fox\n\n# <b>"]);
+        let router = router_of(&export);
+        let sent = get_of(&router, "/c/0/1.md").await;
+        assert_eq!(sent, (StatusCode::OK, "A *red* fox\n\n# <b>".to_owned()));
+        for wrong in ["/c/0/2.md", "/c/0/one.md", "/c/none/1.md"] {
+            assert_eq!(get_of(&router, wrong).await.0, StatusCode::NOT_FOUND, "{wrong}");
+        }
+    }
+
+    #[tokio::test]
     async fn the_field_has_switches_that_an_address_says() {
         for export in [TestExport::of as fn(&[&str]) -> TestExport, TestExport::indexed] {
             let export = export(&["Red fox", "a reddish hen", "red ant", "rd"]);

@@ -553,7 +553,7 @@ addEventListener("DOMContentLoaded", () => {
     clear.addEventListener("click", (event) => {
       event.preventDefault();
       field.value = "";
-      field.dispatchEvent(new Event("input"));
+      field.dispatchEvent(new Event("input", { bubbles: true }));
       field.focus();
     });
   };
