@@ -134,7 +134,7 @@ impl Ask {
                 "from" | "since" => ask.from = value.trim().to_owned(),
                 "to" | "until" => ask.to = value.trim().to_owned(),
                 "hour" => {
-                    ask.hour = value.parse().ok().filter(|hour| (0..HOURS_OF_WEEK).contains(hour))
+                    ask.hour = value.parse().ok().filter(|hour| (0..HOURS_OF_WEEK).contains(hour));
                 }
                 "starred" => ask.starred = value == "1",
                 "hidden" => ask.hidden = value == "1",

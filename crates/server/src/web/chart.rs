@@ -157,7 +157,7 @@ pub(super) fn columns(months: &[(String, u64)], address: &dyn Fn(&str) -> String
         months.iter().map(|(name, count)| Month { name, count: *count, is_in: true }).collect();
     let label = "Messages by month; the numbers are in the table below";
     html! {
-        svg.chart height="204" role="img" aria-label=(label) {
+        svg.chart height="204" role="group" aria-label=(label) {
             (grid((step, top), &named, all))
             @for (at, (name, count)) in months.iter().enumerate() {
                 @if *count > 0 {
@@ -267,7 +267,7 @@ pub(super) fn heat(hours: &BTreeMap<i64, u64>, address: &dyn Fn(i64) -> String) 
     html! {
         div.heat {
             div aria-hidden="true" { @for day in DAYS { div { (day) } } }
-            svg width="100%" height=(ROW * DAYS.len() + 18) role="img" aria-label=(label) {
+            svg width="100%" height=(ROW * DAYS.len() + 18) role="group" aria-label=(label) {
                 @for row in 0..DAYS.len() { @for hour in 0..HOURS { (cell(row, hour)) } }
                 @for hour in (0..HOURS).step_by(6) {
                     text x=(percent(hour as f64, all)) y=(ROW * DAYS.len() + 14) { (hour) ":00" }

@@ -306,7 +306,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
             return None;
         }
         let first = match is_listed {
-            true => vec![0..0],
+            true => std::iter::once(0..0).collect(),
             false => marker.first_spans(&hit.content, 1),
         };
         // One of several texts may be in the message, and the others in the title.
