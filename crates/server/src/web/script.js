@@ -37,7 +37,7 @@ addEventListener("DOMContentLoaded", () => {
       if (now && next) Idiomorph.morph(now, next, { ignoreActiveValue: true, callbacks });
     }
   };
-  // Opens the folds around an element.
+  // Opens the folds around it.
   const unfold = (node) => {
     for (let fold = node; (fold = fold?.parentElement.closest("details:not([open])")); ) fold.isUsers = fold.open = true;
   };
@@ -102,7 +102,7 @@ addEventListener("DOMContentLoaded", () => {
       const isLong = [414, 431].includes(status);
       const { length } = field.value;
       const letters = length.toLocaleString("en");
-      const most = Math.round((30 * length) / fields.length) + ",000"; // other letters take more room than Latin ones
+      const most = Math.round((30 * length) / fields.length) + ",000";
       const textContent = isLong
         ? `This text is too long to search for in the address: ${letters} letters, at most about ${most}.`
         : one("main p", page)?.textContent || "The server gave no answer.";
