@@ -234,7 +234,8 @@ fn a_text_that_is_too_long_is_called_so() {
         ));
     };
     paste(70_000);
-    browser.wait("document.querySelector('#count .warn')?.innerText.includes('70,000 letters')");
+    let words = "document.querySelector('#count .warn')?.innerText";
+    browser.wait(&format!("{words}.includes('70,000 letters, at most about 30,000.')"));
     browser.forget_console();
     paste(30_000);
     browser.wait("document.querySelector('#count .nothing')");

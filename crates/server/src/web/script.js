@@ -37,7 +37,7 @@ addEventListener("DOMContentLoaded", () => {
       if (now && next) Idiomorph.morph(now, next, { ignoreActiveValue: true, callbacks });
     }
   };
-  // Opens the folds around an element.
+  // Opens the folds around it.
   const unfold = (node) => {
     for (let fold = node; (fold = fold?.parentElement.closest("details:not([open])")); ) fold.isUsers = fold.open = true;
   };
@@ -99,21 +99,23 @@ addEventListener("DOMContentLoaded", () => {
     rest();
     if (entry !== "stays") announce(() => (at("status") ?? at("count").firstElementChild).textContent, 500);
     if (!ok) {
-      const isLong = status === 414 || status === 431;
-      const letters = field.value.length.toLocaleString("en");
+      const isLong = [414, 431].includes(status);
+      const { length } = field.value;
+      const letters = length.toLocaleString("en");
+      const most = Math.round((30 * length) / fields.length) + ",000";
       const textContent = isLong
-        ? `This text is too long to search for in the address: ${letters} letters, at most about 30,000.`
+        ? `This text is too long to search for in the address: ${letters} letters, at most about ${most}.`
         : one("main p", page)?.textContent || "The server gave no answer.";
       at("count").replaceChildren(made("p", { className: "say warn", textContent }));
       return at("list").replaceChildren();
     }
     if (entry === "stays") morph(page, "#count", "#range", "#list");
-    // While the user types, most of the list is new, so that a comparison would take longer.
+    // A list that is new is faster replaced than compared.
     else for (const id of ["count", "range", "list"]) at(id)?.replaceWith(page.getElementById(id) ?? "");
     if (entry === "popped") restore();
     else current() ? become(current()) : begin();
     document.title = (field.value.trim() || "Search") + " – verbatim";
-    // Counting waits while the user types, because it would delay the next results.
+    // Counting would delay the results of a user who types on.
     waiting = setTimeout(() => count(fields), 100);
   };
 
@@ -505,7 +507,7 @@ addEventListener("DOMContentLoaded", () => {
         const answer = await fetch("/pulse");
         if (answer.status === 401) return location.reload();
         const now = await answer.text();
-        // Nothing is refreshed while the user composes a character; the next pulse checks again.
+        // Nothing changes while the user composes a character.
         if (answer.ok && (now !== stamp || at("gone")) && !composing) {
           stamp = now;
           at("gone")?.remove();
