@@ -83,6 +83,7 @@ addEventListener("DOMContentLoaded", () => {
   // Searches, and replaces or adds an entry of the browser's history. With `stays`, repeats the same search,
   // and the chosen result stays chosen.
   let waiting, slow; // timers: of the next request for counts, of the note that a search takes long
+  let listed = isSearch && query(); // the search that the list is of
   const rest = () => {
     clearTimeout(slow);
     at("main").removeAttribute("aria-busy");
@@ -94,10 +95,14 @@ addEventListener("DOMContentLoaded", () => {
     clearTimeout(waiting);
     clearTimeout(slow);
     slow = setTimeout(() => at("main").setAttribute("aria-busy", "true"), 300);
+    const asked = entry === "popped" ? query() : fields;
     if (entry in history) history[entry](null, "", fields ? "/?" + fields : "/");
     const { ok, status, page } = await fetched("/results?" + fields, "results");
     rest();
-    if (entry !== "stays") announce(() => (at("status") ?? at("count").firstElementChild).textContent, 500);
+    // The search of a refresh may have changed meanwhile.
+    const stays = entry === "stays" && fields === listed;
+    listed = ok && asked;
+    if (!stays) announce(() => (at("status") ?? at("count").firstElementChild).textContent, 500);
     if (!ok) {
       const isLong = [414, 431].includes(status);
       const { length } = field.value;
@@ -109,7 +114,7 @@ addEventListener("DOMContentLoaded", () => {
       at("count").replaceChildren(made("p", { className: "say warn", textContent }));
       return at("list").replaceChildren();
     }
-    if (entry === "stays") morph(page, "#count", "#range", "#list");
+    if (stays) morph(page, "#count", "#range", "#list");
     // A list that is new is faster replaced than compared.
     else for (const id of ["count", "range", "list"]) at(id)?.replaceWith(page.getElementById(id) ?? "");
     if (entry === "popped") restore();
