@@ -83,7 +83,8 @@ impl Months<'_> {
         let known = *self.days.entry(day).or_insert_with(|| {
             let at = |seconds| (self.month)(Instant { seconds, nanos: 0 });
             let (first, last) = (at(day * DAY), at(day * DAY + DAY - 1));
-            (first == last).then(|| place_of(names, first))
+            // A day may begin and end without a name and have one between.
+            (first.is_some() && first == last).then(|| place_of(names, first))
         });
         self.last = known.map(|place| (day, place));
         known.unwrap_or_else(|| place_of(&mut self.names, (self.month)(time)))

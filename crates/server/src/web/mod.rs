@@ -348,6 +348,14 @@ mod tests {
         );
         let (_, results) = get_of(&router, "/search?q=red&role=user").await;
         assert!(results.contains("href=\"/stats?q=red&amp;role=user\""), "{results}");
+        // What is not chosen is not counted.
+        let (_, old) = get_of(&router, "/stats?q=red&to=2020-12").await;
+        let words = words_of(&old);
+        assert!(words.contains("1 message in 1 conversation"), "{words}");
+        assert!(!old.contains("from=2023-11") && old.matches("hour=").count() == 2, "{old}");
+        let (_, of_tools) = get_of(&router, "/stats?q=red&role=tool").await;
+        let words = words_of(&of_tools);
+        assert!(!of_tools.contains("role=user") && words.contains("You wrote 0"), "{words}");
         let (_, of_users) = get_of(&router, "/stats?role=user").await;
         assert!(words_of(&of_users).contains("3 messages in 3 conversations"), "{of_users}");
     }

@@ -43,8 +43,19 @@ impl MessageFigures {
         if !ask.text().is_empty() {
             let choice = choice(site, ask, &site.flags()?)?;
             let places = site.places(true, stop)?;
-            let counts = sources.facets(&choice, &places, &|time| clock.month(time), stop)?;
-            let by_hour = |time| Some(hour(time).to_string());
+            let is_in_time = |time| choice.request.has_time(Some(time));
+            let month = |time| clock.month(time).filter(|_| is_in_time(time));
+            let by_hour = |time| Some(hour(time).to_string()).filter(|_| is_in_time(time));
+            let mut counts = sources.facets(&choice, &places, &month, stop)?;
+            // A facet counts what another choice would find; statistics count what is chosen.
+            for (names, chosen) in [
+                (&mut counts.services, &choice.services),
+                (&mut counts.projects, &choice.projects),
+                (&mut counts.models, &choice.models),
+                (&mut counts.roles, &choice.request.roles),
+            ] {
+                names.retain(|name, _| chosen.is_empty() || chosen.contains(name));
+            }
             let hours = sources.facets(&choice, &places, &by_hour, stop)?.months;
             let hours = hours.iter().filter_map(|(hour, count)| Some((hour.parse().ok()?, *count)));
             return Ok(MessageFigures {

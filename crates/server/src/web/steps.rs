@@ -15,7 +15,7 @@ use crate::tools::clock::Clock;
 use verbatim_base::model::Instant;
 use verbatim_text::{parts::Part, snippet};
 
-/// The number of steps from which on they are one fold.
+/// The fewest steps that are put into one fold.
 const RUN: usize = 2;
 
 /// The number of names of tools in the summary of a fold with several steps.
