@@ -99,12 +99,13 @@ pub(super) fn candidates(
 /// Returns the query for texts with the runs of a boolean query; `None` if any text may match.
 fn of_runs(runs: &RunQuery, left: &mut usize) -> Option<Value> {
     match runs {
-        RunQuery::Anything => None,
+        RunQuery::Anything | RunQuery::Cased(_) => None,
         RunQuery::Run(run) | RunQuery::Word(run) => of_run(run, left),
         RunQuery::All(parts) => {
             let all: Vec<Value> = parts.iter().filter_map(|part| of_runs(part, left)).collect();
             (!all.is_empty()).then(|| json!({ "bool": { "filter": all } }))
         }
+        RunQuery::OneOf(parts) if parts.is_empty() => Some(json!({ "match_none": {} })),
         RunQuery::OneOf(parts) => {
             let any: Option<Vec<Value>> = parts.iter().map(|part| of_runs(part, left)).collect();
             Some(json!({ "bool": { "should": any?, "minimum_should_match": 1 } }))

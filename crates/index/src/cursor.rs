@@ -19,6 +19,10 @@ const BYTES_BEFORE_EXPANSION: u64 = 1 << 20;
 /// The number of candidates after which a pattern's gaps are expanded.
 const CANDIDATES_BEFORE_EXPANSION: u64 = 2_000;
 
+/// The number of bytes that verification may read on one thread. If more candidates come, all cores verify
+/// them.
+const BYTES_BEFORE_SCAN: u64 = 4 << 20;
+
 /// A search in one segment.
 pub(super) struct Cursor<'a> {
     pub(super) segment: &'a SegmentReader,
@@ -28,8 +32,9 @@ pub(super) struct Cursor<'a> {
     candidates: u64,
     /// Whether the pattern has gaps (`_`, or `.` in an expression) that were not expanded yet.
     can_expand: bool,
-    /// A scan of all messages, if the posting lists do not narrow the candidates.
+    /// A scan of the candidates on all cores, if they are many.
     scan: Option<Scan<'a>>,
+    stop: &'a Stop,
 }
 
 impl std::fmt::Debug for Cursor<'_> {
@@ -58,6 +63,7 @@ impl<'a> Cursor<'a> {
             verifier: Verifier::new(&segment.data, query),
             candidates: 0,
             can_expand: !query.gaps.is_empty(),
+            stop,
         }))
     }
 
@@ -93,6 +99,10 @@ impl<'a> Cursor<'a> {
             if matches {
                 trace.verified += 1;
                 return Ok(Some(candidate.doc));
+            }
+            if self.verifier.bytes_read > BYTES_BEFORE_SCAN && !self.query.texts_only {
+                let scan = Scan::new(&self.segment.data, self.query, self.stop);
+                return Ok(self.scan.insert(scan).next(&mut self.plan, &mut stop, trace));
             }
         }
         Ok(None)

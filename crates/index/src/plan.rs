@@ -17,8 +17,8 @@ use verbatim_base::model::Request;
 use verbatim_text::{
     expression::ExpressionError,
     grams::{
-        CommonGrams, CommonRun, Gram, WildcardGap, only_gram, query_grams, wildcard_gaps,
-        word_grams,
+        CommonGrams, CommonRun, Gram, WildcardGap, capital_grams, only_capital_gram, only_gram,
+        query_grams, wildcard_gaps, word_grams,
     },
     matcher::{Matcher, Matchers},
     run_query::RunQuery,
@@ -83,18 +83,25 @@ impl<'a> GramQuery<'a> {
     ) -> Result<(GramQuery<'a>, QueryGrams), ExpressionError> {
         let matchers = Matchers::of(request)?;
         let is_text = matches!(&matchers.any[..], [Matcher::Like(_) | Matcher::Literal(_)])
-            && matchers.none.is_empty()
-            && !request.case_sensitive;
+            && matchers.none.is_empty();
         // A word of the loose form of a text need not be a word of the text.
         let is_word = matches!(&matchers.any[..], [Matcher::Word(_)]) && !request.ignore_accents;
+        // The loose form of a text is indexed without its case.
+        let is_cased = request.case_sensitive && !request.ignore_accents;
         let single = matchers.with_single(request, |pattern| {
-            let only = if is_text { only_gram(pattern, common) } else { None };
-            let run = if is_text { CommonRun::of(pattern, common) } else { None };
-            let (grams, gaps) = match only {
+            let (only, run) = match (is_text, request.case_sensitive) {
+                (true, false) => (only_gram(pattern, common), CommonRun::of(pattern, common)),
+                (true, true) => (only_capital_gram(pattern), None),
+                (false, _) => (None, None),
+            };
+            let (mut grams, gaps) = match only {
                 Some(gram) => (vec![gram], Vec::new()),
                 None if is_word => (word_grams(pattern, common), Vec::new()),
                 None => (query_grams(pattern, common), wildcard_gaps(pattern)),
             };
+            if is_cased && only.is_none() {
+                grams.extend(pattern.runs().flat_map(capital_grams));
+            }
             (grams, gaps, only.is_some(), run)
         });
         let runs = single.is_none().then(|| matchers.runs(request));
@@ -487,7 +494,7 @@ impl<'a, 't> Lookups<'a, 't> {
     fn query(&self, query: &RunQuery, list: List) -> Result<Looked<'a>> {
         match query {
             RunQuery::Anything => Ok(Looked::Everything),
-            RunQuery::Run(_) | RunQuery::Word(_) => self.run(query, list),
+            RunQuery::Run(_) | RunQuery::Cased(_) | RunQuery::Word(_) => self.run(query, list),
             RunQuery::All(parts) => Looked::all(parts.iter().map(|part| self.query(part, list))),
             RunQuery::OneOf(parts) => {
                 Looked::one_of(parts.iter().map(|part| self.query(part, list)))

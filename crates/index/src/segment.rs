@@ -29,7 +29,7 @@ use super::{
 };
 
 /// The format version of segments and snapshots. An index of another version is built again.
-pub(super) const FORMAT: u32 = 9;
+pub(super) const FORMAT: u32 = 10;
 
 /// The prefix of a segment's folder.
 pub(super) const SEGMENT: &str = "segment-";

@@ -27,14 +27,10 @@ use std::{
 
 use super::{
     artifact::{ArtifactFile, WrittenFile},
-    store::Text,
+    store::LONG,
 };
 use verbatim_base::map_faults::Mapped;
 use verbatim_text::{fold::fold, matcher::Matcher, pattern::Pattern, run_query::RunQuery};
-
-/// The minimum length in bytes of a text with a signature. Signatures of shorter texts would save little time
-/// and take much space.
-const LONG: usize = 2 << 10;
 
 /// The limits for the bytes of a piece. Only a text that would have more than `MOST_PIECES` pieces has larger
 /// pieces.
@@ -90,7 +86,8 @@ impl SignatureWriter {
         Ok(SignatureWriter { file, entries: Vec::new(), length: 0, table: Vec::new() })
     }
 
-    /// Adds the signature of a message's text, if the text is long. Messages come in ascending order.
+    /// Adds the signature of a message's text, if the text is long. Signatures of shorter texts would save
+    /// little time and take much space. Messages come in ascending order.
     pub(super) fn add(&mut self, doc: u32, text: &str) -> io::Result<()> {
         if text.len() < LONG {
             return Ok(());
@@ -237,8 +234,7 @@ impl Signature<'_> {
     pub(super) fn any_part(
         &self,
         (slots, characters): (&[u16], usize),
-        text: Text<'_>,
-        buffer: &mut Vec<u8>,
+        text: &[u8],
         mut matches: impl FnMut(&[u8]) -> bool,
     ) -> bool {
         let begins = |byte: &u8| byte & 0xC0 != 0x80;
@@ -253,7 +249,7 @@ impl Signature<'_> {
             let (start, end) = ((first * self.piece).min(text.len()), end.min(text.len()));
             // A character that begins before `end` may have three more bytes after `end`.
             let read = (end + LONGEST_CHARACTER - 1).min(text.len());
-            let part = text.part(start..read, buffer);
+            let part = &text[start..read];
             let begin = part.iter().position(begins).unwrap_or(part.len());
             let rest = part[end - start..].iter();
             let to = end - start + rest.take_while(|byte| !begins(byte)).count();
@@ -296,7 +292,7 @@ impl SignatureQuery {
     fn of_runs(query: &RunQuery) -> SignatureQuery {
         let of = |parts: &[RunQuery]| parts.iter().map(SignatureQuery::of_runs).collect();
         match query {
-            RunQuery::Anything => SignatureQuery::Anything,
+            RunQuery::Anything | RunQuery::Cased(_) => SignatureQuery::Anything,
             RunQuery::Run(run) | RunQuery::Word(run) => SignatureQuery::run(&[run]),
             RunQuery::All(parts) => SignatureQuery::All(of(parts)),
             RunQuery::OneOf(parts) => SignatureQuery::OneOf(of(parts)),
@@ -384,12 +380,7 @@ mod tests {
                     str::from_utf8(part).expect("whole characters").contains(&run)
                 };
                 assert!(
-                    signature.any_part(
-                        (slots, *characters),
-                        Text::plain(text.as_bytes()),
-                        &mut Vec::new(),
-                        has
-                    ),
+                    signature.any_part((slots, *characters), text.as_bytes(), has),
                     "{place} {length}"
                 );
             }
@@ -406,8 +397,7 @@ mod tests {
             let query = SignatureQuery::run(&[run]);
             let SignatureQuery::Run { slots, characters } = &query else { panic!("{run}") };
             let mut read = 0;
-            let plain = Text::plain(text.as_bytes());
-            let found = signature.any_part((slots, *characters), plain, &mut Vec::new(), |part| {
+            let found = signature.any_part((slots, *characters), text.as_bytes(), |part| {
                 read += part.len();
                 false
             });

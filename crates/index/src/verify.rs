@@ -154,7 +154,7 @@ impl<'a> Verifier<'a> {
             && pattern.reads_parts()
         {
             let (read, mut answer) = (&mut self.bytes_read, Some(false));
-            signature.any_part((slots, *characters), first, &mut self.buffer, |part| {
+            signature.any_part((slots, *characters), first.read(&mut self.buffer), |part| {
                 *read += part.len() as u64;
                 answer = pattern.matches_part(part);
                 answer != Some(false)

@@ -3,11 +3,16 @@
 //! Parsing takes at most about 12 MB, and compiling up to three times the size of the compiled program.
 //! Expressions are compiled one at a time, so many take little more. Matching takes linear time.
 
-use std::{convert::Infallible, ops::Range, sync::Mutex};
+use std::{
+    convert::Infallible,
+    ops::Range,
+    sync::{Mutex, OnceLock},
+};
 
 use regex_syntax::{
     ParserBuilder,
     ast::{self, AssertionKind, Ast, ClassSetItem},
+    hir::{Class, Hir, HirKind},
 };
 
 use super::{
@@ -104,11 +109,23 @@ fn explained(pattern: &str, error: &str) -> String {
 }
 
 /// The matcher of a regular expression.
+///
+/// Classes of Unicode such as `\w` are large, and compiling one takes longer than most searches. So texts of
+/// ASCII, which are often all that a search reads, have a program of their own, and the program for other
+/// texts is compiled when the first of them comes.
 #[derive(Debug)]
 pub struct RegexPattern {
-    program: Program,
-    /// An expression without Unicode's word boundaries that matches whenever `program` does.
-    wider: Option<regex::bytes::Regex>,
+    pattern: String,
+    case_sensitive: bool,
+    /// Whether the expression matches an empty text.
+    can_be_empty: bool,
+    /// The maximum size of a program in bytes.
+    most: usize,
+    /// The program for texts of ASCII; `None` if the expression may mean something else in ASCII.
+    of_ascii: Option<regex::bytes::Regex>,
+    of_all: OnceLock<Program>,
+    /// An expression without Unicode's word boundaries that matches whenever the program for all texts does.
+    wider: OnceLock<Option<regex::bytes::Regex>>,
     runs: RunQuery,
     /// The runs before and after its gaps, as [`gaps_of_expression`] returns them.
     gaps: Vec<(String, String)>,
@@ -126,7 +143,7 @@ impl RegexPattern {
     /// Compiles an expression. The program takes at most `most` bytes.
     pub fn new(pattern: &str, case_sensitive: bool, most: usize) -> Result<Self, ExpressionError> {
         check_size(pattern)?;
-        let _alone = lock(&COMPILING);
+        let alone = lock(&COMPILING);
         let hir = ParserBuilder::new()
             .multi_line(true)
             .case_insensitive(!case_sensitive)
@@ -135,30 +152,66 @@ impl RegexPattern {
             .map_err(|error| {
                 ExpressionError::of_compiler(pattern, &error.to_string(), MAX_PROGRAM_BYTES)
             })?;
-        let failed =
-            |error: regex::Error| ExpressionError::of_compiler(pattern, &error.to_string(), most);
-        let program = match hir.properties().minimum_len() {
-            Some(0) => {
-                let mut builder = regex::RegexBuilder::new(pattern);
-                let builder = builder.multi_line(true).case_insensitive(!case_sensitive);
-                let builder = builder.size_limit(most).dfa_size_limit(MAX_STATES_BYTES);
-                Program::Text(builder.build().map_err(failed)?)
-            }
-            _ => {
-                let mut builder = regex::bytes::RegexBuilder::new(pattern);
-                let builder = builder.multi_line(true).case_insensitive(!case_sensitive);
-                let builder = builder.size_limit(most).dfa_size_limit(MAX_STATES_BYTES);
-                Program::Bytes(builder.build().map_err(failed)?)
-            }
+        let is_cased = case_sensitive && pattern.contains(|c: char| c.is_ascii_uppercase());
+        let mut this = RegexPattern {
+            pattern: pattern.to_owned(),
+            case_sensitive,
+            can_be_empty: hir.properties().minimum_len() == Some(0),
+            most,
+            of_ascii: None,
+            of_all: OnceLock::new(),
+            wider: OnceLock::new(),
+            runs: RunQuery::of_expression(&hir, is_cased),
+            gaps: gaps_of_expression(&hir),
         };
-        let wider = without_unicode_boundaries(pattern).and_then(|wider| {
-            let mut builder = regex::bytes::RegexBuilder::new(&wider);
-            let builder = builder.multi_line(true).case_insensitive(!case_sensitive);
+        // A program that is surely small cannot be refused later.
+        let is_small = most_program_bytes(&hir) <= most as u64;
+        // A character beyond ASCII may have a case in ASCII.
+        if is_small && literals(pattern).is_ascii() {
+            this.of_ascii = this.bytes_builder(pattern).unicode(false).build().ok();
+        }
+        if this.of_ascii.is_none() {
+            let program = this
+                .compiled()
+                .map_err(|error| ExpressionError::of_compiler(pattern, &error.to_string(), most))?;
+            this.of_all = OnceLock::from(program);
+        }
+        drop(alone);
+        Ok(this)
+    }
+
+    fn bytes_builder(&self, pattern: &str) -> regex::bytes::RegexBuilder {
+        let mut builder = regex::bytes::RegexBuilder::new(pattern);
+        builder.multi_line(true).case_insensitive(!self.case_sensitive);
+        builder.size_limit(self.most).dfa_size_limit(MAX_STATES_BYTES);
+        builder
+    }
+
+    fn compiled(&self) -> Result<Program, regex::Error> {
+        if !self.can_be_empty {
+            return self.bytes_builder(&self.pattern).build().map(Program::Bytes);
+        }
+        let mut builder = regex::RegexBuilder::new(&self.pattern);
+        builder.multi_line(true).case_insensitive(!self.case_sensitive);
+        builder.size_limit(self.most).dfa_size_limit(MAX_STATES_BYTES);
+        builder.build().map(Program::Text)
+    }
+
+    fn program(&self) -> &Program {
+        self.of_all.get_or_init(|| {
+            let _alone = lock(&COMPILING);
+            self.compiled().expect("it is small, and compiled for ASCII")
+        })
+    }
+
+    fn wider(&self) -> Option<&regex::bytes::Regex> {
+        let compiled = || {
+            let wider = without_unicode_boundaries(&self.pattern)?;
+            let _alone = lock(&COMPILING);
             // Without this program, matching only takes longer.
-            builder.size_limit(most).dfa_size_limit(MAX_STATES_BYTES).build().ok()
-        });
-        let (runs, gaps) = (RunQuery::of_expression(&hir), gaps_of_expression(&hir));
-        Ok(RegexPattern { program, wider, runs, gaps })
+            self.bytes_builder(&wider).build().ok()
+        };
+        self.wider.get_or_init(compiled).as_ref()
     }
 
     /// Returns the runs of characters that every matching text has.
@@ -174,13 +227,14 @@ impl RegexPattern {
     /// Returns whether the expression matches in `text`, which should be UTF-8.
     #[inline]
     pub fn matches(&self, text: &[u8]) -> bool {
-        if let Some(wider) = &self.wider
-            && !text.is_ascii()
-            && !wider.is_match(text)
-        {
+        if text.is_ascii() {
+            if let Some(program) = &self.of_ascii {
+                return program.is_match(text);
+            }
+        } else if self.wider().is_some_and(|wider| !wider.is_match(text)) {
             return false;
         }
-        match &self.program {
+        match self.program() {
             Program::Bytes(regex) => regex.is_match(text),
             Program::Text(regex) => str::from_utf8(text).is_ok_and(|text| regex.is_match(text)),
         }
@@ -189,7 +243,11 @@ impl RegexPattern {
     /// Returns the byte spans of the first `most` matches in a text that are not empty.
     pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         let is_span = |span: &Range<usize>| !span.is_empty();
-        match &self.program {
+        if let Some(regex) = self.of_ascii.as_ref().filter(|_| text.is_ascii()) {
+            let found = regex.find_iter(text.as_bytes()).map(|found| found.range());
+            return found.filter(is_span).take(most).collect();
+        }
+        match self.program() {
             Program::Bytes(regex) => {
                 let found = regex.find_iter(text.as_bytes()).map(|found| found.range());
                 found.filter(is_span).take(most).collect()
@@ -198,6 +256,29 @@ impl RegexPattern {
                 let found = regex.find_iter(text).map(|found| found.range());
                 found.filter(is_span).take(most).collect()
             }
+        }
+    }
+}
+
+/// Returns more bytes than the program of an expression takes: several times its size for large classes.
+fn most_program_bytes(hir: &Hir) -> u64 {
+    const OF_STATE: u64 = 128;
+    const OF_RANGE: u64 = 400;
+
+    let all =
+        |parts: &[Hir]| parts.iter().map(most_program_bytes).fold(OF_STATE, u64::saturating_add);
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => OF_STATE,
+        HirKind::Literal(literal) => OF_STATE * (literal.0.len() as u64 + 1),
+        HirKind::Class(Class::Unicode(class)) => OF_STATE + OF_RANGE * class.ranges().len() as u64,
+        HirKind::Class(Class::Bytes(class)) => OF_STATE + OF_RANGE * class.ranges().len() as u64,
+        HirKind::Capture(capture) => most_program_bytes(&capture.sub) + 2 * OF_STATE,
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => all(parts),
+        HirKind::Repetition(repetition) => {
+            let copies = repetition.max.unwrap_or(repetition.min + 1).max(1);
+            most_program_bytes(&repetition.sub)
+                .saturating_mul(copies.into())
+                .saturating_add(OF_STATE)
         }
     }
 }
@@ -349,6 +430,44 @@ mod tests {
     }
 
     #[test]
+    fn texts_of_ascii_match_as_all_texts_do() {
+        let own = |pattern: &str, case_sensitive| {
+            RegexPattern::new(pattern, case_sensitive, MAX_PROGRAM_BYTES).expect("small")
+        };
+        for pattern in [
+            r"\w+\b",
+            r"[^k]",
+            r"(?u)\W",
+            r"\bK\d",
+            "s{2}",
+            ".",
+            "x*",
+            r"\s$",
+            "[[:alpha:]]",
+            r"[\w--a]",
+        ] {
+            for case_sensitive in [false, true] {
+                let own = own(pattern, case_sensitive);
+                let ascii = own.of_ascii.as_ref().expect("it is an expression of ASCII");
+                for byte in 0..0x80u8 {
+                    let text = format!("{}s1 K{0}ka\n", char::from(byte));
+                    let expected = match own.program() {
+                        Program::Bytes(regex) => regex.is_match(text.as_bytes()),
+                        Program::Text(regex) => regex.is_match(&text),
+                    };
+                    assert_eq!(ascii.is_match(text.as_bytes()), expected, "{pattern} {text:?}");
+                }
+            }
+        }
+        // These letters have a case in ASCII, and `\pL` is no class of ASCII.
+        for pattern in ["\u{17F}", r"\x{212A}", "[\u{17F}-\u{180}]", r"\pL", r"\w{60}"] {
+            let own = own(pattern, false);
+            assert!(own.of_ascii.is_none() && own.of_all.get().is_some(), "{pattern}");
+        }
+        assert!(own("\u{17F}", false).matches(b"S") && own(r"\x{212A}", false).matches(b"k"));
+    }
+
+    #[test]
     fn expressions_without_boundaries_of_unicode_match_all_that_the_others_do() {
         assert_eq!(without_unicode_boundaries("[a-z]+é"), None);
         let some: Vec<char> = "ae_1 -éж日\u{301}'\n".chars().collect();
@@ -359,7 +478,7 @@ mod tests {
             assert!(!wider.contains(r"\B"), "{wider}");
             let own = RegexPattern::new(pattern, true, MAX_PROGRAM_BYTES);
             let own = own.expect("a small expression");
-            assert!(own.wider.is_some(), "{pattern}: {wider}");
+            assert!(own.wider().is_some(), "{pattern}: {wider}");
             let expected = regex::RegexBuilder::new(pattern).multi_line(true).build();
             let expected = expected.expect("a small expression");
             for number in 0..some.len().pow(4) {

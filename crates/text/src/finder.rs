@@ -143,6 +143,10 @@ fn agreeing(a: &[u8; STRIDE], first: ByteProbe, b: &[u8; STRIDE], second: BytePr
     for ((both, a), b) in both.iter_mut().zip(a).zip(b) {
         *both = u8::from(first.is(*a) & second.is(*b));
     }
+    // Most strides have no place, and gathering takes longer than the comparison.
+    if both == [0; STRIDE] {
+        return 0;
+    }
     let (words, _) = both.as_chunks::<8>();
     let mut places = 0;
     for (place, word) in words.iter().enumerate() {

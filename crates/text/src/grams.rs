@@ -8,7 +8,10 @@
 //! 3. for each common ASCII trigram, its extension by the ASCII characters that follow, up to the
 //!    first gram that is not common, or to eight characters;
 //! 4. each whole word of up to seven ASCII characters, or of up to two others, that is a common gram but
-//!    not a frequent word: `t` is in most texts, but seldom a word.
+//!    not a frequent word: `t` is in most texts, but seldom a word;
+//! 5. with its case kept, every ASCII capital, every pair of ASCII characters with a capital unless it begins
+//!    with white space, and every ASCII trigram that begins with a capital. Capitals are rare, so these grams
+//!    are few, and searches that heed case find texts by them.
 //!
 //! The grams of a text's loose form ([`super::loose`]) are indexed too, for searches that ignore accents.
 //!
@@ -63,6 +66,12 @@ impl Gram {
                     .fold(WIDE, |sum, (place, c)| sum | u64::from(u32::from(*c)) << shift(place)),
             )
         }
+    }
+
+    /// Packs one to eight ASCII bytes. NUL is not allowed.
+    fn of_ascii(bytes: &[u8]) -> Gram {
+        let packed = bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        Gram(packed << (8 * (LONGEST - bytes.len())))
     }
 
     /// Returns the gram of the whole word with the same characters; `None` if they are too many.
@@ -282,8 +291,10 @@ impl GramTokenizer {
             self.folded.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
             cut_ascii(&self.folded, common, &mut seen, &mut emit);
             cut_words(&self.folded, common, once(&mut emit));
+            cut_capitals(text.as_bytes(), &mut seen, &mut emit);
             return;
         }
+        cut_capitals(text.as_bytes(), &mut seen, &mut emit);
         self.characters.clear();
         self.characters.extend(text.chars().map(fold));
         cut_words(&self.characters, common, once(&mut emit));
@@ -342,6 +353,68 @@ fn cut_ascii(folded: &[u8], common: &CommonGrams, seen: &mut u128, emit: &mut im
                 emit(first(characters + 1));
             }
         }
+    }
+}
+
+/// Calls `emit` with the grams that keep the case of capitals. `seen` is the same as for [`cut_ascii`], whose
+/// characters are folded.
+fn cut_capitals(text: &[u8], seen: &mut u128, emit: &mut impl FnMut(Gram)) {
+    for (at, capital) in text.iter().enumerate().filter(|(_, byte)| byte.is_ascii_uppercase()) {
+        if *seen & 1 << capital == 0 {
+            *seen |= 1 << capital;
+            emit(Gram::of_ascii(&[*capital]));
+        }
+        CapitalGrams::at(text, at).into_iter().flatten().for_each(&mut *emit);
+    }
+}
+
+/// The grams of a capital and its neighbours: the pair that it ends, the pair and the trigram that it begins.
+/// The pair of two capitals belongs to the first.
+struct CapitalGrams;
+
+impl CapitalGrams {
+    #[inline]
+    fn at(text: &[u8], at: usize) -> [Option<Gram>; 3] {
+        let gram = |range| {
+            let bytes: &[u8] = text.get(range)?;
+            let is_indexed = bytes.iter().all(|byte| byte.is_ascii() && *byte != 0);
+            is_indexed.then(|| Gram::of_ascii(bytes))
+        };
+        let is_own = |before: &usize| {
+            !text[*before].is_ascii_uppercase() && !text[*before].is_ascii_whitespace()
+        };
+        let ended = at.checked_sub(1).filter(is_own).and_then(|before| gram(before..at + 1));
+        [ended, gram(at..at + 2), gram(at..at + 3)]
+    }
+}
+
+/// Returns the grams with capitals that every text with this run has. A text with these capitals in another
+/// case may lack them.
+pub fn capital_grams(run: &str) -> Vec<Gram> {
+    let mut grams = Vec::new();
+    let text = run.as_bytes();
+    for (at, capital) in text.iter().enumerate().filter(|(_, byte)| byte.is_ascii_uppercase()) {
+        let [ended, pair, trigram] = CapitalGrams::at(text, at);
+        // The grams of a capital before this one have this one too, and the character after it.
+        let is_covered = at > 0 && text[at - 1].is_ascii_uppercase();
+        let begun = if is_covered { trigram } else { trigram.or(pair) };
+        let alone = ended.is_none() && begun.is_none() && !is_covered;
+        grams.extend(alone.then(|| Gram::of_ascii(&[*capital])));
+        grams.extend(ended.into_iter().chain(begun));
+    }
+    grams.sort_unstable();
+    grams.dedup();
+    grams
+}
+
+/// Returns the gram with capitals that is the whole pattern. A text has the gram exactly if it has the
+/// pattern's characters in this case.
+pub fn only_capital_gram(pattern: &Pattern<'_>) -> Option<Gram> {
+    let [part] = &pattern.segments[..] else { return None };
+    let [run] = part.runs[..] else { return None };
+    match capital_grams(run)[..] {
+        [gram] if gram.term(&mut [0; 8]) == run.as_bytes() => Some(gram),
+        _ => None,
     }
 }
 
@@ -660,6 +733,7 @@ mod tests {
         let expected = ["the", "the x", "he ", "he x", "e x", " x", "x", "t", "h", "e", " "];
         let mut expected: Vec<Gram> = expected.iter().map(|text| gram(text)).collect();
         expected.extend(word_grams(&Pattern::literal("the"), &set));
+        expected.extend(["T", "Th", "The"].map(gram));
         expected.sort_unstable();
         assert_eq!(cut("The x", &set), expected);
         let query = |text| query_grams(&Pattern::parse(text), &set);
@@ -712,6 +786,48 @@ mod tests {
     }
 
     #[test]
+    fn capitals_have_grams_of_their_own() {
+        let set = common(&[]);
+        for (text, expected) in [
+            ("getUser Id", "I|Id|U|Us|Use|tU"),
+            ("IDs", "D|Ds|I|ID|IDs"),
+            ("x\nA", "A"),
+            ("éA日 (B", "(B|A|B"),
+            ("A\0B C", "A|B|B |B C|C"),
+        ] {
+            let found = cut(text, &set).into_iter().map(|gram| gram.to_string());
+            let is_capital = |gram: &String| gram.contains(|c: char| c.is_ascii_uppercase());
+            let found: Vec<String> = found.filter(is_capital).collect();
+            assert_eq!(found.join("|"), expected, "{text}");
+        }
+        let query = |run| {
+            let grams = capital_grams(run).into_iter().map(|gram| gram.to_string());
+            grams.collect::<Vec<_>>().join("|")
+        };
+        for (run, expected) in [
+            ("getUser", "Use|tU"),
+            ("getU", "tU"),
+            (" U", "U"),
+            ("日U", "U"),
+            ("Us", "Us"),
+            ("ID", "ID"),
+            ("xID", "ID|xI"),
+            ("IDs", "IDs"),
+            ("B C", "B C|C"),
+            ("É user", ""),
+        ] {
+            assert_eq!(query(run), expected, "{run}");
+        }
+        let only = |text| only_capital_gram(&Pattern::literal(text)).map(|gram| gram.to_string());
+        for text in ["U", "Us", "tU", "Use", "ID", "IDs"] {
+            assert_eq!(only(text).as_deref(), Some(text));
+        }
+        for text in ["u", " U", "Uä", "tUs", "User", "use"] {
+            assert_eq!(only(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn a_pattern_may_be_one_gram() {
         let set = common(&["t", "h", "th", "he", "the", "the "]);
         let only = |text| only_gram(&Pattern::parse(text), &set).map(|gram| gram.to_string());
@@ -736,7 +852,7 @@ mod tests {
     fn other_scripts_are_cut_by_characters() {
         let set = common(&[]);
         let mut expected: Vec<Gram> =
-            ["日", "日本", "日本a", "本", "本a", "a"].iter().map(|text| gram(text)).collect();
+            ["日", "日本", "日本a", "本", "本a", "a", "A"].iter().map(|text| gram(text)).collect();
         expected.sort_unstable();
         assert_eq!(cut("日本A", &set), expected);
     }
@@ -747,7 +863,12 @@ mod tests {
         for (one, other) in
             [("ПРИВЕТ", "привет"), ("\u{212A}ißt\u{17F}", "kIẞTS"), ("ΛΌΓΟΣ", "λόγος")]
         {
-            assert_eq!(cut(one, &set), cut(other, &set));
+            let folded = |text| {
+                let mut grams = cut(text, &set);
+                grams.retain(|gram| !gram.to_string().contains(|c: char| c.is_ascii_uppercase()));
+                grams
+            };
+            assert_eq!(folded(one), folded(other));
             let query = |text| query_grams(&Pattern::literal(text), &set);
             assert_eq!(query(one), query(other));
             assert!(query(one).iter().all(|gram| cut(other, &set).contains(gram)));

@@ -23,6 +23,7 @@ pub mod amount;
 pub mod content;
 pub mod date;
 pub mod expression;
+mod feasible;
 mod finder;
 pub mod fold;
 pub mod grams;
@@ -72,8 +73,7 @@ pub fn up_to(text: &str, bytes: usize) -> &str {
 
 /// Returns bytes as text, with U+FFFD for invalid UTF-8.
 pub fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    // `from_utf8` checks valid text several times faster than `from_utf8_lossy`.
-    match std::str::from_utf8(bytes) {
+    match simdutf8::basic::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => String::from_utf8_lossy(bytes),
     }

@@ -183,6 +183,65 @@ pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Re
     if window.is_empty() { Ok(()) } else { each(&window) }
 }
 
+/// Calls `each` with the parts of a text where an ASCII needle of so many characters may be, if the text itself
+/// does not have it: around the characters beyond ASCII whose loose form has ASCII characters or is empty.
+fn around_ascii_forms(
+    text: &str,
+    length: usize,
+    mut each: impl FnMut(&str) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let bytes = text.as_bytes();
+    let beyond_ascii = |from: usize| Some(from + first_beyond_ascii(bytes.get(from..)?)?);
+    // No match has a character before `wall`. The part that is not passed on yet is at `begun..until`.
+    let (mut wall, mut at) = (0, beyond_ascii(0));
+    let (mut begun, mut until) = (0, 0);
+    while let Some(place) = at {
+        let character = text[place..].chars().next().unwrap_or_default();
+        let after = place + character.len_utf8();
+        let may_match = has_ascii_form(character);
+        if begun < until && (place >= until || !may_match) {
+            each(&text[begun..until.min(place)])?;
+            until = begun;
+        }
+        if !may_match {
+            wall = after;
+        } else {
+            if begun >= until {
+                begun = wall.max((place + 1).saturating_sub(length));
+            }
+            until = (after + length - 1).min(text.len());
+        }
+        at = beyond_ascii(after);
+    }
+    if begun < until { each(&text[begun..until]) } else { ControlFlow::Continue(()) }
+}
+
+fn first_beyond_ascii(bytes: &[u8]) -> Option<usize> {
+    const STRIDE: usize = 64;
+
+    let start = STRIDE * bytes.chunks(STRIDE).position(|chunk| !chunk.is_ascii())?;
+    Some(start + bytes[start..].iter().position(|byte| !byte.is_ascii())?)
+}
+
+/// Returns whether the loose form of a character beyond ASCII has an ASCII character, or is empty.
+fn has_ascii_form(character: char) -> bool {
+    let script = matches!(
+        character,
+        '\u{391}'..='\u{3CE}' | '\u{400}'..='\u{482}' | '\u{48A}'..='\u{52F}'
+            | '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{4E00}'..='\u{9FFF}'
+            | '\u{AC00}'..='\u{D7A3}'
+    );
+    if script {
+        return false;
+    }
+    let (mut is_empty, mut has_ascii) = (true, false);
+    decompose_compatible(character, |part| {
+        is_empty &= is_combining_mark(part);
+        has_ascii |= fold(part).is_ascii();
+    });
+    is_empty || has_ascii
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct LooseMatch {
     pub(super) span: Range<usize>,
@@ -226,13 +285,19 @@ impl LoosePattern {
         if self.is_ascii && self.plain.matches(text) {
             return true;
         }
+        let Ok(text) = simdutf8::basic::from_utf8(text) else { return false };
         let mut is_found = false;
-        if let Ok(text) = str::from_utf8(text) {
-            self.find_all(text, |_| {
+        let mut find = |part: &str| {
+            self.find_all(part, |_| {
                 is_found = true;
                 ControlFlow::Break(())
             });
-        }
+            if is_found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let _ = match self.is_ascii {
+            true => around_ascii_forms(text, self.needle.len().max(1), find),
+            false => find(text),
+        };
         is_found
     }
 
@@ -338,6 +403,46 @@ mod tests {
         }
         assert!(!LoosePattern::new("Cafe", true).matches("café".as_bytes()));
         assert!(LoosePattern::new("Cafe", true).matches("Café".as_bytes()));
+    }
+
+    #[test]
+    fn characters_with_ascii_forms_are_known() {
+        for character in ('\u{80}'..='\u{E0FFF}').filter(|it| !it.is_ascii()) {
+            let form = loose(&character.to_string(), true);
+            let has = form.is_empty() || form.contains(|part: char| part.is_ascii());
+            assert_eq!(has_ascii_form(character), has, "{character:?} {form:?}");
+        }
+    }
+
+    #[test]
+    fn ascii_needles_are_found_around_other_characters() {
+        const PARTS: [&str; 12] = [
+            "a",
+            "b",
+            "ab",
+            " ",
+            "á",
+            "—",
+            "日",
+            "…",
+            "ﬃ",
+            "\u{301}",
+            "ab\u{212A}a",
+            "0123456789 xyz",
+        ];
+        let mut state = 1_u32;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as usize % below
+        };
+        for round in 0..20_000 {
+            let length = random(9);
+            let text: String = (0..length).map(|_| PARTS[random(PARTS.len())]).collect();
+            let needle = ["a", "ab", "ba", "bab", "a.", "ffi", "aka", "b a", "9 xyza"][round % 9];
+            let pattern = LoosePattern::new(needle, false);
+            let expected = loose(&text, true).contains(needle);
+            assert_eq!(pattern.matches(text.as_bytes()), expected, "{needle} in {text:?}");
+        }
     }
 
     #[test]

@@ -231,10 +231,16 @@ impl Matchers {
     pub fn runs(&self, request: &Request) -> [Vec<RunQuery>; 2] {
         let [any, all, _] = texts(request);
         let runs = |texts: Vec<&str>, matchers: &[Matcher]| -> Vec<RunQuery> {
-            let of = |(text, matcher): (&str, &Matcher)| match matcher {
-                Matcher::Regex(pattern) => pattern.runs().clone(),
-                Matcher::Word(_) if !request.ignore_accents => RunQuery::of_word(text),
-                _ => with_pattern(request, text, RunQuery::of_pattern),
+            let of = |(text, matcher): (&str, &Matcher)| {
+                let runs = match matcher {
+                    Matcher::Regex(pattern) => return pattern.runs().clone(),
+                    Matcher::Word(_) if !request.ignore_accents => RunQuery::of_word(text),
+                    _ => with_pattern(request, text, RunQuery::of_pattern),
+                };
+                match request.case_sensitive && !request.ignore_accents {
+                    true => with_pattern(request, text, |pattern| runs.with_capitals(pattern)),
+                    false => runs,
+                }
             };
             texts.into_iter().zip(matchers).map(of).collect()
         };

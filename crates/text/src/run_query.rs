@@ -4,7 +4,7 @@
 //! keeps only their beginnings and ends. The results for consecutive parts are joined to longer runs. Russ
 //! Cox describes the method ("Regular Expression Matching with a Trigram Index", 2012).
 //!
-//! Runs are folded ([`super::fold`]).
+//! Runs are folded ([`super::fold`]), except those that have a capital and are searched in this case.
 //!
 //! Invariant: if an expression matches a text, the folded text has the runs of the expression's query.
 
@@ -13,8 +13,9 @@ use std::{collections::BTreeSet, fmt};
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 use super::{
+    feasible::may_match,
     fold::fold,
-    grams::{CommonGrams, Gram, LONGEST, query_grams, word_grams},
+    grams::{CommonGrams, Gram, LONGEST, capital_grams, query_grams, word_grams},
     pattern::Pattern,
 };
 
@@ -44,21 +45,37 @@ const MAX_COMPARED: usize = 10_000;
 pub enum RunQuery {
     /// Any text may match, because no run is required.
     Anything,
-    /// The text must have this run.
+    /// The text must have this run, in any case.
     Run(String),
+    /// The text must have this run in this case. It has capitals that are indexed.
+    Cased(String),
     /// The text must have this run as whole words.
     Word(String),
     /// The text must have the runs of all of these queries.
     All(Vec<RunQuery>),
-    /// The text must have the runs of at least one of these queries.
+    /// The text must have the runs of at least one of these queries. Without queries, no text matches.
     OneOf(Vec<RunQuery>),
 }
 
 impl RunQuery {
-    /// Returns the query for a regular expression, whose matches must be valid UTF-8.
-    pub fn of_expression(hir: &Hir) -> RunQuery {
-        let query = Analysis::of(hir).into_query();
-        if query.size() > MAX_RUNS { RunQuery::Anything } else { query }
+    /// Returns the query for a regular expression, whose matches must be valid UTF-8. If `is_cased` is set,
+    /// capitals are looked up in their case too.
+    pub fn of_expression(hir: &Hir, is_cased: bool) -> RunQuery {
+        if !may_match(hir) {
+            return RunQuery::OneOf(Vec::new());
+        }
+        let bounded = |query: RunQuery| match query.size() > MAX_RUNS {
+            true => RunQuery::Anything,
+            false => query,
+        };
+        let folded = bounded(Analysis::of(hir, fold).into_query());
+        if !is_cased {
+            return folded;
+        }
+        RunQuery::all(vec![
+            folded,
+            bounded(Analysis::of(hir, |letter| letter).into_query().cased()),
+        ])
     }
 
     /// Returns the query for a text that must occur as whole words.
@@ -69,6 +86,23 @@ impl RunQuery {
     /// Returns the query for a LIKE pattern: its runs, in any order.
     pub fn of_pattern(pattern: &Pattern<'_>) -> RunQuery {
         RunQuery::all(pattern.runs().map(|run| RunQuery::Run(folded(run))).collect())
+    }
+
+    /// Returns this query, and that the text has the capitals of a pattern in their case.
+    pub fn with_capitals(self, pattern: &Pattern<'_>) -> RunQuery {
+        let cased = pattern.runs().map(|run| RunQuery::Run(run.to_owned()).cased());
+        RunQuery::all(std::iter::once(self).chain(cased).collect())
+    }
+
+    /// Returns a query for the capitals of the runs, which are not folded.
+    fn cased(self) -> RunQuery {
+        let of = |parts: Vec<RunQuery>| parts.into_iter().map(RunQuery::cased).collect();
+        match self {
+            RunQuery::Run(run) if !capital_grams(&run).is_empty() => RunQuery::Cased(run),
+            RunQuery::All(parts) => RunQuery::all(of(parts)),
+            RunQuery::OneOf(parts) => RunQuery::one_of(of(parts)),
+            _ => RunQuery::Anything,
+        }
     }
 
     fn all(parts: Vec<RunQuery>) -> RunQuery {
@@ -111,7 +145,8 @@ impl RunQuery {
     /// wrong.
     fn implies(&self, those: &RunQuery) -> bool {
         match (self, those) {
-            (RunQuery::Run(this), RunQuery::Run(that)) => this.contains(that.as_str()),
+            (RunQuery::Run(this), RunQuery::Run(that))
+            | (RunQuery::Cased(this), RunQuery::Cased(that)) => this.contains(that.as_str()),
             _ if self.size() * those.size() > MAX_COMPARED => false,
             (RunQuery::OneOf(parts), _) => parts.iter().all(|part| part.implies(those)),
             (RunQuery::All(parts), _) => parts.iter().any(|part| part.implies(those)),
@@ -124,7 +159,7 @@ impl RunQuery {
     fn size(&self) -> usize {
         match self {
             RunQuery::Anything => 0,
-            RunQuery::Run(_) | RunQuery::Word(_) => 1,
+            RunQuery::Run(_) | RunQuery::Cased(_) | RunQuery::Word(_) => 1,
             RunQuery::All(parts) | RunQuery::OneOf(parts) => parts.iter().map(RunQuery::size).sum(),
         }
     }
@@ -134,6 +169,7 @@ impl RunQuery {
     pub fn grams(&self, common: &CommonGrams) -> Vec<Gram> {
         let run = match self {
             RunQuery::Run(run) => run,
+            RunQuery::Cased(run) => return capital_grams(run),
             RunQuery::Word(word) => return word_grams(&Pattern::literal(word), common),
             _ => return Vec::new(),
         };
@@ -147,8 +183,11 @@ impl fmt::Display for RunQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (parts, word) = match self {
             RunQuery::Anything => return f.write_str("anything"),
-            RunQuery::Run(run) | RunQuery::Word(run) => return write!(f, "{run:?}"),
+            RunQuery::Run(run) | RunQuery::Cased(run) | RunQuery::Word(run) => {
+                return write!(f, "{run:?}");
+            }
             RunQuery::All(parts) => (parts, " and "),
+            RunQuery::OneOf(parts) if parts.is_empty() => return f.write_str("nothing"),
             RunQuery::OneOf(parts) => (parts, " or "),
         };
         for (place, part) in parts.iter().enumerate() {
@@ -180,7 +219,7 @@ pub fn gaps_of_expression(hir: &Hir) -> Vec<(String, String)> {
     let is_filled = |part: &&Hir| part.properties().minimum_len().is_some_and(|least| least > 0);
     let last_filled = parts.iter().rposition(is_filled);
     for (place, part) in parts.into_iter().enumerate() {
-        let analysis = Analysis::of(part);
+        let analysis = Analysis::of(part, fold);
         let only = analysis.exact.as_ref().filter(|texts| texts.len() == 1);
         if let Some(text) = only.and_then(|texts| texts.first()) {
             run.push_str(text);
@@ -241,27 +280,30 @@ impl Analysis {
         Analysis { exact: Some(texts), query: RunQuery::Anything, ..Analysis::anything() }
     }
 
-    fn of(hir: &Hir) -> Analysis {
+    /// Returns the facts for a part. `letter` is the form of a letter in all texts and runs: folded, or itself.
+    fn of(hir: &Hir, letter: fn(char) -> char) -> Analysis {
         match hir.kind() {
             HirKind::Empty | HirKind::Look(_) => Analysis::exactly(Texts::from([String::new()])),
             HirKind::Literal(literal) => match str::from_utf8(&literal.0) {
-                Ok(text) => Analysis::exactly(Texts::from([folded(text)])).bounded(),
+                Ok(text) => {
+                    Analysis::exactly(Texts::from([text.chars().map(letter).collect()])).bounded()
+                }
                 Err(_) => Analysis::anything(),
             },
-            HirKind::Class(class) => Analysis::of_class(class),
-            HirKind::Capture(capture) => Analysis::of(&capture.sub),
-            HirKind::Repetition(repetition) => Analysis::of_repetition(repetition),
+            HirKind::Class(class) => Analysis::of_class(class, letter),
+            HirKind::Capture(capture) => Analysis::of(&capture.sub, letter),
+            HirKind::Repetition(repetition) => Analysis::of_repetition(repetition, letter),
             HirKind::Concat(parts) => {
                 let start = Analysis::exactly(Texts::from([String::new()]));
-                parts.iter().fold(start, |before, part| before.then(Analysis::of(part)))
+                parts.iter().fold(start, |before, part| before.then(Analysis::of(part, letter)))
             }
             HirKind::Alternation(parts) => {
-                Analysis::either(parts.iter().map(Analysis::of).collect())
+                Analysis::either(parts.iter().map(|part| Analysis::of(part, letter)).collect())
             }
         }
     }
 
-    fn of_class(class: &Class) -> Analysis {
+    fn of_class(class: &Class, letter: fn(char) -> char) -> Analysis {
         let ranges: Vec<(u32, u32)> = match class {
             Class::Unicode(class) => {
                 class.iter().map(|range| (range.start().into(), range.end().into())).collect()
@@ -276,12 +318,12 @@ impl Analysis {
         }
         let characters = ranges.into_iter().flat_map(|(start, end)| start..=end);
         let characters: Option<Texts> =
-            characters.map(|code| Some(fold(char::from_u32(code)?).to_string())).collect();
+            characters.map(|code| Some(letter(char::from_u32(code)?).to_string())).collect();
         characters.map_or_else(Analysis::anything, Analysis::exactly)
     }
 
-    fn of_repetition(repetition: &Repetition) -> Analysis {
-        let once = Analysis::of(&repetition.sub);
+    fn of_repetition(repetition: &Repetition, letter: fn(char) -> char) -> Analysis {
+        let once = Analysis::of(&repetition.sub, letter);
         if repetition.min == 0 {
             return match repetition.max {
                 Some(1) => {
@@ -458,9 +500,10 @@ mod tests {
             (r"\bword\b", r#""word""#),
             ("日本|東京", r#""日本" or "東京""#),
             ("\u{212A}elvin", r#""kelvin""#),
+            (r"word\bword", "nothing"),
         ] {
             let hir = regex_syntax::parse(pattern).expect("it parses");
-            let query = RunQuery::of_expression(&hir).to_string();
+            let query = RunQuery::of_expression(&hir, false).to_string();
             let sorted = |text: &str| {
                 let mut parts: Vec<&str> = text.split(" and ").collect();
                 parts.sort_unstable();
@@ -468,12 +511,22 @@ mod tests {
             };
             assert_eq!(sorted(&query), sorted(expected), "{pattern}");
         }
+        for (pattern, expected) in [
+            ("getUser|setUser", r#"("getuser" or "setuser") and ("getUser" or "setUser")"#),
+            ("user|setUser", r#""user""#),
+            (r"\bUser\w*", r#""user" and "User""#),
+            ("[Uu]ser", r#""user""#),
+            ("(?i)User", r#""user""#),
+        ] {
+            let hir = regex_syntax::parse(pattern).expect("it parses");
+            assert_eq!(RunQuery::of_expression(&hir, true).to_string(), expected, "{pattern}");
+        }
         let long: Vec<String> =
             ('一'..).step_by(3).take(1_600).map(|letter| letter.to_string()).collect();
         let hir = regex_syntax::parse(&long.join(".")).expect("it parses");
-        assert!((1_600..=MAX_RUNS).contains(&RunQuery::of_expression(&hir).size()));
+        assert!((1_600..=MAX_RUNS).contains(&RunQuery::of_expression(&hir, false).size()));
         let names: Vec<String> = (0..1000).map(|n| format!("name{n:04}x")).collect();
         let hir = regex_syntax::parse(&names.join("|")).expect("it parses");
-        assert_ne!(RunQuery::of_expression(&hir), RunQuery::Anything);
+        assert_ne!(RunQuery::of_expression(&hir, false), RunQuery::Anything);
     }
 }

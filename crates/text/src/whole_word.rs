@@ -40,7 +40,8 @@ impl WordPattern {
             Inner::Literal(pattern) => pattern.matches(text),
             Inner::Loose(pattern) => pattern.matches(text),
         };
-        is_there && str::from_utf8(text).is_ok_and(|text| !self.first_spans(text, 1).is_empty())
+        let has_words = |text: &str| !self.first_spans(text, 1).is_empty();
+        is_there && simdutf8::basic::from_utf8(text).is_ok_and(has_words)
     }
 
     /// Returns whether a text has the words, decided by a part of it. If the text has them, the part must

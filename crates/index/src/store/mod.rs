@@ -60,7 +60,7 @@ use verbatim_text::lossy;
 pub use document::{ConversationTitle, Document};
 pub(super) use layout::RowLayout;
 pub(super) use members::Members;
-pub(super) use packed::Text;
+pub(super) use packed::{LONG, Text};
 pub(super) use writer::DocStoreWriter;
 
 /// The document store, open for reading.

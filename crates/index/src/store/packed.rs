@@ -1,4 +1,4 @@
-//! Compressed texts. Any part of a text can be unpacked alone in a fraction of a microsecond.
+//! Compressed texts. Only short texts are packed: few messages are long, but searches read them most.
 //!
 //! Texts are packed with FSST: a byte is the code of a symbol of one to eight bytes, and code 255 means that
 //! the next byte is a literal byte (Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression",
@@ -6,10 +6,8 @@
 //! trained on groups of similar texts. Each text uses the table that packs it best.
 //!
 //! ```text
-//! length of the text (varint) | bytes of the codes of each part but the last (u16 each) | codes
+//! length of the text (varint) | codes
 //! ```
-//!
-//! Each part is packed separately, so that reading can begin at any part.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -42,11 +40,8 @@ const UNSEEN: f32 = 0.1;
 /// The number of units of a cost per bit.
 const PER_BIT: f32 = 8.0;
 
-/// The size of a part of a text in bytes.
-const PART: usize = 1 << 10;
-
-/// The maximum length of a packed text. Longer texts are not packed, so that reading needs no copy.
-const LONGEST: usize = 1 << 20;
+/// The length in bytes from which texts are not packed, so that reading them needs no copy.
+pub(crate) const LONG: usize = 2 << 10;
 
 /// The maximum length of a symbol in bytes.
 const SYMBOL: usize = 8;
@@ -145,22 +140,13 @@ impl Packer {
     /// Appends a packed text, and returns the number of its table (at least 1). If the text should not be
     /// packed, appends nothing and returns 0.
     pub(super) fn pack(&self, text: &[u8], out: &mut Vec<u8>) -> u8 {
-        if self.tables.is_empty() || text.len() > LONGEST {
+        if self.tables.is_empty() || text.len() >= LONG {
             return 0;
         }
         let place = self.likely(text);
         let before = out.len();
         push_varint(out, text.len() as u64);
-        let ends = out.len();
-        out.resize(ends + size_of::<u16>() * parts(text.len()).saturating_sub(1), 0);
-        for (part, bytes) in text.chunks(PART).enumerate() {
-            let codes = self.tables[place].compress(bytes);
-            out.extend_from_slice(&codes);
-            if (part + 1) * PART < text.len() {
-                let at = ends + size_of::<u16>() * part;
-                out[at..at + size_of::<u16>()].copy_from_slice(&(codes.len() as u16).to_le_bytes());
-            }
-        }
+        out.extend_from_slice(&self.tables[place].compress(text));
         if out.len() - before >= text.len() {
             out.truncate(before);
             return 0;
@@ -185,11 +171,6 @@ impl Packer {
 /// Returns the pairs of neighbouring bytes of a text, as numbers below [`PAIRS`].
 fn pairs(text: &[u8]) -> impl Iterator<Item = usize> {
     text.windows(2).map(|pair| usize::from(u16::from_le_bytes([pair[0], pair[1]])))
-}
-
-/// Returns the number of the parts of a text.
-fn parts(length: usize) -> usize {
-    length.div_ceil(PART)
 }
 
 /// The symbol tables of a segment.
@@ -229,10 +210,8 @@ impl Symbols {
         else {
             return Text::plain(bytes);
         };
-        let length = (take_varint(&mut bytes) as usize).min(LONGEST);
-        let ends = size_of::<u16>() * parts(length).saturating_sub(1);
-        let (ends, codes) = bytes.split_at_checked(ends).unwrap_or_default();
-        let packed = Packed { table, length, ends: ends.as_chunks().0, codes };
+        let length = (take_varint(&mut bytes) as usize).min(LONG);
+        let packed = Packed { table, length, codes: bytes };
         Text { body: Body::Packed(packed), range: (0, length) }
     }
 }
@@ -291,7 +270,7 @@ impl<'a> Text<'a> {
         match &self.body {
             Body::Plain(bytes) => &bytes[range],
             Body::Packed(packed) => {
-                let range = packed.unpack(range, buffer);
+                packed.unpack(range.end, buffer);
                 &buffer[range]
             }
         }
@@ -329,7 +308,7 @@ impl<'a> Text<'a> {
             Body::Plain(bytes) => Cow::Borrowed(&bytes[range]),
             Body::Packed(packed) => {
                 let mut buffer = Vec::new();
-                let range = packed.unpack(range, &mut buffer);
+                packed.unpack(range.end, &mut buffer);
                 buffer.truncate(range.end);
                 buffer.drain(..range.start);
                 Cow::Owned(buffer)
@@ -346,32 +325,17 @@ impl<'a> Text<'a> {
 struct Packed<'a> {
     table: &'a PackTable,
     length: usize,
-    /// The size in bytes of the codes of each part except the last.
-    ends: &'a [[u8; 2]],
     codes: &'a [u8],
 }
 
 impl Packed<'_> {
-    /// Returns the offset of the codes of a part.
-    fn start(&self, part: usize) -> usize {
-        match self.ends.get(..part) {
-            Some(before) => before.iter().map(|two| usize::from(u16::from_le_bytes(*two))).sum(),
-            None => self.codes.len(),
-        }
-    }
-
-    /// Unpacks the parts that contain a range; returns the range in the buffer. The buffer never shrinks.
-    fn unpack(&self, range: Range<usize>, buffer: &mut Vec<u8>) -> Range<usize> {
-        let (first, last) = (range.start / PART, parts(range.end));
-        let start = first * PART;
-        let length = (last * PART).min(self.length).saturating_sub(start);
+    /// Unpacks the text before offset `end`. The buffer never shrinks.
+    fn unpack(&self, end: usize, buffer: &mut Vec<u8>) {
         // Every symbol is written as eight bytes, even a shorter symbol.
-        if buffer.len() < length + SYMBOL {
-            buffer.resize(length + SYMBOL, 0);
+        if buffer.len() < end + SYMBOL {
+            buffer.resize(end + SYMBOL, 0);
         }
-        let codes = self.codes.get(self.start(first)..self.start(last)).unwrap_or_default();
-        self.table.decode(codes, buffer);
-        range.start - start..range.end - start
+        self.table.decode(self.codes, &mut buffer[..end + SYMBOL]);
     }
 
     /// Returns the last byte of a text that does not contain the byte 255, as UTF-8 never does.
@@ -454,7 +418,9 @@ mod tests {
             let mut bytes = Vec::new();
             let number = packer.pack(text, &mut bytes);
             let bytes = if number == 0 { text } else { &bytes[..] };
-            (before, after) = (before + text.len(), after + bytes.len());
+            if number != 0 {
+                (before, after) = (before + text.len(), after + bytes.len());
+            }
             let packed = symbols.text(number, bytes);
             assert_eq!((packed.len(), &*packed.whole()), (text.len(), text));
             assert_eq!(packed.read(&mut buffer), text);
@@ -464,7 +430,7 @@ mod tests {
                     text.ends_with(tail) && tail.chars().count() >= text.chars().count().min(2)
                 );
             }
-            let places = [0, 1, text.len() / 3, PART - 1, PART, PART + 1, 2 * PART, text.len()];
+            let places = [0, 1, text.len() / 3, text.len().saturating_sub(1), text.len()];
             for start in places.into_iter().filter(|place| *place <= text.len()) {
                 for end in places.into_iter().filter(|end| (start..=text.len()).contains(end)) {
                     assert_eq!(packed.part(start..end, &mut buffer), &text[start..end]);
@@ -479,13 +445,13 @@ mod tests {
     }
 
     #[test]
-    fn small_samples_and_very_long_texts_are_not_packed() {
+    fn small_samples_and_long_texts_are_not_packed() {
         assert_eq!(Packer::train(&["a few words"]).pack(b"a few words", &mut Vec::new()), 0);
-        let text = "the same words ".repeat(LONGEST / 10);
+        let text = "the same words ".repeat(LONG / 10);
         let packer = Packer::train(&vec![&text[..1_000]; 100]);
         let mut packed = Vec::new();
-        assert_eq!(packer.pack(text.as_bytes(), &mut packed), 0);
-        assert!(packed.is_empty() && packer.pack(&text.as_bytes()[..LONGEST], &mut packed) > 0);
+        assert_eq!(packer.pack(&text.as_bytes()[..LONG], &mut packed), 0);
+        assert!(packed.is_empty() && packer.pack(&text.as_bytes()[..LONG - 1], &mut packed) > 0);
     }
 
     #[test]
@@ -497,7 +463,9 @@ mod tests {
         let symbols = Symbols::read(&tables).expect("tables");
         assert!(Symbols::read(&tables[1..]).is_none());
         let mut bytes = Vec::new();
-        let number = packer.pack(texts[50].as_bytes(), &mut bytes);
+        let short = texts.iter().filter(|text| text.len() < LONG).max_by_key(|text| text.len());
+        let number = packer.pack(short.expect("most are short").as_bytes(), &mut bytes);
+        assert!(number > 0);
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x91;

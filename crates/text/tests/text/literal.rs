@@ -2,7 +2,7 @@
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use verbatim_text::{
-    grams::{CommonGrams, GramTokenizer, query_grams},
+    grams::{CommonGrams, GramTokenizer, capital_grams, query_grams},
     like::is_regular,
     literal::LiteralPattern,
     loose,
@@ -98,6 +98,11 @@ proptest! {
             GramTokenizer::default().cut(&text, &common, |gram| held.push(gram));
             for gram in query_grams(&Pattern::literal(&piece), &common) {
                 prop_assert!(held.contains(&gram), "{} of {:?} in {:?}", gram, piece, text);
+            }
+            if text.contains(&piece) {
+                for gram in capital_grams(&piece) {
+                    prop_assert!(held.contains(&gram), "{} of {:?} in {:?}", gram, piece, text);
+                }
             }
             let (text, piece) = (text.as_str(), loose::loose(&piece, true));
             if !loose::loose(text, true).contains(&piece) {

@@ -1,0 +1,303 @@
+//! Tells whether a regular expression can match at all, as far as its look-arounds decide it.
+//!
+//! `$a` and `a\bb` match no text, but a search would read every text to learn that. A look-around depends only
+//! on the kinds of the characters before and after a place: its context. So each part of an expression is a
+//! relation between the contexts where it begins and the contexts where it ends, as a matrix of bits, and the
+//! relation of a sequence is the product of matrices. An expression whose relation is empty matches nothing.
+
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
+
+/// The kinds of characters that look-arounds tell apart, as bits. An edge of the text counts as a character.
+mod kind {
+    pub(super) const COUNT: usize = 6;
+    pub(super) const EDGE: u8 = 1;
+    pub(super) const LINE_FEED: u8 = 2;
+    pub(super) const RETURN: u8 = 4;
+    pub(super) const ASCII_WORD: u8 = 8;
+    /// A word character beyond ASCII.
+    pub(super) const WIDE_WORD: u8 = 16;
+    pub(super) const OTHER: u8 = 32;
+    pub(super) const ALL: u8 = 63;
+
+    /// The kinds of any characters beyond ASCII.
+    pub(super) const WIDE: u8 = WIDE_WORD | OTHER;
+
+    pub(super) fn of(character: char) -> u8 {
+        match character {
+            '\n' => LINE_FEED,
+            '\r' => RETURN,
+            '_' => ASCII_WORD,
+            _ if character.is_ascii_alphanumeric() => ASCII_WORD,
+            _ if character.is_ascii() => OTHER,
+            _ if regex_syntax::is_word_character(character) => WIDE_WORD,
+            _ => OTHER,
+        }
+    }
+}
+
+/// The number of characters beyond ASCII in a class up to which their kinds are looked at.
+const MOST_WIDE: usize = 64;
+
+/// The number of contexts: the kind before a place and the kind after it.
+const CONTEXTS: usize = kind::COUNT * kind::COUNT;
+
+/// Returns whether some text may match. The answer true may be wrong.
+pub(super) fn may_match(hir: &Hir) -> bool {
+    hir.properties().look_set().is_empty() || Relation::of(hir).0.iter().any(|ends| *ends != 0)
+}
+
+/// For each context where a part of an expression may begin, the contexts where it may end, as bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Relation([u64; CONTEXTS]);
+
+impl Relation {
+    fn of(hir: &Hir) -> Relation {
+        match hir.kind() {
+            HirKind::Empty => Relation::within(kind::ALL, kind::ALL),
+            HirKind::Literal(literal) => {
+                let text = String::from_utf8_lossy(&literal.0);
+                let step = |character: char| match character {
+                    // Bytes that are not UTF-8.
+                    char::REPLACEMENT_CHARACTER => Relation::step(kind::WIDE),
+                    character => Relation::step(kind::of(character)),
+                };
+                let parts = text.chars().next().into_iter().chain(text.chars().skip(1).last());
+                let is_long = text.chars().nth(2).is_some();
+                let gap = Relation::gap(kind::ALL);
+                let join = |before: Relation, part: Relation| match is_long {
+                    true => before.then(&gap).then(&part),
+                    false => before.then(&part),
+                };
+                parts.map(step).reduce(join).unwrap_or_else(|| Relation::of(&Hir::empty()))
+            }
+            HirKind::Class(class) => Relation::step(kinds_of(class)),
+            HirKind::Look(look) => Relation::of_look(*look),
+            HirKind::Capture(capture) => Relation::of(&capture.sub),
+            HirKind::Concat(parts) => {
+                let mut parts = parts.iter().map(Relation::of);
+                let first = parts.next().unwrap_or_else(|| Relation::of(&Hir::empty()));
+                parts.fold(first, |before, part| before.then(&part))
+            }
+            HirKind::Alternation(parts) => {
+                let nothing = Relation([0; CONTEXTS]);
+                parts.iter().map(Relation::of).fold(nothing, |all, part| all.or(&part))
+            }
+            HirKind::Repetition(repetition) => {
+                let once = Relation::of(&repetition.sub);
+                let further = repetition.max.map_or(u32::MAX, |max| max - repetition.min);
+                let either = Relation::of(&Hir::empty()).or(&once);
+                once.repeated(repetition.min).then(&either.repeated(further))
+            }
+        }
+    }
+
+    /// Returns the relation of no character, at the places between characters of these kinds.
+    fn within(before: u8, after: u8) -> Relation {
+        let mut relation = Relation([0; CONTEXTS]);
+        for (context, ends) in relation.0.iter_mut().enumerate() {
+            let is_there = before >> (context / kind::COUNT) & after >> (context % kind::COUNT) & 1;
+            *ends = u64::from(is_there) << context;
+        }
+        relation
+    }
+
+    /// Returns the relation of one character of these kinds.
+    fn step(kinds: u8) -> Relation {
+        let mut relation = Relation([0; CONTEXTS]);
+        for (context, ends) in relation.0.iter_mut().enumerate() {
+            let after = context % kind::COUNT;
+            if kinds >> after & 1 == 1 {
+                *ends = u64::from(kind::ALL) << (after * kind::COUNT);
+            }
+        }
+        relation
+    }
+
+    /// Returns the relation of any characters, at least one, the last of which has one of these kinds.
+    fn gap(last: u8) -> Relation {
+        let ends = (0..kind::COUNT).filter(|kind| last >> kind & 1 == 1);
+        let ends = ends.fold(0, |all, kind| all | u64::from(kind::ALL) << (kind * kind::COUNT));
+        Relation([ends; CONTEXTS])
+    }
+
+    fn of_look(look: Look) -> Relation {
+        const LINE_ENDS: u8 = kind::EDGE | kind::LINE_FEED;
+        const ASCII: u8 = kind::ASCII_WORD;
+        const WORD: u8 = kind::ASCII_WORD | kind::WIDE_WORD;
+
+        let (all, within) = (kind::ALL, Relation::within);
+        let edge = |word: u8| within(word, all & !word).or(&within(all & !word, word));
+        let inside = |word: u8| within(word, word).or(&within(all & !word, all & !word));
+        match look {
+            Look::Start => within(kind::EDGE, all),
+            Look::End => within(all, kind::EDGE),
+            Look::StartLF => within(LINE_ENDS, all),
+            Look::EndLF => within(all, LINE_ENDS),
+            Look::StartCRLF => within(LINE_ENDS | kind::RETURN, all),
+            Look::EndCRLF => within(all, LINE_ENDS | kind::RETURN),
+            Look::WordAscii => edge(ASCII),
+            Look::WordAsciiNegate => inside(ASCII),
+            Look::WordUnicode => edge(WORD),
+            Look::WordUnicodeNegate => inside(WORD),
+            Look::WordStartAscii => within(all & !ASCII, ASCII),
+            Look::WordEndAscii => within(ASCII, all & !ASCII),
+            Look::WordStartUnicode => within(all & !WORD, WORD),
+            Look::WordEndUnicode => within(WORD, all & !WORD),
+            Look::WordStartHalfAscii => within(all & !ASCII, all),
+            Look::WordEndHalfAscii => within(all, all & !ASCII),
+            Look::WordStartHalfUnicode => within(all & !WORD, all),
+            Look::WordEndHalfUnicode => within(all, all & !WORD),
+        }
+    }
+
+    fn or(self, other: &Relation) -> Relation {
+        let mut both = self;
+        both.0.iter_mut().zip(&other.0).for_each(|(ends, more)| *ends |= more);
+        both
+    }
+
+    fn then(&self, next: &Relation) -> Relation {
+        let reached = |ends: &u64| {
+            let contexts = (0..CONTEXTS).filter(|context| ends >> context & 1 == 1);
+            contexts.fold(0, |all, context| all | next.0[context])
+        };
+        Relation(std::array::from_fn(|context| reached(&self.0[context])))
+    }
+
+    /// Returns the relation of this many parts in sequence, by repeated squaring.
+    fn repeated(self, mut times: u32) -> Relation {
+        let (mut all, mut power) = (Relation::of(&Hir::empty()), self);
+        while times > 0 {
+            if times & 1 == 1 {
+                all = all.then(&power);
+            }
+            let square = power.then(&power);
+            // The powers of a relation that has the empty text soon stop to grow.
+            if square == power {
+                return all.then(&power);
+            }
+            (power, times) = (square, times >> 1);
+        }
+        all
+    }
+}
+
+fn kinds_of(class: &Class) -> u8 {
+    let ranges: Vec<(u32, u32)> = match class {
+        Class::Unicode(class) => {
+            class.iter().map(|range| (range.start().into(), range.end().into())).collect()
+        }
+        Class::Bytes(class) => {
+            class.iter().map(|range| (range.start().into(), range.end().into())).collect()
+        }
+    };
+    let ascii = (0..0x80u8).filter(|byte| {
+        ranges.iter().any(|(start, end)| (*start..=*end).contains(&u32::from(*byte)))
+    });
+    let ascii = ascii.fold(0, |all, byte| all | kind::of(byte.into()));
+    let mut wide = ranges.iter().flat_map(|(start, end)| *start.max(&0x80)..=*end);
+    let is_text = matches!(class, Class::Unicode(_));
+    let few = wide.by_ref().take(MOST_WIDE).collect::<Vec<_>>();
+    match wide.next() {
+        None if is_text || few.is_empty() => {
+            few.into_iter().filter_map(char::from_u32).fold(ascii, |all, it| all | kind::of(it))
+        }
+        _ => ascii | kind::WIDE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use regex_syntax::ParserBuilder;
+
+    use super::*;
+
+    #[test]
+    fn what_look_arounds_exclude_matches_nothing() {
+        let may = |pattern: &str| {
+            let hir = ParserBuilder::new().multi_line(true).utf8(false).build().parse(pattern);
+            may_match(&hir.expect("it parses"))
+        };
+        for pattern in [
+            "$a",
+            "a^",
+            "$t$$^",
+            "^ ^ ",
+            ".$a.sa.s",
+            r"\b\B",
+            r"a\bb",
+            r"x\Ay",
+            r"日\b本",
+            r"a\zb",
+            "(a^)+b",
+            r"(?:-\B[a-z]){2}",
+            r"[a-z]\b[a-zé]",
+            r"é\b{start}",
+            r"(a\bb|c^d)e",
+            r"\b{start}\b{end}",
+            r"(?-u:a\bb)",
+            r"a(\b\B)?(^$x)+",
+        ] {
+            assert!(!may(pattern), "{pattern}");
+        }
+        for pattern in [
+            "a",
+            "",
+            "^$",
+            "$\n^",
+            "$.?\n^x",
+            "(?s)$.a",
+            r"a\b-",
+            r"\ba",
+            r"\bé",
+            r"é\b",
+            r"a\Bb",
+            r"(a^)*b",
+            r"x$\r?",
+            r"(?-u:a\b)é",
+            r"a\b{end}",
+            r"(a\bb)?c",
+            r"(\bx\b[- ]){3,}",
+            "(?R)a$\r",
+            r"\w*\b\W+\b\w",
+            r"^\s+$",
+            r"a{0}$",
+        ] {
+            assert!(may(pattern), "{pattern}");
+        }
+    }
+
+    /// Every short expression that matches some short text may match.
+    #[test]
+    fn what_matches_may_match() {
+        let parts = [
+            "a",
+            "é",
+            "\n",
+            " ",
+            "^",
+            "$",
+            r"\b",
+            r"\B",
+            r"\b{start}",
+            r"\b{end-half}",
+            r"\W",
+            ".",
+        ];
+        let characters = ["a", "é", "\n", " ", "\r"];
+        let mut texts = vec![String::new()];
+        for _ in 0..3 {
+            let longer = texts.iter().flat_map(|text| characters.map(|it| format!("{text}{it}")));
+            texts.extend(longer.collect::<Vec<_>>());
+        }
+        for number in 0..parts.len().pow(3) {
+            let places = (0..3).map(|digit| number / parts.len().pow(digit) % parts.len());
+            let pattern: String = places.map(|place| parts[place]).collect();
+            let regex = regex::RegexBuilder::new(&pattern).multi_line(true).build();
+            let regex = regex.expect("a small expression");
+            let hir = ParserBuilder::new().multi_line(true).build().parse(&pattern);
+            let matches = texts.iter().any(|text| regex.is_match(text));
+            assert!(may_match(&hir.expect("it parses")) >= matches, "{pattern:?}");
+        }
+    }
+}
