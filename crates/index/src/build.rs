@@ -35,7 +35,7 @@ pub struct BuildPlan<'a> {
 
 /// The maximum number of bytes of the sample that are read: enough to find the grams in a fiftieth
 /// of the texts.
-const MAX_SAMPLED: usize = 8 << 20;
+const MAX_SAMPLED: usize = 4 << 20;
 
 /// A segment under construction.
 #[derive(Debug)]

@@ -60,11 +60,15 @@ const MOST_SLOTS: usize = 16;
 const ENTRY: usize = 16;
 const COUNT: usize = 8;
 
-/// Returns the slot of three folded characters.
+/// Moves a trigram, 21 bits per character, by one folded character.
 #[inline]
-fn slot([a, b, c]: [char; 3]) -> usize {
-    let packed = u64::from(u32::from(a)) << 42 | u64::from(u32::from(b)) << 21 | u64::from(c);
-    (packed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SLOT_BITS)) as usize
+fn next_trigram(trigram: u64, folded: char) -> u64 {
+    (trigram << 21 | u64::from(folded)) & (u64::MAX >> 1)
+}
+
+#[inline]
+fn slot(trigram: u64) -> usize {
+    (trigram.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SLOT_BITS)) as usize
 }
 
 fn piece_bytes(text: &str) -> usize {
@@ -107,17 +111,22 @@ impl SignatureWriter {
         let width = text.len().div_ceil(piece).div_ceil(8);
         self.table.clear();
         self.table.resize(SLOTS * width, 0);
-        let mut last = [(0, '\0'); 3];
+        // The last three characters as a trigram, and where they begin.
+        let (mut trigram, mut starts) = (0, [0; 3]);
+        let (mut column, mut column_at) = (0, 0);
         for (place, (at, character)) in text.char_indices().enumerate() {
-            last = [last[1], last[2], (at, fold(character))];
+            trigram = next_trigram(trigram, fold(character));
+            starts = [starts[1], starts[2], at];
             if place < 2 {
                 continue;
             }
-            let row = width * slot(last.map(|(_, character)| character));
-            let begin = last[0].0;
-            let column = begin / piece;
+            let row = width * slot(trigram);
+            let begin = starts[0];
+            while begin >= column_at + piece {
+                (column, column_at) = (column + 1, column_at + piece);
+            }
             self.table[row + column / 8] |= 1 << (column % 8);
-            if column > 0 && begin % piece < OVERLAP {
+            if column > 0 && begin < column_at + OVERLAP {
                 self.table[row + (column - 1) / 8] |= 1 << ((column - 1) % 8);
             }
         }
@@ -307,10 +316,10 @@ impl SignatureQuery {
             characters.extend(run.chars().map(|character| Some(fold(character))));
         }
         let looked_up = &characters[..characters.len().min(MOST_CHARACTERS)];
-        let trigrams: Vec<[char; 3]> = looked_up
-            .windows(3)
-            .filter_map(|three| Some([three[0]?, three[1]?, three[2]?]))
-            .collect();
+        let trigram = |three: &[Option<char>]| {
+            three.iter().try_fold(0, |trigram, folded| Some(next_trigram(trigram, (*folded)?)))
+        };
+        let trigrams: Vec<u64> = looked_up.windows(3).filter_map(trigram).collect();
         let step = trigrams.len().div_ceil(MOST_SLOTS).max(1);
         let slots: Vec<u16> =
             trigrams.into_iter().step_by(step).map(|three| slot(three) as u16).collect();

@@ -270,8 +270,8 @@ fn long_slot(gram: Gram) -> usize {
 /// Returns the bit of an ASCII gram of one to three characters: seven bits of each character.
 #[inline]
 fn short_place(gram: Gram) -> usize {
-    let [a, b, c, ..] = gram.0.to_be_bytes().map(usize::from);
-    a << 14 | b << 7 | c
+    let byte = |shift: u32| (gram.0 >> shift) as usize & 0xFF;
+    byte(56) << 14 | byte(48) << 7 | byte(40)
 }
 
 /// A tokenizer that splits texts into the grams to index.

@@ -123,8 +123,8 @@ pub(super) fn runs(
     // Places before the text wrap around to large numbers.
     let at = |place: usize| if place < length { class(place) } else { Class::Edge };
     let may_end_at = |place: usize| {
-        let before = [place.wrapping_sub(2), place.wrapping_sub(1)].map(at);
-        is_boundary(before, [place, place + 1].map(at)) != Some(false)
+        let before = [at(place.wrapping_sub(2)), at(place.wrapping_sub(1))];
+        is_boundary(before, [at(place), at(place + 1)]) != Some(false)
     };
     let mut start = 0;
     while start < length {
