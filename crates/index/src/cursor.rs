@@ -14,10 +14,10 @@ use verbatim_text::lossy;
 
 /// The number of bytes that verification may read before a pattern's gaps are expanded
 /// ([`super::wildcards`]). Reading this much takes about as long as the expansion.
-const BYTES_BEFORE_EXPANSION: u64 = 1 << 20;
+const BYTES_BEFORE_EXPANSION: u64 = 2 << 20;
 
 /// The number of candidates after which a pattern's gaps are expanded.
-const CANDIDATES_BEFORE_EXPANSION: u64 = 2_000;
+const CANDIDATES_BEFORE_EXPANSION: u64 = 16_000;
 
 /// The number of bytes that verification may read on one thread. If more candidates come, all cores verify
 /// them.

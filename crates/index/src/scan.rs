@@ -17,9 +17,10 @@ use super::{
 };
 use verbatim_base::{map_faults, model::Stop};
 
-/// The number of messages in the first batch and in the largest batch. One thread verifies the first.
+/// The number of messages in the first batch and in the largest batch. One thread verifies the first. All
+/// messages of a batch are read, even if the first of them are enough.
 const FIRST_BATCH: usize = 256;
-const LARGEST_BATCH: usize = 1 << 16;
+const LARGEST_BATCH: usize = 1 << 13;
 
 /// The growth factor of batches.
 const GROWTH: usize = 4;

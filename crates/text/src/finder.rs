@@ -138,13 +138,14 @@ pub(super) fn find_probed(
 /// Returns a bit for each place: whether both probes find their bytes there.
 ///
 /// The loop has no branches, so that the compiler can vectorise it on any processor.
+#[inline]
 fn agreeing(a: &[u8; STRIDE], first: ByteProbe, b: &[u8; STRIDE], second: ByteProbe) -> u64 {
     let mut both = [0u8; STRIDE];
     for ((both, a), b) in both.iter_mut().zip(a).zip(b) {
         *both = u8::from(first.is(*a) & second.is(*b));
     }
     // Most strides have no place, and gathering takes longer than the comparison.
-    if both == [0; STRIDE] {
+    if both.iter().fold(0, |any, place| any | place) == 0 {
         return 0;
     }
     let (words, _) = both.as_chunks::<8>();

@@ -8,7 +8,8 @@
 //! 3. for each common ASCII trigram, its extension by the ASCII characters that follow, up to the
 //!    first gram that is not common, or to eight characters;
 //! 4. each whole word of up to seven ASCII characters, or of up to two others, that is a common gram but
-//!    not a frequent word: `t` is in most texts, but seldom a word;
+//!    not a frequent word: `t` is in most texts, but seldom a word. The mark after a word, as in `i'`, belongs to
+//!    another such word, which is indexed up to two characters even if it is no common gram;
 //! 5. with its case kept, every ASCII capital, every pair of ASCII characters with a capital unless it begins
 //!    with white space, and every ASCII trigram that begins with a capital. Capitals are rare, so these grams
 //!    are few, and searches that heed case find texts by them.
@@ -435,7 +436,8 @@ fn cut_words<C: Copy + Into<char>>(folded: &[C], common: &CommonGrams, mut emit:
         if run.len() < LONGEST {
             let mut word = ['\0'; LONGEST];
             word.iter_mut().zip(&folded[run.clone()]).for_each(|(to, from)| *to = (*from).into());
-            if let Some(gram) = indexed_word(&word[..run.len()], common)
+            let is_marked = class(run.end - 1).may_join();
+            if let Some(gram) = indexed_word(&word[..run.len()], is_marked, common)
                 && may_be_word()
             {
                 emit(gram);
@@ -457,15 +459,20 @@ fn once(emit: &mut impl FnMut(Gram)) -> impl FnMut(Gram) {
     }
 }
 
-/// Returns the gram of a whole word of folded characters, if it is indexed.
-fn indexed_word(word: &[char], common: &CommonGrams) -> Option<Gram> {
+/// Returns the gram of a whole word of folded characters, if it is indexed. `is_marked` says that the word ends
+/// with a mark, as `i'` does.
+fn indexed_word(word: &[char], is_marked: bool, common: &CommonGrams) -> Option<Gram> {
+    /// The length up to which all words with a mark are indexed.
+    const SHORT: usize = 3;
+
     let most = if word.iter().all(char::is_ascii) { LONGEST } else { 3 };
     if !(1..=most).contains(&word.len()) {
         return None;
     }
     let gram = Gram::pack(word);
     let of_word = gram.as_word()?;
-    (common.contains(gram) && !common.contains(of_word)).then_some(of_word)
+    let is_needed = is_marked && word.len() <= SHORT || common.contains(gram);
+    (is_needed && !common.contains(of_word)).then_some(of_word)
 }
 
 /// Returns the grams of every text in which the pattern matches as whole words, without wildcards. There are

@@ -69,6 +69,11 @@ impl Class {
         }
     }
 
+    /// Returns whether the character may join the letters or the digits beside it.
+    pub(super) fn may_join(self) -> bool {
+        matches!(self, Class::BetweenLetters | Class::BetweenDigits | Class::BetweenBoth)
+    }
+
     /// Returns whether there is never a boundary between two characters of such classes.
     #[inline]
     pub(super) fn is_of_word(self) -> bool {
@@ -112,8 +117,8 @@ pub(super) fn is_boundary_at(text: &str, place: usize, outside: Class) -> Option
     is_boundary([of(before.next_back()), one], [of(after.next()), of(after.next())])
 }
 
-/// Calls `each` with every run of letters, digits and `_`. Its second argument tells whether the run may
-/// be a whole word.
+/// Calls `each` with every run of letters, digits and `_`, and with the run and the mark after it, if such
+/// marks join letters or digits. The second argument tells whether there may be boundaries at both ends.
 #[inline]
 pub(super) fn runs(
     length: usize,
@@ -137,6 +142,9 @@ pub(super) fn runs(
             end += 1;
         }
         each(start..end, &|| may_end_at(start) && may_end_at(end));
+        if end < length && class(end).may_join() {
+            each(start..end + 1, &|| may_end_at(start) && may_end_at(end + 1));
+        }
         start = end;
     }
 }
@@ -199,8 +207,8 @@ mod tests {
     #[test]
     fn runs_may_be_words() {
         for (text, expected) in [
-            ("t don't d'or _a_ t.", "t don- t- d- or- _a_ t"),
-            ("3.14 3. a.b 1a 1,a", "3- 14- 3 a- b- 1a 1 a"),
+            ("t don't d'or _a_ t.", "t don- don'- t- d- d'- or- _a_ t t."),
+            ("3.14 3. a.b 1a 1,a", "3- 3.- 14- 3 3. a- a.- b- 1a 1 1, a"),
             ("e\u{301}t éñ", "e t éñ"),
         ] {
             let characters: Vec<char> = text.chars().collect();
