@@ -198,15 +198,14 @@ impl Reader for IndexedReader {
             stop.check(db::Error::Stopped)?;
             let mut messages = 0;
             for doc_id in catalogue.doc_ids(conversation) {
-                let (role, time) = (snapshot.role(*doc_id), snapshot.time(*doc_id));
+                let (role, time) = (snapshot.role(doc_id), snapshot.time(doc_id));
                 if scope.accepts_message(role, time) {
                     counter.add(role, time);
                     messages += 1;
                 }
             }
             if messages > 0 {
-                let id = &catalogue.conversations()[conversation as usize].id;
-                counter.add_to_conversation(id, messages);
+                counter.add_to_conversation(catalogue.id(conversation), messages);
             }
         }
         let models = self.source.on_database(|path| {
@@ -250,16 +249,16 @@ impl Listing for IndexedListing {
     }
 
     fn last(&self, place: usize) -> Option<Instant> {
-        self.catalogue.conversations()[self.found[place] as usize].last
+        self.catalogue.last(self.found[place])
     }
 
     fn heading(&self, place: usize) -> (&str, &str) {
-        let listed = &self.catalogue.conversations()[self.found[place] as usize];
-        (&listed.id, &listed.title)
+        let number = self.found[place];
+        (self.catalogue.id(number), self.catalogue.title(number))
     }
 
     fn turns(&self, place: usize) -> u32 {
-        self.catalogue.conversations()[self.found[place] as usize].turns()
+        self.catalogue.turns(self.found[place])
     }
 
     fn origin(&self, place: usize) -> Option<&Origin> {
@@ -272,10 +271,8 @@ impl Listing for IndexedListing {
 
     fn prepare(&self, places: &[usize], briefly: bool) {
         let numbers = places.iter().map(|place| self.found[*place]);
-        let is_described = |number: &u32| {
-            let listed = &self.catalogue.conversations()[*number as usize];
-            !briefly || listed.title.trim().is_empty()
-        };
+        let is_described =
+            |number: &u32| !briefly || self.catalogue.title(*number).trim().is_empty();
         self.catalogue.take_stored_summaries(&numbers.filter(is_described).collect::<Vec<_>>());
     }
 

@@ -5,6 +5,7 @@
 
 mod attachment_files;
 pub(crate) mod catalogue;
+mod catalogue_table;
 mod choice;
 #[cfg(feature = "cluster")]
 mod cluster_about;
@@ -33,6 +34,7 @@ mod session;
 mod sessions;
 pub(crate) mod sink;
 mod sketch;
+mod slots;
 mod sorted_ids;
 mod sources;
 mod store;

@@ -200,7 +200,7 @@ fn enrich_index(
     }
     if let Ok(snapshot) = source.current_index(stop) {
         let catalogue = source.catalogue(&snapshot);
-        let total = catalogue.conversations().len() as u64;
+        let total = catalogue.count() as u64;
         let mut made = 0;
         summaries::build(&catalogue, model, stop, &mut || {
             made = u64::min(made + 1, total);
