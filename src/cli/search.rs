@@ -30,7 +30,7 @@ use super::{
     places::{PlaceArgs, passed_over_note},
     ranked, settings, settings_file,
 };
-use verbatim_base::model::{Hit, Instant, Matching, Request, Stop};
+use verbatim_base::model::{Hit, Matching, Request, Stop};
 use verbatim_engine::{
     self as engine, Count, Engine, IndexError, Make, Note, Question, Scope, SearchPlan, Searched,
     SourceKind, StoreAddress,
@@ -678,9 +678,9 @@ impl<'a> Exact<'a> {
         if self.has_filters() {
             return Ok(String::new());
         }
-        let tally = self.page.engine.tally(&Scope::default(), &Instant::day, &self.stop)?;
+        let (messages, _) = self.page.engine.size(&self.stop)?;
         let took = took.as_secs_f64() * 1e3;
-        Ok(format!(" (of {} searched in {took:.1} ms)", grouped(tally.messages)))
+        Ok(format!(" (of {} searched in {took:.1} ms)", grouped(messages)))
     }
 
     fn has_nearest(&self) -> bool {
@@ -705,9 +705,9 @@ impl<'a> Exact<'a> {
         let none = if self.has_filters() {
             format!("{none} within these filters")
         } else {
-            let tally = engine.tally(&Scope::default(), &Instant::day, &self.stop)?;
-            let messages = counted(tally.messages as usize, "message");
-            let conversations = counted(tally.conversations, "conversation");
+            let (messages, conversations) = engine.size(&self.stop)?;
+            let messages = counted(messages as usize, "message");
+            let conversations = counted(conversations, "conversation");
             format!("{none} ({messages} in {conversations} looked at)")
         };
         let hints: Vec<String> = readings

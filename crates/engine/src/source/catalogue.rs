@@ -111,6 +111,11 @@ impl Catalogue {
         self.table.sorted_ids().shared_start(id)
     }
 
+    /// Returns the conversations whose ids begin with a text. The case of ASCII letters is ignored.
+    pub(super) fn beginning_with(&self, start: &str) -> Vec<u32> {
+        self.table.sorted_ids().beginning_with(start)
+    }
+
     /// Returns the number of a message's conversation; `None` for a deleted message.
     pub(crate) fn conversation(&self, doc_id: u32) -> Option<u32> {
         self.table.conversation(doc_id)

@@ -18,6 +18,7 @@
 use std::{borrow::Cow, collections::HashMap, ops::Deref, sync::Arc};
 
 use super::{
+    facts::keep,
     slots::Slots,
     sorted_ids::{SortedIds, sorted},
 };
@@ -30,9 +31,6 @@ const NAME: &str = "catalogue";
 
 /// The version of the table.
 const FORMAT: u32 = 1;
-
-/// The number of messages of a snapshot from which reading the file is faster than making the table.
-const WORTH_KEEPING: u32 = 20_000;
 
 /// The nanoseconds that stand for no time.
 const NO_TIME: u32 = u32::MAX;
@@ -85,10 +83,7 @@ impl CatalogueTable {
             Some(table) => table,
             None => {
                 let bytes = made(&snapshot);
-                if snapshot.messages() >= WORTH_KEEPING {
-                    // A folder that cannot be written to only costs the time to make the table again.
-                    drop(snapshot.keep(NAME, FORMAT, &bytes));
-                }
+                keep(&snapshot, NAME, FORMAT, &bytes);
                 let table = CatalogueTable::over(snapshot, TableBytes::Made(bytes));
                 table.expect("a table that was just made has its length")
             }

@@ -172,7 +172,10 @@ impl Reader for IndexedReader {
             Err(error) if scope.has_origin() => return Err(error),
             Err(_) => None,
         };
-        let found = catalogue.within(scope, origins.as_deref());
+        let found = match scope.is_open() {
+            true => None,
+            false => Some(catalogue.within(scope, origins.as_deref())),
+        };
         Ok(Box::new(IndexedListing { catalogue: Arc::clone(catalogue), origins, found }))
     }
 
@@ -239,26 +242,40 @@ impl Reader for IndexedReader {
 struct IndexedListing {
     catalogue: Arc<Catalogue>,
     origins: Option<Arc<Origins>>,
-    /// Numbers of the listed conversations in the catalogue.
-    found: Vec<u32>,
+    /// Numbers of the listed conversations in the catalogue; `None` for all conversations.
+    found: Option<Vec<u32>>,
+}
+
+impl IndexedListing {
+    /// Returns the number of the conversation at a place.
+    fn number(&self, place: usize) -> u32 {
+        self.found.as_ref().map_or(place as u32, |found| found[place])
+    }
 }
 
 impl Listing for IndexedListing {
     fn len(&self) -> usize {
-        self.found.len()
+        self.found.as_ref().map_or(self.catalogue.count(), Vec::len)
     }
 
     fn last(&self, place: usize) -> Option<Instant> {
-        self.catalogue.last(self.found[place])
+        self.catalogue.last(self.number(place))
     }
 
     fn heading(&self, place: usize) -> (&str, &str) {
-        let number = self.found[place];
+        let number = self.number(place);
         (self.catalogue.id(number), self.catalogue.title(number))
     }
 
     fn turns(&self, place: usize) -> u32 {
-        self.catalogue.turns(self.found[place])
+        self.catalogue.turns(self.number(place))
+    }
+
+    fn messages(&self) -> u64 {
+        match &self.found {
+            Some(found) => found.iter().map(|number| u64::from(self.catalogue.turns(*number))).sum(),
+            None => self.catalogue.snapshot().messages().into(),
+        }
     }
 
     fn origin(&self, place: usize) -> Option<&Origin> {
@@ -266,11 +283,11 @@ impl Listing for IndexedListing {
     }
 
     fn about(&self, place: usize) -> About {
-        self.catalogue.about(self.found[place], self.origins.as_deref())
+        self.catalogue.about(self.number(place), self.origins.as_deref())
     }
 
     fn prepare(&self, places: &[usize], briefly: bool) {
-        let numbers = places.iter().map(|place| self.found[*place]);
+        let numbers = places.iter().map(|place| self.number(*place));
         let is_described =
             |number: &u32| !briefly || self.catalogue.title(*number).trim().is_empty();
         self.catalogue.take_stored_summaries(&numbers.filter(is_described).collect::<Vec<_>>());
@@ -280,8 +297,13 @@ impl Listing for IndexedListing {
         self.catalogue.shared_start(id)
     }
 
+    fn beginning_with(&self, start: &str) -> Option<Vec<usize>> {
+        let numbers = || self.catalogue.beginning_with(start).into_iter();
+        self.found.is_none().then(|| numbers().map(|number| number as usize).collect())
+    }
+
     fn brief(&self, place: usize) -> About {
-        self.catalogue.brief(self.found[place], self.origins.as_deref())
+        self.catalogue.brief(self.number(place), self.origins.as_deref())
     }
 }
 

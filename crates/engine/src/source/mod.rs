@@ -12,6 +12,7 @@ mod cluster_about;
 #[cfg(feature = "cluster")]
 mod clustered;
 mod counter;
+mod facts;
 mod gone;
 mod handle;
 mod hidden;

@@ -198,7 +198,12 @@ fn enrich_index(
     if !with_vectors {
         return Ok(done);
     }
-    if let Ok(snapshot) = source.current_index(stop) {
+    // A server builds them also to hold their features in memory.
+    let are_built =
+        |snapshot: &Snapshot| !source.is_tended() && summaries::are_built(snapshot, model);
+    if let Ok(snapshot) = source.current_index(stop)
+        && !are_built(&snapshot)
+    {
         let catalogue = source.catalogue(&snapshot);
         let total = catalogue.count() as u64;
         let mut made = 0;

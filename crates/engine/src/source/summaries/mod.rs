@@ -18,11 +18,12 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use super::{
     catalogue::{Catalogue, Origins},
+    facts::keep,
     kind::SourceKind,
     scope::About,
 };
@@ -30,7 +31,7 @@ use crate::error::Result;
 use verbatim_base::{lock::lock, model::Stop};
 use verbatim_chats::db::{self, Outline};
 use verbatim_embed::{self as embed, Model};
-use verbatim_index as index;
+use verbatim_index::{self as index, Snapshot};
 use verbatim_text::{
     hash::Fnv1a,
     snippet,
@@ -44,6 +45,10 @@ pub(crate) use features::{Summary, SummaryFeatures};
 
 /// The name of the cache in the index directory.
 const FILE: &str = "summaries";
+
+/// The name of the file beside a snapshot that says that its summaries are built, and the file's version.
+const BUILT: &str = "summarised";
+const MARK_FORMAT: u32 = 1;
 
 /// Number of summaries that a question may wait for, which takes some tenths of a second.
 const MAX_IN_A_QUESTION: usize = 500;
@@ -186,12 +191,29 @@ impl Catalogue {
     /// Returns the path of the cache, and the first doc id and the name of each segment.
     fn cache_place(&self) -> Option<(PathBuf, Vec<(u32, String)>)> {
         let segments = self.snapshot().segments();
-        let index_dir = segments.first()?.folder.parent()?;
         let name =
             |folder: &Path| folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let names = segments.iter().map(|it| (it.doc_ids.start, name(it.folder))).collect();
-        Some((index_dir.join(FILE), names))
+        Some((cache_path(self.snapshot())?, names))
     }
+}
+
+fn cache_path(snapshot: &Snapshot) -> Option<PathBuf> {
+    Some(snapshot.segments().first()?.folder.parent()?.join(FILE))
+}
+
+/// Returns a text that names a model and a state of the cache file.
+fn mark(path: &Path, model: &Model) -> Option<String> {
+    let file = fs::metadata(path).ok()?;
+    let since = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(format!("{} {} {}", file.len(), since.as_nanos(), model.name()))
+}
+
+/// Returns whether [`build`] found or made all summaries of a snapshot, and the cache is as it left it.
+pub(crate) fn are_built(snapshot: &Snapshot, model: &Model) -> bool {
+    let mark = cache_path(snapshot).and_then(|path| mark(&path, model));
+    let kept = snapshot.kept(BUILT, MARK_FORMAT).ok();
+    mark.is_some_and(|mark| kept.is_some_and(|kept| *kept == *mark.as_bytes()))
 }
 
 /// Removes the cache file of an index, because it contains texts of conversations.
@@ -221,6 +243,12 @@ pub(crate) fn build(
         work.store()?;
     }
     outcome?;
+    if work.failed.is_none()
+        && work.without_vector.is_empty()
+        && let Some(mark) = mark(&work.path, model)
+    {
+        keep(catalogue.snapshot(), BUILT, MARK_FORMAT, mark.as_bytes());
+    }
     *lock(&catalogue.features) = Some(Arc::new(work.features));
     work.failed.map_or(Ok(()), |error| Err(error.into()))
 }
