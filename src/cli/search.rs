@@ -601,8 +601,15 @@ impl<'a> Exact<'a> {
         let is_full = AtomicBool::new(false);
         let mut outcome = Ok(());
         let most = self.most_counted();
+        // Of all hits, the first ones are written while the search looks for the others.
+        let writes_begun = self.limit == usize::MAX && !self.is_oldest;
         let mut show = |found: FoundHit| {
-            if let Err(error) = groups.take(found) {
+            let time = found.message.time();
+            let taken = groups.take(found).and_then(|()| match writes_begun {
+                true => groups.write_begun(time, &self.page, &mark, out),
+                false => Ok(()),
+            });
+            if let Err(error) = taken {
                 outcome = Err(error);
                 return ControlFlow::Break(());
             }

@@ -3,7 +3,7 @@
 //! A doc id is the place of a message in the sequence of all segments. Within a segment, doc ids are
 //! in result order.
 
-use std::{borrow::Cow, cmp::Ordering, iter, ops::Range, path::Path};
+use std::{borrow::Cow, cmp::Ordering, collections::BTreeSet, iter, ops::Range, path::Path};
 
 use super::{
     Document, Snapshot,
@@ -134,6 +134,11 @@ impl Snapshot {
         store.role_name(doc)
     }
 
+    /// Returns the roles of all messages, sorted, including those of deleted documents.
+    pub fn roles(&self) -> BTreeSet<&str> {
+        self.segments.iter().flat_map(|reader| reader.data.store.role_names()).collect()
+    }
+
     /// Returns when a message was written.
     pub fn time(&self, doc_id: u32) -> Option<Instant> {
         let (store, doc) = self.store(doc_id);
@@ -198,7 +203,8 @@ impl Snapshot {
     /// Returns the number of a living message's segment, and that of its conversation in the segment;
     /// `None` for a deleted document and an unknown doc id.
     pub fn living_place(&self, doc_id: u32) -> Option<(usize, u32)> {
-        let segment = self.segments.partition_point(|reader| reader.first <= doc_id).checked_sub(1)?;
+        let segment =
+            self.segments.partition_point(|reader| reader.first <= doc_id).checked_sub(1)?;
         let SegmentReader { data, deleted, first } = &self.segments[segment];
         let doc = doc_id - first;
         let is_alive = doc < data.store.messages()

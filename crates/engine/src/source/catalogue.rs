@@ -157,7 +157,8 @@ impl Catalogue {
     }
 
     fn has_role(&self, conversation: u32, roles: &[String]) -> bool {
-        let is_wanted = |doc_id: &u32| roles.iter().any(|role| role == self.snapshot().role(*doc_id));
+        let is_wanted =
+            |doc_id: &u32| roles.iter().any(|role| role == self.snapshot().role(*doc_id));
         roles.is_empty() || self.doc_ids(conversation).iter().any(is_wanted)
     }
 

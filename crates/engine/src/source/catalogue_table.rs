@@ -336,3 +336,127 @@ fn written(
     }
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::TestExport;
+    use verbatim_base::model::Stop;
+
+    fn snapshot(export: &TestExport) -> Arc<Snapshot> {
+        export.engine.sources().remove(0).current_index(&Stop::never()).unwrap()
+    }
+
+    fn made_now(snapshot: &Arc<Snapshot>) -> CatalogueTable {
+        let bytes = TableBytes::Made(made(snapshot));
+        CatalogueTable::over(Arc::clone(snapshot), bytes).unwrap()
+    }
+
+    /// An export whose index has two segments, and deleted documents.
+    fn changed_export() -> TestExport {
+        let export = TestExport::indexed(&["red", "green", "blue", "white"]);
+        let change = |sql: &str| export.connection.execute_batch(sql).unwrap();
+        change(
+            "DELETE FROM messages WHERE id = 'm1';
+             UPDATE messages SET content = 'grey' WHERE id = 'm2';
+             UPDATE conversations SET title = x'FF41' WHERE id = '2';
+             INSERT INTO conversations VALUES (x'FE42', NULL);
+             INSERT INTO messages VALUES ('a', '0', 'tool', 'old', 1600000000);
+             INSERT INTO messages VALUES ('b', '0', 'user', 'timeless', NULL);
+             INSERT INTO messages VALUES ('c', x'FE42', 'user', 'bytes', NULL);",
+        );
+        export.reindex();
+        export
+    }
+
+    #[test]
+    fn a_table_has_the_conversations_of_all_segments() {
+        let export = changed_export();
+        let snapshot = snapshot(&export);
+        let table = made_now(&snapshot);
+        let shown = |number: u32| {
+            let seconds = |time: Option<Instant>| time.map(|time| time.seconds);
+            let times = [table.begun(number), table.last(number)].map(seconds);
+            (table.id(number), table.title(number), times, table.turns(number))
+        };
+        let at = |seconds: i64| Some(1_700_000_000 + seconds);
+        let expected = [
+            ("3", "Title 3", [at(3), at(3)], 1),
+            ("2", "\u{FFFD}A", [at(2), at(2)], 1),
+            ("0", "Title 0", [Some(1_600_000_000), at(0)], 3),
+            ("\u{FFFD}B", "", [None, None], 1),
+        ];
+        assert_eq!((0..table.count() as u32).map(shown).collect::<Vec<_>>(), expected);
+        for number in 0..table.count() as u32 {
+            let doc_ids = table.doc_ids(number);
+            assert_eq!(doc_ids.len() as u32, table.turns(number));
+            for doc_id in doc_ids {
+                assert_eq!(table.conversation(doc_id), Some(number));
+                assert_eq!(snapshot.hit(doc_id, false).conversation_id, table.id(number));
+            }
+            assert_eq!(table.sorted_ids().find(table.id(number)), Some(number));
+        }
+        let living = (0..snapshot.max_doc() + 1).filter(|id| table.conversation(*id).is_some());
+        assert_eq!(living.count() as u32, snapshot.messages());
+        assert_eq!(table.sorted_ids().find("1"), None);
+    }
+
+    #[test]
+    fn a_table_that_is_not_as_it_was_kept_is_made_again() {
+        let export = changed_export();
+        let snapshot = snapshot(&export);
+        let expected = made_now(&snapshot);
+        assert!(CatalogueTable::kept(&snapshot).is_none());
+        let first = CatalogueTable::of(Arc::clone(&snapshot));
+        assert!(matches!(first.bytes, TableBytes::Made(_)));
+        let kept = CatalogueTable::kept(&snapshot).unwrap();
+        assert!(kept.is_intact() && *kept.bytes == *expected.bytes);
+        let index = snapshot.segments()[0].folder.parent().unwrap().to_owned();
+        let folder = index.join(snapshot.name()).join(NAME);
+        let (data, manifest) = (folder.join("data"), folder.join("manifest"));
+        let bytes = fs::read(&data).unwrap();
+        let flipped: Vec<u8> = bytes.iter().map(|byte| byte ^ 1).collect();
+        let cut = bytes[..bytes.len() - 4].to_vec();
+        for changed in [flipped, cut, Vec::new()] {
+            let kept = CatalogueTable::kept(&snapshot).unwrap();
+            fs::write(&data, changed).unwrap();
+            assert!(!kept.is_intact());
+            assert!(CatalogueTable::kept(&snapshot).is_none());
+            assert!(*CatalogueTable::of(Arc::clone(&snapshot)).bytes == *expected.bytes);
+            assert!(CatalogueTable::kept(&snapshot).is_some(), "it is kept again");
+        }
+        for text in ["", "{}", "{\"format\": 9}"] {
+            fs::write(&manifest, text).unwrap();
+            assert!(CatalogueTable::kept(&snapshot).is_none(), "{text}");
+        }
+        // A table of another snapshot, with the same number of conversations.
+        drop(CatalogueTable::of(Arc::clone(&snapshot)));
+        let other = changed_export();
+        let other = self::snapshot(&other);
+        drop(CatalogueTable::of(Arc::clone(&other)));
+        let other_index = other.segments()[0].folder.parent().unwrap().to_owned();
+        let other_folder = other_index.join(other.name()).join(NAME);
+        fs::copy(other_folder.join("manifest"), &manifest).unwrap();
+        fs::copy(other_folder.join("data"), &data).unwrap();
+        assert!(CatalogueTable::kept(&snapshot).is_none());
+    }
+
+    #[test]
+    fn a_cut_file_gives_no_panic() {
+        let export = changed_export();
+        let snapshot = snapshot(&export);
+        let count = made_now(&snapshot).count();
+        for end in 0..made(&snapshot).len() {
+            let mut table = made_now(&snapshot);
+            let mut bytes = made(&snapshot);
+            bytes[end..].fill(0);
+            table.bytes = TableBytes::Made(bytes);
+            for number in 0..count as u32 {
+                let _ = (table.id(number), table.title(number), table.last(number));
+                let _ = (table.doc_ids(number), table.sorted_ids().find("2"));
+            }
+        }
+    }
+}

@@ -10,8 +10,9 @@ use verbatim_index::Snapshot;
 /// The version of the files.
 const FORMAT: u32 = 1;
 
-/// The number of messages of a snapshot from which a file is read faster than its content is made.
-const WORTH_KEEPING: u32 = 20_000;
+/// The number of messages of a snapshot from which a file is read faster than its content is made. Tests have
+/// small snapshots.
+const WORTH_KEEPING: u32 = if cfg!(test) { 1 } else { 20_000 };
 
 /// Keeps a file beside a snapshot that is not small. A folder that cannot be written to only costs the time to
 /// make the content again.
@@ -43,5 +44,41 @@ impl Source {
             keep(&snapshot, name, FORMAT, &bytes);
         }
         Ok(fact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{TestExport, error::Error};
+
+    #[test]
+    fn a_fact_is_read_once_for_each_state_of_the_database() {
+        let export = TestExport::indexed(&["red"]);
+        let source = export.engine.sources().remove(0);
+        let stop = Stop::never();
+        let fact = |number: u32| source.fact("number", &stop, || Ok(number)).unwrap();
+        assert_eq!((fact(1), fact(2)), (1, 1));
+        let other = |_| panic!("it is kept");
+        assert_eq!(source.fact("number", &stop, || Ok(())).map_err(other), Ok(()));
+        assert_eq!(fact(3), 3, "a file of another form is made again");
+        // Without a current index, nothing says which state of the database a fact is of.
+        export.add(1, "blue");
+        assert_eq!((fact(4), fact(5)), (4, 5));
+        export.reindex();
+        assert_eq!((fact(6), fact(7)), (6, 6));
+        // The database changes while the fact is read.
+        let mut number = 0;
+        let changing = || -> Result<u32> {
+            export.add(2, "green");
+            number += 1;
+            Ok(number)
+        };
+        assert_eq!(source.fact("changing", &stop, changing).unwrap(), 1);
+        export.reindex();
+        assert_eq!(source.fact("changing", &stop, || Ok(9)).unwrap(), 9);
+        let failed: Result<u32> = source.fact("failed", &stop, || Err(Error::NulInQuery));
+        assert!(matches!(failed, Err(Error::NulInQuery)));
+        assert_eq!(source.fact("failed", &stop, || Ok(1)).unwrap(), 1);
     }
 }

@@ -273,7 +273,9 @@ impl Listing for IndexedListing {
 
     fn messages(&self) -> u64 {
         match &self.found {
-            Some(found) => found.iter().map(|number| u64::from(self.catalogue.turns(*number))).sum(),
+            Some(found) => {
+                found.iter().map(|number| u64::from(self.catalogue.turns(*number))).sum()
+            }
             None => self.catalogue.snapshot().messages().into(),
         }
     }
@@ -332,6 +334,10 @@ impl Messages for IndexedMessages {
 
     fn role(&self, turn: usize) -> &str {
         self.snapshot().role(self.doc_ids()[turn])
+    }
+
+    fn time(&self, turn: usize) -> Option<Instant> {
+        self.snapshot().time(self.doc_ids()[turn])
     }
 
     fn position(&self, turn: usize) -> Option<i64> {

@@ -110,6 +110,9 @@ pub trait Messages: std::fmt::Debug + Send + Sync {
     /// Returns the role of a message; empty for NULL.
     fn role(&self, turn: usize) -> &str;
 
+    /// Returns when a message was written.
+    fn time(&self, turn: usize) -> Option<Instant>;
+
     /// Returns the position of a message, if the database has the column `position`.
     fn position(&self, turn: usize) -> Option<i64>;
 

@@ -245,8 +245,7 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
         keep_heaviest(&mut best, MAX_TITLED);
         let tokenizer = Tokenizer::default();
         for (conversation, sum) in &mut best {
-            let of_title =
-                tokenizer.question(catalogue.title(*conversation));
+            let of_title = tokenizer.question(catalogue.title(*conversation));
             let bits = (0..).zip(terms).filter(|(_, term)| of_title.contains(&term.term));
             let of_title = bits.fold(0, |bits, (bit, _)| bits | 1 << bit);
             *sum = weight(contained[*conversation as usize] | of_title);
