@@ -18,7 +18,7 @@
 use std::{borrow::Cow, collections::HashMap, ops::Deref, sync::Arc};
 
 use super::{
-    facts::keep,
+    keep::keep,
     slots::Slots,
     sorted_ids::{SortedIds, sorted},
 };

@@ -2,25 +2,12 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::sources::Source;
+use super::{keep::keep, sources::Source};
 use crate::error::Result;
 use verbatim_base::model::Stop;
-use verbatim_index::Snapshot;
 
 /// The version of the files.
 const FORMAT: u32 = 1;
-
-/// The number of messages of a snapshot from which a file is read faster than its content is made. Tests have
-/// small snapshots.
-const WORTH_KEEPING: u32 = if cfg!(test) { 1 } else { 20_000 };
-
-/// Keeps a file beside a snapshot that is not small. A folder that cannot be written to only costs the time to
-/// make the content again.
-pub(super) fn keep(snapshot: &Snapshot, name: &str, format: u32, bytes: &[u8]) {
-    if snapshot.messages() >= WORTH_KEEPING {
-        drop(snapshot.keep(name, format, bytes));
-    }
-}
 
 impl Source {
     /// Returns a fact about the database. If the index is current, the fact is looked up under a name

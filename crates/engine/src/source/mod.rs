@@ -18,6 +18,7 @@ mod handle;
 mod hidden;
 mod hiding;
 mod indexed;
+mod keep;
 mod kind;
 mod list;
 mod live;

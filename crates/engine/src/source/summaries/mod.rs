@@ -23,7 +23,7 @@ use std::{
 
 use super::{
     catalogue::{Catalogue, Origins},
-    facts::keep,
+    keep::keep,
     kind::SourceKind,
     scope::About,
 };
