@@ -155,6 +155,11 @@ impl DescribedConversation {
         self.sketch.as_ref().map(|sketch| sketch.line(message))
     }
 
+    /// Returns whether all messages are newer than a time. False if that is not known.
+    pub(super) fn is_newer(&self, time: Instant) -> bool {
+        self.sketch.as_ref().is_some_and(|sketch| sketch.is_newer(time))
+    }
+
     /// Returns the name of the service or the agent; of the source if that is not known.
     pub(super) fn service(&self) -> &str {
         let service = self.provenance.as_ref().map(|provenance| provenance.service.as_str());

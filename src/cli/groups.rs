@@ -24,6 +24,11 @@ const IN_MEMORY: usize = 1 << 20;
 /// The number of conversations that are looked up in one step.
 const AT_ONCE: usize = 500;
 
+/// The number of hits after which groups are written for the first time during a search, and for each further
+/// time.
+const FIRST_PATIENCE: usize = 256;
+const PATIENCE: usize = 4096;
+
 /// The found messages, grouped by conversation; the conversation with the newest match comes first.
 pub(super) struct Groups {
     /// The maximum number of messages to show. At most as many conversations are shown by their titles only.
@@ -32,6 +37,13 @@ pub(super) struct Groups {
     pub(super) is_cut: bool,
     seen: HashMap<Key, Seen>,
     groups: Vec<Group>,
+    /// The number of groups that are written already.
+    written: usize,
+    /// The next groups to write, as far as they are looked up.
+    described: HashMap<Key, DescribedConversation>,
+    /// The number of hits since groups were written, and the number of hits after which to write again.
+    waiting: usize,
+    patience: usize,
     lines: BufWriter<SpooledTempFile>,
     end: u64,
     shown_messages: usize,
@@ -69,6 +81,10 @@ impl Groups {
             is_cut: false,
             seen: HashMap::new(),
             groups: Vec::new(),
+            written: 0,
+            described: HashMap::new(),
+            waiting: 0,
+            patience: FIRST_PATIENCE,
             lines: BufWriter::new(tempfile::spooled_tempfile(IN_MEMORY)),
             end: 0,
             shown_messages: 0,
@@ -94,7 +110,9 @@ impl Groups {
             true => !self.is_full(),
             false => !self.is_full() && self.shown_titles < self.most,
         };
-        let mut group = known.and_then(|seen| seen.group);
+        // A written group gets no further line. Only if the conversation changed during the search, there is
+        // one, and it gets a group of its own.
+        let mut group = known.and_then(|seen| seen.group).filter(|group| *group >= self.written);
         if has_room && group.is_none() {
             group = Some(self.groups.len());
             self.shown_titles += 1;
@@ -147,32 +165,66 @@ impl Groups {
         totals
     }
 
-    /// Writes the groups; returns the number of messages and titles.
+    /// Writes the first groups during the search, if it is time to: those whose conversations have only
+    /// messages newer than `time`, the time of the last hit. Hits come newest first, so these groups are
+    /// complete.
+    pub(super) fn write_begun(
+        &mut self,
+        time: Option<Instant>,
+        page: &Page<'_>,
+        mark: &dyn Fn(&str) -> Vec<Range<usize>>,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        self.waiting += 1;
+        let Some(time) = time.filter(|_| self.waiting >= self.patience) else { return Ok(()) };
+        (self.waiting, self.patience) = (0, PATIENCE);
+        let is_complete = |conversation: &DescribedConversation| conversation.is_newer(time);
+        self.write_while(&is_complete, page, mark, out)?;
+        Ok(out.flush()?)
+    }
+
+    /// Writes all groups that are not written yet; returns the number of messages and titles.
     pub(super) fn write(
         &mut self,
         page: &Page<'_>,
         mark: &dyn Fn(&str) -> Vec<Range<usize>>,
         out: &mut dyn Write,
     ) -> Result<usize> {
+        self.write_while(&|_| true, page, mark, out)?;
+        Ok(self.shown_messages + self.shown_titles)
+    }
+
+    fn write_while(
+        &mut self,
+        is_complete: &dyn Fn(&DescribedConversation) -> bool,
+        page: &Page<'_>,
+        mark: &dyn Fn(&str) -> Vec<Range<usize>>,
+        out: &mut dyn Write,
+    ) -> Result<()> {
         self.lines.flush()?;
         let mut lines = BufReader::new(self.lines.get_mut());
-        let mut is_first = true;
-        for groups in self.groups.chunks(AT_ONCE) {
-            let keys: Vec<Key> = groups.iter().map(|group| group.key.clone()).collect();
-            let conversations = conversations(page.engine, &keys, &Stop::never())?;
-            for group in groups {
-                if !is_first {
-                    writeln!(out)?;
-                }
-                is_first = false;
-                let conversation = &conversations[&group.key];
-                let facts = conversation.facts(page, group.time);
-                page.look.heading(out, &group.title, &facts, conversation.link())?;
-                let lines = group.read(&mut lines, conversation)?;
-                group.write(page, &lines, mark, out)?;
+        while let Some(group) = self.groups.get_mut(self.written) {
+            let Some(conversation) = self.described.get(&group.key) else {
+                let next = self.groups[self.written..].iter().take(AT_ONCE);
+                let keys: Vec<Key> = next.map(|group| group.key.clone()).collect();
+                self.described = conversations(page.engine, &keys, &Stop::never())?;
+                continue;
+            };
+            if !is_complete(conversation) {
+                break;
             }
+            if self.written > 0 {
+                writeln!(out)?;
+            }
+            let facts = conversation.facts(page, group.time);
+            page.look.heading(out, &group.title, &facts, conversation.link())?;
+            let of_group = group.read(&mut lines, conversation)?;
+            group.write(page, &of_group, mark, out)?;
+            (group.title, group.lines) = (Vec::new(), Vec::new());
+            self.written += 1;
         }
-        Ok(self.shown_messages + self.shown_titles)
+        lines.seek(SeekFrom::End(0))?;
+        Ok(())
     }
 }
 

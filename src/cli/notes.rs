@@ -1,8 +1,8 @@
 //! The text of the engine's notes for people, with the command that helps.
 
 use super::{error::Result, output::complain};
-use verbatim_base::model::{Instant, Stop};
-use verbatim_engine::{Engine, Note, Scope};
+use verbatim_base::model::Stop;
+use verbatim_engine::{Engine, Note};
 
 /// The message of commands that read chats if there are none.
 pub(super) const NO_CHATS: &str = "there are no chats; `verbatim import` brings in the exports of \
@@ -10,8 +10,7 @@ pub(super) const NO_CHATS: &str = "there are no chats; `verbatim import` brings 
 
 /// Returns whether no source has a message, excluded messages included.
 pub(super) fn has_no_chats(engine: &Engine, stop: &Stop) -> Result<bool> {
-    let tally = engine.tally(&Scope::default(), &Instant::day, stop)?;
-    Ok(tally.messages == 0 && engine.config().exclude.is_empty())
+    Ok(engine.size(stop)?.0 == 0 && engine.config().exclude.is_empty())
 }
 
 /// Writes notes to standard error, one line each.

@@ -30,7 +30,7 @@ use super::{
     places::{PlaceArgs, passed_over_note},
     ranked, settings, settings_file,
 };
-use verbatim_base::model::{Hit, Instant, Matching, Request, Stop};
+use verbatim_base::model::{Hit, Matching, Request, Stop};
 use verbatim_engine::{
     self as engine, Count, Engine, IndexError, Make, Note, Question, Scope, SearchPlan, Searched,
     SourceKind, StoreAddress,
@@ -601,8 +601,15 @@ impl<'a> Exact<'a> {
         let is_full = AtomicBool::new(false);
         let mut outcome = Ok(());
         let most = self.most_counted();
+        // Of all hits, the first ones are written while the search looks for the others.
+        let writes_begun = self.limit == usize::MAX && !self.is_oldest;
         let mut show = |found: FoundHit| {
-            if let Err(error) = groups.take(found) {
+            let time = found.message.time();
+            let taken = groups.take(found).and_then(|()| match writes_begun {
+                true => groups.write_begun(time, &self.page, &mark, out),
+                false => Ok(()),
+            });
+            if let Err(error) = taken {
                 outcome = Err(error);
                 return ControlFlow::Break(());
             }
@@ -678,9 +685,9 @@ impl<'a> Exact<'a> {
         if self.has_filters() {
             return Ok(String::new());
         }
-        let tally = self.page.engine.tally(&Scope::default(), &Instant::day, &self.stop)?;
+        let (messages, _) = self.page.engine.size(&self.stop)?;
         let took = took.as_secs_f64() * 1e3;
-        Ok(format!(" (of {} searched in {took:.1} ms)", grouped(tally.messages)))
+        Ok(format!(" (of {} searched in {took:.1} ms)", grouped(messages)))
     }
 
     fn has_nearest(&self) -> bool {
@@ -705,9 +712,9 @@ impl<'a> Exact<'a> {
         let none = if self.has_filters() {
             format!("{none} within these filters")
         } else {
-            let tally = engine.tally(&Scope::default(), &Instant::day, &self.stop)?;
-            let messages = counted(tally.messages as usize, "message");
-            let conversations = counted(tally.conversations, "conversation");
+            let (messages, conversations) = engine.size(&self.stop)?;
+            let messages = counted(messages as usize, "message");
+            let conversations = counted(conversations, "conversation");
             format!("{none} ({messages} in {conversations} looked at)")
         };
         let hints: Vec<String> = readings

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// Seconds and nanoseconds are separate integers, so that times are ordered exactly, even in a
 /// database that holds milliseconds where seconds are expected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Instant {
     /// Seconds since 1970-01-01T00:00:00Z, rounded down.
     pub seconds: i64,

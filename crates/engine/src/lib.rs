@@ -214,6 +214,11 @@ impl Engine {
         report::statistics::tally(&self.sources, scope, day, stop)
     }
 
+    /// Returns the numbers of messages and conversations of all sources that can be read.
+    pub fn size(&self, stop: &Stop) -> Result<(u64, usize)> {
+        report::statistics::size(&self.sources, stop)
+    }
+
     /// Returns the lookup of conversations by their ids, or by the words of a person or a client.
     pub fn find<'a>(&'a self, stop: &'a Stop) -> Lookup<'a> {
         Lookup { sources: &self.sources, memory: &self.memory, stop }

@@ -143,6 +143,9 @@ impl Lookup<'_> {
     /// Returns the conversations with this id in another case, else this title, else an id that begins
     /// with the word. A longer word that begins exactly one id takes precedence over titles.
     fn called(&self, word: &str, shortest: usize, failed: &mut Option<Error>) -> Result<Meant> {
+        if let Some(begun) = self.surely_begun(word, shortest)? {
+            return Ok(begun);
+        }
         let is_long = word.chars().count() >= shortest;
         // The id in another case, the same title, the title in another case, and the beginning of an id.
         let mut found: [Meant; 4] = Default::default();
@@ -173,6 +176,27 @@ impl Lookup<'_> {
             found.reverse();
         }
         Ok(found.into_iter().find(|found| found.total > 0).unwrap_or_default())
+    }
+
+    /// Returns the only conversation whose id begins with a word, if the word is so long that it takes
+    /// precedence over titles. `None` if this takes a look at all conversations.
+    fn surely_begun(&self, word: &str, shortest: usize) -> Result<Option<Meant>> {
+        if word.chars().count() < shortest.max(SURE_START) {
+            return Ok(None);
+        }
+        let mut found = Meant::default();
+        for source in self.sources.all() {
+            let Ok(source) = source else { return Ok(None) };
+            let Ok(listing) = source.sessions(&Scope::default(), self.stop) else {
+                return Ok(None);
+            };
+            let Some(places) = listing.beginning_with(word) else { return Ok(None) };
+            if places.iter().any(|place| listing.heading(*place).0.len() == word.len()) {
+                return Ok(None);
+            }
+            found.add(&*listing, places);
+        }
+        Ok(Some(found).filter(|found| found.total == 1))
     }
 
     /// Returns the conversation that a user's word names. The word is a handle for

@@ -4,7 +4,7 @@
 //! INDEX/NAME-HASH/    one folder per database
 //!     lock            held by the process that writes
 //!     current         the name of the current snapshot, and the checksum of its manifest
-//!     snapshot-9/     the list of its segments
+//!     snapshot-9/     the list of its segments, and files that are derived from it ([`kept`](super::kept))
 //!     segment-7/, segment-9/
 //! ```
 

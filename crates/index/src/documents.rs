@@ -3,7 +3,7 @@
 //! A doc id is the place of a message in the sequence of all segments. Within a segment, doc ids are
 //! in result order.
 
-use std::{borrow::Cow, cmp::Ordering, ops::Range, path::Path};
+use std::{borrow::Cow, cmp::Ordering, collections::BTreeSet, iter, ops::Range, path::Path};
 
 use super::{
     Document, Snapshot,
@@ -134,6 +134,11 @@ impl Snapshot {
         store.role_name(doc)
     }
 
+    /// Returns the roles of all messages, sorted, including those of deleted documents.
+    pub fn roles(&self) -> BTreeSet<&str> {
+        self.segments.iter().flat_map(|reader| reader.data.store.role_names()).collect()
+    }
+
     /// Returns when a message was written.
     pub fn time(&self, doc_id: u32) -> Option<Instant> {
         let (store, doc) = self.store(doc_id);
@@ -177,6 +182,34 @@ impl Snapshot {
         let is_alive = |doc: &u32| deleted.as_ref().is_none_or(|deleted| !deleted.contains(*doc));
         let living = (0..data.store.messages()).filter(is_alive);
         living.map(|doc| (*first + doc, data.store.conversation(doc)))
+    }
+
+    /// Returns the living documents of a segment's conversation, ascending.
+    pub fn living_of(&self, segment: usize, number: u32) -> impl Iterator<Item = u32> {
+        let SegmentReader { data, deleted, first } = &self.segments[segment];
+        let is_alive =
+            move |doc: &u32| deleted.as_ref().is_none_or(|deleted| !deleted.contains(*doc));
+        let mut members = data.store.members(number);
+        let mut target = 0;
+        let docs = iter::from_fn(move || {
+            let members = members.as_mut()?;
+            let doc = members.seek(target).then(|| members.doc())?;
+            target = doc.checked_add(1)?;
+            Some(doc)
+        });
+        docs.filter(is_alive).map(move |doc| first + doc)
+    }
+
+    /// Returns the number of a living message's segment, and that of its conversation in the segment;
+    /// `None` for a deleted document and an unknown doc id.
+    pub fn living_place(&self, doc_id: u32) -> Option<(usize, u32)> {
+        let segment =
+            self.segments.partition_point(|reader| reader.first <= doc_id).checked_sub(1)?;
+        let SegmentReader { data, deleted, first } = &self.segments[segment];
+        let doc = doc_id - first;
+        let is_alive = doc < data.store.messages()
+            && deleted.as_ref().is_none_or(|deleted| !deleted.contains(doc));
+        is_alive.then(|| (segment, data.store.conversation(doc)))
     }
 
     /// Returns the number of conversations in a segment, also those without living documents.

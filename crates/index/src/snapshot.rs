@@ -164,6 +164,8 @@ impl SegmentReader {
 pub struct Snapshot {
     pub(super) segments: Vec<SegmentReader>,
     pub(super) common: Arc<CommonGrams>,
+    folder: PathBuf,
+    manifest_checksum: u32,
     name: String,
     state: String,
     reading: Reading,
@@ -192,6 +194,8 @@ impl Snapshot {
         Ok(Snapshot {
             common: Arc::new(CommonGrams::from_packed(&base.data.common)),
             segments,
+            folder: folder.to_owned(),
+            manifest_checksum,
             name: name.to_owned(),
             state: manifest.state,
             reading: manifest.reading,
@@ -202,6 +206,14 @@ impl Snapshot {
     /// Returns the state of the indexed database, as given to [`SnapshotBuilder::new`].
     pub fn state(&self) -> &str {
         &self.state
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn manifest_checksum(&self) -> u32 {
+        self.manifest_checksum
     }
 
     /// Returns the name of the snapshot, which is the name of its folder in the index directory.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{OptionalExtension, Row, params_from_iter, types::Value};
+use serde::{Deserialize, Serialize};
 
 use super::{Database, Result, functions, rows, tally::has_columns};
 use verbatim_base::model::{Instant, Origin, Provenance};
@@ -11,7 +12,7 @@ use verbatim_base::model::{Instant, Origin, Provenance};
 const MAX_NAMED: usize = 500;
 
 /// A conversation with messages, as an entry of a list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outline {
     /// The id of the conversation, as text; empty for NULL.
     pub id: String,

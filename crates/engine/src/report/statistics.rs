@@ -69,6 +69,16 @@ pub(crate) fn tally(
     Ok(tally)
 }
 
+/// Returns the numbers of messages and conversations of all sources that can be read.
+pub(crate) fn size(sources: &Sources, stop: &Stop) -> Result<(u64, usize)> {
+    let size = |source: Source| {
+        let listing = source.reader(stop).list(&Scope::default(), stop)?;
+        Ok((listing.messages(), listing.len()))
+    };
+    let (sizes, _) = sources.each(&[], size)?;
+    Ok(sizes.into_iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)))
+}
+
 /// Counts the messages in a scope that have a time, by the number that `of` computes from the time.
 pub fn counted_by(
     sources: &Sources,

@@ -289,12 +289,12 @@ fn count_by_reader(status: &mut SourceStatus, source: &Source, stop: &Stop) {
 /// Counts the conversations and messages of a source, for a limited time.
 fn count(status: &mut SourceStatus, source: &Source, path: &Path, stop: &Stop) {
     let in_time = stop.within(MAX_WAIT);
-    match db::read(path, &in_time, db::counts) {
+    match source.fact("counts", &in_time, || Ok(db::read(path, &in_time, db::counts)?)) {
         Ok((conversations, messages)) => {
             status.conversations = Some(conversations);
             status.messages = Some(messages);
         }
-        Err(db::Error::Stopped) => {}
+        Err(error) if error.is_stopped() => {}
         Err(error) => status.error = Some(error.to_string()),
     }
     let origins = match source.kind {

@@ -172,7 +172,10 @@ impl Reader for IndexedReader {
             Err(error) if scope.has_origin() => return Err(error),
             Err(_) => None,
         };
-        let found = catalogue.within(scope, origins.as_deref());
+        let found = match scope.is_open() {
+            true => None,
+            false => Some(catalogue.within(scope, origins.as_deref())),
+        };
         Ok(Box::new(IndexedListing { catalogue: Arc::clone(catalogue), origins, found }))
     }
 
@@ -198,15 +201,14 @@ impl Reader for IndexedReader {
             stop.check(db::Error::Stopped)?;
             let mut messages = 0;
             for doc_id in catalogue.doc_ids(conversation) {
-                let (role, time) = (snapshot.role(*doc_id), snapshot.time(*doc_id));
+                let (role, time) = (snapshot.role(doc_id), snapshot.time(doc_id));
                 if scope.accepts_message(role, time) {
                     counter.add(role, time);
                     messages += 1;
                 }
             }
             if messages > 0 {
-                let id = &catalogue.conversations()[conversation as usize].id;
-                counter.add_to_conversation(id, messages);
+                counter.add_to_conversation(catalogue.id(conversation), messages);
             }
         }
         let models = self.source.on_database(|path| {
@@ -240,26 +242,42 @@ impl Reader for IndexedReader {
 struct IndexedListing {
     catalogue: Arc<Catalogue>,
     origins: Option<Arc<Origins>>,
-    /// Numbers of the listed conversations in the catalogue.
-    found: Vec<u32>,
+    /// Numbers of the listed conversations in the catalogue; `None` for all conversations.
+    found: Option<Vec<u32>>,
+}
+
+impl IndexedListing {
+    /// Returns the number of the conversation at a place.
+    fn number(&self, place: usize) -> u32 {
+        self.found.as_ref().map_or(place as u32, |found| found[place])
+    }
 }
 
 impl Listing for IndexedListing {
     fn len(&self) -> usize {
-        self.found.len()
+        self.found.as_ref().map_or(self.catalogue.count(), Vec::len)
     }
 
     fn last(&self, place: usize) -> Option<Instant> {
-        self.catalogue.conversations()[self.found[place] as usize].last
+        self.catalogue.last(self.number(place))
     }
 
     fn heading(&self, place: usize) -> (&str, &str) {
-        let listed = &self.catalogue.conversations()[self.found[place] as usize];
-        (&listed.id, &listed.title)
+        let number = self.number(place);
+        (self.catalogue.id(number), self.catalogue.title(number))
     }
 
     fn turns(&self, place: usize) -> u32 {
-        self.catalogue.conversations()[self.found[place] as usize].turns()
+        self.catalogue.turns(self.number(place))
+    }
+
+    fn messages(&self) -> u64 {
+        match &self.found {
+            Some(found) => {
+                found.iter().map(|number| u64::from(self.catalogue.turns(*number))).sum()
+            }
+            None => self.catalogue.snapshot().messages().into(),
+        }
     }
 
     fn origin(&self, place: usize) -> Option<&Origin> {
@@ -267,15 +285,13 @@ impl Listing for IndexedListing {
     }
 
     fn about(&self, place: usize) -> About {
-        self.catalogue.about(self.found[place], self.origins.as_deref())
+        self.catalogue.about(self.number(place), self.origins.as_deref())
     }
 
     fn prepare(&self, places: &[usize], briefly: bool) {
-        let numbers = places.iter().map(|place| self.found[*place]);
-        let is_described = |number: &u32| {
-            let listed = &self.catalogue.conversations()[*number as usize];
-            !briefly || listed.title.trim().is_empty()
-        };
+        let numbers = places.iter().map(|place| self.number(*place));
+        let is_described =
+            |number: &u32| !briefly || self.catalogue.title(*number).trim().is_empty();
         self.catalogue.take_stored_summaries(&numbers.filter(is_described).collect::<Vec<_>>());
     }
 
@@ -283,8 +299,13 @@ impl Listing for IndexedListing {
         self.catalogue.shared_start(id)
     }
 
+    fn beginning_with(&self, start: &str) -> Option<Vec<usize>> {
+        let numbers = || self.catalogue.beginning_with(start).into_iter();
+        self.found.is_none().then(|| numbers().map(|number| number as usize).collect())
+    }
+
     fn brief(&self, place: usize) -> About {
-        self.catalogue.brief(self.found[place], self.origins.as_deref())
+        self.catalogue.brief(self.number(place), self.origins.as_deref())
     }
 }
 
@@ -313,6 +334,10 @@ impl Messages for IndexedMessages {
 
     fn role(&self, turn: usize) -> &str {
         self.snapshot().role(self.doc_ids()[turn])
+    }
+
+    fn time(&self, turn: usize) -> Option<Instant> {
+        self.snapshot().time(self.doc_ids()[turn])
     }
 
     fn position(&self, turn: usize) -> Option<i64> {

@@ -117,23 +117,47 @@ impl Sources {
                 notes.push(note);
             }
         }
-        let mut places = Vec::new();
-        for (number, listing) in listings.iter().enumerate() {
-            places.extend((0..listing.len()).map(|place| (listing.last(place), number, place)));
-        }
-        // Each listing is sorted; the sort is stable, so that equal times keep the sources' order.
-        match options.oldest_first {
-            true => places.sort_by_key(|(last, ..)| (last.is_none(), *last)),
-            false => places.sort_by_key(|(last, ..)| Reverse(*last)),
-        }
-        let total = places.len();
+        let total = listings.iter().map(|listing| listing.len()).sum();
+        let page = match options.oldest_first {
+            true => oldest(&listings, wanted),
+            false => newest(&listings, wanted),
+        };
         if total == 0 {
             notes.extend(self.unknown_role(&scope, stop)?);
         }
-        let page = places.into_iter().skip(wanted.start).take(wanted.len());
-        let page = page.map(|(_, number, place)| (number, place)).collect();
         Ok(Undescribed { listings, page, total, notes })
     }
+}
+
+/// Returns a page of the conversations of several listings, the latest activity first. Looks only at the
+/// conversations up to the end of the page.
+fn newest(listings: &[Box<dyn Listing>], wanted: Range<usize>) -> Vec<(usize, usize)> {
+    let mut next = vec![0; listings.len()];
+    let mut page = Vec::new();
+    for at in 0..wanted.end {
+        let left = (0..).zip(listings).filter(|(number, listing)| next[*number] < listing.len());
+        // Each listing is sorted. Of equal times, that of the first source comes first.
+        let first = left.min_by_key(|(number, listing)| Reverse(listing.last(next[*number])));
+        let Some((number, _)) = first else { break };
+        if at >= wanted.start {
+            page.push((number, next[number]));
+        }
+        next[number] += 1;
+    }
+    page
+}
+
+/// Returns a page of the conversations of several listings, the earliest activity first. Conversations without
+/// a time are last.
+fn oldest(listings: &[Box<dyn Listing>], wanted: Range<usize>) -> Vec<(usize, usize)> {
+    let mut places = Vec::new();
+    for (number, listing) in listings.iter().enumerate() {
+        places.extend((0..listing.len()).map(|place| (listing.last(place), number, place)));
+    }
+    // The sort is stable, so that equal times keep the sources' order.
+    places.sort_by_key(|(last, ..)| (last.is_none(), *last));
+    let page = places.into_iter().skip(wanted.start).take(wanted.len());
+    page.map(|(_, number, place)| (number, place)).collect()
 }
 
 #[cfg(test)]

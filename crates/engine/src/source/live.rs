@@ -17,7 +17,7 @@ use super::{
     scope::{About, Scope, has},
     scoring::Scorer,
     sink::Sink,
-    sorted_ids::SortedIds,
+    sorted_ids::{SortedIds, sorted},
     sources::Source,
 };
 use crate::error::{Error, Result};
@@ -195,7 +195,7 @@ struct LiveListing {
     outlines: Vec<Outline>,
     origins: HashMap<String, Origin>,
     /// The ids in sorted order, built at the first use.
-    sorted_ids: OnceLock<SortedIds>,
+    sorted_ids: OnceLock<Vec<u32>>,
 }
 
 impl Listing for LiveListing {
@@ -217,8 +217,9 @@ impl Listing for LiveListing {
 
     fn shared_start(&self, id: &str) -> usize {
         let id_of = |number: u32| self.outlines[number as usize].id.as_str();
-        let sorted = self.sorted_ids.get_or_init(|| SortedIds::of(self.outlines.len(), id_of));
-        sorted.shared_start(id, id_of)
+        let count = self.outlines.len();
+        let sorted = self.sorted_ids.get_or_init(|| sorted(count, id_of));
+        SortedIds { count, number_at: |place: usize| sorted[place], id_of }.shared_start(id)
     }
 
     fn about(&self, place: usize) -> About {

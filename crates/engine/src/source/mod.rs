@@ -5,17 +5,20 @@
 
 mod attachment_files;
 pub(crate) mod catalogue;
+mod catalogue_table;
 mod choice;
 #[cfg(feature = "cluster")]
 mod cluster_about;
 #[cfg(feature = "cluster")]
 mod clustered;
 mod counter;
+mod facts;
 mod gone;
 mod handle;
 mod hidden;
 mod hiding;
 mod indexed;
+mod keep;
 mod kind;
 mod list;
 mod live;
@@ -33,6 +36,7 @@ mod session;
 mod sessions;
 pub(crate) mod sink;
 mod sketch;
+mod slots;
 mod sorted_ids;
 mod sources;
 mod store;

@@ -1,7 +1,7 @@
 //! The messages of a conversation in memory.
 
 use super::{reader::Messages, turns::TurnFinder};
-use verbatim_base::model::Hit;
+use verbatim_base::model::{Hit, Instant};
 use verbatim_chats::db::LongContents;
 
 #[derive(Debug)]
@@ -25,6 +25,10 @@ impl Messages for ReadMessages {
 
     fn role(&self, turn: usize) -> &str {
         &self.messages[turn].role
+    }
+
+    fn time(&self, turn: usize) -> Option<Instant> {
+        self.messages[turn].time
     }
 
     fn position(&self, turn: usize) -> Option<i64> {

@@ -68,6 +68,11 @@ pub trait Listing {
         self.brief(place).turns
     }
 
+    /// Returns the number of messages in all conversations.
+    fn messages(&self) -> u64 {
+        (0..self.len()).map(|place| u64::from(self.turns(place))).sum()
+    }
+
     /// Returns the origin of a conversation, if it is from a coding agent.
     fn origin(&self, place: usize) -> Option<&Origin>;
 
@@ -85,6 +90,12 @@ pub trait Listing {
         others.filter(|other| *other != id).map(|other| shared_start(id, other)).max().unwrap_or(0)
     }
 
+    /// Returns the conversations whose ids begin with a text, in any case of ASCII letters; `None` if all
+    /// conversations must be compared to find them.
+    fn beginning_with(&self, _start: &str) -> Option<Vec<usize>> {
+        None
+    }
+
     /// Returns the description of a conversation without a summary. This reads messages only for a title.
     fn brief(&self, place: usize) -> About {
         self.about(place)
@@ -98,6 +109,9 @@ pub trait Messages: std::fmt::Debug + Send + Sync {
 
     /// Returns the role of a message; empty for NULL.
     fn role(&self, turn: usize) -> &str;
+
+    /// Returns when a message was written.
+    fn time(&self, turn: usize) -> Option<Instant>;
 
     /// Returns the position of a message, if the database has the column `position`.
     fn position(&self, turn: usize) -> Option<i64>;

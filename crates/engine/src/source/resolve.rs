@@ -145,9 +145,18 @@ impl Sources {
 
     fn roles(&self, kinds: &[SourceKind], stop: &Stop) -> Result<BTreeSet<String>> {
         let all = Scope::default();
-        let count = |source: Source| source.reader(stop).count(&all, &Instant::day, stop);
-        let (counts, _) = self.each(kinds, count)?;
-        Ok(counts.into_iter().flat_map(|it| it.roles.into_keys()).collect())
+        let roles = |source: Source| -> Result<BTreeSet<String>> {
+            if let Ok(snapshot) = source.current_index(stop)
+                && snapshot.messages() == snapshot.max_doc()
+                && source.left_out(stop)?.is_empty()
+            {
+                return Ok(snapshot.roles().into_iter().map(str::to_owned).collect());
+            }
+            let counts = source.reader(stop).count(&all, &Instant::day, stop)?;
+            Ok(counts.roles.into_keys().collect())
+        };
+        let (roles, _) = self.each(kinds, roles)?;
+        Ok(roles.into_iter().flatten().collect())
     }
 }
 

@@ -100,6 +100,13 @@ impl Source {
             Ok(outlines) => return Ok(outlines),
             Err(unknown) => unknown,
         };
+        let outlines = Arc::new(self.fact("timeless", stop, || self.read_timeless(stop))?);
+        let known = Timeless { path, state, outlines: Arc::clone(&outlines) };
+        *lock(self.timeless_cache()) = Some(known);
+        Ok(outlines)
+    }
+
+    fn read_timeless(&self, stop: &Stop) -> Result<HashMap<String, Outline>> {
         let listing = self.whole_reader(stop).list(&Scope::default(), stop)?;
         let places: HashMap<&str, usize> =
             (0..listing.len()).map(|place| (listing.heading(place).0, place)).collect();
@@ -112,11 +119,7 @@ impl Source {
             let turns = places.get(&*row.id).map_or(0, |place| listing.turns(*place));
             (row.id.clone(), Outline { turns, ..row })
         };
-        let outlines: Arc<HashMap<String, Outline>> =
-            Arc::new(rows.into_iter().map(with_turns).collect());
-        let known = Timeless { path, state, outlines: Arc::clone(&outlines) };
-        *lock(self.timeless_cache()) = Some(known);
-        Ok(outlines)
+        Ok(rows.into_iter().map(with_turns).collect())
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     turns::TurnFinder,
 };
 use crate::error::Result;
-use verbatim_base::model::{Hit, Origin, Stop};
+use verbatim_base::model::{Hit, Instant, Origin, Stop};
 use verbatim_chats::db::{self, Outline, Skeleton};
 
 /// A conversation of an answer.
@@ -34,6 +34,19 @@ enum OrderedMessages {
 }
 
 impl Sketch {
+    /// Returns whether all messages of the conversation are newer than a time.
+    pub fn is_newer(&self, time: Instant) -> bool {
+        let is_newer = |of: Option<Instant>| of.is_some_and(|of| of > time);
+        match &self.order {
+            OrderedMessages::Open(messages) => {
+                (0..messages.turns()).all(|turn| is_newer(messages.time(turn)))
+            }
+            OrderedMessages::Read(skeleton, _) => {
+                skeleton.messages.iter().all(|(_, _, time)| is_newer(*time))
+            }
+        }
+    }
+
     /// Returns the line of a message of the conversation.
     pub fn line(&self, hit: &Hit<'_>) -> u32 {
         line_number(self.about.source, hit.position, self.turn(hit))

@@ -4,46 +4,69 @@ use std::cmp::Ordering;
 
 use super::scope::shared_start;
 
-/// The numbers of ids, each with the first bytes of its id. They are sorted by the ids with ASCII letters
-/// in lower case, and then by the ids themselves.
-#[derive(Debug)]
-pub(super) struct SortedIds(Vec<(u64, u32)>);
+/// Ids in sorted order: by the ids with ASCII letters in lower case, and then by the ids themselves.
+pub(super) struct SortedIds<N, I> {
+    pub(super) count: usize,
+    /// Returns the number of the id at a place of the order.
+    pub(super) number_at: N,
+    /// Returns the id with a number.
+    pub(super) id_of: I,
+}
 
-impl SortedIds {
-    /// Sorts the ids with the numbers from 0 to `count`, exclusive.
-    pub(super) fn of<'a>(count: usize, id_of: impl Fn(u32) -> &'a str) -> SortedIds {
-        let mut sorted: Vec<(u64, u32)> =
-            (0..count as u32).map(|number| (first_bytes(id_of(number)), number)).collect();
-        // Most ids differ in their first bytes, so the ids themselves need not be read.
-        sorted.sort_unstable_by(|a, b| {
-            a.0.cmp(&b.0).then_with(|| order(id_of(a.1), id_of(b.1))).then(a.1.cmp(&b.1))
-        });
-        SortedIds(sorted)
-    }
+/// Returns the numbers from 0 to `count`, exclusive, in the order of their ids.
+pub(super) fn sorted<'a>(count: usize, id_of: impl Fn(u32) -> &'a str) -> Vec<u32> {
+    let mut sorted: Vec<(u64, u32)> =
+        (0..count as u32).map(|number| (first_bytes(id_of(number)), number)).collect();
+    // Most ids differ in their first bytes, so the ids themselves need not be read.
+    sorted.sort_unstable_by(|a, b| {
+        a.0.cmp(&b.0).then_with(|| order(id_of(a.1), id_of(b.1))).then(a.1.cmp(&b.1))
+    });
+    sorted.into_iter().map(|(_, number)| number).collect()
+}
 
+impl<'a, N: Fn(usize) -> u32, I: Fn(u32) -> &'a str> SortedIds<N, I> {
     /// Returns the number of an id.
-    pub(super) fn find<'a>(&self, id: &str, id_of: impl Fn(u32) -> &'a str) -> Option<u32> {
-        let (_, number) = *self.0.get(self.place(id, &id_of))?;
-        (id_of(number) == id).then_some(number)
+    pub(super) fn find(&self, id: &str) -> Option<u32> {
+        let number = self.numbers_from(self.place(|other| order(other, id))).next()?;
+        ((self.id_of)(number) == id).then_some(number)
     }
 
     /// Does the same as [`Listing::shared_start`](super::reader::Listing::shared_start). In sorted order,
     /// the id with the longest common prefix is a neighbour.
-    pub(super) fn shared_start<'a>(&self, id: &str, id_of: impl Fn(u32) -> &'a str) -> usize {
-        let (before, after) = self.0.split_at(self.place(id, &id_of));
-        let other = |(_, number): &&(u64, u32)| id_of(*number) != id;
-        let neighbours = [before.iter().rev().find(other), after.iter().find(other)];
-        let shared = neighbours.into_iter().flatten().map(|it| shared_start(id, id_of(it.1)));
-        shared.max().unwrap_or(0)
+    pub(super) fn shared_start(&self, id: &str) -> usize {
+        let place = self.place(|other| order(other, id));
+        let is_other = |number: &u32| (self.id_of)(*number) != id;
+        let before = (0..place).rev().map(&self.number_at).find(is_other);
+        let neighbours = [before, self.numbers_from(place).find(is_other)];
+        let shared = neighbours.into_iter().flatten();
+        shared.map(|number| shared_start(id, (self.id_of)(number))).max().unwrap_or(0)
     }
 
-    /// Returns the position of the first id that is equal to `id` or follows it.
-    fn place<'a>(&self, id: &str, id_of: impl Fn(u32) -> &'a str) -> usize {
-        let first = first_bytes(id);
-        let is_before = |(bytes, number): &(u64, u32)| {
-            bytes.cmp(&first).then_with(|| order(id_of(*number), id)) == Ordering::Less
+    /// Returns the numbers of the ids that begin with a text. The case of ASCII letters is ignored.
+    pub(super) fn beginning_with(&self, start: &str) -> Vec<u32> {
+        let first = self.place(|other| folded(other).cmp(folded(start)));
+        let begins = |number: &u32| {
+            let id = (self.id_of)(*number).as_bytes();
+            id.get(..start.len()).is_some_and(|id| id.eq_ignore_ascii_case(start.as_bytes()))
         };
-        self.0.partition_point(is_before)
+        self.numbers_from(first).take_while(begins).collect()
+    }
+
+    fn numbers_from(&self, place: usize) -> impl Iterator<Item = u32> {
+        (place..self.count).map(&self.number_at)
+    }
+
+    /// Returns the position of the first id that is not less by a comparison.
+    fn place(&self, compared: impl Fn(&str) -> Ordering) -> usize {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            match compared((self.id_of)((self.number_at)(middle))) {
+                Ordering::Less => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        low
     }
 }
 
@@ -87,13 +110,19 @@ mod tests {
             "conversation-2",
         ];
         let id_of = |number: u32| ids[number as usize];
-        let sorted = SortedIds::of(ids.len(), id_of);
+        let order = sorted(ids.len(), id_of);
+        let sorted = SortedIds { count: ids.len(), number_at: |place: usize| order[place], id_of };
         for id in ids.into_iter().chain(["ab", "x", "É1", "conversation-", "CONVERSATION-1"]) {
             let others = ids.iter().filter(|other| **other != id);
             let expected = others.map(|other| shared_start(id, other)).max();
-            assert_eq!(Some(sorted.shared_start(id, id_of)), expected, "{id}");
+            assert_eq!(Some(sorted.shared_start(id)), expected, "{id}");
             let expected = ids.iter().position(|other| *other == id);
-            assert_eq!(sorted.find(id, id_of).map(|number| number as usize), expected, "{id}");
+            assert_eq!(sorted.find(id).map(|number| number as usize), expected, "{id}");
+            let mut found = sorted.beginning_with(id);
+            found.sort_unstable();
+            let begins = |number: &u32| shared_start(ids[*number as usize], id) == id.len();
+            let expected: Vec<u32> = (0..ids.len() as u32).filter(begins).collect();
+            assert_eq!(found, expected, "{id}");
         }
     }
 }

@@ -324,7 +324,7 @@ impl Source {
     pub(crate) fn catalogue(&self, snapshot: &Arc<Snapshot>) -> Arc<Catalogue> {
         let mut made = lock(&self.state.catalogue);
         match &*made {
-            Some(known) if Arc::ptr_eq(known.snapshot(), snapshot) => Arc::clone(known),
+            Some(known) if known.is_of(snapshot) => Arc::clone(known),
             _ => {
                 let catalogue = Catalogue::of(self.kind, Arc::clone(snapshot));
                 Arc::clone(made.insert(Arc::new(catalogue)))

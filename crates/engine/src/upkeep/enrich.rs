@@ -198,9 +198,14 @@ fn enrich_index(
     if !with_vectors {
         return Ok(done);
     }
-    if let Ok(snapshot) = source.current_index(stop) {
+    // A server builds them also to hold their features in memory.
+    let are_built =
+        |snapshot: &Snapshot| !source.is_tended() && summaries::are_built(snapshot, model);
+    if let Ok(snapshot) = source.current_index(stop)
+        && !are_built(&snapshot)
+    {
         let catalogue = source.catalogue(&snapshot);
-        let total = catalogue.conversations().len() as u64;
+        let total = catalogue.count() as u64;
         let mut made = 0;
         summaries::build(&catalogue, model, stop, &mut || {
             made = u64::min(made + 1, total);

@@ -242,6 +242,11 @@ impl DocStore {
         self.field(self.layout.conversation, doc) as u32
     }
 
+    /// Returns the roles of all messages, each by its number.
+    pub(super) fn role_names(&self) -> impl Iterator<Item = &str> {
+        self.layout.roles.iter().map(|role| role_of(role).0)
+    }
+
     /// Returns a message's role as text.
     pub(super) fn role_name(&self, doc: u32) -> &str {
         role_of(&self.layout.roles[self.role(doc)]).0

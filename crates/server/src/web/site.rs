@@ -27,7 +27,7 @@ use crate::{
 use verbatim_base::{
     lock::lock,
     map_faults,
-    model::{self, Stop, StopOnDrop},
+    model::{Stop, StopOnDrop},
 };
 use verbatim_engine::{
     self as engine, Engine, Facets, Flags, Heading, Places, Resources, Result, Scope, SourceKind,
@@ -137,7 +137,7 @@ impl Site {
             return Some(count);
         }
         let stamp = self.stamp().to_owned();
-        let count = self.engine.tally(&Scope::default(), &model::Instant::day, stop).ok()?.messages;
+        let count = self.engine.size(stop).ok()?.0;
         let mut counted = lock(&self.counted);
         *counted = Some((Instant::now(), stamp, count));
         Some(count)

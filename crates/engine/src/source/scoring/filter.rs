@@ -42,7 +42,7 @@ impl ScopeFilter {
         let catalogue = &searcher.catalogue;
         let conversation = scope.conversation.as_ref().map(|id| {
             let mut doc_ids = match catalogue.find(id) {
-                Some(conversation) => catalogue.doc_ids(conversation).to_vec(),
+                Some(conversation) => catalogue.doc_ids(conversation),
                 None => Vec::new(),
             };
             doc_ids.sort_unstable();

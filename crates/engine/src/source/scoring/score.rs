@@ -224,7 +224,7 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
         let catalogue = &self.filter.searcher.catalogue;
         let mut lists = Vec::new();
         // For each conversation, the terms that it contains, one bit each.
-        let mut contained = vec![0_u64; catalogue.conversations().len()];
+        let mut contained = vec![0_u64; catalogue.count()];
         for (bit, term) in terms.iter().enumerate() {
             let mut list = holding(&self.filter.terms, std::slice::from_ref(&term.term), stop)?;
             list.retain(|doc_id| self.filter.accepts(*doc_id));
@@ -245,8 +245,7 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
         keep_heaviest(&mut best, MAX_TITLED);
         let tokenizer = Tokenizer::default();
         for (conversation, sum) in &mut best {
-            let of_title =
-                tokenizer.question(&catalogue.conversations()[*conversation as usize].title);
+            let of_title = tokenizer.question(catalogue.title(*conversation));
             let bits = (0..).zip(terms).filter(|(_, term)| of_title.contains(&term.term));
             let of_title = bits.fold(0, |bits, (bit, _)| bits | 1 << bit);
             *sum = weight(contained[*conversation as usize] | of_title);
@@ -342,7 +341,7 @@ impl IndexedConceptScorer<'_> {
         let catalogue = &self.filter.searcher.catalogue;
         let snapshot = self.filter.searcher.snapshot();
         let concept = self.concept;
-        let newest = catalogue.conversations().first().and_then(|listed| listed.last);
+        let newest = (catalogue.count() > 0).then(|| catalogue.last(0)).flatten();
         let mut titles = TitleShares::new(concept);
         doc_ids.iter().filter_map(move |doc_id| {
             let conversation = catalogue.conversation(*doc_id)?;
@@ -352,7 +351,7 @@ impl IndexedConceptScorer<'_> {
                 let turn = usize::try_from(turn + offset).ok()?;
                 own.get(reading.get(turn)?).copied()
             };
-            let title = &catalogue.conversations()[conversation as usize].title;
+            let title = catalogue.title(conversation);
             let surroundings = Surroundings {
                 own: own.get(doc_id).copied().unwrap_or(0.0),
                 neighbour: &neighbour,

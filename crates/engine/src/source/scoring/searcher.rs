@@ -1,6 +1,6 @@
 //! The term and vector indexes of a snapshot's segments, open for ranking.
 
-use std::{collections::HashSet, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 use crate::source::catalogue::Catalogue;
 use verbatim_embed::Model;
@@ -118,18 +118,6 @@ impl Searcher {
 
 /// Returns the roles that are names of people, sorted.
 fn authors(snapshot: &Snapshot) -> Vec<String> {
-    let mut roles: HashSet<&str> = HashSet::new();
-    let mut before = "";
-    for doc_id in 0..snapshot.max_doc() {
-        let role = snapshot.role(doc_id);
-        // Consecutive messages often have the same role, and comparing is cheaper than hashing.
-        if role != before {
-            roles.insert(role);
-            before = role;
-        }
-    }
-    let names = roles.into_iter().filter(|role| is_person(role));
-    let mut authors: Vec<String> = names.map(str::to_owned).collect();
-    authors.sort_unstable();
-    authors
+    let names = snapshot.roles().into_iter().filter(|role| is_person(role));
+    names.map(str::to_owned).collect()
 }

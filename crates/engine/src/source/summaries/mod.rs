@@ -18,11 +18,12 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use super::{
     catalogue::{Catalogue, Origins},
+    keep::keep,
     kind::SourceKind,
     scope::About,
 };
@@ -30,7 +31,7 @@ use crate::error::Result;
 use verbatim_base::{lock::lock, model::Stop};
 use verbatim_chats::db::{self, Outline};
 use verbatim_embed::{self as embed, Model};
-use verbatim_index as index;
+use verbatim_index::{self as index, Snapshot};
 use verbatim_text::{
     hash::Fnv1a,
     snippet,
@@ -44,6 +45,10 @@ pub(crate) use features::{Summary, SummaryFeatures};
 
 /// The name of the cache in the index directory.
 const FILE: &str = "summaries";
+
+/// The name of the file beside a snapshot that says that its summaries are built, and the file's version.
+const BUILT: &str = "summarised";
+const MARK_FORMAT: u32 = 1;
 
 /// Number of summaries that a question may wait for, which takes some tenths of a second.
 const MAX_IN_A_QUESTION: usize = 500;
@@ -69,15 +74,13 @@ const MAX_SAVED: usize = 10_000;
 impl Catalogue {
     /// Returns the summary of a conversation. Makes it from the messages at the first request.
     pub(crate) fn summary(&self, conversation: u32) -> &Summary {
-        let listed = &self.conversations()[conversation as usize];
-        listed.summary.get_or_init(|| self.summarise(conversation))
+        self.summaries.slot(conversation).get_or_init(|| self.summarise(conversation))
     }
 
     /// Takes the summaries of conversations from the cache, if there are many. Missing summaries are made
     /// at the first request.
     pub(super) fn take_stored_summaries(&self, conversations: &[u32]) {
-        let listed = |number: u32| &self.conversations()[number as usize];
-        let wanted = conversations.iter().filter(|it| listed(**it).summary.get().is_none());
+        let wanted = conversations.iter().filter(|it| self.summaries.slot(**it).get().is_none());
         let wanted: Vec<u32> = wanted.copied().collect();
         if wanted.len() < MANY {
             return;
@@ -93,7 +96,7 @@ impl Catalogue {
                 .at_place(self.place_fingerprint(number, &segments))
                 .or_else(|| cache.of_text(self.text_fingerprint(number)));
             if let Some(record) = known {
-                drop(listed(number).summary.set(record.summary));
+                drop(self.summaries.slot(number).set(record.summary));
             }
         }
     }
@@ -105,19 +108,19 @@ impl Catalogue {
 
     /// Returns the description of a conversation without its summary, because making a summary is slow.
     pub(super) fn brief(&self, conversation: u32, origins: Option<&Origins>) -> About {
-        let listed = &self.conversations()[conversation as usize];
-        let made = match listed.title.trim() {
+        let (id, title) = (self.id(conversation), self.title(conversation));
+        let made = match title.trim() {
             "" => Some(&self.summary(conversation).title).filter(|made| !made.is_empty()),
             _ => None,
         };
-        let origin = origins.and_then(|origins| origins.get(&listed.id));
+        let origin = origins.and_then(|origins| origins.get(id));
         let origin = origin.cloned().unwrap_or_default();
         let outline = Outline {
-            id: listed.id.clone(),
-            title: made.unwrap_or(&listed.title).clone(),
-            turns: listed.turns(),
-            begun: listed.begun,
-            last: listed.last,
+            id: id.to_owned(),
+            title: made.map_or(title, String::as_str).to_owned(),
+            turns: self.turns(conversation),
+            begun: self.begun(conversation),
+            last: self.last(conversation),
         };
         let is_title_made = made.is_some();
         About { is_title_made, ..About::of_outline(self.kind(), outline, origin) }
@@ -128,7 +131,7 @@ impl Catalogue {
         let mut doc_ids = self.opening(conversation);
         // The summary needs the messages in reading order.
         doc_ids.sort_by_key(|doc_id| (snapshot.position(*doc_id), snapshot.time(*doc_id)));
-        let is_untitled = self.conversations()[conversation as usize].title.trim().is_empty();
+        let is_untitled = self.title(conversation).trim().is_empty();
         let turns: Vec<(&str, Cow<'_, str>)> = doc_ids
             .into_iter()
             .map(|doc_id| (snapshot.role(doc_id), snapshot.beginning(doc_id, summary::BYTES_READ)))
@@ -141,7 +144,7 @@ impl Catalogue {
 
     /// Returns the first messages of a conversation, the earliest first.
     fn opening(&self, conversation: u32) -> Vec<u32> {
-        let mut doc_ids = self.doc_ids(conversation).to_vec();
+        let mut doc_ids = self.doc_ids(conversation);
         doc_ids.sort_unstable_by_key(|doc_id| (self.snapshot().time(*doc_id), Reverse(*doc_id)));
         doc_ids.truncate(summary::TURNS);
         doc_ids
@@ -176,7 +179,7 @@ impl Catalogue {
     /// Returns a fingerprint of a conversation's title and the texts of its first messages.
     fn text_fingerprint(&self, conversation: u32) -> u64 {
         let mut hash = Fnv1a::default();
-        hash.write_text(&self.conversations()[conversation as usize].title);
+        hash.write_text(self.title(conversation));
         let snapshot = self.snapshot();
         for doc_id in self.opening(conversation) {
             hash.write_text(snapshot.role(doc_id));
@@ -188,12 +191,29 @@ impl Catalogue {
     /// Returns the path of the cache, and the first doc id and the name of each segment.
     fn cache_place(&self) -> Option<(PathBuf, Vec<(u32, String)>)> {
         let segments = self.snapshot().segments();
-        let index_dir = segments.first()?.folder.parent()?;
         let name =
             |folder: &Path| folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let names = segments.iter().map(|it| (it.doc_ids.start, name(it.folder))).collect();
-        Some((index_dir.join(FILE), names))
+        Some((cache_path(self.snapshot())?, names))
     }
+}
+
+fn cache_path(snapshot: &Snapshot) -> Option<PathBuf> {
+    Some(snapshot.segments().first()?.folder.parent()?.join(FILE))
+}
+
+/// Returns a text that names a model and a state of the cache file.
+fn mark(path: &Path, model: &Model) -> Option<String> {
+    let file = fs::metadata(path).ok()?;
+    let since = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(format!("{} {} {}", file.len(), since.as_nanos(), model.name()))
+}
+
+/// Returns whether [`build`] found or made all summaries of a snapshot, and the cache is as it left it.
+pub(crate) fn are_built(snapshot: &Snapshot, model: &Model) -> bool {
+    let mark = cache_path(snapshot).and_then(|path| mark(&path, model));
+    let kept = snapshot.kept(BUILT, MARK_FORMAT).ok();
+    mark.is_some_and(|mark| kept.is_some_and(|kept| *kept == *mark.as_bytes()))
 }
 
 /// Removes the cache file of an index, because it contains texts of conversations.
@@ -223,6 +243,12 @@ pub(crate) fn build(
         work.store()?;
     }
     outcome?;
+    if work.failed.is_none()
+        && work.without_vector.is_empty()
+        && let Some(mark) = mark(&work.path, model)
+    {
+        keep(catalogue.snapshot(), BUILT, MARK_FORMAT, mark.as_bytes());
+    }
     *lock(&catalogue.features) = Some(Arc::new(work.features));
     work.failed.map_or(Ok(()), |error| Err(error.into()))
 }
@@ -287,7 +313,7 @@ impl<'a> SummaryWork<'a> {
         let cache = SummaryCache::load(&path, model.name());
         let mut failed = None;
         let mut dimensions = cache.dimensions();
-        if dimensions == 0 && with_vectors && !catalogue.conversations().is_empty() {
+        if dimensions == 0 && with_vectors && catalogue.count() > 0 {
             match model.dimensions(stop) {
                 Ok(asked) => dimensions = asked,
                 Err(error) => failed = Some(error),
@@ -301,7 +327,7 @@ impl<'a> SummaryWork<'a> {
             cache,
             dimensions,
             features: SummaryFeatures::new(dimensions),
-            fingerprints: Vec::with_capacity(catalogue.conversations().len()),
+            fingerprints: Vec::with_capacity(catalogue.count()),
             to_encode: Vec::new(),
             without_vector: HashSet::new(),
             is_changed: false,
@@ -312,7 +338,7 @@ impl<'a> SummaryWork<'a> {
 
     /// Takes all known summaries from the cache, and makes at most `max` of the missing summaries.
     fn collect(&mut self, max: usize, stop: &Stop, progress: &mut dyn FnMut()) -> Result<()> {
-        let count = self.catalogue.conversations().len();
+        let count = self.catalogue.count();
         let mut made = 0;
         for conversation in 0..count as u32 {
             stop.check(db::Error::Stopped)?;
@@ -346,8 +372,7 @@ impl<'a> SummaryWork<'a> {
         self.fingerprints.push(Fingerprints { place, text });
         self.is_changed |= by_place.is_none();
         let Some(record) = by_place.or_else(|| self.cache.of_text(text)) else { return false };
-        let listed = &self.catalogue.conversations()[conversation as usize];
-        drop(listed.summary.set(record.summary.clone()));
+        drop(self.catalogue.summaries.slot(conversation).set(record.summary.clone()));
         if record.vector.0.len() != self.dimensions {
             return false;
         }
@@ -360,9 +385,11 @@ impl<'a> SummaryWork<'a> {
 
     /// Makes the summary of a conversation. Its vector is made later.
     fn make(&mut self, conversation: u32) {
-        let listed = &self.catalogue.conversations()[conversation as usize];
         let summary = self.catalogue.summary(conversation);
-        let title = if summary.title.is_empty() { &listed.title } else { &summary.title };
+        let title = match &*summary.title {
+            "" => self.catalogue.title(conversation),
+            made => made,
+        };
         let tokenizer = Tokenizer::default();
         let terms = [title, &summary.text].map(|text| term_hashes(&tokenizer, text));
         self.features.push(&terms[0], &terms[1], |vectors| vectors.push(&[]));

@@ -1,0 +1,79 @@
+//! Files that are derived from a snapshot as a whole, and kept beside it.
+//!
+//! ```text
+//! SNAPSHOT/NAME/
+//!     manifest    format, checksum of the snapshot's manifest, and a record of the file
+//!     data
+//! ```
+//!
+//! The first process that needs such a file makes it. A file that is absent, damaged, of another format or of
+//! another snapshot is made again. It goes with its snapshot.
+//!
+//! Invariant: a kept file that opens without an error has the bytes that were kept.
+
+use std::{io, ops::Deref};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Error, Result, Snapshot,
+    artifact::{FileRecord, OpenFile, Unfinished, damaged, read_manifest, write_file},
+};
+use verbatim_base::map_faults::Mapped;
+
+const DATA: &str = "data";
+
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptManifest {
+    format: u32,
+    /// The checksum of the snapshot's manifest.
+    snapshot: u32,
+    file: FileRecord,
+}
+
+/// A file that was kept with a snapshot, mapped into memory.
+#[derive(Debug)]
+pub struct KeptFile {
+    file: OpenFile,
+    bytes: Mapped,
+}
+
+impl KeptFile {
+    /// Returns whether the file is unchanged since it was opened. Costs one system call.
+    pub fn is_intact(&self) -> bool {
+        self.file.is_intact()
+    }
+}
+
+impl Deref for KeptFile {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Snapshot {
+    /// Opens the file that was kept under a name.
+    pub fn kept(&self, name: &str, format: u32) -> Result<KeptFile> {
+        let folder = self.folder().join(name);
+        let manifest: KeptManifest = read_manifest(&folder, format, None)?;
+        if manifest.snapshot != self.manifest_checksum() || manifest.file.name != DATA {
+            return Err(damaged(&folder, "it is of another snapshot"));
+        }
+        let file = manifest.file.open(&folder)?;
+        let bytes = file.map().map_err(|error| damaged(&folder, &error.to_string()))?;
+        Ok(KeptFile { file, bytes })
+    }
+
+    /// Keeps bytes under a name, in the place of those kept before.
+    pub fn keep(&self, name: &str, format: u32, bytes: &[u8]) -> Result<()> {
+        let kept = || -> io::Result<()> {
+            let unfinished = Unfinished::begin(self.folder(), name)?;
+            let written = write_file(unfinished.folder(), DATA, bytes)?;
+            let file = FileRecord::of(unfinished.folder(), written)?;
+            unfinished.publish(&KeptManifest { format, snapshot: self.manifest_checksum(), file })
+        };
+        kept().map_err(|error| Error::Write { path: self.folder().join(name), error })
+    }
+}
