@@ -177,8 +177,8 @@ fn all_hits_are_written_like_many() {
             true => &[&[], &["--oldest"], &["-C", "1"]],
             false => &[&[]],
         };
-        for more in more {
-            let found = |limit: &str| chats.search(&[&["step", "-n", limit], more].concat());
+        for more in more.iter().copied() {
+            let found = |limit: &str| chats.search(&[&["step", "-n", limit][..], more].concat());
             let (code, all, errors) = found("0");
             assert_eq!((code, &*errors), (Some(0), ""));
             assert!(all == found("1000000").1, "{is_indexed} {more:?}");
