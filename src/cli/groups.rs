@@ -27,7 +27,7 @@ const AT_ONCE: usize = 500;
 /// The number of hits after which groups are written for the first time during a search, and for each further
 /// time.
 const FIRST_PATIENCE: usize = 256;
-const PATIENCE: usize = 4096;
+const PATIENCE: usize = 1024;
 
 /// The found messages, grouped by conversation; the conversation with the newest match comes first.
 pub(super) struct Groups {

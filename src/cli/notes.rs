@@ -10,7 +10,12 @@ pub(super) const NO_CHATS: &str = "there are no chats; `verbatim import` brings 
 
 /// Returns whether no source has a message, excluded messages included.
 pub(super) fn has_no_chats(engine: &Engine, stop: &Stop) -> Result<bool> {
-    Ok(engine.size(stop)?.0 == 0 && engine.config().exclude.is_empty())
+    Ok(is_without_chats(engine, engine.size(stop)?.0))
+}
+
+/// Returns the same for a number of messages of all sources.
+pub(super) fn is_without_chats(engine: &Engine, messages: u64) -> bool {
+    messages == 0 && engine.config().exclude.is_empty()
 }
 
 /// Writes notes to standard error, one line each.

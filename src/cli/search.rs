@@ -700,7 +700,8 @@ impl<'a> Exact<'a> {
     /// that find something.
     fn nothing(&self) -> Result<String> {
         let engine = self.page.engine;
-        if notes::has_no_chats(engine, &self.stop)? {
+        let (messages, conversations) = engine.size(&self.stop)?;
+        if notes::is_without_chats(engine, messages) {
             return Ok(notes::NO_CHATS.to_owned());
         }
         let readings = engine.readings(&self.request, &self.scope, MOST_READINGS, &self.stop);
@@ -712,7 +713,6 @@ impl<'a> Exact<'a> {
         let none = if self.has_filters() {
             format!("{none} within these filters")
         } else {
-            let (messages, conversations) = engine.size(&self.stop)?;
             let messages = counted(messages as usize, "message");
             let conversations = counted(conversations, "conversation");
             format!("{none} ({messages} in {conversations} looked at)")

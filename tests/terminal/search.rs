@@ -158,13 +158,13 @@ fn all_hits_are_written_like_many() {
         INSERT INTO messages SELECT 's' || value || '-' || part, 'c' || value, 'user',
             'step ' || part, 1700000000 + value * 10 + part % 3, NULL, part FROM generate, parts;
         INSERT INTO messages SELECT 'l' || value, 'long', 'user', 'a long step',
-            1700000000 + value * 10, NULL, value FROM generate WHERE value % 400 = 7;
+            1700000000 + value * 10, NULL, value FROM generate WHERE value % 150 = 7;
         INSERT INTO messages SELECT 'n' || value, 'none', 'user', 'step without a time',
             CASE WHEN value % 2 = 0 THEN 1700000000 + value * 10 END, NULL, value
-            FROM generate WHERE value BETWEEN 500 AND 503;
-        INSERT INTO messages VALUES ('t', 'title', 'user', 'rain', 1700005000, NULL, 0);";
+            FROM generate WHERE value BETWEEN 200 AND 203;
+        INSERT INTO messages VALUES ('t', 'title', 'user', 'rain', 1700002000, NULL, 0);";
     let numbers = "CREATE TEMP TABLE generate AS WITH RECURSIVE n(value) AS
-            (SELECT 0 UNION ALL SELECT value + 1 FROM n WHERE value < 999) SELECT value FROM n;
+            (SELECT 0 UNION ALL SELECT value + 1 FROM n WHERE value < 399) SELECT value FROM n;
         CREATE TEMP TABLE parts AS SELECT 0 AS part UNION SELECT 1 UNION SELECT 2 UNION SELECT 3
             UNION SELECT 4 UNION SELECT 5 UNION SELECT 6;";
     connection.execute_batch(&format!("{numbers}{sql}")).unwrap();
@@ -173,12 +173,16 @@ fn all_hits_are_written_like_many() {
         if is_indexed {
             assert!(chats.command("reindex").status().unwrap().success());
         }
-        for more in [&[][..], &["-C", "1"], &["--oldest"]] {
-            let found = |limit: &str| chats.search(&[&["step", "-n", limit], more].concat());
+        let more: &[&[&str]] = match is_indexed {
+            true => &[&[], &["--oldest"], &["-C", "1"]],
+            false => &[&[]],
+        };
+        for more in more.iter().copied() {
+            let found = |limit: &str| chats.search(&[&["step", "-n", limit][..], more].concat());
             let (code, all, errors) = found("0");
             assert_eq!((code, &*errors), (Some(0), ""));
             assert!(all == found("1000000").1, "{is_indexed} {more:?}");
-            assert_eq!(all.lines().filter(|line| line.contains("Short")).count(), 1_000);
+            assert_eq!(all.lines().filter(|line| line.contains("Short")).count(), 400);
             assert_eq!(all.lines().filter(|line| line.contains("Long")).count(), 1);
             assert_eq!(all.lines().filter(|line| line.contains("None")).count(), 1);
         }
