@@ -17,7 +17,7 @@ use crate::{
     source::{
         Note, Scope, Sketch, Source, SourceKind,
         request::{checked, trimmed, untrimmed},
-        sink::Rendered,
+        sink::{Rendered, Sparing},
     },
 };
 use verbatim_base::model::{Hit, MOST_KEPT, Matching, Request};
@@ -179,12 +179,13 @@ impl Ranker<'_> {
                 let of = |hits: &[SourceHit]| {
                     hits.iter().map(|(_, hit)| &hit.conversation_id).collect::<HashSet<_>>().len()
                 };
+                let most = Most::Messages(count);
                 let mut outcome =
-                    self.containing_in(source, concept, Most::Messages(count), &mut found);
+                    self.containing_in(source, concept, (most, conversations), &mut found);
                 if matches!(outcome, Ok(false)) && of(&found[before..]) <= conversations {
                     found.truncate(before);
                     let most = Most::Conversations(conversations);
-                    outcome = self.containing_in(source, concept, most, &mut found);
+                    outcome = self.containing_in(source, concept, (most, 0), &mut found);
                 }
                 match outcome {
                     Err(error) if error.is_of_source() && sources.len() > 1 => {
@@ -242,12 +243,14 @@ impl Ranker<'_> {
             .collect()
     }
 
-    /// Adds the messages of a source that contain a concept. Returns whether these are all.
+    /// Adds the messages of a source that contain a concept. Returns whether these are all. If `read` is not
+    /// 0, reads only the texts that an answer shows of the first so many conversations. Of each other
+    /// conversation, adds only one message, with the concept as its text.
     fn containing_in(
         &self,
         source: &Source,
         concept: &str,
-        most: Most,
+        (most, read): (Most, usize),
         found: &mut Vec<SourceHit>,
     ) -> Result<bool> {
         let scope = &self.scope;
@@ -285,7 +288,29 @@ impl Ranker<'_> {
         // messages than an answer shows are left out, and so are all but the first of those found
         // only by the title.
         let by_text: RefCell<HashMap<String, usize>> = RefCell::default();
+        // For each conversation, the number of its texts that were read and match; `None` if none is read.
+        let texts: RefCell<HashMap<String, Option<usize>>> = RefCell::default();
+        let reads = |id: &str| {
+            let texts = texts.borrow();
+            let is_needed = |count: &Option<usize>| count.is_some_and(|it| it < MAX_MATCHES);
+            read == 0 || texts.get(id).map_or(texts.len() < read, is_needed)
+        };
+        let is_needed = |hit: &Hit<'_>| {
+            let (id, is_read) = (&*hit.conversation_id, reads(&hit.conversation_id));
+            let mut texts = texts.borrow_mut();
+            let is_new = !texts.contains_key(id);
+            if is_new {
+                texts.insert(id.to_owned(), is_read.then_some(0));
+            }
+            if let Some(Some(count)) = texts.get_mut(id).filter(|_| is_read) {
+                *count += usize::from(matchers.accept_text(&hit.content));
+            }
+            is_read || is_new
+        };
         let render = |hit: Hit<'_>| {
+            if read > 0 && is_wanted(&hit) && !is_needed(&hit) {
+                return Some(None);
+            }
             let is_enough = |known: usize| {
                 known >= MAX_MATCHES || known == 0 && !matchers.accept_text(&hit.content)
             };
@@ -311,6 +336,7 @@ impl Ranker<'_> {
             };
             if is_whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
+        let mut sink = Sparing { reads: &reads, only: None, sink: &mut sink };
         source.search_visible(&request, self.stop, &mut sink)?;
         Ok(is_whole)
     }

@@ -141,19 +141,24 @@ impl Catalogue {
 
     /// Returns the conversations in a scope, latest activity first.
     pub(crate) fn within(&self, scope: &Scope, origins: Option<&Origins>) -> Vec<u32> {
-        let all: Vec<u32> = match &scope.conversation {
-            Some(id) => self.find(id).into_iter().collect(),
+        let only = scope.only();
+        let mut all: Vec<u32> = match only.as_deref().map(|ids| ids.get(&self.kind)) {
+            Some(ids) => ids.into_iter().flatten().filter_map(|id| self.find(id)).collect(),
             None => (0..self.count() as u32).collect(),
         };
+        all.sort_unstable();
+        let has_names = scope.conversation.is_some() || scope.has_names();
         let is_within = |number: &u32| {
-            let id = self.id(*number);
-            let origin = || origins.and_then(|origins| origins.get(id));
+            let origin = || origins.and_then(|origins| origins.get(self.id(*number)));
             scope.covers(self.begun(*number), self.last(*number))
-                && scope.accepts_id(self.kind, id)
+                && (!has_names || scope.accepts_id(self.kind, self.id(*number)))
                 && (!scope.has_origin() || scope.accepts_origin(self.kind, origin()))
                 && self.has_role(*number, &scope.roles)
         };
-        all.into_iter().filter(is_within).collect()
+        if !scope.is_open() {
+            all.retain(is_within);
+        }
+        all
     }
 
     fn has_role(&self, conversation: u32, roles: &[String]) -> bool {
