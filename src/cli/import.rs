@@ -636,7 +636,7 @@ impl Ending<'_> {
         for line in lines {
             writeln!(out, "{}", folded(&line, self.environment.columns, 0))?;
         }
-        let words = self.suggestion();
+        let words = self.suggestion(is_indexed);
         let words = words.as_deref().unwrap_or("something you remember");
         // A person types the words in a shell in quotation marks.
         writeln!(out, "Try: {} \"{words}\"", self.command("search"))
@@ -658,9 +658,13 @@ impl Ending<'_> {
     }
 
     /// Returns a long word of the user's own chats, for an example query: a word that is in a recent title
-    /// and in a message, or else a word of a recent conversation.
-    fn suggestion(&self) -> Option<String> {
+    /// and in a message, or else a word of a recent conversation. Without an index, a word that is in a recent
+    /// title, because looking for a message takes longer than an import that finds nothing new.
+    fn suggestion(&self, is_indexed: bool) -> Option<String> {
         let titles = import::newest_titles(self.target, TITLES);
+        if !is_indexed {
+            return titles.iter().flat_map(|title| long_words(title)).next();
+        }
         let stop = Stop::never().within(MOST_SEARCHING);
         let is_good = |word: &String| self.is_in_a_message(word, &stop);
         titles.iter().flat_map(|title| long_words(title)).take(WORDS).find(is_good).or_else(|| {
