@@ -43,7 +43,10 @@ const CONTEXTS: usize = kind::COUNT * kind::COUNT;
 
 /// Returns whether some text may match. The answer true may be wrong.
 pub(super) fn may_match(hir: &Hir) -> bool {
-    hir.properties().look_set().is_empty() || Relation::of(hir).0.iter().any(|ends| *ends != 0)
+    let properties = hir.properties();
+    // An expression with an empty class in every way has no length.
+    properties.minimum_len().is_some()
+        && (properties.look_set().is_empty() || Relation::of(hir).0.iter().any(|ends| *ends != 0))
 }
 
 /// For each context where a part of an expression may begin, the contexts where it may end, as bits.
@@ -227,6 +230,7 @@ mod tests {
             r"\b\B",
             r"a\bb",
             r"x\Ay",
+            "[a&&b]e",
             r"日\b本",
             r"a\zb",
             "(a^)+b",

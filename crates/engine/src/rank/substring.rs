@@ -29,7 +29,7 @@ const MAX_OF_SEVERAL: usize = 20_000;
 
 /// Number of messages that are read to rank conversations. If these messages are from too few
 /// conversations, more are read.
-const MAX_OF_CONVERSATIONS: usize = 2_000;
+const MAX_OF_CONVERSATIONS: usize = 500;
 
 /// Total size in bytes of the texts that are kept of a concept's messages. Of each further message, only
 /// `MAX_BEYOND` bytes are kept, which are enough for a passage.

@@ -8,7 +8,8 @@
 //!       position (zigzag varint), if there is one | key (zigzag varint) | message id
 //! ```
 //!
-//! The texts of a record are compressed together ([`packed`]), if compression makes them shorter.
+//! The texts of a record are compressed together ([`packed`]), if they are short and compression makes them
+//! shorter.
 //!
 //! `columns` holds the fast fields. It begins with one entry per message. So a search checks dates before it
 //! reads any text, and finds all other fields of a hit in one or two cache lines:
