@@ -1,4 +1,4 @@
-//! All text of a database in memory: for sampling and counting literals, and for the speed of a bare scan.
+//! All text of a database in memory, for sampling and counting literals.
 
 use std::path::Path;
 
@@ -76,11 +76,6 @@ impl Haystack {
     /// Returns how many bytes of text there are.
     pub(crate) fn bytes(&self) -> usize {
         self.text.len() - self.len()
-    }
-
-    /// Returns all texts in ASCII lower case.
-    pub(crate) fn lower(&self) -> &[u8] {
-        &self.lower
     }
 
     pub(crate) fn get(&self, at: usize) -> &str {
