@@ -16,7 +16,7 @@ use crate::{
 const LITERALS: usize = 24;
 
 /// The number of texts of which every prefix is a literal, as one types them.
-const TYPED: usize = 6;
+const TYPED: usize = 12;
 
 /// The number of tries after which sampling accepts fewer literals.
 const TRIES: usize = 100_000;
@@ -276,12 +276,23 @@ impl Sampler<'_> {
         words.into_iter().map(|(_, word)| word).collect()
     }
 
+    /// Returns a message: any, or the one with any byte of all text, which is often a long one.
+    fn text(&mut self) -> &str {
+        let messages = &self.source.messages;
+        match self.random.chance(0.5) {
+            true => messages.any(&mut self.random),
+            false => messages.around(self.random.below(messages.bytes())),
+        }
+    }
+
     /// Returns `length` characters at any place of a message, without line breaks, wildcards or spaces at the ends.
     fn fragment(&mut self, length: usize) -> Option<String> {
-        let letters: Vec<char> = self.source.messages.any(&mut self.random).chars().collect();
-        let at = self.random.below(letters.len().checked_sub(length)? + 1);
-        let fragment = String::from_iter(&letters[at..at + length]);
-        (fragment.trim() == fragment && is_plain(&fragment)).then_some(fragment)
+        let text = self.text().to_owned();
+        let at = self.random.below(text.len().max(1));
+        let at = (at..text.len()).find(|at| text.is_char_boundary(*at))?;
+        let fragment: String = text[at..].chars().take(length).collect();
+        let fits = fragment.trim() == fragment && is_plain(&fragment);
+        (fits && fragment.chars().count() == length).then_some(fragment)
     }
 
     fn pieces(&mut self, length: usize) -> Vec<String> {
@@ -299,8 +310,8 @@ impl Sampler<'_> {
     /// Returns prefixes of some words that follow one another, in any order.
     fn typed(&mut self) -> Vec<String> {
         let texts = self.collect(TYPED, |sampler| {
-            let words: Vec<&str> =
-                sampler.source.messages.any(&mut sampler.random).split_whitespace().collect();
+            let text = sampler.text().to_owned();
+            let words: Vec<&str> = text.split_whitespace().collect();
             let at = sampler.random.below(words.len().checked_sub(4)? + 1);
             let text = String::from_iter(words[at..at + 4].join(" ").chars().take(LITERALS));
             is_plain(&text).then_some(text)
@@ -308,7 +319,8 @@ impl Sampler<'_> {
         self.collect(TYPED * LITERALS, |sampler| {
             let text = &texts[sampler.random.below(texts.len())];
             let typed = sampler.random.between(1, LITERALS);
-            Some(String::from_iter(text.chars().take(typed)))
+            // LIKE is asked without white space at the ends.
+            Some(String::from_iter(text.chars().take(typed)).trim_end().to_owned())
         })
     }
 
@@ -319,7 +331,7 @@ impl Sampler<'_> {
         fits: fn(u8, &[u8]) -> bool,
     ) -> Option<String> {
         let length = self.random.between(least, most);
-        let text = format!(" {}", self.source.messages.any(&mut self.random));
+        let text = format!(" {}", self.text());
         let at = self.random.below(text.len().checked_sub(length)?);
         let (before, letters) = (text.as_bytes()[at], text.get(at + 1..at + 1 + length)?);
         let is_word = letters.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -550,7 +562,7 @@ impl Sampler<'_> {
 
     /// Returns patterns of every shape: 1 to 40 characters of a message, some of them changed.
     fn pattern(&mut self) -> Option<String> {
-        let letters: Vec<char> = self.source.messages.any(&mut self.random).chars().collect();
+        let letters: Vec<char> = self.text().chars().collect();
         let length = self.random.between(1, 40);
         if letters.len() < length {
             return None;

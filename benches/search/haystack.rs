@@ -86,6 +86,11 @@ impl Haystack {
         self.get(random.below(self.len()))
     }
 
+    /// Returns the text with the byte at this place of all texts.
+    pub(crate) fn around(&self, place: usize) -> &str {
+        self.get(self.starts.partition_point(|&start| start <= place) - 1)
+    }
+
     /// Returns `count` of the texts, evenly spread.
     pub(crate) fn sample(&self, count: usize) -> Haystack {
         let mut sample = Haystack::default();

@@ -1,8 +1,8 @@
 //! A made-up export in the canonical schema, the same for the same size on every machine.
 //!
 //! The properties that make a search fast or slow are those of real chats: words follow Zipf's law and
-//! recur in phrases, lengths and pauses are log-normal, code repeats its keywords and never its
-//! ids, and some conversations are not in Latin letters.
+//! recur in phrases, pauses are log-normal, code repeats its keywords and never its ids. Lengths, roles,
+//! scripts and capitals are those of 532,167 real messages.
 
 mod code;
 mod prose;
