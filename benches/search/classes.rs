@@ -15,6 +15,9 @@ use crate::{
 /// The number of literals of a class, if there are enough.
 const LITERALS: usize = 24;
 
+/// The number of texts of which every prefix is a literal, as one types them.
+const TYPED: usize = 12;
+
 /// The number of tries after which sampling accepts fewer literals.
 const TRIES: usize = 100_000;
 
@@ -25,7 +28,7 @@ const LIMIT: usize = 50;
 const SAMPLE: usize = 8_000;
 
 /// A trigram in this share of the texts is common.
-const COMMON_TRIGRAM: f64 = 0.06;
+const COMMON_TRIGRAM: f64 = 0.02;
 
 pub(crate) struct Class {
     pub(crate) name: &'static str,
@@ -83,8 +86,7 @@ impl Literal {
 
 /// Returns the classes of LIKE.
 pub(crate) fn sample(source: &Source) -> Vec<Class> {
-    let mut sampler =
-        Sampler { source, sample: source.messages.sample(SAMPLE), random: Random::new(7) };
+    let mut sampler = Sampler::new(source);
     let words = sampler.words();
     let common = words.common.clone();
     let literals = |texts: Vec<String>| texts.into_iter().map(Literal::text).collect();
@@ -109,15 +111,44 @@ pub(crate) fn sample(source: &Source) -> Vec<Class> {
             name: "common grams, long messages",
             literals: literals(sampler.of_long_messages()),
         },
-        Class { name: "rows of large texts", literals: literals(sampler.large_rows()) },
         Class { name: "one letter, rare role, old", literals: sampler.rare_and_old() },
         Class {
             name: "wildcards that say little",
             literals: literals(LITTLE.map(str::to_owned).into()),
         },
-        Class { name: "absent, as long as can be", literals: literals(sampler.long_absent()) },
+        Class { name: TYPING, literals: literals(sampler.typed()) },
+        Class { name: "3 characters", literals: literals(sampler.pieces(3)) },
+        Class { name: "5 characters", literals: literals(sampler.pieces(5)) },
+        Class { name: "a_b", literals: literals(sampler.gaps()) },
     ]
 }
+
+/// Returns the classes of capitals, for searches that mind the case.
+pub(crate) fn capitals(source: &Source) -> Vec<Class> {
+    let mut sampler = Sampler::new(source);
+    let mut class = |name, lengths, fits: fn(u8, &[u8]) -> bool| {
+        let texts = sampler.collect(LITERALS, |sampler| sampler.letters(lengths, fits));
+        let literals =
+            texts.into_iter().map(|text| Literal { mode: Mode::Case, ..Literal::text(text) });
+        Class { name, literals: literals.collect() }
+    };
+    let begins = |before: u8, letters: &[u8]| {
+        !before.is_ascii_alphanumeric()
+            && letters[0].is_ascii_uppercase()
+            && letters[1..].iter().all(u8::is_ascii_lowercase)
+    };
+    vec![
+        class("cap 3", (3, 3), begins),
+        class("cap 4", (4, 4), begins),
+        class("camelCase", (3, 6), |_, letters| {
+            letters.windows(2).any(|two| two[0].is_ascii_lowercase() && two[1].is_ascii_uppercase())
+        }),
+        class("two letters, a capital", (2, 2), |_, two| two.iter().any(u8::is_ascii_uppercase)),
+    ]
+}
+
+/// The class of what is searched for while somebody types.
+pub(crate) const TYPING: &str = "as you type";
 
 /// Patterns whose runs are in nearly every message.
 const LITTLE: [&str; 8] = [
@@ -157,6 +188,10 @@ struct Words {
 }
 
 impl Sampler<'_> {
+    fn new(source: &Source) -> Sampler<'_> {
+        Sampler { source, sample: source.messages.sample(SAMPLE), random: Random::new(7) }
+    }
+
     /// Fills a class from `candidate`, which returns a text of the class in some of its calls.
     fn collect(
         &mut self,
@@ -241,15 +276,66 @@ impl Sampler<'_> {
         words.into_iter().map(|(_, word)| word).collect()
     }
 
-    /// Returns `length` characters of an ASCII message, without line breaks, wildcards or spaces at the ends.
-    fn fragment(&mut self, length: usize) -> Option<String> {
-        let text = self.source.messages.any(&mut self.random);
-        if text.len() <= length || !text.is_ascii() {
-            return None;
+    /// Returns a message: any, or the one with any byte of all text, which is often a long one.
+    fn text(&mut self) -> &str {
+        let messages = &self.source.messages;
+        match self.random.chance(0.5) {
+            true => messages.any(&mut self.random),
+            false => messages.around(self.random.below(messages.bytes())),
         }
-        let at = self.random.below(text.len() - length);
-        let fragment = text[at..at + length].trim();
-        (fragment.len() == length && is_plain(fragment)).then(|| fragment.to_owned())
+    }
+
+    /// Returns `length` characters at any place of a message, without line breaks, wildcards or spaces at the ends.
+    fn fragment(&mut self, length: usize) -> Option<String> {
+        let text = self.text().to_owned();
+        let at = self.random.below(text.len().max(1));
+        let at = (at..text.len()).find(|at| text.is_char_boundary(*at))?;
+        let fragment: String = text[at..].chars().take(length).collect();
+        let fits = fragment.trim() == fragment && is_plain(&fragment);
+        (fits && fragment.chars().count() == length).then_some(fragment)
+    }
+
+    fn pieces(&mut self, length: usize) -> Vec<String> {
+        self.collect(LITERALS, |sampler| sampler.fragment(length))
+    }
+
+    /// Returns two characters of a message with the wildcard of one between them.
+    fn gaps(&mut self) -> Vec<String> {
+        self.collect(LITERALS, |sampler| {
+            let letters: Vec<char> = sampler.fragment(3)?.chars().collect();
+            Some(format!("{}_{}", letters[0], letters[2]))
+        })
+    }
+
+    /// Returns prefixes of some words that follow one another, in any order.
+    fn typed(&mut self) -> Vec<String> {
+        let texts = self.collect(TYPED, |sampler| {
+            let text = sampler.text().to_owned();
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let at = sampler.random.below(words.len().checked_sub(4)? + 1);
+            let text = String::from_iter(words[at..at + 4].join(" ").chars().take(LITERALS));
+            is_plain(&text).then_some(text)
+        });
+        self.collect(TYPED * LITERALS, |sampler| {
+            let text = &texts[sampler.random.below(texts.len())];
+            let typed = sampler.random.between(1, LITERALS);
+            // LIKE is asked without white space at the ends.
+            Some(String::from_iter(text.chars().take(typed)).trim_end().to_owned())
+        })
+    }
+
+    /// Returns ASCII letters of a message that `fits` takes, together with the byte before them.
+    fn letters(
+        &mut self,
+        (least, most): (usize, usize),
+        fits: fn(u8, &[u8]) -> bool,
+    ) -> Option<String> {
+        let length = self.random.between(least, most);
+        let text = format!(" {}", self.text());
+        let at = self.random.below(text.len().checked_sub(length)?);
+        let (before, letters) = (text.as_bytes()[at], text.get(at + 1..at + 1 + length)?);
+        let is_word = letters.bytes().all(|byte| byte.is_ascii_alphabetic());
+        (is_word && fits(before, letters.as_bytes())).then(|| letters.to_owned())
     }
 
     fn phrases(&mut self) -> Vec<String> {
@@ -266,7 +352,7 @@ impl Sampler<'_> {
             let mut text = String::new();
             for _ in 0..sampler.random.between(2, 3) {
                 let length = sampler.random.between(4, 7);
-                text += &sampler.fragment(length)?;
+                text += &sampler.fragment(length).filter(|piece| piece.is_ascii())?;
             }
             let text = text.to_ascii_lowercase();
             let all_common = (0..text.len() - 2).all(|at| {
@@ -443,18 +529,6 @@ impl Sampler<'_> {
         RULES.map(str::to_owned).into_iter().chain(pieces).collect()
     }
 
-    /// Returns rarer words of the longest messages.
-    fn large_rows(&mut self) -> Vec<String> {
-        let longest = self.longest();
-        self.collect(LITERALS, |sampler| {
-            let text = sampler.source.messages.get(longest[sampler.random.below(longest.len())]);
-            let words: Vec<&str> = text.split_ascii_whitespace().collect();
-            let word = *words.get(sampler.random.below(words.len().max(1)))?;
-            let fits = word.len() >= 4 && word.is_ascii() && is_plain(word);
-            (fits && sampler.sample.share(word) < 0.01).then(|| word.to_owned())
-        })
-    }
-
     /// Returns letters that are rare in old messages of a rare role.
     fn rare_and_old(&mut self) -> Vec<Literal> {
         let times = &self.source.times;
@@ -468,41 +542,6 @@ impl Sampler<'_> {
                 ..Literal::text(letter)
             })
             .collect()
-    }
-
-    /// Returns texts that no message has, as long as common trigrams allow.
-    fn long_absent(&mut self) -> Vec<String> {
-        /// The most characters of a text.
-        const MOST: usize = 60;
-
-        let mut common: Vec<String> = Vec::new();
-        let mut seen = HashSet::new();
-        for _ in 0..TRIES {
-            let Some(gram) = self.fragment(3) else { continue };
-            let gram = gram.to_ascii_lowercase();
-            if seen.insert(gram.clone()) && self.sample.share(&gram) > COMMON_TRIGRAM {
-                common.push(gram);
-            }
-            if seen.len() == 2_000 {
-                break;
-            }
-        }
-        self.collect(LITERALS, |sampler| {
-            let mut text = common.get(sampler.random.below(common.len().max(1)))?.clone();
-            while text.len() < MOST {
-                let end = text[text.len() - 2..].to_owned();
-                let next: Vec<&String> =
-                    common.iter().filter(|gram| gram.starts_with(&end)).collect();
-                match next.len() {
-                    0 => break,
-                    count => text.push_str(&next[sampler.random.below(count)][2..]),
-                }
-            }
-            let text = text.trim();
-            let is_absent = sampler.source.messages.count(text, 1) == 0
-                && sampler.source.titles.count(text, 1) == 0;
-            (text.len() > 8 && is_absent).then(|| text.to_owned())
-        })
     }
 
     fn uuids(&mut self) -> Vec<String> {
@@ -523,7 +562,7 @@ impl Sampler<'_> {
 
     /// Returns patterns of every shape: 1 to 40 characters of a message, some of them changed.
     fn pattern(&mut self) -> Option<String> {
-        let letters: Vec<char> = self.source.messages.any(&mut self.random).chars().collect();
+        let letters: Vec<char> = self.text().chars().collect();
         let length = self.random.between(1, 40);
         if letters.len() < length {
             return None;
@@ -586,7 +625,7 @@ const MODES: [Mode; 10] = [
 ];
 
 /// Returns a pattern of LIKE as an expression.
-fn as_expression(pattern: &str) -> String {
+pub(crate) fn as_expression(pattern: &str) -> String {
     regex::escape(pattern).replace('%', ".*?").replace('_', ".")
 }
 

@@ -1,4 +1,4 @@
-//! All text of a database in memory: for sampling and counting literals, and for the speed of a bare scan.
+//! All text of a database in memory, for sampling and counting literals.
 
 use std::path::Path;
 
@@ -78,17 +78,17 @@ impl Haystack {
         self.text.len() - self.len()
     }
 
-    /// Returns all texts in ASCII lower case.
-    pub(crate) fn lower(&self) -> &[u8] {
-        &self.lower
-    }
-
     pub(crate) fn get(&self, at: usize) -> &str {
         &self.text[self.starts[at]..self.starts[at + 1] - 1]
     }
 
     pub(crate) fn any(&self, random: &mut Random) -> &str {
         self.get(random.below(self.len()))
+    }
+
+    /// Returns the text with the byte at this place of all texts.
+    pub(crate) fn around(&self, place: usize) -> &str {
+        self.get(self.starts.partition_point(|&start| start <= place) - 1)
     }
 
     /// Returns `count` of the texts, evenly spread.

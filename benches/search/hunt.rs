@@ -1,10 +1,9 @@
 //! A search for slow queries: thousands of patterns of every shape and mode, changed versions of the slowest
 //! patterns, and a report of the slowest of all.
 
-use std::{hint, time::Instant};
+use std::time::Instant;
 
 use anyhow::Result;
-use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -12,6 +11,7 @@ use crate::{
     corpus::random::Random,
     haystack::Source,
     measure::{cpu_micros, median, percentile},
+    modes::Scan,
     race::{Racer, describe},
 };
 
@@ -45,15 +45,20 @@ pub(crate) struct Suspect {
     pub(crate) pattern: String,
     /// Microseconds of CPU of all threads.
     pub(crate) cpu: f64,
+    /// Microseconds on the clock.
     pub(crate) wall: f64,
+    /// Microseconds on the clock of a scan by the `regex` crate with all cores.
+    pub(crate) scan: f64,
 }
 
-/// Puts `count` random patterns to `ours`, and compares its answers to the slowest with those of `like`.
+/// Puts `count` random patterns to `ours`, compares its answers to the slowest with those of `like`, and races
+/// them against `scan`.
 pub(crate) fn hunt(
     source: &Source,
     count: usize,
     ours: &dyn Racer,
     like: &dyn Racer,
+    scan: &Scan,
 ) -> Result<Hunt> {
     let mut timed: Vec<(f64, Literal)> = Vec::with_capacity(count);
     let mut random = Random::new(13);
@@ -82,24 +87,26 @@ pub(crate) fn hunt(
     let mut differing = Vec::new();
     for (at, (_, literal)) in timed.iter().take(SUSPECTS).enumerate() {
         let request = literal.request();
-        let mut trials = Vec::new();
+        let mut trials = [const { Vec::new() }; 3];
         for _ in 0..RETRIALS {
             let start = Instant::now();
             let (hits, cpu) = cpu_micros(|| ours.ask(&request));
-            trials.push((cpu, start.elapsed().as_secs_f64() * 1e6));
+            let wall = start.elapsed();
             hits?;
+            let start = Instant::now();
+            scan.in_parallel(&request)?;
+            trials[0].push(cpu);
+            trials[1].push(wall.as_secs_f64() * 1e6);
+            trials[2].push(start.elapsed().as_secs_f64() * 1e6);
         }
         let is_like = literal.mode == Mode::Like;
         if at < REPORTED && is_like && ours.ask(&request)? != like.ask(&request)? {
             differing.push(describe(literal));
         }
-        slowest.push(Suspect {
-            pattern: describe(literal),
-            cpu: median(trials.iter().map(|trial| trial.0).collect()),
-            wall: median(trials.iter().map(|trial| trial.1).collect()),
-        });
+        let [cpu, wall, scan] = trials.map(median);
+        slowest.push(Suspect { pattern: describe(literal), cpu, wall, scan });
     }
-    slowest.sort_by(|one, other| other.cpu.total_cmp(&one.cpu));
+    slowest.sort_by(|one, other| other.wall.total_cmp(&one.wall));
     slowest.truncate(REPORTED);
     let times: Vec<f64> = timed.into_iter().map(|(micros, _)| micros).collect();
     Ok(Hunt {
@@ -109,11 +116,4 @@ pub(crate) fn hunt(
         slowest,
         differing,
     })
-}
-
-/// Returns the microseconds of a search in memory for a text that no message has.
-pub(crate) fn bare_scan(source: &Source) -> f64 {
-    let finder = memmem::Finder::new("the quick absent fox");
-    let scan = || cpu_micros(|| hint::black_box(finder.find(source.messages.lower())));
-    median((0..RETRIALS).map(|_| scan().1).collect())
 }

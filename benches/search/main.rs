@@ -22,6 +22,7 @@ use std::{
     fs,
     io::{self, Write},
     path::{Path, PathBuf},
+    rc::Rc,
     time::Instant,
 };
 
@@ -32,12 +33,12 @@ use crate::{
     classes::{Class, Literal},
     haystack::Source,
     measure::{anonymous, cost},
-    modes::{ByLike, MODE_SIDES, Ripgrep, Scan},
+    modes::{MODE_SIDES, Ripgrep, Scan},
     ours::Ours,
     race::{Heat, Racer, heat},
     report::{Corpus, Growth, LIKE, Machine, OURS, Results, SIDES},
     sqlite::{Baseline, Sqlite},
-    stage::{Built, Stage},
+    stage::Stage,
 };
 use verbatim_base::model::Request;
 
@@ -195,6 +196,7 @@ fn run_child(child: &Child) -> Result<()> {
 }
 
 fn run(args: &Args, work: &Path) -> Result<Results> {
+    let machine = Machine::this();
     let stage = match &args.db {
         Some(path) => Stage::copy(work, path)?,
         None => Stage::generate(work, args.messages)?,
@@ -216,20 +218,20 @@ fn run(args: &Args, work: &Path) -> Result<Results> {
         stage.open_ours(),
     ];
     let heats = run_classes(&classes, &sides, args.seconds)?;
-    let modes = run_modes(&stage, &like, &classes, args.seconds)?;
+    let everything = Request { raw_content: true, ..Request::default() };
+    let scan = Rc::new(Scan::new(sides[LIKE].ask(&everything)?));
+    let of_modes: [Box<dyn Racer>; MODE_SIDES.len()] =
+        [Box::new(scan.clone()), Box::new(Ripgrep::new(&scan)), stage.open_ours()];
+    let modes = run_classes(&modes::classes(&classes, &source), &of_modes, args.seconds)?;
+    drop(of_modes);
 
     say(format_args!("trying {} patterns", args.patterns));
-    let bare_scan = hunt::bare_scan(&source);
-    let hunt = hunt::hunt(&source, args.patterns, &*sides[OURS], &*sides[LIKE])?;
+    let hunt = hunt::hunt(&source, args.patterns, &*sides[OURS], &*sides[LIKE], &scan)?;
+    drop(scan);
     let literals: Vec<&Literal> = classes.iter().flat_map(|class| &class.literals).collect();
     let serving = stage.serving(&literals)?;
     let first_answer = stage.first_answer(&literals)?;
-    let corpus = Corpus {
-        generated: args.db.is_none(),
-        messages: source.messages.len(),
-        conversations: source.titles.len(),
-        bytes: source.messages.bytes(),
-    };
+    let corpus = Corpus::of(&source, args.db.is_none());
     drop(source);
     let growth = if args.bench && args.db.is_none() {
         Some(growth(work, args, &stage, &classes)?)
@@ -237,32 +239,17 @@ fn run(args: &Args, work: &Path) -> Result<Results> {
         None
     };
     Ok(Results {
-        machine: Machine::this(),
+        machine,
         corpus,
         baselines: vec![like, time_index, fts5, tuned],
         ours,
         heats,
         modes,
         growth,
-        bare_scan,
         hunt,
         first_answer,
         serving,
     })
-}
-
-/// Measures the modes beyond LIKE.
-fn run_modes(stage: &Stage, like: &Built, classes: &[Class], seconds: f64) -> Result<Vec<Heat>> {
-    let everything = Request { raw_content: true, ..Request::default() };
-    let rows = Sqlite::open(Baseline::Like, &like.database)?.ask(&everything)?;
-    let ripgrep = Ripgrep::new(&rows);
-    let sides: [Box<dyn Racer>; MODE_SIDES.len()] = [
-        Box::new(Scan::new(rows)),
-        Box::new(ripgrep),
-        Box::new(ByLike(stage.open_ours())),
-        stage.open_ours(),
-    ];
-    run_classes(&modes::classes(classes), &sides, seconds)
 }
 
 /// Measures our index alone, over these messages and over a tenth as many.

@@ -1,7 +1,12 @@
 //! The modes beyond LIKE: the text itself, by case, without accents, as words, and regular expressions,
 //! beside a scan of all rows in memory and ripgrep's engine over one file of all texts.
 
-use std::io;
+use std::{
+    io,
+    rc::Rc,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
 use anyhow::Result;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -11,22 +16,30 @@ use verbatim_base::model::{Hit, Matching, Request};
 use verbatim_text::loose::loose;
 
 use crate::{
-    classes::{Class, Literal, Mode},
+    classes::{self, Class, Literal, Mode},
+    haystack::Source,
     race::Racer,
 };
 
 /// The sides, in the order in which figures are kept.
-pub(crate) const MODE_SIDES: [&str; 4] = ["scan", "ripgrep", "Verbatim, LIKE", "Verbatim"];
+pub(crate) const MODE_SIDES: [&str; 3] = ["scan", "ripgrep", "Verbatim"];
 
 /// The place of our index among these sides.
-pub(crate) const OURS_IN_MODES: usize = 3;
+pub(crate) const OURS_IN_MODES: usize = 2;
 
-/// The class of whole words.
+/// How the names of the classes of whole words end.
 pub(crate) const WORDS: &str = "whole word";
 
 /// Runs that are in most texts, but seldom as whole words.
 const SHORT_WORDS: [&str; 12] =
     ["t", "i", "s", "z", "th", "er", "ing", "ion", "tion", "e a", "t s", "/s"];
+
+/// Words with the marks that are next to them.
+const MARKED_WORDS: [&str; 12] =
+    ["i'", "it.", "s'", "a,", "is?", "the:", "(a", "\"in", "no!", "to-", "you're", "e.g."];
+
+/// Expressions that match no text.
+const IMPOSSIBLE: [&str; 6] = ["$a", r"a\bb", "a^b", r"the\B ", r"e$\w", r"[a&&b]e"];
 
 /// Expressions whose literals are in few messages: `@` stands for a word.
 const WITH_LITERALS: [&str; 6] =
@@ -49,7 +62,7 @@ const WITHOUT_LITERALS: [&str; 12] = [
 ];
 
 /// Returns the classes of the modes; their texts are some of the LIKE classes' words.
-pub(crate) fn classes(like: &[Class]) -> Vec<Class> {
+pub(crate) fn classes(like: &[Class], source: &Source) -> Vec<Class> {
     let words: Vec<&str> = (like.iter())
         .filter(|class| ["rare word", "word in 0.05 %", "word in 5 %"].contains(&class.name))
         .flat_map(|class| class.literals.iter().take(8).map(|literal| literal.text.as_str()))
@@ -65,15 +78,20 @@ pub(crate) fn classes(like: &[Class]) -> Vec<Class> {
     let expressions = words.iter().zip(WITH_LITERALS.iter().cycle());
     let expressions =
         expressions.map(|(word, expression)| expression.replace('@', &regex::escape(word)));
-    vec![
+    let begun = words.iter().map(|word| format!(r"\b{}\w*", regex::escape(word)));
+    let mut classes = vec![
         of("literal", Mode::Literal, plain()),
-        of("case", Mode::Case, plain()),
         of("fold", Mode::Fold, plain()),
         of(WORDS, Mode::Word, plain()),
         of("short whole word", Mode::Word, SHORT_WORDS.map(str::to_owned).into()),
+        of("mark on a whole word", Mode::Word, MARKED_WORDS.map(str::to_owned).into()),
         of("regex with a literal", Mode::Regex, expressions.collect()),
         of("regex without", Mode::Regex, WITHOUT_LITERALS.map(str::to_owned).into()),
-    ]
+        of(r"\bWORD\w*", Mode::Regex, begun.collect()),
+        of("regex that cannot match", Mode::Regex, IMPOSSIBLE.map(str::to_owned).into()),
+    ];
+    classes.extend(classes::capitals(source));
+    classes
 }
 
 /// Returns the text of a request as an expression; `None` if no expression means the same.
@@ -81,9 +99,29 @@ fn expression(request: &Request) -> Option<String> {
     match request.matching {
         _ if request.ignore_accents => None,
         Matching::Regex => Some(request.text.clone()),
-        Matching::Word => Some(format!(r"\b{}\b", regex::escape(&request.text))),
-        Matching::Literal | Matching::Like => Some(regex::escape(&request.text)),
+        Matching::Word => {
+            Some(format!(r"\b{{start-half}}{}\b{{end-half}}", regex::escape(&request.text)))
+        }
+        Matching::Literal => Some(regex::escape(&request.text)),
+        Matching::Like => Some(format!("(?s:{})", classes::as_expression(&request.text))),
     }
+}
+
+/// Returns what decides whether a text matches.
+fn decider(request: &Request) -> Result<Box<dyn Fn(&str) -> bool>> {
+    Ok(match expression(request) {
+        Some(expression) => {
+            let expression: Regex = RegexBuilder::new(&expression)
+                .case_insensitive(!request.case_sensitive)
+                .multi_line(true)
+                .build()?;
+            Box::new(move |text| expression.is_match(text))
+        }
+        None => {
+            let wanted = loose(&request.text, true);
+            Box::new(move |text| loose(text, true).contains(&wanted))
+        }
+    })
 }
 
 /// Looks through all rows in memory, the newest first, until it has enough.
@@ -96,23 +134,37 @@ impl Scan {
     pub(crate) fn new(rows: Vec<Hit<'static>>) -> Scan {
         Scan { rows }
     }
+
+    /// Does the same with all cores and counts: each takes the next rows until all have enough.
+    pub(crate) fn in_parallel(&self, request: &Request) -> Result<usize> {
+        /// How many rows a core takes at a time.
+        const BLOCK: usize = 1_000;
+
+        let most = request.limit.unwrap_or(usize::MAX);
+        let (blocks, found) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let core = || -> Result<()> {
+            let wanted = decider(request)?;
+            while found.load(Ordering::Relaxed) < most
+                && let Some(rows) =
+                    self.rows.chunks(BLOCK).nth(blocks.fetch_add(1, Ordering::Relaxed))
+            {
+                let hits = rows.iter().filter(|row| wanted(&row.content) || wanted(&row.title));
+                found.fetch_add(hits.count(), Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let cores = thread::available_parallelism().map_or(1, usize::from);
+            let cores: Vec<_> = (0..cores).map(|_| scope.spawn(core)).collect();
+            cores.into_iter().try_for_each(|core| core.join().expect("a scan does not panic"))
+        })?;
+        Ok(found.into_inner())
+    }
 }
 
-impl Racer for Scan {
+impl Racer for Rc<Scan> {
     fn ask(&self, request: &Request) -> Result<Vec<Hit<'static>>> {
-        let wanted: Box<dyn Fn(&str) -> bool> = match expression(request) {
-            Some(expression) => {
-                let expression: Regex = RegexBuilder::new(&expression)
-                    .case_insensitive(!request.case_sensitive)
-                    .multi_line(true)
-                    .build()?;
-                Box::new(move |text| expression.is_match(text))
-            }
-            None => {
-                let wanted = loose(&request.text, true);
-                Box::new(move |text| loose(text, true).contains(&wanted))
-            }
-        };
+        let wanted = decider(request)?;
         let hits = self.rows.iter().filter(|row| wanted(&row.content) || wanted(&row.title));
         Ok(hits.take(request.limit.unwrap_or(usize::MAX)).cloned().collect())
     }
@@ -124,9 +176,10 @@ pub(crate) struct Ripgrep {
 }
 
 impl Ripgrep {
-    pub(crate) fn new(rows: &[Hit<'_>]) -> Ripgrep {
+    /// Takes the texts of a scan.
+    pub(crate) fn new(scan: &Scan) -> Ripgrep {
         let mut text = Vec::new();
-        for row in rows {
+        for row in &scan.rows {
             text.extend_from_slice(row.content.as_bytes());
             text.push(b'\n');
         }
@@ -165,24 +218,5 @@ impl Racer for Ripgrep {
         searcher.search_slice(&matcher, &self.text, &mut lines)?;
         // Lines are not rows, so only the time is compared.
         Ok(Vec::new())
-    }
-}
-
-/// Our index with the same text in a LIKE search.
-pub(crate) struct ByLike(pub(crate) Box<dyn Racer>);
-
-impl Racer for ByLike {
-    fn can(&self, request: &Request) -> bool {
-        request.matching != Matching::Regex
-    }
-
-    fn ask(&self, request: &Request) -> Result<Vec<Hit<'static>>> {
-        let matching = Matching::Like;
-        self.0.ask(&Request {
-            matching,
-            case_sensitive: false,
-            ignore_accents: false,
-            ..request.clone()
-        })
     }
 }

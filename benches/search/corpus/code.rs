@@ -15,7 +15,7 @@ struct Language {
     snippets: &'static [&'static str],
 }
 
-const LANGUAGES: [Language; 10] = [
+const LANGUAGES: [Language; 11] = [
     Language {
         fence: "rust",
         snippets: &[
@@ -98,6 +98,14 @@ const LANGUAGES: [Language; 10] = [
         ],
     },
     Language {
+        fence: "markdown",
+        snippets: &[
+            "| --- | --- | --- |\n| ~v | ~n.~n | ~s |\n| ~c | ~n.~n | ~T |\n",
+            "~n.~n ~T ~v ............ ~n\n",
+            "------------------------\n~n,~n,~n,~n,~h,~n\n",
+        ],
+    },
+    Language {
         fence: "yaml",
         snippets: &[
             "~v:\n  ~v: ~n\n  ~f: \"~s\"\n  image: registry.example.com/~v/~v:~n\n",
@@ -107,7 +115,7 @@ const LANGUAGES: [Language; 10] = [
 ];
 
 /// Lines of tools' output other than code.
-const OUTPUT: [&str; 8] = [
+const OUTPUT: [&str; 9] = [
     "~dZ INFO  [~v-~n] ~T: ~s request_id=~u\n",
     "~dZ WARN  [~v-~n] ~T.~c took ~nms: ~s\n",
     "~dZ ERROR [main] com.example.~v.~T - ~s\n\tat com.example.~v.~T.~c(~T.java:~n)\n\tat com.example.~v.~T.~c(~T.java:~n)\n",
@@ -116,6 +124,7 @@ const OUTPUT: [&str; 8] = [
     "test ~v::~f ... ok\ntest ~v::~f ... FAILED\n",
     "-rw-r--r-- 1 app app ~n ~v.~v\ndrwxr-xr-x 2 app app 4096 ~v\n",
     "~h  ~p.rs\n",
+    "├── ~v.~v\n│   └── ~T.~v\n",
 ];
 
 /// Appends a code block of about `bytes` bytes between fences.
@@ -194,7 +203,7 @@ fn fill(snippet: &str, names: &[&str], prose: &Prose, random: &mut Random, out: 
 }
 
 fn number(random: &mut Random, out: &mut String) {
-    let digits = random.between(1, 4) as u32;
+    let digits = random.between(1, 6) as u32;
     push(out, format_args!("{}", random.below(10usize.pow(digits))));
 }
 

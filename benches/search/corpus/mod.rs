@@ -1,8 +1,8 @@
 //! A made-up export in the canonical schema, the same for the same size on every machine.
 //!
 //! The properties that make a search fast or slow are those of real chats: words follow Zipf's law and
-//! recur in phrases, lengths and pauses are log-normal, code repeats its keywords and never its
-//! ids, and some conversations are not in Latin letters.
+//! recur in phrases, pauses are log-normal, code repeats its keywords and never its ids. Lengths, roles,
+//! scripts and capitals are those of 532,167 real messages.
 
 mod code;
 mod prose;
@@ -24,7 +24,7 @@ use self::{
 };
 
 /// The version of the generator: databases of another version are not used again.
-const GENERATOR: u32 = 1;
+const GENERATOR: u32 = 2;
 
 const SCHEMA: &str = "
     PRAGMA journal_mode = OFF;
@@ -35,6 +35,9 @@ const SCHEMA: &str = "
     CREATE TABLE messages(
         id TEXT PRIMARY KEY, conversation_id TEXT NOT NULL, role TEXT, content TEXT,
         create_time TEXT, update_time TEXT, position INTEGER NOT NULL);";
+
+/// The most bytes of a message, but for its last sentence.
+const LONGEST: usize = 100_000;
 
 const START: f64 = 1_672_531_200.0; // 2023-01-01
 const SPAN: f64 = 3.0 * 365.0 * 86_400.0;
@@ -105,7 +108,7 @@ fn plan(messages: usize, random: &mut Random) -> Vec<Planned> {
     let mut planned = Vec::new();
     let mut left = messages;
     while left > 0 {
-        let length = (random.log_normal(18.0, 0.8) as usize).clamp(1, 400).min(left);
+        let length = (random.log_normal(12.2, 0.8) as usize).clamp(1, 400).min(left);
         left -= length;
         // Recent times have more messages.
         let start = START + random.unit().powf(0.8) * SPAN;
@@ -117,24 +120,34 @@ fn plan(messages: usize, random: &mut Random) -> Vec<Planned> {
 
 fn script(random: &mut Random) -> Script {
     match random.below(1_000) {
-        0..30 => Script::Chinese,
-        30..35 => Script::Japanese,
-        35..38 => Script::Korean,
-        38..43 => Script::Cyrillic,
+        0..120 => Script::Chinese,
+        120..128 => Script::Japanese,
+        128..136 => Script::Korean,
+        136..144 => Script::Cyrillic,
         _ => Script::Latin,
     }
 }
 
 fn role(position: usize, random: &mut Random) -> &'static str {
-    if position == 0 && random.chance(0.5) {
-        "system"
-    } else if random.chance(0.1) {
-        "tool"
-    } else if position % 2 == 1 {
-        "assistant"
-    } else {
-        "user"
+    match random.below(100) {
+        0..16 if position == 0 => "system",
+        0 => "tool",
+        1..5 => "assistant",
+        _ if position % 2 == 1 => "assistant",
+        _ => "user",
     }
+}
+
+/// Returns the bytes of a message. Most are short turns, a few are very long: two log-normal laws, of which
+/// `share` is that of the second.
+fn length(role: &str, random: &mut Random) -> usize {
+    let (share, short, long) = match role {
+        "user" => (0.003, (45.0, 0.7), (1_300.0, 1.3)),
+        "assistant" => (0.12, (52.0, 0.8), (340.0, 1.85)),
+        _ => (0.4, (100.0, 0.8), (800.0, 1.1)),
+    };
+    let (median, sigma) = if random.chance(share) { long } else { short };
+    (random.log_normal(median, sigma) as usize).clamp(2, LONGEST)
 }
 
 fn uuid(random: &mut Random) -> String {
@@ -160,32 +173,28 @@ impl Writer {
         title.trim_end_matches(['。', '.', ' ']).to_owned()
     }
 
-    /// Appends a message as `role` would write it, of log-normal length.
+    /// Appends a message as `role` would write it: prose, and in long ones code, tables and output too.
     fn message(&self, role: &str, script: Script, random: &mut Random, out: &mut String) {
-        let (median, sigma) = match role {
-            "user" => (120.0, 1.1),
-            "assistant" => (900.0, 0.85),
-            "tool" => (500.0, 1.1),
-            _ => (300.0, 0.8),
+        // A character of other scripts takes more bytes.
+        let length = match length(role, random) {
+            bytes if script == Script::Latin => bytes,
+            bytes => (bytes * 3 / 2).min(LONGEST),
         };
-        let length = (random.log_normal(median, sigma) as usize).clamp(2, 20_000);
-        let particulars = if length < 60 { 1 } else { random.between(1, 4) };
-        let every = length / particulars + 1;
-        let mut next_particular = random.below(every);
-        let technical = role == "tool" && random.chance(0.7);
+        let (code, output) = match role {
+            "tool" => (0.2, 0.6),
+            _ if length > 1_000 => (0.18, 0.08),
+            _ => (0.02, 0.02),
+        };
         while out.len() < length {
-            if out.len() >= next_particular {
-                code::particular(&self.prose, random, out);
-                out.push(' ');
-                next_particular += every;
-            }
-            let left = length.saturating_sub(out.len());
-            if technical {
-                code::output(&self.prose, left.min(random.between(200, 2_000)), random, out);
-            } else if role == "assistant" && random.chance(0.04) {
-                code::block(&self.prose, left.min(random.between(80, 900)), random, out);
-            } else {
-                self.sentence(role, script, left, random, out);
+            let left = length - out.len();
+            let bytes = left.min(random.log_normal(400.0, 1.0) as usize);
+            match random.unit() {
+                kind if kind < code && left > 80 => code::block(&self.prose, bytes, random, out),
+                kind if kind < code + output && left > 80 => {
+                    code::output(&self.prose, bytes, random, out);
+                }
+                kind if kind > 0.94 => code::particular(&self.prose, random, out),
+                _ => self.sentence(role, script, left, random, out),
             }
         }
     }

@@ -130,11 +130,16 @@ impl Prose {
                 out.push(' ');
             }
             let word = self.words[rank].as_str();
-            match random.below(2_000) {
+            match random.below(1_000) {
                 0 => out.push_str(random.pick(&ACCENTED)),
-                1..=5 => out.push_str(&misspelt(word, random)),
-                6..=20 => out.push_str(&capitalized(word)),
-                21..=25 => out.push_str(&word.to_uppercase()),
+                1..4 => out.push_str(&misspelt(word, random)),
+                4..25 => out.push_str(&capitalized(word)),
+                25 => out.push_str(&word.to_uppercase()),
+                26..100 => {
+                    out.push_str(word);
+                    out.push_str(&capitalized(self.topic(random)));
+                }
+                100..125 => out.push_str(&random.below(3_000).to_string()),
                 _ if title => out.push_str(&capitalized(word)),
                 _ => out.push_str(word),
             }
@@ -166,6 +171,7 @@ impl Prose {
             }
             out.push_str(match random.below(12) {
                 0 => "; ",
+                1 if random.chance(0.2) => " — ",
                 1 => " - ",
                 2 => ": ",
                 _ => ", ",
