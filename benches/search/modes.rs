@@ -11,7 +11,7 @@ use std::{
 use anyhow::Result;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkMatch};
-use regex::{Regex, RegexBuilder};
+use regex::RegexBuilder;
 use verbatim_base::model::{Hit, Matching, Request};
 use verbatim_text::loose::loose;
 
@@ -107,11 +107,13 @@ fn expression(request: &Request) -> Option<String> {
     }
 }
 
-/// Returns what decides whether a text matches.
-fn decider(request: &Request) -> Result<Box<dyn Fn(&str) -> bool>> {
+/// Decides whether a text matches.
+type Decider = Box<dyn Fn(&str) -> bool>;
+
+fn decider(request: &Request) -> Result<Decider> {
     Ok(match expression(request) {
         Some(expression) => {
-            let expression: Regex = RegexBuilder::new(&expression)
+            let expression = RegexBuilder::new(&expression)
                 .case_insensitive(!request.case_sensitive)
                 .multi_line(true)
                 .build()?;
@@ -135,8 +137,8 @@ impl Scan {
         Scan { rows }
     }
 
-    /// Does the same with all cores and counts: each takes the next rows until all have enough.
-    pub(crate) fn in_parallel(&self, request: &Request) -> Result<usize> {
+    /// Does the same with all cores: each takes the next rows until all have found enough.
+    pub(crate) fn in_parallel(&self, request: &Request) -> Result<()> {
         /// How many rows a core takes at a time.
         const BLOCK: usize = 1_000;
 
@@ -157,8 +159,7 @@ impl Scan {
             let cores = thread::available_parallelism().map_or(1, usize::from);
             let cores: Vec<_> = (0..cores).map(|_| scope.spawn(core)).collect();
             cores.into_iter().try_for_each(|core| core.join().expect("a scan does not panic"))
-        })?;
-        Ok(found.into_inner())
+        })
     }
 }
 
