@@ -17,7 +17,7 @@ use verbatim_text::lossy;
 const BYTES_BEFORE_EXPANSION: u64 = 2 << 20;
 
 /// The number of candidates after which a pattern's gaps are expanded.
-const CANDIDATES_BEFORE_EXPANSION: u64 = 16_000;
+const CANDIDATES_BEFORE_EXPANSION: u64 = 4_000;
 
 /// The number of bytes that verification may read on one thread. If more candidates come, all cores verify
 /// them.

@@ -376,7 +376,7 @@ fn wordy(count: usize) -> Vec<Message> {
 #[test]
 fn patterns_of_common_runs_are_narrowed_by_their_gaps() {
     let titles: Vec<Value> = words(&["the other thing", "q7x7z in a title", "和平 o-o-o"]);
-    let pair = Pair::of(&titles, &wordy(9_000));
+    let pair = Pair::of(&titles, &wordy(20_000));
     let mut narrowed = 0;
     for text in [
         "q_x_z",
