@@ -324,12 +324,6 @@ fn targets(results: &Results, page: &mut String) -> std::fmt::Result {
         let wanted = "≤ 1.2 × the wall time of a scan by the `regex` crate with all cores";
         target("the worst of the random patterns", wanted, format!("{ratio:.2} ×"), ratio <= 1.2)?;
     }
-    let growths = results.growth.iter().flat_map(Growth::medians);
-    let growths = growths.map(|(class, few, many)| (class, many / few));
-    if let Some((class, growth)) = growths.max_by(|one, other| one.1.total_cmp(&other.1)) {
-        let reached = format!("{growth:.2} × at most, in “{}”", cell(class));
-        target("10 × the messages", "≤ 2 × the median of every class", reached, growth <= 2.0)?;
-    }
     if let ([_, _, fts5, _], [one, two]) = (results.baselines.as_slice(), results.ours.as_slice()) {
         let [share, theirs] = [two, fts5].map(|it| it.disk as f64 / results.corpus.bytes as f64);
         let reached = format!("{share:.2} × (FTS5: {theirs:.2} ×)");

@@ -12,12 +12,13 @@ use super::{
 use verbatim_base::model::{Hit, Stop};
 use verbatim_text::lossy;
 
-/// The number of bytes that verification may read before a pattern's gaps are expanded
-/// ([`super::wildcards`]). Reading this much takes about as long as the expansion.
-const BYTES_BEFORE_EXPANSION: u64 = 2 << 20;
+/// The number of candidates after which an expansion of a pattern's gaps ([`super::wildcards`]) may pay off,
+/// and the number of bytes that take as long as a candidate.
+const CANDIDATES_BEFORE_EXPANSION: u64 = 2_000;
+const BYTES_OF_CANDIDATE: u64 = 512;
 
-/// The number of candidates after which a pattern's gaps are expanded.
-const CANDIDATES_BEFORE_EXPANSION: u64 = 4_000;
+/// The number of candidates that take as long as an expansion.
+const CANDIDATES_OF_EXPANSION: u64 = 16_000;
 
 /// The number of bytes that verification may read on one thread. If more candidates come, all cores verify
 /// them.
@@ -30,6 +31,7 @@ pub(super) struct Cursor<'a> {
     plan: Plan<'a>,
     verifier: Verifier<'a>,
     candidates: u64,
+    verified: u64,
     /// Whether the pattern has gaps (`_`, or `.` in an expression) that were not expanded yet.
     can_expand: bool,
     /// A scan of the candidates on all cores, if they are many.
@@ -62,6 +64,7 @@ impl<'a> Cursor<'a> {
             plan,
             verifier: Verifier::new(&segment.data, query),
             candidates: 0,
+            verified: 0,
             can_expand: !query.gaps.is_empty(),
             stop,
         }))
@@ -89,15 +92,14 @@ impl<'a> Cursor<'a> {
             self.candidates += 1;
             trace.candidates += 1;
             let read = self.verifier.bytes_read;
-            if self.can_expand
-                && (read > BYTES_BEFORE_EXPANSION || self.candidates > CANDIDATES_BEFORE_EXPANSION)
-            {
+            if self.can_expand && self.is_expansion_cheaper() {
                 self.expand_wildcards(trace)?;
             }
             let matches = self.verifier.matches(&candidate);
             trace.bytes_read += self.verifier.bytes_read - read;
             if matches {
                 trace.verified += 1;
+                self.verified += 1;
                 return Ok(Some(candidate.doc));
             }
             if self.verifier.bytes_read > BYTES_BEFORE_SCAN && !self.query.texts_only {
@@ -106,6 +108,16 @@ impl<'a> Cursor<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Returns whether the candidates that the missing hits need, at the rate so far, take longer than an
+    /// expansion.
+    fn is_expansion_cheaper(&self) -> bool {
+        let read = self.candidates + self.verifier.bytes_read / BYTES_OF_CANDIDATE;
+        let missing = self.query.request.limit.map_or(u64::MAX, |limit| limit as u64);
+        let missing = missing.saturating_sub(self.verified);
+        read > CANDIDATES_BEFORE_EXPANSION
+            && missing.saturating_mul(read) > CANDIDATES_OF_EXPANSION * (self.verified + 1)
     }
 
     pub(super) fn hit(&self, doc: u32, raw_content: bool) -> Hit<'_> {

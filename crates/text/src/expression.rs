@@ -197,6 +197,12 @@ impl RegexPattern {
         builder.build().map(Program::Text)
     }
 
+    /// Returns the program for texts of ASCII, as long as the other is not compiled. The other reads most
+    /// texts faster, up to four times.
+    fn only_ascii(&self) -> Option<&regex::bytes::Regex> {
+        self.of_ascii.as_ref().filter(|_| self.of_all.get().is_none())
+    }
+
     fn program(&self) -> &Program {
         self.of_all.get_or_init(|| {
             let _alone = lock(&COMPILING);
@@ -227,11 +233,12 @@ impl RegexPattern {
     /// Returns whether the expression matches in `text`, which should be UTF-8.
     #[inline]
     pub fn matches(&self, text: &[u8]) -> bool {
-        if text.is_ascii() {
-            if let Some(program) = &self.of_ascii {
-                return program.is_match(text);
-            }
-        } else if self.wider().is_some_and(|wider| !wider.is_match(text)) {
+        if let Some(program) = self.only_ascii()
+            && text.is_ascii()
+        {
+            return program.is_match(text);
+        }
+        if !text.is_ascii() && self.wider().is_some_and(|wider| !wider.is_match(text)) {
             return false;
         }
         match self.program() {
@@ -243,7 +250,7 @@ impl RegexPattern {
     /// Returns the byte spans of the first `most` matches in a text that are not empty.
     pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         let is_span = |span: &Range<usize>| !span.is_empty();
-        if let Some(regex) = self.of_ascii.as_ref().filter(|_| text.is_ascii()) {
+        if let Some(regex) = self.only_ascii().filter(|_| text.is_ascii()) {
             let found = regex.find_iter(text.as_bytes()).map(|found| found.range());
             return found.filter(is_span).take(most).collect();
         }

@@ -375,3 +375,27 @@ fn is_in_text(matchers: &[Matchers], hit: &Hit<'_>) -> bool {
 pub(super) fn span_of(text: &str, concept: &Matchers) -> Option<Range<usize>> {
     concept.first_spans(text, 1).into_iter().find(|span| !span.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Mode, Question, TestExport};
+    use verbatim_base::model::Stop;
+
+    #[test]
+    fn only_the_texts_of_the_shown_conversations_are_read_and_all_are_counted() {
+        let texts: Vec<String> = (0..30).map(|n| format!("a red sky, seen {n} times")).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let export = TestExport::indexed(&texts);
+        let concepts = vec!["red".to_owned()];
+        for limit in [1, 3, 29, 30, 40] {
+            let concepts = concepts.clone();
+            let question = Question { concepts, mode: Mode::Exact, limit, ..Question::default() };
+            let ranking = export.engine.rank_conversations(&question, &Stop::never()).unwrap();
+            assert_eq!((ranking.total, ranking.is_total_exact), (30, true), "{limit}");
+            assert_eq!(ranking.items.len(), limit.min(30));
+            for (item, text) in ranking.items.iter().zip(texts.iter().rev()) {
+                assert_eq!(item.matches[0].hit.content, *text, "{limit}");
+            }
+        }
+    }
+}
