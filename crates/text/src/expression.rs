@@ -267,25 +267,27 @@ impl RegexPattern {
     }
 }
 
-/// Returns more bytes than the program of an expression takes: several times its size for large classes.
+/// Returns more bytes than the program of an expression takes: several times its size.
 fn most_program_bytes(hir: &Hir) -> u64 {
-    const OF_STATE: u64 = 128;
+    const OF_STATE: u64 = 256;
+    /// A class takes a state for each byte of its UTF-8 sequences, even if it has one range.
+    const OF_CLASS: u64 = 8 << 10;
     const OF_RANGE: u64 = 400;
 
-    let all =
+    let sum =
         |parts: &[Hir]| parts.iter().map(most_program_bytes).fold(OF_STATE, u64::saturating_add);
+    let class = |ranges: usize| OF_CLASS + OF_RANGE * ranges as u64;
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => OF_STATE,
         HirKind::Literal(literal) => OF_STATE * (literal.0.len() as u64 + 1),
-        HirKind::Class(Class::Unicode(class)) => OF_STATE + OF_RANGE * class.ranges().len() as u64,
-        HirKind::Class(Class::Bytes(class)) => OF_STATE + OF_RANGE * class.ranges().len() as u64,
-        HirKind::Capture(capture) => most_program_bytes(&capture.sub) + 2 * OF_STATE,
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => all(parts),
+        HirKind::Class(Class::Unicode(of)) => class(of.ranges().len()),
+        HirKind::Class(Class::Bytes(of)) => class(of.ranges().len()),
+        HirKind::Capture(capture) => most_program_bytes(&capture.sub).saturating_add(2 * OF_STATE),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => sum(parts),
         HirKind::Repetition(repetition) => {
-            let copies = repetition.max.unwrap_or(repetition.min + 1).max(1);
-            most_program_bytes(&repetition.sub)
-                .saturating_mul(copies.into())
-                .saturating_add(OF_STATE)
+            let copies = repetition.max.unwrap_or(repetition.min.saturating_add(1)).max(1);
+            let sub = most_program_bytes(&repetition.sub).saturating_add(OF_STATE);
+            sub.saturating_mul(copies.into())
         }
     }
 }
@@ -433,6 +435,29 @@ mod tests {
             ("(", ""),
         ] {
             assert_eq!(literals(pattern), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_is_surely_small_is_compiled_for_all_texts_too() {
+        const MOST: usize = 1 << 20;
+
+        let parts = [
+            ".", "(?s).", "[^a]", r"\w", r"\W", r"\D", r"\S", "k", "[a-z]", "(a.|b)", "(?:a?.)*",
+            "",
+        ];
+        for (part, case_sensitive) in parts.iter().flat_map(|part| [(part, true), (part, false)]) {
+            let mut delayed = 0;
+            for copies in [1, 2, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000] {
+                let pattern = format!("x(?:{part}){{{copies}}}");
+                let Ok(own) = RegexPattern::new(&pattern, case_sensitive, MOST) else { break };
+                delayed += usize::from(own.of_ascii.is_some());
+                assert!(!own.matches("é".as_bytes()), "{pattern}");
+            }
+            assert!(delayed > 0, "{part}");
+        }
+        for pattern in ["a{4294967295,}", "((((a{9999}){9999}){9999}){9999}){9999}"] {
+            assert!(RegexPattern::new(pattern, true, MOST).is_err(), "{pattern}");
         }
     }
 
