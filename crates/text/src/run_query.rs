@@ -88,7 +88,7 @@ impl RunQuery {
         RunQuery::all(pattern.runs().map(|run| RunQuery::Run(folded(run))).collect())
     }
 
-    /// Returns this query, and that the text has the capitals of a pattern in their case.
+    /// Returns a query for the texts that match this one and have the capitals of a pattern in their case.
     pub fn with_capitals(self, pattern: &Pattern<'_>) -> RunQuery {
         let cased = pattern.runs().map(|run| RunQuery::Run(run.to_owned()).cased());
         RunQuery::all(std::iter::once(self).chain(cased).collect())
