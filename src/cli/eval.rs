@@ -31,8 +31,8 @@ use super::{
 };
 use verbatim_base::{model::Stop, private};
 use verbatim_engine::{
-    self as engine, Branches, Config, Engine, Mode, Provider, Question, Ranker, Reindex, Resources,
-    Scope, SourceKind, StoreAddress, Withheld,
+    self as engine, Branches, Config, Decisions, Engine, Mode, Provider, Question, Ranker, Reindex,
+    Resources, Scope, SourceKind, StoreAddress,
     import::{Target, import_until},
 };
 
@@ -324,8 +324,8 @@ fn prepare_in(
     }
     let database = folder.join("corpus.db");
     corpus.write(&database)?;
-    let withheld = Withheld::default();
-    let target = Target::new(config, address, &withheld);
+    let decisions = Decisions::default();
+    let target = Target::new(config, address, &decisions);
     import_until(&[database], &target, Branches::Shown, &stop, &|_| {})?;
     Ok(engine)
 }

@@ -28,8 +28,8 @@ use super::{
 };
 use verbatim_base::model::{Hit, Matching, Request, Stop};
 use verbatim_engine::{
-    self as engine, About, Branches, Config, Encoded, Engine, Forgetter, ListOptions, Make, Scope,
-    Source, SourceKind, StoreAddress, Withheld,
+    self as engine, About, Branches, Config, Decisions, Encoded, Engine, Forgetter, ListOptions,
+    Make, Scope, Source, SourceKind, StoreAddress,
     import::{self, ImportProgress, Report, SourceProgress},
 };
 use verbatim_server::tools::left_out::{Remedies, left_out, left_out_in_brief};
@@ -175,9 +175,9 @@ pub(super) fn run(
     let begun = Instant::now();
     let stop = interrupt::stop_on_interrupt(environment);
     let lines = SourceLines { environment, current: RefCell::default() };
-    let withheld = Withheld::of(&engine.all_sources().current_config())?;
+    let decisions = Decisions::of(&engine.all_sources().current_config())?;
     let show = |progress| lines.show(progress);
-    let into = import::Target::new(engine.config(), &target, &withheld).telling(|| {
+    let into = import::Target::new(engine.config(), &target, &decisions).telling(|| {
         complain("waiting for another program that is writing to the database");
     });
     let reading = Engine::new(Config { db: Some(target.clone()), ..engine.config().clone() });
@@ -201,7 +201,7 @@ pub(super) fn run(
         return ended_in_cluster(args, &report, &target, out).map(|()| code);
     };
     let resources = Limits::default().resources(environment);
-    Forgetter::new(reading.all_sources()).again(&withheld, resources, &stop)?;
+    Forgetter::new(reading.all_sources()).again(&decisions, resources, &stop)?;
     let (mut indexed, mut later) = (None, None);
     if !args.no_index && path.is_file() {
         let AllIndexed { export, failed, meaning } =

@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use super::{
+use crate::{
     error::{Error, Result},
     store_address::StoreAddress,
 };

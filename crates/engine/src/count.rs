@@ -4,7 +4,7 @@ use std::{collections::HashSet, ops::ControlFlow};
 
 use serde::Serialize;
 
-use super::{
+use crate::{
     describe::ConversationKey,
     error::Result,
     exact::Render,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{
+use crate::{
     error::Result,
     lookup::Lookup,
     source::{Sketch, SourceKind},

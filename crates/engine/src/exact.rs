@@ -9,7 +9,7 @@ use std::{
     vec,
 };
 
-use super::{
+use crate::{
     error::Result,
     source::{
         Note, Scope, SearchPlan, SourceKind, Sources,
@@ -135,7 +135,7 @@ impl Sources {
             let mut sink = Rendered::new(|hit: Hit<'_>| kept(source.kind, hit), shown);
             let reads = |id: &str| (render.reads)(source.kind, id);
             let mut sink = Sparing { reads: &reads, only, sink: &mut sink };
-            let plan = source.search_visible(request, stop, &mut sink)?;
+            let plan = source.search(request, stop, &mut sink)?;
             return Ok(Searched { plans: vec![(source.kind, plan, count)], notes });
         }
         let mut plans = Vec::new();
@@ -154,7 +154,7 @@ impl Sources {
                     let mut sink = SendingSink { render, held: Vec::new(), batches: sender };
                     let reads = |id: &str| reads(kind, id);
                     let mut sink = Sparing { reads: &reads, only, sink: &mut sink };
-                    source.search_visible(request, stop, &mut sink)
+                    source.search(request, stop, &mut sink)
                 });
                 let batch = Vec::new().into_iter();
                 streams.push(Stream { kind, batches, batch, next: None, count: 0, search });

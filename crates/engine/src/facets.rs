@@ -7,10 +7,11 @@ use std::{
     sync::Arc,
 };
 
-use super::{
+use crate::{
+    decisions::superseded::Ids,
     error::Result,
     source::{
-        ChosenIds, Ids, Note, Places, Source, SourceKind, Sources, request::checked, sink::Rendered,
+        ChosenIds, Note, Places, Source, SourceKind, Sources, request::checked, sink::Rendered,
     },
 };
 use verbatim_base::model::{Hit, Instant, Request, Stop};
@@ -342,7 +343,7 @@ fn count(
         counter.add((conversation, || id.as_str().into()), (number, || role.as_str()), time);
         if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let found = source.search_visible(request, stop, &mut Rendered::new(render, show));
+    let found = source.search(request, stop, &mut Rendered::new(render, show));
     counter.add_to(facets);
     facets.conversations += counter.conversations().count();
     found.map(drop)

@@ -11,17 +11,19 @@ use std::{
     time::Duration,
 };
 
-use super::{
+use crate::{
     attachments::AttachmentStore,
+    decisions::{
+        Decisions,
+        flags::Flags,
+        forgotten::{Forgotten, ForgottenId},
+    },
     error::{Error, Result},
-    flags::Flags,
-    forgotten::{Forgotten, ForgottenId},
     import::may_write,
     lookup::SHORT_ID,
-    source::{SourceKind, Sources, Store, wipe_indexes},
+    source::{SourceKind, Sources, wipe_indexes},
     store_address::StoreAddress,
     upkeep::{Upkeep, enrich, transcripts},
-    withheld::Withheld,
 };
 use verbatim_base::model::Stop;
 use verbatim_chats::db::{self, threads::Threads, transcripts::TranscriptStore, writer::Writer};
@@ -129,7 +131,7 @@ impl<'a> Forgetter<'a> {
     pub fn excluded_id(&self, word: &str, stop: &Stop) -> Result<Option<String>> {
         let Some(archive) = self.sources.of_kind(SourceKind::Archive)? else { return Ok(None) };
         let forgotten = self.list()?;
-        let mut ids = archive.withheld(stop)?;
+        let mut ids = archive.store().not_stored(&archive, stop)?;
         ids.retain(|id| {
             let is_meant = id == word || word.len() >= SHORT_ID && id.starts_with(word);
             is_meant && !forgotten.iter().any(|known| known.id == *id)
@@ -210,11 +212,7 @@ impl<'a> Forgetter<'a> {
         stop: &Stop,
     ) -> Result<Option<StoreAddress>> {
         let Some(export) = self.sources.of_kind(SourceKind::Export)? else { return Ok(None) };
-        let cluster = match export.store() {
-            #[cfg(feature = "cluster")]
-            Store::Cluster { cluster, .. } => cluster,
-            Store::Database(_) => return Ok(None),
-        };
+        let Some(cluster) = export.store().cluster() else { return Ok(None) };
         let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
         Ok(match cluster::forget(cluster.client()?, &ids, stop)? {
             Forgot::Kept => Some(export.address()),
@@ -261,7 +259,7 @@ impl<'a> Forgetter<'a> {
         note(threads, done.map_err(Error::from));
         for path in config.archive_databases() {
             let had = had(SourceKind::Archive);
-            let done = transcripts::withhold(&path, config, ids, had, &mut || wait(&path));
+            let done = transcripts::leave_out(&path, config, ids, had, &mut || wait(&path));
             note(path, done.map_err(Error::from));
         }
         outcome
@@ -284,10 +282,10 @@ impl<'a> Forgetter<'a> {
         Ok(TranscriptStore::remove(store)?)
     }
 
-    /// Forgets the conversations again that were forgotten after `withheld` was read, because an import that
+    /// Forgets the conversations again that were forgotten after `decisions` was read, because an import that
     /// began at that time may have written them again.
-    pub fn again(&self, withheld: &Withheld, resources: Resources, stop: &Stop) -> Result<()> {
-        let new = self.list()?.into_iter().filter(|one| !withheld.lists(&one.id));
+    pub fn again(&self, decisions: &Decisions, resources: Resources, stop: &Stop) -> Result<()> {
+        let new = self.list()?.into_iter().filter(|one| !decisions.lists(&one.id));
         let forgettable =
             |ForgottenId { id, service, .. }| Forgettable { id, service, ..Forgettable::default() };
         let new: Vec<Forgettable> = new.map(forgettable).collect();

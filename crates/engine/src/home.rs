@@ -6,12 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
+use crate::{
     attachments::{ATTACHMENTS, AttachmentStore, TRANSCRIPT_FILES, is_in_store},
     config::{Config, TRANSCRIPTS},
+    decisions::{flags::FLAGS, forgotten::Forgotten},
     error::Result,
-    flags::FLAGS,
-    forgotten::Forgotten,
 };
 use verbatim_base::{model::Stop, private};
 use verbatim_chats::db;

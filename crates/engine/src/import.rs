@@ -6,16 +6,17 @@ use std::{
     cell::Cell,
     fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant, UNIX_EPOCH},
 };
 
+use crate::error::Error as EngineError;
 use crate::{
     attachments::{AttachmentCounts, AttachmentImport, AttachmentStore},
     config::Config,
-    error::Error as EngineError,
-    source::Store,
+    decisions::Decisions,
+    source::{Store, store_at},
     store_address::StoreAddress,
-    withheld::Withheld,
 };
 use verbatim_base::model::Stop;
 use verbatim_chats::{
@@ -174,8 +175,8 @@ pub struct SourceProgress {
 /// The target of an import, and the conversations that it leaves out.
 #[derive(Debug)]
 pub struct Target<'a> {
-    store: Store,
-    pub(crate) withheld: &'a Withheld,
+    store: Arc<dyn Store>,
+    pub(crate) decisions: &'a Decisions,
     /// The store for attached files; `None` if attached files are not kept.
     attachments: Option<AttachmentStore>,
     /// Called when the import has waited a while for another program that writes to the database.
@@ -184,10 +185,10 @@ pub struct Target<'a> {
 
 impl<'a> Target<'a> {
     /// Makes a target. Attached files are kept only for a database in the home folder.
-    pub fn new(config: &Config, store: &StoreAddress, withheld: &'a Withheld) -> Target<'a> {
+    pub fn new(config: &Config, store: &StoreAddress, decisions: &'a Decisions) -> Target<'a> {
         let attachments = store.path().and_then(|path| AttachmentStore::beside(config, path));
-        let store = Store::at(store.clone(), config);
-        Target { store, withheld, attachments, on_wait: None }
+        let store = store_at(store.clone(), config);
+        Target { store, decisions, attachments, on_wait: None }
     }
 
     /// Returns the target with a function to call if the import must wait for another program.
@@ -196,10 +197,10 @@ impl<'a> Target<'a> {
     }
 
     /// Returns a target that is a database, without a store for attached files.
-    fn database(path: &Path, withheld: &'a Withheld) -> Target<'a> {
+    fn database(path: &Path, decisions: &'a Decisions) -> Target<'a> {
         Target {
-            store: Store::Database(path.to_owned()),
-            withheld,
+            store: store_at(path.into(), &Config::default()),
+            decisions,
             attachments: None,
             on_wait: None,
         }
@@ -218,9 +219,9 @@ pub fn import(
     branches: Branches,
     progress: &dyn Fn(ImportProgress),
 ) -> Result<Report, Error> {
-    let store = Store::at(target.into(), &Config::default());
-    let withheld = &Withheld::default();
-    let target = Target { store, withheld, attachments: None, on_wait: None };
+    let store = store_at(target.into(), &Config::default());
+    let decisions = &Decisions::default();
+    let target = Target { store, decisions, attachments: None, on_wait: None };
     import_until(sources, &target, branches, &Stop::never(), progress)
 }
 
@@ -233,22 +234,21 @@ pub fn import_until(
     stop: &Stop,
     progress: &dyn Fn(ImportProgress),
 ) -> Result<Report, Error> {
-    let database = match &target.store {
-        Store::Database(path) => path,
-        #[cfg(feature = "cluster")]
-        Store::Cluster { cluster, .. } => {
-            let withheld = target.withheld;
-            let how = clustered::ClusterImport { cluster, branches, withheld, stop, progress };
-            return clustered::import_into_cluster(sources, &how);
-        }
-    };
+    #[cfg(feature = "cluster")]
+    if let Some(cluster) = target.store.cluster() {
+        let decisions = target.decisions;
+        let how = clustered::ClusterImport { cluster, branches, decisions, stop, progress };
+        return clustered::import_into_cluster(sources, &how);
+    }
+    let missing = || db::Error::NotFound { path: target.store.address().to_string().into() };
+    let database = target.store.database().ok_or_else(missing)?;
     let begun = Instant::now();
     let mut report = Report::default();
     let mut writer = Writer::open_telling(database, target.on_wait)?;
     let exports = opened(sources, &mut report);
     let total = exports.iter().map(|(_, export)| export.size()).sum();
     let store = target.attachments.as_ref();
-    let mut known = KnownImport::of(&exports, target.withheld, store, branches)
+    let mut known = KnownImport::of(&exports, target.decisions, store, branches)
         .filter(|_| report.failures.is_empty());
     if let Some(known) = &mut known
         && let Some(found) = known.found_before(&writer, store)
@@ -340,8 +340,8 @@ impl ImportReading<'_> {
         let read = export.read(branches, tally, &advance, &mut |format, conversation| {
             stop.check(ReadError::Stopped)?;
             let origin = conversation.origin.as_ref();
-            let is_forgotten = target.withheld.is_forgotten(&conversation.id, format.name());
-            if is_forgotten || origin.is_some_and(|origin| target.withheld.is_excluded(origin)) {
+            let is_forgotten = target.decisions.is_forgotten(&conversation.id, format.name());
+            if is_forgotten || origin.is_some_and(|origin| target.decisions.is_excluded(origin)) {
                 *if is_forgotten { &mut report.forgotten } else { &mut report.excluded } += 1;
                 left_out.0 += 1;
                 left_out.1 += conversation.messages.len() as u64;
@@ -474,7 +474,7 @@ mod clustered {
     };
 
     use super::{Error, ImportProgress, Report, SourceProgress, Target, import_until};
-    use crate::withheld::Withheld;
+    use crate::decisions::Decisions;
     use verbatim_base::{
         model::{Stop, StoredConversation},
         private,
@@ -486,7 +486,7 @@ mod clustered {
     pub(super) struct ClusterImport<'a> {
         pub(super) cluster: &'a Cluster,
         pub(super) branches: Branches,
-        pub(super) withheld: &'a Withheld,
+        pub(super) decisions: &'a Decisions,
         pub(super) stop: &'a Stop,
         pub(super) progress: &'a dyn Fn(ImportProgress),
     }
@@ -512,8 +512,8 @@ mod clustered {
             };
             let folder = private::temporary_dir().map_err(failed)?;
             let target = folder.path().join("import.db");
-            let ClusterImport { branches, withheld, stop, progress, .. } = *options;
-            let into = Target::database(&target, withheld);
+            let ClusterImport { branches, decisions, stop, progress, .. } = *options;
+            let into = Target::database(&target, decisions);
             report = import_until(&exports, &into, branches, stop, progress)?;
             report.changes = db::writer::Changes::default();
             if !report.stopped && target.is_file() {
@@ -599,11 +599,11 @@ mod clustered {
         /// Returns whether a conversation may be stored. Counts conversations that may not.
         fn takes(&self, conversation: &StoredConversation, report: &mut Report) -> bool {
             let service = conversation.provenance.as_ref().map_or("", |it| it.service.as_str());
-            if self.withheld.is_forgotten(&conversation.id, service) {
+            if self.decisions.is_forgotten(&conversation.id, service) {
                 report.forgotten += 1;
                 return false;
             }
-            if conversation.origin.as_ref().is_some_and(|origin| self.withheld.is_excluded(origin))
+            if conversation.origin.as_ref().is_some_and(|origin| self.decisions.is_excluded(origin))
             {
                 report.excluded += 1;
                 return false;
@@ -637,8 +637,8 @@ mod tests {
             }
         };
         let sources = [export];
-        let withheld = Withheld::default();
-        let into = Target::database(&target, &withheld);
+        let decisions = Decisions::default();
+        let into = Target::database(&target, &decisions);
         let report = import_until(&sources, &into, Branches::Shown, &stop, &after_two).unwrap();
         assert!(report.stopped && report.changes.new_conversations == 2, "{report:?}");
         let counted = db::read(&target, &Stop::never(), db::counts).unwrap();

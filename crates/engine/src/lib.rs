@@ -8,7 +8,7 @@
 //! - `upkeep`: keeps indexes, terms, vectors, summaries and the transcript store current
 //! - `source`: sources, and the trait [`Reader`] through which they are read
 //! - `attachments`: the files of imported messages
-//! - `withheld`: which conversations are not stored: `exclusions` and `forgotten` ones
+//! - `decisions`: which conversations are not stored, and which are not shown
 //! - `config`, `error`: paths and options, and all errors
 //!
 //! It uses every crate below it, and is the only one that joins them. The faces (`verbatim-server`, the
@@ -30,17 +30,14 @@
 mod attachments;
 mod config;
 mod count;
+mod decisions;
 mod describe;
 mod error;
 mod exact;
-mod exclusions;
 mod facets;
-mod flags;
 mod forget;
-mod forgotten;
 mod home;
 pub mod import;
-mod list_file;
 mod lookup;
 mod memory;
 mod rank;
@@ -50,7 +47,6 @@ mod source;
 mod stamp;
 mod store_address;
 mod upkeep;
-mod withheld;
 
 use std::{
     ops::{ControlFlow, Range},
@@ -104,18 +100,17 @@ pub use upkeep::{
 
 pub use attachments::{Attachment, AttachmentCounts, MAX_ALL, MAX_FILE};
 pub use count::Count;
+pub use decisions::flags::{Flag, Flags, count as count_of, in_both};
+pub use decisions::{Decisions, exclusions::Exclusions};
 pub use describe::{ConversationKey, Described};
 pub use exact::{Make, Render, Searched};
-pub use exclusions::Exclusions;
 pub use facets::{Choice, Facets};
-pub use flags::{Flag, Flags, count as count_of, in_both};
 pub use forget::{ForgetProgress, Forgettable, Forgetter};
 pub use readings::{QueryReading, ReadingKind};
 pub use source::{
     AttachmentFiles, ChosenIds, ConversationIds, ListOptions, Narrowing, Note, Places, Sketch,
 };
 pub use store_address::StoreAddress;
-pub use withheld::Withheld;
 // What the interface of this crate names, from the crates below.
 pub use verbatim_chats::{
     db::{

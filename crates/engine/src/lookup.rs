@@ -6,7 +6,7 @@ use std::{collections::HashMap, path::Path};
 
 use percent_encoding::percent_decode_str;
 
-use super::{
+use crate::{
     error::{Error, Result},
     memory::database::Memory,
     source::{About, Listing, Scope, Session, Source, SourceKind, Sources, shared_start},

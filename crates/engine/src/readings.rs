@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{
+use crate::{
     Engine,
     count::Count,
     rank::{Match, Mode, Question, Ranking},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::source::Sources;
+use crate::source::Sources;
 use verbatim_base::model::Stop;
 use verbatim_text::hash::Fnv1a;
 
@@ -17,7 +17,7 @@ impl Sources {
         hash.write_text(&format!("{:?}", self.exclusions().now().1));
         for source in self.present() {
             hash.write_text(source.kind.name());
-            hash.write_text(&source.stamp(&Stop::after(PATIENCE)));
+            hash.write_text(&source.store().stamp(&source, &Stop::after(PATIENCE)));
         }
         format!("{:016x}", hash.finish())
     }

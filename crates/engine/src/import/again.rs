@@ -1,7 +1,7 @@
 //! Recognises an import that was done before, so that its exports need not be read again.
 //!
 //! The database stores the result of finished imports; see [`FinishedImport`]. An import is recognised
-//! if its exports have the same contents and paths, and if the options, the withheld conversations and
+//! if its exports have the same contents and paths, and if the options, the conversations that are left out and
 //! the version of the program are the same.
 //!
 //! An unchanged stamp normally means that a file has the same content. For a file that changed a moment
@@ -21,8 +21,8 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     attachments::{AttachmentCounts, AttachmentStore},
+    decisions::Decisions,
     error,
-    withheld::Withheld,
 };
 use verbatim_chats::{
     db::{
@@ -85,12 +85,12 @@ pub(super) struct FoundBefore {
 impl KnownImport {
     pub(super) fn of(
         exports: &[(PathBuf, Export)],
-        withheld: &Withheld,
+        decisions: &Decisions,
         store: Option<&AttachmentStore>,
         branches: Branches,
     ) -> Option<KnownImport> {
         let now = SystemTime::now();
-        let options = format!("{VERSION}\n{branches:?}\n{store:?}\n{withheld:?}\n");
+        let options = format!("{VERSION}\n{branches:?}\n{store:?}\n{decisions:?}\n");
         let file = |(path, _): &(PathBuf, Export)| {
             let stamp = path.is_file().then(|| Stamp::at(path).ok())??;
             // The path is part of the key, because the path of a transcript contains its project.
@@ -241,10 +241,10 @@ mod tests {
             &self,
             name: &str,
             branches: Branches,
-            withheld: &Withheld,
+            decisions: &Decisions,
         ) -> (Report, bool) {
             let database = self.path("chats.db");
-            let target = Target::database(&database, withheld);
+            let target = Target::database(&database, decisions);
             let read = Cell::new(0);
             let tell = |progress: ImportProgress| read.set(progress.source.done);
             let sources = [self.path(name)];
@@ -253,7 +253,7 @@ mod tests {
         }
 
         fn import(&self, name: &str) -> (Report, bool) {
-            self.import_with(name, Branches::Shown, &Withheld::default())
+            self.import_with(name, Branches::Shown, &Decisions::default())
         }
 
         fn is_read(&self, name: &str) -> bool {
@@ -348,8 +348,8 @@ mod tests {
         place.import("a.json");
         place.write("b.json", &[("2", "green")]);
         let other = Connection::open(place.path("chats.db")).unwrap();
-        let (database, withheld) = (place.path("chats.db"), Withheld::default());
-        let target = Target::database(&database, &withheld);
+        let (database, decisions) = (place.path("chats.db"), Decisions::default());
+        let target = Target::database(&database, &decisions);
         let write = |_: ImportProgress| {
             other.execute_batch("UPDATE messages SET content = 'blue' WHERE id = 'm1'").ok();
         };
@@ -366,7 +366,7 @@ mod tests {
         place.write("a.json", &[("1", "red")]);
         let modified = fs::metadata(place.path("a.json")).unwrap().modified().unwrap();
         place.import("a.json");
-        assert!(place.import_with("a.json", Branches::All, &Withheld::default()).1);
+        assert!(place.import_with("a.json", Branches::All, &Decisions::default()).1);
         place.write("a.json", &[("1", "tan")]);
         File::options()
             .write(true)

@@ -113,7 +113,7 @@ impl Ranker<'_> {
             found.insert(id);
             ControlFlow::Continue(())
         });
-        source.search_visible(&request, self.stop, &mut sink)?;
+        source.search(&request, self.stop, &mut sink)?;
         Ok(found)
     }
 }

@@ -238,9 +238,10 @@ impl Ranker<'_> {
         let is_coming = source.is_tended() && !matches!(source.task(), Task::Failed);
         self.note(match is_coming {
             true => building(source),
-            false => {
-                Note::NotIndexed { source: source.kind, can_be: source.can_be_indexed(self.stop) }
-            }
+            false => Note::NotIndexed {
+                source: source.kind,
+                can_be: source.store().can_be_indexed(source, self.stop),
+            },
         });
     }
 

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    source::{About, DatabaseScan, Listing, Note, ScanStore, Sketch, Source, SourceKind, Store},
+    source::{About, Listing, Note, ScanStore, Sketch, Source, SourceKind},
 };
 use verbatim_base::model::{Hit, Instant};
 use verbatim_chats::db::{ScanFilter, ScanPlace};
@@ -92,7 +92,7 @@ struct ScanTask<'a> {
 type ScanFound = (Vec<Vec<(f32, Hit<'static>)>>, Vec<(String, String)>, usize);
 
 impl ScanTask<'_> {
-    fn run<E>(&self, store: &mut dyn ScanStore<E>) -> Result<ScanFound, E> {
+    fn run(&self, store: &mut dyn ScanStore) -> Result<ScanFound> {
         let mut tops: Vec<Top> = self.concepts.iter().map(|_| Top::default()).collect();
         let mut seen = HashSet::new();
         store.scan(&mut |message| {
@@ -160,16 +160,13 @@ impl Ranker<'_> {
             },
             is_grouped: self.wanted > 0 && concepts.len() == 1,
         };
-        let (found, titles, count) = match source.store() {
-            #[cfg(feature = "cluster")]
-            Store::Cluster { cluster, .. } => {
-                let words = concepts.iter().flat_map(|finder| finder.texts.clone()).collect();
-                task.run(&mut crate::source::ClusterScan::open(cluster, words, filter, self.stop)?)?
-            }
-            Store::Database(_) => source.read_database(self.stop, |database| {
-                task.run(&mut DatabaseScan { database, filter })
-            })?,
-        };
+        let words = concepts.iter().flat_map(|finder| finder.texts.clone()).collect();
+        let mut scanned = ScanFound::default();
+        source.store().scan(source, (words, filter), self.stop, &mut |store| {
+            scanned = task.run(store)?;
+            Ok(())
+        })?;
+        let (found, titles, count) = scanned;
         let depth = task.depth;
         result.found += count;
         result.is_cut |= count > depth;

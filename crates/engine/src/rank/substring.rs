@@ -149,7 +149,10 @@ impl Ranker<'_> {
         keys.for_each(|(kind, id)| by_kind.entry(*kind).or_default().push(id));
         let mut first = HashMap::new();
         for (kind, ids) in by_kind {
-            let hits = self.sources.again(kind)?.first_messages(&ids, self.stop)?;
+            let hits = {
+                let source = self.sources.again(kind)?;
+                source.store().first_messages(&source, &ids, self.stop)?
+            };
             first
                 .extend(hits.into_iter().map(|hit| ((kind, hit.conversation_id.to_string()), hit)));
         }
@@ -337,7 +340,7 @@ impl Ranker<'_> {
             if is_whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         let mut sink = Sparing { reads: &reads, only: None, sink: &mut sink };
-        source.search_visible(&request, self.stop, &mut sink)?;
+        source.search(&request, self.stop, &mut sink)?;
         Ok(is_whole)
     }
 

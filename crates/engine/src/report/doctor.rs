@@ -11,7 +11,7 @@ use std::{
 use super::{finding::Finding, sample, status};
 use crate::{
     error::Error,
-    source::{FallbackReason, Scope, Source, SourceKind, Sources},
+    source::{FallbackReason, Scope, Source, SourceKind, Sources, size_of},
     upkeep::{maintainer, transcripts},
 };
 use verbatim_base::{
@@ -215,7 +215,7 @@ impl Examination<'_> {
         }
         let left = index_dir.leftovers();
         if !left.is_empty() {
-            let bytes: u64 = left.iter().map(|path| status::size_of(path)).sum();
+            let bytes: u64 = left.iter().map(|path| size_of(path)).sum();
             let files = match left.len() {
                 1 => "1 file or folder is".to_owned(),
                 several => format!("{several} files or folders are"),
@@ -286,7 +286,7 @@ impl Examination<'_> {
         let entries = fs::read_dir(&index).into_iter().flatten().flatten();
         for folder in entries.map(|entry| entry.path()) {
             if folder.join("current").is_file() && !known.contains(&folder) {
-                let size = amount::bytes(status::size_of(&folder));
+                let size = amount::bytes(size_of(&folder));
                 let what = format!("the index of a database that is not searched, {size}");
                 let mend = "delete the folder if you do not go back to that database";
                 self.report(Finding::note(folder.display().to_string(), what, mend));

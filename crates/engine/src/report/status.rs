@@ -10,9 +10,9 @@ use serde::{Serialize, Serializer, ser::Error as _};
 
 use crate::{
     config::Config,
+    decisions::forgotten::Forgotten,
     error::Result,
-    forgotten::Forgotten,
-    source::{FallbackReason, Scope, Source, SourceKind, Sources, Store},
+    source::{FallbackReason, Scope, Source, SourceKind, Sources, size_of},
     store_address::StoreAddress,
     upkeep::{encode::Encoded, maintainer, transcripts},
 };
@@ -261,9 +261,9 @@ pub(crate) fn excluded(config: &Config, source: &Source, stop: &Stop) -> Result<
     }
     let stored = source.excluded(stop)?.len();
     let forgotten = Forgotten::of(config)?.0;
-    let withheld = source.withheld(stop)?;
+    let not_stored = source.store().not_stored(source, stop)?;
     let is_excluded = |id: &&String| !forgotten.iter().any(|known| known.id == **id);
-    Ok(stored + withheld.iter().filter(is_excluded).count())
+    Ok(stored + not_stored.iter().filter(is_excluded).count())
 }
 
 /// Counts the conversations and messages of a source that is not in a database, with a time limit.
@@ -345,51 +345,13 @@ fn described(
 
 /// Returns the number of messages in a source's index, and its size in bytes with terms and vectors.
 pub fn indexed(source: &Source, stop: &Stop) -> (u64, u64) {
-    match source.store() {
-        #[cfg(feature = "cluster")]
-        Store::Cluster { cluster, .. } => cluster.view(stop).map_or((0, 0), |view| {
-            let messages = view.conversations().iter().map(|it| it.turns as u64);
-            (messages.sum(), 0)
-        }),
-        Store::Database(_) => source.latest_index(stop).map_or((0, 0), |snapshot| {
-            let segments = snapshot.segments();
-            let bytes = segments.iter().map(|segment| size_of(segment.folder)).sum();
-            (snapshot.messages().into(), bytes)
-        }),
-    }
+    source.store().indexed(source, stop)
 }
 
 /// Returns the name of the model that searches of a source ask, and the number of messages in its index
 /// that have a vector of this model. A message of which the model knows no word has none.
 pub fn embedded<'a>(source: &'a Source, stop: &Stop) -> (&'a str, u64) {
-    let model = source.model().name();
-    let of = |snapshot: &Snapshot| {
-        let vectors = snapshot.segments().into_iter().filter_map(|segment| {
-            Vectors::open(segment.folder, model, segment.doc_ids.len() as u32)
-        });
-        vectors.map(|vectors| u64::from(vectors.known())).sum()
-    };
-    let count = match source.store() {
-        #[cfg(feature = "cluster")]
-        Store::Cluster { cluster, .. } => {
-            let size = cluster.view(stop).and_then(|view| cluster.size(&view, stop));
-            size.ok().filter(|size| size.model == model).map_or(0, |size| size.messages)
-        }
-        Store::Database(_) => source.latest_index(stop).map_or(0, |snapshot| of(&snapshot)),
-    };
-    (model, count)
-}
-
-/// Returns the size of all files below a folder, in bytes.
-pub(crate) fn size_of(folder: &Path) -> u64 {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .map(|entry| match entry.metadata() {
-            Ok(metadata) if metadata.is_dir() => size_of(&entry.path()),
-            Ok(metadata) => metadata.len(),
-            Err(_) => 0,
-        })
-        .sum()
+    (source.model().name(), source.store().embedded(source, stop))
 }
 
 /// Returns the time since `moment`, which is in seconds since 1970.

@@ -4,25 +4,21 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
-    hiding::{self, HidingReader},
-    indexed::IndexedReader,
     kind::SourceKind,
-    live::LiveReader,
-    reader::{Reader, SearchPlan},
-    request,
+    listing::session::Session,
+    reader::{
+        Reader, SearchPlan, request,
+        sink::{Rendered, Sink},
+    },
     scope::{About, Scope},
-    session::Session,
-    sink::{Rendered, Sink},
-    sources::{Source, Sources},
-    store::Store,
+    sources::Sources,
+    store::Source,
 };
 use crate::error::Result;
 use verbatim_base::{
     map_faults,
     model::{Hit, Request, Stop},
 };
-#[cfg(feature = "cluster")]
-use verbatim_cluster::Cluster;
 use verbatim_index::{Snapshot, TextMatch};
 
 /// The results of aggregating the messages of a snapshot, each with the number of its segment.
@@ -30,29 +26,20 @@ pub(crate) type AggregatedTexts<T> = (Arc<Snapshot>, Vec<(usize, T)>);
 
 impl Source {
     /// Returns the best reader for the current state of the source: the index if it is current, else
-    /// the database. Leaves out transcripts that are newer in another source.
+    /// the database. Leaves out what the user's decisions leave out.
     pub fn reader(&self, stop: &Stop) -> Arc<dyn Reader> {
         self.visible(self.whole_reader(stop))
     }
 
     /// Does the same as [`Source::reader`], but leaves out nothing.
     pub(crate) fn whole_reader(&self, stop: &Stop) -> Arc<dyn Reader> {
-        match self.store() {
-            #[cfg(feature = "cluster")]
-            Store::Cluster { cluster, .. } => Arc::new(self.cluster_reader(cluster)),
-            Store::Database(_) => match self.current_index(stop) {
-                Ok(snapshot) => Arc::new(IndexedReader::new(self.clone(), snapshot)),
-                Err(reason) => Arc::new(LiveReader::new(self.clone(), reason)),
-            },
-        }
+        self.store().reader(self, stop)
     }
 
-    /// Wraps a reader so that it leaves out conversations that answers must not show.
-    fn visible(&self, reader: Arc<dyn Reader>) -> Arc<dyn Reader> {
-        match self.may_leave_out() {
-            true => Arc::new(HidingReader::new(self.clone(), reader)),
-            false => reader,
-        }
+    /// Returns the reader of the latest index, even if the index is outdated. For a source that is not in a
+    /// database, returns its reader.
+    pub(crate) fn latest_reader(&self, stop: &Stop) -> Option<Arc<dyn Reader>> {
+        Some(self.visible(self.store().latest_reader(self, stop)?))
     }
 
     /// Passes the messages that match a request to `sink`, newest first, until the sink breaks off.
@@ -66,19 +53,7 @@ impl Source {
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan> {
         let request = request::checked(request)?;
-        let excluded = self.excluded(stop)?;
-        hiding::search(&excluded, &request, sink, |request, sink| match self.store() {
-            #[cfg(feature = "cluster")]
-            Store::Cluster { cluster, .. } => {
-                self.cluster_reader(cluster).search(request, stop, sink)
-            }
-            Store::Database(_) => IndexedReader::search_or_fall_back(self, request, stop, sink),
-        })
-    }
-
-    #[cfg(feature = "cluster")]
-    fn cluster_reader(&self, cluster: &Arc<Cluster>) -> super::clustered::ClusterReader {
-        super::clustered::ClusterReader::new(Arc::clone(cluster), self.model())
+        self.visible(self.store().searcher(self, stop)).search(&request, stop, sink)
     }
 
     /// Passes each message whose text matches a request to `add`, as [`Snapshot::aggregate_texts`] does,
@@ -90,7 +65,8 @@ impl Source {
         make: &(dyn Fn() -> T + Sync),
         add: &(dyn Fn(&mut T, TextMatch<'_>) + Sync),
     ) -> Option<AggregatedTexts<T>> {
-        let snapshot = self.current_index(stop).ok()?;
+        let reader = self.whole_reader(stop);
+        let snapshot = Arc::clone(reader.snapshot()?);
         let faults = map_faults::count();
         let done = map_faults::caught(|| snapshot.aggregate_texts(request, stop, make, add));
         let is_sound = map_faults::count() == faults && snapshot.is_intact();
@@ -105,16 +81,6 @@ impl Source {
         show: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
     ) -> Result<SearchPlan> {
         self.search(request, stop, &mut Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show))
-    }
-
-    /// Returns the reader of the latest index, even if the index is outdated. For a source that is not in a
-    /// database, returns its reader.
-    pub(crate) fn latest_reader(&self, stop: &Stop) -> Option<Arc<dyn Reader>> {
-        if self.database().is_none() {
-            return Some(self.reader(stop));
-        }
-        let snapshot = self.latest_index(stop)?;
-        Some(self.visible(Arc::new(IndexedReader::new(self.clone(), snapshot))))
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::kind::SourceKind;
-use crate::exclusions::projects;
+use crate::decisions::exclusions::projects;
 use verbatim_base::model::{Instant, Origin, Request};
 use verbatim_chats::db::Outline;
 

@@ -1,105 +1,30 @@
-//! Sources, and their open indexes and caches.
+//! The sources that a configuration names.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fmt,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, TryLockError},
-    thread,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
 
+#[cfg(feature = "cluster")]
+use super::store::cluster::ClusterStore;
 use super::{
-    catalogue::Catalogue,
-    handle::{FallbackReason, IndexHandle},
-    hidden::HiddenIds,
     kind::SourceKind,
     note::Note,
-    scoring::Searcher,
-    store::Store,
-    work::{Task, Tended},
+    store::{SharedState, Source, Store, database::DatabaseStore, work::Tended},
 };
 use crate::{
     config::Config,
+    decisions::{exclusions::CurrentExclusions, superseded::SupersededIds},
     error::{Error, Result},
-    exclusions::{CurrentExclusions, Exclusions},
     store_address::StoreAddress,
 };
-use verbatim_base::{
-    lock::lock,
-    model::{Origin, Stop},
-};
-use verbatim_chats::db::{self, Database, Outline, Probe, State};
+use verbatim_base::model::Stop;
+use verbatim_chats::db;
 use verbatim_embed::Model;
-use verbatim_index::{IndexDir, Snapshot};
-
-/// Wait between two checks whether another question has opened the index.
-const RETRY: Duration = Duration::from_millis(1);
-
-/// A source whose store exists: an export, the transcript store or the recorded threads.
-///
-/// Clones share open indexes and caches.
-#[derive(Clone)]
-pub struct Source {
-    /// The kind of the source.
-    pub kind: SourceKind,
-    /// The place where the source is stored.
-    store: Store,
-    /// Whether the question is to only one of the sources that may have the same conversations.
-    /// Then answers leave out only transcripts that another configuration of the home follows.
-    pub(super) is_alone: bool,
-    state: Arc<SharedState>,
-}
-
-/// The state that all questions to one kind of source share.
-#[derive(Debug)]
-struct SharedState {
-    config: Arc<Config>,
-    index: Mutex<Option<IndexHandle>>,
-    /// Lock that is held while an index is opened. Opening checks every byte of new files, which is slow.
-    opening: Mutex<()>,
-    catalogue: Mutex<Option<Arc<Catalogue>>>,
-    /// The last opened term and vector indexes.
-    searcher: Mutex<Option<Arc<Searcher>>>,
-    /// The time until which no question tries to refresh the index, because the last try took too long.
-    refresh_again: Mutex<Option<Instant>>,
-    /// The current background work for the source.
-    task: Mutex<Task>,
-    tended: Arc<Tended>,
-    /// The conversations that answers leave out, shared by all sources.
-    hidden: Arc<HiddenIds>,
-    model: Model,
-    exclusions: Arc<CurrentExclusions>,
-    /// Cache of the excluded conversations, for one state of a database.
-    excluded: Mutex<Option<Excluded>>,
-    /// Cache of the conversations without times, for one state of a database.
-    timeless: Mutex<Option<Timeless>>,
-}
-
-/// The excluded conversations of one state of a database.
-#[derive(Debug)]
-struct Excluded {
-    path: PathBuf,
-    state: State,
-    by: Arc<Exclusions>,
-    ids: Arc<HashSet<String>>,
-}
-
-/// The conversations in which no message has a time, by id, for one state of a database. Their times are
-/// from the rows of the conversations.
-#[derive(Debug)]
-pub(super) struct Timeless {
-    pub(super) path: PathBuf,
-    pub(super) state: State,
-    pub(super) outlines: Arc<HashMap<String, Outline>>,
-}
 
 #[derive(Debug)]
 pub struct Sources {
     config: Arc<Config>,
     states: [Arc<SharedState>; SourceKind::ALL.len()],
     /// The store that the user named. A cluster stays open as long as the sources.
-    named: Option<Store>,
+    named: Option<Arc<dyn Store>>,
     tended: Arc<Tended>,
     /// The model that turns texts into vectors. It is loaded at the first text.
     model: Model,
@@ -111,25 +36,12 @@ impl Sources {
     pub(crate) fn new(config: Config) -> Sources {
         let config = Arc::new(config);
         let model = Model::of(&config.embeddings);
-        let (tended, hidden) = (Arc::new(Tended::default()), Arc::new(HiddenIds::default()));
+        let (tended, superseded) =
+            (Arc::new(Tended::default()), Arc::new(SupersededIds::default()));
         let exclusions = Arc::new(CurrentExclusions::new(Arc::clone(&config)));
-        let named = config.db.clone().map(|address| Store::at(address, &config));
+        let named = config.db.clone().map(|address| store_at(address, &config));
         let states = SourceKind::ALL.map(|_| {
-            Arc::new(SharedState {
-                config: Arc::clone(&config),
-                index: Mutex::default(),
-                opening: Mutex::default(),
-                catalogue: Mutex::default(),
-                searcher: Mutex::default(),
-                refresh_again: Mutex::default(),
-                task: Mutex::default(),
-                tended: Arc::clone(&tended),
-                hidden: Arc::clone(&hidden),
-                model: model.clone(),
-                exclusions: Arc::clone(&exclusions),
-                excluded: Mutex::default(),
-                timeless: Mutex::default(),
-            })
+            Arc::new(SharedState::new(&config, (&tended, &superseded), &model, &exclusions))
         });
         Sources { config, states, named, tended, model, exclusions }
     }
@@ -179,7 +91,7 @@ impl Sources {
 
     /// Returns the source of a kind, if it exists, for a question to this source alone.
     pub(crate) fn of_kind(&self, kind: SourceKind) -> Result<Option<Source>> {
-        Ok(self.found(kind)?.map(|source| Source { is_alone: true, ..source }))
+        Ok(self.found(kind)?.map(|source| source.asked_alone(true)))
     }
 
     fn found(&self, kind: SourceKind) -> Result<Option<Source>> {
@@ -198,9 +110,10 @@ impl Sources {
         self.of_kind(kind)?.ok_or_else(gone)
     }
 
-    /// Returns the export. If there is none, the error names the folder that was searched.
+    /// Returns the export, for a question to it alone. If there is none, the error names the folder that was searched.
     pub fn export(&self) -> Result<Source> {
-        Ok(self.at(SourceKind::Export, self.config.export_store()?))
+        let export = self.at(SourceKind::Export, self.config.export_store()?);
+        Ok(export.asked_alone(true))
     }
 
     /// Returns the state of the background upkeep.
@@ -222,7 +135,7 @@ impl Sources {
         let is_alone = is_alone(kinds);
         for kind in SourceKind::ALL.into_iter().filter(wanted) {
             let outcome = match self.found(kind) {
-                Ok(Some(source)) => work(Source { is_alone, ..source }),
+                Ok(Some(source)) => work(source.asked_alone(is_alone)),
                 Ok(None) => continue,
                 Err(error) => Err(error),
             };
@@ -299,265 +212,34 @@ impl Sources {
         }
         sources.retain(|source| wanted(source.kind));
         let is_alone = is_alone(kinds);
-        Ok(sources.into_iter().map(|source| Source { is_alone, ..source }).collect())
+        Ok(sources.into_iter().map(|source| source.asked_alone(is_alone)).collect())
     }
 
     /// Closes all open indexes. The next question opens them again.
     pub(crate) fn close(&self) {
-        for state in &self.states {
-            *lock(&state.index) = None;
-            *lock(&state.catalogue) = None;
-            *lock(&state.searcher) = None;
-        }
+        self.states.iter().for_each(|state| state.close());
     }
 
     fn at(&self, kind: SourceKind, address: StoreAddress) -> Source {
         let state = Arc::clone(&self.states[kind as usize]);
         let known = self.named.clone().filter(|named| named.address() == address);
-        let store = known.unwrap_or_else(|| Store::at(address, &self.config));
-        Source { kind, store, is_alone: false, state }
+        let store = known.unwrap_or_else(|| store_at(address, &self.config));
+        Source::new(kind, store, state)
     }
 }
 
-impl Source {
-    /// Returns the catalogue of a snapshot of this source. It is built once for each snapshot.
-    pub(crate) fn catalogue(&self, snapshot: &Arc<Snapshot>) -> Arc<Catalogue> {
-        let mut made = lock(&self.state.catalogue);
-        match &*made {
-            Some(known) if known.is_of(snapshot) => Arc::clone(known),
-            _ => {
-                let catalogue = Catalogue::of(self.kind, Arc::clone(snapshot));
-                Arc::clone(made.insert(Arc::new(catalogue)))
-            }
+/// Returns the store at an address. Opens nothing.
+pub(crate) fn store_at(address: StoreAddress, config: &Config) -> Arc<dyn Store> {
+    match address {
+        StoreAddress::Database(path) => Arc::new(DatabaseStore(path)),
+        #[cfg(feature = "cluster")]
+        StoreAddress::Cluster(address) => {
+            let cluster = config.cluster(&address);
+            Arc::new(ClusterStore { address, cluster: Arc::new(cluster) })
         }
-    }
-
-    /// Returns the model that turns texts into vectors.
-    pub(crate) fn model(&self) -> &Model {
-        &self.state.model
-    }
-
-    pub(super) fn config(&self) -> &Config {
-        &self.state.config
-    }
-
-    /// Returns the conversations that answers leave out, for all sources.
-    pub(super) fn hidden_ids(&self) -> &HiddenIds {
-        &self.state.hidden
-    }
-
-    pub(super) fn timeless_cache(&self) -> &Mutex<Option<Timeless>> {
-        &self.state.timeless
-    }
-
-    /// Returns the ids of the conversations that the user excludes from all answers.
-    pub(crate) fn excluded(&self, stop: &Stop) -> Result<Arc<HashSet<String>>> {
-        let SharedState { exclusions, excluded, .. } = &*self.state;
-        let (_, exclusions) = exclusions.now();
-        if self.kind == SourceKind::Threads || exclusions.is_empty() {
-            return Ok(Arc::default());
-        }
-        match &self.store {
-            #[cfg(feature = "cluster")]
-            Store::Cluster { cluster, .. } => {
-                let is_excluded = |origin: &Origin| exclusions.excludes(origin);
-                return Ok(Arc::new(super::clustered::excluded(cluster, &is_excluded, stop)?));
-            }
-            Store::Database(_) => {}
-        }
-        self.on_database(|path| {
-            let state = db::state(path)?;
-            if let Some(known) = &*lock(excluded)
-                && known.path == path
-                && known.state == state
-                && Arc::ptr_eq(&known.by, &exclusions)
-            {
-                return Ok(Arc::clone(&known.ids));
-            }
-            let origins = db::read_tables(path, stop, db::origins)?;
-            let ids = origins.into_iter().filter(|(_, origin)| exclusions.excludes(origin));
-            let ids: Arc<HashSet<String>> = Arc::new(ids.map(|(id, _)| id).collect());
-            let by = Arc::clone(&exclusions);
-            let known = Excluded { path: path.to_owned(), state, by, ids: Arc::clone(&ids) };
-            *lock(excluded) = Some(known);
-            Ok(ids)
-        })
-    }
-
-    /// Returns whether the user's exclusions may concern the source.
-    pub(crate) fn may_exclude(&self) -> bool {
-        self.kind != SourceKind::Threads && !self.state.exclusions.now().1.is_empty()
-    }
-
-    /// Returns the path of the source's canonical database; `None` if the source is in a cluster. Without
-    /// a database, a source has no index on this computer either.
-    pub fn database(&self) -> Option<&Path> {
-        match &self.store {
-            Store::Database(path) => Some(path),
-            #[cfg(feature = "cluster")]
-            Store::Cluster { .. } => None,
-        }
-    }
-
-    /// Returns the path of the database. It is an error if there is none.
-    pub(crate) fn path(&self) -> db::Result<&Path> {
-        let missing = || db::Error::NotFound { path: self.address().to_string().into() };
-        self.database().ok_or_else(missing)
-    }
-
-    /// Returns the path of the database or the address of the index in a cluster.
-    pub fn address(&self) -> StoreAddress {
-        self.store.address()
-    }
-
-    pub(crate) fn store(&self) -> &Store {
-        &self.store
-    }
-
-    /// Returns whether a maintainer keeps the index current in the background.
-    pub(crate) fn is_tended(&self) -> bool {
-        self.state.tended.is_tended()
-    }
-
-    /// Returns the current background work for the source.
-    pub(crate) fn task(&self) -> Task {
-        *lock(&self.state.task)
-    }
-
-    /// Sets the current background work for the source.
-    pub(crate) fn set_task(&self, task: Task) {
-        *lock(&self.state.task) = task;
-    }
-
-    /// Returns whether questions should not try a refresh now, because one did not finish in time.
-    pub(crate) fn is_refresh_slow(&self) -> bool {
-        lock(&self.state.refresh_again).is_some_and(|until| until > Instant::now())
-    }
-
-    /// Keeps questions from refreshing the index for some time.
-    pub(crate) fn postpone_refresh(&self, pause: Duration) {
-        *lock(&self.state.refresh_again) = Some(Instant::now() + pause);
-    }
-
-    /// Returns the snapshot of the index if it holds the current state of the database.
-    pub(crate) fn current_index(&self, stop: &Stop) -> Result<Arc<Snapshot>, FallbackReason> {
-        self.index(stop, true)
-    }
-
-    /// Does the same for a search that checks the files of the index itself, after it has read them.
-    pub(super) fn index_to_check(&self, stop: &Stop) -> Result<Arc<Snapshot>, FallbackReason> {
-        self.index(stop, false)
-    }
-
-    fn index(&self, stop: &Stop, checks_files: bool) -> Result<Arc<Snapshot>, FallbackReason> {
-        let Some(path) = self.database() else { return Err(FallbackReason::NoIndex) };
-        if stop.avoids_indexes() {
-            let reason = "files of the index changed again and again while they were read";
-            return Err(FallbackReason::Unreadable(reason.to_owned()));
-        }
-        let known = || lock(&self.state.index).as_mut()?.snapshot(path, stop.call(), checks_files);
-        if let Some(answer) = known() {
-            return answer;
-        }
-        // Opening reads all bytes of files that were copied or restored. Questions that need the index wait
-        // for this, but not longer than their time limit.
-        let _opening = loop {
-            match self.state.opening.try_lock() {
-                Ok(guard) => break guard,
-                Err(TryLockError::Poisoned(guard)) => break guard.into_inner(),
-                Err(TryLockError::WouldBlock) if stop.requested() => {
-                    return Err(FallbackReason::Stale);
-                }
-                Err(TryLockError::WouldBlock) => thread::sleep(RETRY),
-            }
-        };
-        if let Some(answer) = known() {
-            return answer;
-        }
-        let handle = IndexHandle::open(&self.state.config.index_folder(), path)
-            .map_err(|_| FallbackReason::NoIndex)?;
-        let now = handle.probe.state();
-        lock(&self.state.index).insert(handle).opened_for(now, stop.call())
-    }
-
-    /// Returns the snapshot of the index in use, even if it is out of date.
-    pub(crate) fn latest_index(&self, stop: &Stop) -> Option<Arc<Snapshot>> {
-        if let Ok(snapshot) = self.current_index(stop) {
-            return Some(snapshot);
-        }
-        if stop.avoids_indexes() {
-            return None;
-        }
-        let index = lock(&self.state.index);
-        let (snapshot, _) = index.as_ref()?.opened.as_ref().ok()?;
-        Some(Arc::clone(snapshot))
-    }
-
-    /// Returns the searcher of a catalogue. Reuses the open searcher if it lacks no terms or vectors.
-    pub(crate) fn searcher(&self, catalogue: &Arc<Catalogue>) -> Arc<Searcher> {
-        let known = lock(&self.state.searcher).clone();
-        let is_complete = |known: &Arc<Searcher>| {
-            Arc::ptr_eq(&known.catalogue, catalogue) && known.missing() == (0, 0)
-        };
-        if let Some(known) = known.filter(is_complete) {
-            return match known.extended() {
-                Some(extended) => Arc::clone(lock(&self.state.searcher).insert(Arc::new(extended))),
-                None => known,
-            };
-        }
-        let opened = Arc::new(Searcher::open(Arc::clone(catalogue), self.model()));
-        Arc::clone(lock(&self.state.searcher).insert(opened))
-    }
-
-    /// Returns the index directory of the source's database.
-    pub(crate) fn index_dir(&self) -> db::Result<IndexDir> {
-        let probe = Probe::of(self.path()?)?;
-        Ok(IndexDir::of(&self.state.config.index_folder(), probe.real()))
-    }
-
-    /// Runs `work` on the database. If an export is replaced meanwhile, finds the new one and repeats.
-    pub(crate) fn on_database<T>(&self, mut work: impl FnMut(&Path) -> db::Result<T>) -> Result<T> {
-        /// Maximum number of replacements of the database that one question follows.
-        const MAX_REPLACEMENTS: u32 = 4;
-
-        let mut path = self.path()?.to_owned();
-        for _ in 0..MAX_REPLACEMENTS {
-            match work(&path) {
-                Err(db::Error::NotFound { .. }) if self.kind == SourceKind::Export => {
-                    if let StoreAddress::Database(now) = self.state.config.export_store()? {
-                        path = now;
-                    }
-                }
-                answer => return Ok(answer?),
-            }
-        }
-        Err(db::Error::NotFound { path }.into())
-    }
-
-    /// Reads one state of the database, as [`db::read`] does.
-    pub(crate) fn read_database<T>(
-        &self,
-        stop: &Stop,
-        mut work: impl FnMut(&Database) -> db::Result<T>,
-    ) -> Result<T> {
-        self.on_database(|path| db::read(path, stop, &mut work))
-    }
-}
-
-impl PartialEq for Source {
-    fn eq(&self, other: &Source) -> bool {
-        self.kind == other.kind && self.address() == other.address()
-    }
-}
-
-impl Eq for Source {}
-
-impl fmt::Debug for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source")
-            .field("kind", &self.kind)
-            .field("store", &self.address())
-            .finish_non_exhaustive()
+        // No file has this name, and [`Config::export_store`] says why.
+        #[cfg(not(feature = "cluster"))]
+        StoreAddress::Cluster(address) => Arc::new(DatabaseStore(address.into())),
     }
 }
 
@@ -576,45 +258,4 @@ fn located(config: &Config, kind: SourceKind) -> Result<Option<StoreAddress>> {
         SourceKind::Threads => config.threads_database(),
     };
     Ok(path.is_file().then(|| path.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::TestExport;
-
-    #[test]
-    fn a_call_compares_the_index_with_the_database_once() {
-        let export = TestExport::indexed(&["red"]);
-        let source = export.engine.sources().remove(0);
-        let (call, later) = (Stop::never().of_call(), Stop::never().of_call());
-        let snapshot = source.current_index(&call).unwrap();
-        export.add(1, "blue");
-        let again = source.current_index(&call.within(Duration::from_secs(60))).unwrap();
-        assert!(Arc::ptr_eq(&snapshot, &again));
-        // Other calls compare again, and so does work outside of calls.
-        for stop in [Stop::never(), later.clone(), later] {
-            assert_eq!(source.current_index(&stop).err(), Some(FallbackReason::Stale));
-        }
-    }
-
-    #[test]
-    fn a_question_waits_for_an_index_that_another_opens_no_longer_than_it_may() {
-        let export = TestExport::indexed(&["red"]);
-        let source = export.engine.sources().remove(0);
-        export.engine.close();
-        let opening = lock(&source.state.opening);
-        let (sender, answer) = std::sync::mpsc::channel();
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let stop = Stop::after(Duration::from_millis(50));
-                sender.send(source.current_index(&stop).map(drop)).unwrap();
-            });
-            let stale = answer.recv_timeout(Duration::from_secs(10));
-            let waiting = scope.spawn(|| source.current_index(&Stop::never()).map(drop));
-            drop(opening);
-            assert_eq!(stale, Ok(Err(FallbackReason::Stale)));
-            assert_eq!(waiting.join().unwrap(), Ok(()));
-        });
-    }
 }

@@ -17,7 +17,7 @@ use std::{
 use super::diff::{self, Compared, Difference, SLICE, row_reader};
 use crate::{
     error::{Error, Result},
-    source::{Source, Store},
+    source::Source,
 };
 use verbatim_base::{long_text::LongText, map_faults, model::Stop};
 use verbatim_chats::db::{self, Layout, LongContent, LongTexts, Row, State};
@@ -145,15 +145,13 @@ fn follow(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<Reindexed>> {
     let begun = Instant::now();
-    let path = match source.store() {
-        Store::Database(path) => path,
-        #[cfg(feature = "cluster")]
-        Store::Cluster { .. } if !may_build => return Ok(None),
-        #[cfg(feature = "cluster")]
-        Store::Cluster { cluster, address } => {
-            return rebuild(cluster, Path::new(address), options, stop, progress).map(Some);
-        }
-    };
+    #[cfg(feature = "cluster")]
+    if let Some(cluster) = source.store().cluster() {
+        let address = source.address().to_string();
+        let build = || rebuild(cluster, Path::new(&address), options, stop, progress);
+        return may_build.then(build).transpose();
+    }
+    let path = source.path()?;
     let index_dir = source.index_dir()?;
     if !options.full
         && let Ok(snapshot) = source.current_index(stop)
@@ -197,7 +195,7 @@ fn follow(
             return Ok(Some(Reindexed::Built { size, conversations, took, folder }));
         }
     }
-    Err(db::Error::Unsteady { path: path.clone() }.into())
+    Err(db::Error::Unsteady { path: path.to_owned() }.into())
 }
 
 /// Rebuilds the index of a cluster if an earlier version or another model made it, or if a full build is

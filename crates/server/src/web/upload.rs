@@ -26,7 +26,7 @@ use super::{
 use crate::tools::left_out::{Remedies, left_out};
 use verbatim_base::{model::Stop, private};
 use verbatim_engine::{
-    Branches, Config, Engine, Forgetter, StoreAddress, Withheld,
+    Branches, Config, Decisions, Engine, Forgetter, StoreAddress,
     import::{Target, import_until, may_write},
 };
 
@@ -196,10 +196,10 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
     }
     site.imports.set(Stage::Reading(ReadSoFar::default()));
     let sources = [path.to_owned()];
-    let withheld = Withheld::of(&site.engine.all_sources().current_config())
+    let decisions = Decisions::of(&site.engine.all_sources().current_config())
         .map_err(|error| error.to_string())?;
     let stop = Stop::never();
-    let into = Target::new(config, &target, &withheld);
+    let into = Target::new(config, &target, &decisions);
     let report = import_until(&sources, &into, branches, &stop, &|progress| {
         site.imports.set(Stage::Reading(ReadSoFar {
             done: progress.done,
@@ -212,7 +212,7 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
     let report = report.map_err(|error| without_folder(&error.to_string(), path))?;
     // The import may have written a conversation again that the user forgot in the meantime.
     let reading = Engine::new(Config { db: Some(target), ..config.clone() });
-    let again = Forgetter::new(reading.all_sources()).again(&withheld, site.resources, &stop);
+    let again = Forgetter::new(reading.all_sources()).again(&decisions, site.resources, &stop);
     again.map_err(|error| error.to_string())?;
     let remedies = Remedies { branches: "; the box above imports them too", ..Remedies::default() };
     let lines = left_out(&report, remedies);

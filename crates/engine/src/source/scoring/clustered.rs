@@ -22,7 +22,7 @@ use super::{
 use crate::{
     error::Result,
     source::{
-        cluster_about::{KIND, about, within},
+        reader::cluster_about::{KIND, about, within},
         scope::{About, Scope},
     },
 };

@@ -21,13 +21,15 @@ use std::{
     time::{Duration, Instant, UNIX_EPOCH},
 };
 
-use super::{
-    catalogue::{Catalogue, Origins},
-    keep::keep,
-    kind::SourceKind,
-    scope::About,
+use crate::{
+    error::Result,
+    source::{
+        kind::SourceKind,
+        reader::catalogue::{Catalogue, Origins},
+        scope::About,
+        store::keep::keep,
+    },
 };
-use crate::error::Result;
 use verbatim_base::{lock::lock, model::Stop};
 use verbatim_chats::db::{self, Outline};
 use verbatim_embed::{self as embed, Model};

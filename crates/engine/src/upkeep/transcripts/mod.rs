@@ -21,7 +21,7 @@ pub use self::report::{ArchiveProgress, ArchiveReport};
 pub(crate) use self::{
     partly::partly_read,
     report::SyncError,
-    sync::{Settled, sync, withhold},
+    sync::{Settled, leave_out, sync},
 };
 use crate::error::Error;
 use verbatim_chats::db;

@@ -14,7 +14,7 @@ use super::{
     sink::StoreSink,
     walk::{TranscriptPath, Walk},
 };
-use crate::{attachments::TranscriptFiles, withheld::Withheld};
+use crate::{attachments::TranscriptFiles, decisions::Decisions};
 use verbatim_base::model::{self, Stop};
 use verbatim_chats::{
     db::{
@@ -43,7 +43,7 @@ pub(super) const FOREIGN: &str = "begins with many records of no known agent; it
 /// A pass over the changed files.
 pub(super) struct Pass<'a> {
     store: &'a TranscriptStore,
-    withheld: &'a Withheld,
+    decisions: &'a Decisions,
     files: TranscriptFiles<'a>,
     forgets_deleted: bool,
     stop: &'a Stop,
@@ -63,7 +63,7 @@ pub(super) struct Pass<'a> {
 impl<'a> Pass<'a> {
     pub(super) fn new(
         store: &'a TranscriptStore,
-        withheld: &'a Withheld,
+        decisions: &'a Decisions,
         files: TranscriptFiles<'a>,
         forgets_deleted: bool,
         stop: &'a Stop,
@@ -73,7 +73,7 @@ impl<'a> Pass<'a> {
         let (total, uncommitted, progress) = (0, 0, &|_| {});
         Pass {
             store,
-            withheld,
+            decisions,
             files,
             forgets_deleted,
             stop,
@@ -97,7 +97,7 @@ impl<'a> Pass<'a> {
         walk.names.keys().for_each(|file| beside::add_names(file, &mut self.names));
         let gone = self.follow_moved(walk, &mut known)?;
         self.keep_or_forget(gone)?;
-        self.withhold()?;
+        self.leave_out()?;
         let (mut changed, mut new) = (Vec::new(), Vec::new());
         for found in &walk.found {
             match known.get(&found.name) {
@@ -258,16 +258,16 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Removes conversations that are withheld now. Files that are no longer withheld will be read again.
-    pub(super) fn withhold(&mut self) -> Result<(), SyncError> {
-        if !self.withheld.is_empty() {
+    /// Removes conversations that are left out now. Files that are no longer left out will be read again.
+    pub(super) fn leave_out(&mut self) -> Result<(), SyncError> {
+        if !self.decisions.is_empty() {
             let mut gone = Vec::new();
             for (file, id, service, origin) in self.store.stored()? {
                 // The store has the only copy of a deleted file, so the copy stays, and answers leave it out.
-                let is_kept = origin.gone.is_some() && !self.withheld.is_forgotten(&id, &service);
-                if !is_kept && self.withheld.withholds(&id, &service, &origin) {
+                let is_kept = origin.gone.is_some() && !self.decisions.is_forgotten(&id, &service);
+                if !is_kept && self.decisions.leaves_out(&id, &service, &origin) {
                     self.store.begin()?;
-                    self.withhold_file(file, &id)?;
+                    self.leave_out_file(file, &id)?;
                     gone.push(id);
                 }
             }
@@ -277,11 +277,11 @@ impl<'a> Pass<'a> {
         }
         for file in self.store.without_conversation()? {
             let Some(id) = &file.conversation else { continue };
-            let is_withheld = TranscriptReader::restore(&file.reader).is_some_and(|reader| {
+            let is_left_out = TranscriptReader::restore(&file.reader).is_some_and(|reader| {
                 let service = reader.format().map_or("", Format::name);
-                self.withheld.withholds(id, service, &reader.origin(Path::new(&file.path)))
+                self.decisions.leaves_out(id, service, &reader.origin(Path::new(&file.path)))
             });
-            if !is_withheld {
+            if !is_left_out {
                 self.store.begin()?;
                 self.forget(file.id)?;
                 self.again.insert(file.path);
@@ -292,7 +292,7 @@ impl<'a> Pass<'a> {
 
     /// Removes the conversation of a file. The reading state of the file stays, so that it is not read
     /// again, and other files still leave out the messages that they repeat from it.
-    fn withhold_file(&self, file: i64, id: &str) -> Result<(), SyncError> {
+    fn leave_out_file(&self, file: i64, id: &str) -> Result<(), SyncError> {
         self.store.remove_conversation(id)?;
         if let Some(mut file) = self.store.file(file)?
             && let Some(mut reader) = TranscriptReader::restore(&file.reader)
@@ -470,7 +470,7 @@ impl<'a> Pass<'a> {
             return Ok(None);
         }
         let is_compressed = compressed::plain(&found.path).is_some();
-        let mut sink = StoreSink::new(self.store, self.withheld, &mut self.files, file, reader);
+        let mut sink = StoreSink::new(self.store, self.decisions, &mut self.files, file, reader);
         let mut add = |reader: &TranscriptReader, event| sink.add(reader, event);
         // Nothing is appended to a compressed file, so all of it is read.
         let (result, is_end) = if is_compressed {
@@ -519,7 +519,7 @@ impl<'a> Pass<'a> {
     ) -> Result<(), SyncError> {
         if let (Some(conversation), Some(format)) = (&file.conversation, reader.format()) {
             let origin = reader.origin(Path::new(&file.path));
-            if self.withheld.withholds(conversation, format.name(), &origin) {
+            if self.decisions.leaves_out(conversation, format.name(), &origin) {
                 self.store.remove_conversation(conversation)?;
                 self.forget_files(std::slice::from_ref(conversation))?;
                 reader.forget_titles();

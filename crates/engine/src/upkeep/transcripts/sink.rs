@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::report::SyncError;
-use crate::{attachments::TranscriptFiles, withheld::Withheld};
+use crate::{attachments::TranscriptFiles, decisions::Decisions};
 use verbatim_base::model::{self, Message};
 use verbatim_chats::{
     db::transcripts::{ConversationData, TranscriptFile, TranscriptStore, whole_id},
@@ -17,9 +17,9 @@ use verbatim_chats::{
 /// The receiver of one transcript's messages, which adds them to the store.
 pub(super) struct StoreSink<'a, 's> {
     store: &'a TranscriptStore,
-    withheld: &'a Withheld,
-    /// Whether the transcript's conversation is withheld from the store.
-    is_withheld: bool,
+    decisions: &'a Decisions,
+    /// Whether the transcript's conversation is left out of the store.
+    is_left_out: bool,
     files: &'a mut TranscriptFiles<'s>,
     file: &'a mut TranscriptFile,
     pub(super) messages: u64,
@@ -32,17 +32,17 @@ pub(super) struct StoreSink<'a, 's> {
 impl<'a, 's> StoreSink<'a, 's> {
     pub(super) fn new(
         store: &'a TranscriptStore,
-        withheld: &'a Withheld,
+        decisions: &'a Decisions,
         files: &'a mut TranscriptFiles<'s>,
         file: &'a mut TranscriptFile,
         reader: &TranscriptReader,
     ) -> StoreSink<'a, 's> {
-        let is_withheld = file.conversation.as_ref().is_some_and(|id| {
+        let is_left_out = file.conversation.as_ref().is_some_and(|id| {
             let service = reader.format().map_or("", Format::name);
-            withheld.withholds(id, service, &reader.origin(Path::new(&file.path)))
+            decisions.leaves_out(id, service, &reader.origin(Path::new(&file.path)))
         });
         let (messages, not_kept, last) = Default::default();
-        StoreSink { store, withheld, is_withheld, files, file, messages, not_kept, last }
+        StoreSink { store, decisions, is_left_out, files, file, messages, not_kept, last }
     }
 
     /// Adds an event. Returns false if the event is left out.
@@ -57,7 +57,7 @@ impl<'a, 's> StoreSink<'a, 's> {
                     return Ok(false);
                 }
                 let conversation = self.conversation(reader, &message)?;
-                if !self.is_withheld {
+                if !self.is_left_out {
                     self.store.message(&conversation, &message)?;
                     self.messages += 1;
                 }
@@ -65,7 +65,7 @@ impl<'a, 's> StoreSink<'a, 's> {
             }
             TranscriptEvent::File { message, name, base64 } => {
                 if let Some(conversation) =
-                    self.file.conversation.as_ref().filter(|_| !self.is_withheld)
+                    self.file.conversation.as_ref().filter(|_| !self.is_left_out)
                 {
                     let message = whole_id(conversation, &message);
                     let kept = self.files.keep(conversation, &message, &name, base64);
@@ -75,7 +75,7 @@ impl<'a, 's> StoreSink<'a, 's> {
             }
             TranscriptEvent::More { id, text } => {
                 if let Some(conversation) =
-                    self.file.conversation.as_ref().filter(|_| !self.is_withheld)
+                    self.file.conversation.as_ref().filter(|_| !self.is_left_out)
                 {
                     self.store.append(conversation, &id, &text)?;
                 }
@@ -96,8 +96,8 @@ impl<'a, 's> StoreSink<'a, 's> {
         let path = Path::new(&self.file.path);
         let id = conversation_id(self, reader, path)?;
         let (origin, source) = (reader.origin(path), reader.format().map_or("", Format::name));
-        self.is_withheld = self.withheld.withholds(&id, source, &origin);
-        if !self.is_withheld {
+        self.is_left_out = self.decisions.leaves_out(&id, source, &origin);
+        if !self.is_left_out {
             let time = first.create_time;
             let data = ConversationData { source, title: None, model: None, time, origin: &origin };
             self.store.conversation(&id, data)?;
@@ -145,6 +145,6 @@ impl History for StoreSink<'_, '_> {
 
     fn has_conversation(&self, id: &str) -> Result<bool, SyncError> {
         Ok(self.store.has_conversation(id)?
-            || !self.withheld.is_empty() && self.store.has_file_of(id)?)
+            || !self.decisions.is_empty() && self.store.has_file_of(id)?)
     }
 }

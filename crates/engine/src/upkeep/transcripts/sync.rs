@@ -15,9 +15,8 @@ use super::{
 use crate::{
     attachments::{AttachmentStore, TranscriptFiles},
     config::Config,
-    forgotten::Forgotten,
+    decisions::{Decisions, forgotten::Forgotten},
     source::wipe_indexes,
-    withheld::Withheld,
 };
 use verbatim_base::{
     model::Stop,
@@ -43,7 +42,7 @@ pub(crate) struct Settled {
 }
 
 /// Updates the transcript store of a configuration from the transcripts in its folders, without those
-/// that are withheld.
+/// that are left out.
 ///
 /// If another process is updating the store, does nothing, and the report says so. Also does nothing if the
 /// inputs are those in `settled`, because opening the store creates files, which would wake the watchers of
@@ -68,7 +67,7 @@ pub(crate) fn sync(
     if let Some(known) = settled.take()
         && known.walk == walk
         && known.exclude == config.exclude
-        && withheld_by(config)?.forgotten() == &known.forgotten
+        && decisions_of(config)?.forgotten() == &known.forgotten
         && db::state(&database).is_ok_and(|state| state == known.store)
     {
         report.files = walk.found.len() as u64;
@@ -81,7 +80,7 @@ pub(crate) fn sync(
     };
     // The list is read under the lock, because a process that forgets a conversation first changes the
     // list and then waits for the lock.
-    let withheld = &withheld_by(config)?;
+    let decisions = &decisions_of(config)?;
     if !database.is_file() {
         remove_old(&config.index_folder());
     }
@@ -93,7 +92,7 @@ pub(crate) fn sync(
         let store = TranscriptStore::open(&database, &mut |path| set_aside.push(path))?;
         let forgets = config.forget_deleted;
         let files = TranscriptFiles::new(&attachments, stop);
-        let pass = Pass::new(&store, withheld, files, forgets, stop, &mut report);
+        let pass = Pass::new(&store, decisions, files, forgets, stop, &mut report);
         if forgets {
             store.delete_securely()?;
         }
@@ -127,20 +126,20 @@ pub(crate) fn sync(
         && !stop.requested()
         && let Ok(store) = db::state(&database)
     {
-        let (exclude, forgotten) = (config.exclude.clone(), withheld.forgotten().clone());
+        let (exclude, forgotten) = (config.exclude.clone(), decisions.forgotten().clone());
         *settled = Some(Settled { walk, exclude, forgotten, store });
     }
     report.took = begun.elapsed();
     Ok(report)
 }
 
-/// Removes withheld conversations from the store at `database`, so that its files have none of their text.
+/// Removes conversations that are left out from the store at `database`, so that its files have none of their text.
 /// While another process synchronises the store, calls `wait` repeatedly. Stops if `wait` returns false.
 /// Returns `None`, and writes nothing, if the store never had one of the conversations. If `always` is set,
 /// cleans the files in any case. A store of an earlier version is removed.
 ///
 /// Otherwise returns whether the log is clean too, because another program may read an older state.
-pub(crate) fn withhold(
+pub(crate) fn leave_out(
     database: &Path,
     config: &Config,
     ids: &[String],
@@ -154,7 +153,7 @@ pub(crate) fn withhold(
             None => return Err(SyncError::Stopped),
         }
     };
-    let withheld = &withheld_by(config)?;
+    let decisions = &decisions_of(config)?;
     let store = match TranscriptStore::connect(database) {
         Ok(Some(store)) => store,
         Ok(None) if database.parent() == Some(&config.index_folder()) => {
@@ -180,14 +179,14 @@ pub(crate) fn withhold(
     let (mut report, stop) = (ArchiveReport::default(), Stop::never());
     let attachments = AttachmentStore::of_transcripts(config);
     let files = TranscriptFiles::new(&attachments, &stop);
-    Pass::new(&store, withheld, files, config.forget_deleted, &stop, &mut report).withhold()?;
+    Pass::new(&store, decisions, files, config.forget_deleted, &stop, &mut report).leave_out()?;
     let is_clean = store.scrub()?;
     store.close()?;
     Ok(Some(is_clean))
 }
 
-fn withheld_by(config: &Config) -> Result<Withheld, SyncError> {
-    Ok(Withheld::of(config)?)
+fn decisions_of(config: &Config) -> Result<Decisions, SyncError> {
+    Ok(Decisions::of(config)?)
 }
 
 /// Removes the stores of earlier versions from the index folder, and their indexes. There was one store

@@ -1,0 +1,92 @@
+//! Finds the conversations that answers leave out, because another source has a newer state of them.
+//!
+//! A transcript may be in two sources: the transcript store follows its file, and an import may have copied
+//! it into a database. Answers about all sources show it once, in the state that changed last. If both
+//! states are equally new, they show the transcript store's. A transcript whose file is in none of the
+//! configured folders is left out too, because another configuration of the same home follows it. A search
+//! of a single source leaves out only such transcripts.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use crate::config::Config;
+use verbatim_base::{lock::lock, model::Stop};
+use verbatim_chats::db::{self, State};
+
+pub(crate) type Ids = Arc<HashSet<String>>;
+
+/// The path and the state of a database; `None` if there is no database.
+type Seen = Option<(PathBuf, State)>;
+
+/// The cached conversations to leave out, with the states of the databases for which they are valid.
+#[derive(Debug, Default)]
+pub(crate) struct SupersededIds(Mutex<Option<KnownSuperseded>>);
+
+#[derive(Debug)]
+struct KnownSuperseded {
+    /// The states of the transcript store and of the export.
+    of: [Seen; 2],
+    superseded: Superseded,
+}
+
+/// The conversations that answers leave out.
+#[derive(Clone, Debug)]
+pub(crate) struct Superseded {
+    /// The conversations of the transcript store whose files are in none of the configured folders.
+    pub(crate) elsewhere: Ids,
+    /// The conversations of the transcript store that are left out, including those in `elsewhere`.
+    pub(crate) in_store: Ids,
+    pub(crate) in_export: Ids,
+}
+
+impl SupersededIds {
+    /// Returns the conversations to leave out; `None` if there is no transcript store, or if a database
+    /// cannot be read.
+    pub(crate) fn between(
+        &self,
+        store: PathBuf,
+        export: Option<PathBuf>,
+        config: &Config,
+        stop: &Stop,
+    ) -> Option<Superseded> {
+        let seen = |path: PathBuf| db::state(&path).ok().map(|state| (path, state));
+        let of = [Some(seen(store)?), export.and_then(seen)];
+        if let Some(known) = lock(&self.0).as_ref().filter(|known| known.of == of) {
+            return Some(known.superseded.clone());
+        }
+        // The lock is not held here, so that other questions do not wait while the databases are read.
+        let read = KnownSuperseded::read(of, config, stop)?;
+        let superseded = read.superseded.clone();
+        *lock(&self.0) = Some(read);
+        Some(superseded)
+    }
+}
+
+impl KnownSuperseded {
+    fn read(of: [Seen; 2], config: &Config, stop: &Stop) -> Option<KnownSuperseded> {
+        let transcripts = |of: &Seen| match of {
+            Some((path, _)) => db::read(path, stop, db::last_changes),
+            None => Ok(HashMap::new()),
+        };
+        let (store, export) = (transcripts(&of[0]).ok()?, transcripts(&of[1]).ok()?);
+        let roots = config.archive_roots();
+        let [mut elsewhere, mut in_store, mut in_export] = [(); 3].map(|()| HashSet::new());
+        for (id, (file, last)) in store {
+            if !roots.iter().any(|root| Path::new(&file).starts_with(root)) {
+                elsewhere.insert(id.clone());
+                in_store.insert(id);
+                continue;
+            }
+            match export.get(&id) {
+                Some((_, imported)) if *imported > last => drop(in_store.insert(id)),
+                Some(_) => drop(in_export.insert(id)),
+                None => {}
+            }
+        }
+        let [elsewhere, in_store, in_export] = [elsewhere, in_store, in_export].map(Arc::new);
+        Some(KnownSuperseded { of, superseded: Superseded { elsewhere, in_store, in_export } })
+    }
+}

@@ -1,0 +1,87 @@
+//! Where conversations are from: their services, projects and models.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+use crate::{
+    error::Result,
+    source::{kind::SourceKind, scope::Scope, sources::Sources},
+};
+use verbatim_base::model::Stop;
+
+/// The properties of a conversation by which filters select it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The service or the agent, or the name of the source if neither is known.
+    pub service: Arc<str>,
+    /// The project, of a coding agent's conversation.
+    pub project: Option<Arc<str>>,
+    /// The models that answered, if the database names them.
+    pub models: Vec<Arc<str>>,
+}
+
+/// Where every conversation is from.
+pub type Places = HashMap<(SourceKind, String), Place>;
+
+impl Sources {
+    /// Returns the service, project and models of every conversation. Reads the models only if
+    /// `with_models` is set, because they take long. Leaves out sources that cannot be read.
+    pub fn places(&self, with_models: bool, stop: &Stop) -> Result<Places> {
+        let mut names: HashSet<Arc<str>> = HashSet::new();
+        let mut shared = |name: &str| match names.get(name) {
+            Some(name) => Arc::clone(name),
+            None => {
+                let name: Arc<str> = name.into();
+                names.insert(Arc::clone(&name));
+                name
+            }
+        };
+        let mut places = HashMap::new();
+        self.each(&[], |source| {
+            let provenance = source.store().provenance(&source, None, stop)?;
+            let models =
+                if with_models { source.store().models(&source, stop)? } else { HashMap::new() };
+            let listing = source.reader(stop).list(&Scope::default(), stop)?;
+            for at in 0..listing.len() {
+                let (id, _) = listing.heading(at);
+                let service = provenance.get(id).map(|it| &*it.service);
+                let service = service.filter(|name| !name.is_empty());
+                let project = listing.origin(at).and_then(|origin| origin.project.as_deref());
+                let project = project.filter(|name| !name.is_empty()).map(&mut shared);
+                let service = shared(service.unwrap_or(source.kind.name()));
+                let models = models.get(id).map(Vec::as_slice).unwrap_or_default();
+                let models = models.iter().map(|name| shared(name)).collect();
+                places.insert((source.kind, id.to_owned()), Place { service, project, models });
+            }
+            Ok(())
+        })?;
+        Ok(places)
+    }
+
+    /// Splits counts of messages by conversation into counts by service. If a service is not known, the
+    /// name of the source is used.
+    pub fn services(
+        &self,
+        counted: &[(SourceKind, HashMap<String, u64>)],
+        stop: &Stop,
+    ) -> Result<BTreeMap<String, u64>> {
+        let mut services: BTreeMap<String, u64> = BTreeMap::new();
+        for (kind, conversations) in counted {
+            let provenance = match self.of_kind(*kind)? {
+                Some(source) => source.store().provenance(&source, None, stop)?,
+                None => HashMap::new(),
+            };
+            for (id, messages) in conversations {
+                let service = provenance.get(id).map(|it| &*it.service);
+                let name = service.unwrap_or(kind.name());
+                match services.get_mut(name) {
+                    Some(count) => *count += messages,
+                    None => drop(services.insert(name.to_owned(), *messages)),
+                }
+            }
+        }
+        Ok(services)
+    }
+}

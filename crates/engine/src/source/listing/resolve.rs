@@ -1,0 +1,270 @@
+//! Resolves the names of the project and the session in a scope.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use crate::{
+    error::Result,
+    source::{
+        SourceKind,
+        note::{MAX_KNOWN, Note},
+        scope::{ConversationIds, Scope, is_part, is_same, shown_project},
+        sources::Sources,
+        store::Source,
+    },
+};
+use verbatim_base::model::{Instant, Stop};
+use verbatim_text::snippet;
+
+/// The likeness from which an id is suggested in place of an unknown session.
+const ALIKE: f64 = 0.8;
+
+/// The results of looking up the project and session names of a scope.
+#[derive(Default)]
+struct Named {
+    /// Whether a transcript has the given id as its session id.
+    is_session: bool,
+    /// The conversations whose ids equal or begin with the given id: source, id, session.
+    conversations: Vec<(SourceKind, String, Option<String>)>,
+    is_whole_id: bool,
+    projects: BTreeSet<String>,
+    sessions: Vec<String>,
+    has_project: bool,
+}
+
+impl Sources {
+    /// Resolves the session of a scope: a transcript's session, else the conversation with this id, else
+    /// the only conversation whose id begins with it. Adds notes about unknown names.
+    pub(crate) fn resolved(
+        &self,
+        scope: &Scope,
+        sources: &[Source],
+        stop: &Stop,
+    ) -> Result<(Scope, Vec<Note>)> {
+        let mut scope = scope.clone();
+        if !scope.has_origin() {
+            return Ok((scope, Vec::new()));
+        }
+        let mut named = Named::default();
+        for source in sources {
+            match named.look(source, &scope, stop) {
+                // The search of this source will report the error.
+                Err(error) if error.is_of_source() => {}
+                outcome => outcome?,
+            }
+        }
+        let mut notes = Vec::new();
+        if let Some(project) = scope.project.as_ref().filter(|_| !named.has_project) {
+            let known = nearest(project, std::mem::take(&mut named.projects).into_iter().collect());
+            notes.push(Note::Unknown { what: "project", given: project.clone(), known });
+        }
+        let Some(given) = scope.session.clone().filter(|_| !named.is_session) else {
+            return Ok((scope, notes));
+        };
+        let first = named.conversations.first().cloned();
+        let session = first.as_ref().and_then(|(_, _, session)| session.clone());
+        let is_one_session =
+            session.is_some() && named.conversations.iter().all(|(_, _, other)| *other == session);
+        match (first, named.conversations.len()) {
+            (Some((kind, id, _)), 1) => {
+                scope.session = None;
+                scope.conversation = Some(id);
+                scope.sources = vec![kind];
+            }
+            (Some(_), _) if is_one_session => scope.session = session,
+            (Some(_), _) => {
+                let ids = named.conversations.into_iter().map(|(_, id, _)| id);
+                notes.push(Note::Ambiguous { given, ids: ids.take(MAX_KNOWN).collect() });
+            }
+            (None, _) => {
+                named.add_alike(&given, sources, stop)?;
+                let known = nearest(&given, named.sessions);
+                notes.push(Note::Unknown { what: "session", given, known });
+            }
+        }
+        Ok((scope, notes))
+    }
+}
+
+impl Sources {
+    /// Works like [`Sources::resolved`], and also replaces the project and the session by the ids of their
+    /// conversations.
+    pub(crate) fn resolved_to_ids(
+        &self,
+        scope: &Scope,
+        sources: &[Source],
+        stop: &Stop,
+    ) -> Result<(Scope, Vec<Note>)> {
+        let (scope, notes) = self.resolved(scope, sources, stop)?;
+        if !scope.has_origin() {
+            return Ok((scope, notes));
+        }
+        let wanted = scope.any_message();
+        let mut ids = ConversationIds::new();
+        for source in sources {
+            let listing = source.reader(stop).list(&wanted, stop)?;
+            let found = (0..listing.len()).map(|place| listing.heading(place).0.to_owned());
+            ids.insert(source.kind, found.collect());
+        }
+        let conversations = Some(Arc::new(ids));
+        Ok((Scope { project: None, session: None, conversations, ..scope }, notes))
+    }
+
+    /// Returns a note about the first role in a scope that no message has.
+    pub fn unknown_role(&self, scope: &Scope, stop: &Stop) -> Result<Option<Note>> {
+        if scope.roles.is_empty() {
+            return Ok(None);
+        }
+        let known = self.roles(&scope.sources, stop)?;
+        let unknown = scope.roles.iter().find(|role| !known.contains(*role));
+        Ok(unknown.map(|role| unknown_role(role, known)))
+    }
+
+    /// Returns the roles that are named by parts of their names, in any letter case. Fails with a note if a
+    /// part is of no role.
+    pub fn named_roles(
+        &self,
+        parts: &[String],
+        kinds: &[SourceKind],
+        stop: &Stop,
+    ) -> Result<Result<Vec<String>, Note>> {
+        if parts.is_empty() {
+            return Ok(Ok(Vec::new()));
+        }
+        let known = self.roles(kinds, stop)?;
+        let mut roles = Vec::new();
+        for part in parts {
+            if known.contains(part) {
+                roles.push(part.clone());
+                continue;
+            }
+            let named = known.iter().filter(|role| is_part(part, role)).cloned();
+            let before = roles.len();
+            roles.extend(named);
+            if roles.len() == before {
+                return Ok(Err(unknown_role(part, known)));
+            }
+        }
+        Ok(Ok(roles))
+    }
+
+    fn roles(&self, kinds: &[SourceKind], stop: &Stop) -> Result<BTreeSet<String>> {
+        let all = Scope::default();
+        let roles = |source: Source| -> Result<BTreeSet<String>> {
+            if let Ok(snapshot) = source.current_index(stop)
+                && snapshot.messages() == snapshot.max_doc()
+                && source.left_out(stop)?.is_empty()
+            {
+                return Ok(snapshot.roles().into_iter().map(str::to_owned).collect());
+            }
+            let counts = source.reader(stop).count(&all, &Instant::day, stop)?;
+            Ok(counts.roles.into_keys().collect())
+        };
+        let (roles, _) = self.each(kinds, roles)?;
+        Ok(roles.into_iter().flatten().collect())
+    }
+}
+
+fn unknown_role(given: &str, known: BTreeSet<String>) -> Note {
+    let known = known.into_iter().filter(|role| !role.is_empty()).collect();
+    Note::Unknown { what: "role", given: given.to_owned(), known: nearest(given, known) }
+}
+
+impl Named {
+    fn look(&mut self, source: &Source, scope: &Scope, stop: &Stop) -> Result<()> {
+        let listing = source.reader(stop).list(&Scope::default(), stop)?;
+        for place in 0..listing.len() {
+            let (id, _) = listing.heading(place);
+            let origin = listing.origin(place);
+            if let Some(wanted) = &scope.project {
+                let project = shown_project(source.kind, origin);
+                self.has_project |= is_same(wanted, project);
+                if !self.projects.contains(project) {
+                    self.projects.insert(project.to_owned());
+                }
+            }
+            let Some(wanted) = &scope.session else { continue };
+            let session = origin.and_then(|origin| origin.session.as_deref());
+            self.is_session |= session.is_some_and(|session| is_same(wanted, session));
+            self.sessions.extend(session.map(str::to_owned));
+            let is_whole = is_same(wanted, id);
+            if is_whole && !self.is_whole_id {
+                self.is_whole_id = true;
+                self.conversations.clear();
+            }
+            if is_whole || !self.is_whole_id && begins(id, wanted) {
+                let session = session.map(str::to_owned);
+                self.conversations.push((source.kind, id.to_owned(), session));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Named {
+    /// Adds the ids of conversations without a session that are nearly the given text.
+    fn add_alike(&mut self, given: &str, sources: &[Source], stop: &Stop) -> Result<()> {
+        for source in sources {
+            let listing = match source.reader(stop).list(&Scope::default(), stop) {
+                Err(error) if error.is_of_source() => continue,
+                listing => listing?,
+            };
+            let likeness = Likeness::to(given);
+            for place in 0..listing.len() {
+                let (id, _) = listing.heading(place);
+                let session = listing.origin(place).and_then(|origin| origin.session.as_deref());
+                if session.is_none() && likeness.of(id) > ALIKE {
+                    self.sessions.push(id.to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether an id begins with a text, in any letter case.
+fn begins(id: &str, text: &str) -> bool {
+    id.get(..text.len()).is_some_and(|start| is_same(start, text))
+}
+
+/// Returns the names that are most similar to a given name, the most similar first.
+pub(crate) fn nearest(given: &str, mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names.dedup();
+    let likeness = Likeness::to(given);
+    let mut alike: Vec<(f64, String)> =
+        names.into_iter().map(|name| (likeness.of(&name), name)).collect();
+    alike.sort_by(|a, b| b.0.total_cmp(&a.0));
+    alike.into_iter().take(MAX_KNOWN).map(|(_, name)| name).collect()
+}
+
+/// The beginning of a name in lower case. The time of a comparison grows with the lengths of both names.
+struct Likeness(String);
+
+impl Likeness {
+    /// The maximum number of characters that are compared.
+    const MAX: usize = 100;
+
+    fn to(name: &str) -> Likeness {
+        Likeness(snippet::cut(name, Likeness::MAX).unwrap_or(name).to_lowercase())
+    }
+
+    /// Returns how similar another name is, from 0 to 1, in any letter case.
+    fn of(&self, other: &str) -> f64 {
+        strsim::jaro_winkler(&self.0, &Likeness::to(other).0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_names_come_first_however_long_the_given_one_is() {
+        let names = ["garden", "kitchen", "gardens"].map(str::to_owned).to_vec();
+        assert_eq!(nearest("Gardn", names.clone())[..2], ["garden", "gardens"]);
+        let many: Vec<String> = (0..20_000).map(|at| format!("{at:036}")).collect();
+        let begun = std::time::Instant::now();
+        nearest(&"A".repeat(1_000_000), many);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
+}

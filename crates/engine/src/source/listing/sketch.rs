@@ -1,0 +1,134 @@
+//! Descriptions of the conversations in an answer, and the lines of their messages.
+
+use std::collections::HashMap;
+
+use super::session::line_number;
+use crate::{
+    error::Result,
+    source::{
+        kind::SourceKind,
+        reader::{Listing, Messages, turns::TurnFinder},
+        scope::{About, Scope},
+        store::Source,
+    },
+};
+use verbatim_base::model::{Hit, Instant, Origin, Stop};
+use verbatim_chats::db::{self, Outline, Skeleton};
+
+/// A conversation of an answer.
+#[derive(Debug)]
+pub struct Sketch {
+    /// The title, the summary and the times of the conversation.
+    pub about: About,
+    /// The origin, if the conversation is from a coding agent.
+    pub(crate) origin: Option<Origin>,
+    order: OrderedMessages,
+}
+
+/// The messages in reading order, to find the turn of a message.
+#[derive(Debug)]
+enum OrderedMessages {
+    Open(Box<dyn Messages>),
+    Read(Skeleton, TurnFinder),
+}
+
+impl Sketch {
+    /// Returns whether all messages of the conversation are newer than a time.
+    pub fn is_newer(&self, time: Instant) -> bool {
+        let is_newer = |of: Option<Instant>| of.is_some_and(|of| of > time);
+        match &self.order {
+            OrderedMessages::Open(messages) => {
+                (0..messages.turns()).all(|turn| is_newer(messages.time(turn)))
+            }
+            OrderedMessages::Read(skeleton, _) => {
+                skeleton.messages.iter().all(|(_, _, time)| is_newer(*time))
+            }
+        }
+    }
+
+    /// Returns the line of a message of the conversation.
+    pub fn line(&self, hit: &Hit<'_>) -> u32 {
+        line_number(self.about.source, hit.position, self.turn(hit))
+    }
+
+    /// Returns the number of a message of the conversation, from 0 in reading order.
+    pub fn turn(&self, hit: &Hit<'_>) -> usize {
+        let turn = match &self.order {
+            OrderedMessages::Open(messages) => messages.turn_of(hit),
+            OrderedMessages::Read(skeleton, finder) => {
+                let messages = &skeleton.messages;
+                let key = |turn: usize| messages[turn].0.as_str();
+                finder.find(messages.len(), &&*hit.message_id, key, |turn| {
+                    key(turn) == hit.message_id && messages[turn].1 == hit.position
+                })
+            }
+        };
+        turn.unwrap_or(0)
+    }
+}
+
+impl Source {
+    /// Returns descriptions of conversations by id. `describe` describes a conversation of a
+    /// listing. In a cluster, and without an index, the messages are read once for all conversations together.
+    pub(crate) fn sketched(
+        &self,
+        ids: &[&str],
+        describe: &dyn Fn(&dyn Listing, usize) -> About,
+        stop: &Stop,
+    ) -> Result<HashMap<String, Sketch>> {
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        if let Some(mut orders) = self.store().orders(ids, stop)? {
+            let listing = self.reader(stop).list(&Scope::of_ids(self.kind, ids), stop)?;
+            let sketch = |place: usize| {
+                let id = listing.heading(place).0.to_owned();
+                let skeleton = Skeleton { messages: orders.remove(&id)?, ..Skeleton::default() };
+                let order = OrderedMessages::Read(skeleton, TurnFinder::default());
+                let (about, origin) = (describe(&*listing, place), listing.origin(place).cloned());
+                Some((id, Sketch { about, origin, order }))
+            };
+            return Ok((0..listing.len()).filter_map(sketch).collect());
+        }
+        if self.is_indexed(stop) {
+            let reader = self.reader(stop);
+            let mut sketches = HashMap::new();
+            for id in ids {
+                let scope = Scope { conversation: Some((*id).to_owned()), ..Scope::default() };
+                let listing = reader.list(&scope, stop)?;
+                if let Some(messages) = reader.read(id, false, stop)?
+                    && !listing.is_empty()
+                {
+                    let order = OrderedMessages::Open(messages);
+                    let (about, origin) = (describe(&*listing, 0), listing.origin(0).cloned());
+                    sketches.insert((*id).to_owned(), Sketch { about, origin, order });
+                }
+            }
+            return Ok(sketches);
+        }
+        let left_out = self.left_out(stop)?;
+        let is_kept = |id: &&str| !left_out.contains(*id);
+        let ids: Vec<&str> = ids.iter().copied().filter(is_kept).collect();
+        let (skeletons, mut origins) = self.read_database(stop, |database| {
+            let is_archive = self.kind == SourceKind::Archive;
+            let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
+            Ok((db::skeletons(database, &ids)?, origins))
+        })?;
+        let sketch = |(id, skeleton): (String, Skeleton)| {
+            let known = origins.remove(&id);
+            let origin = known.clone().unwrap_or_default();
+            let times = || skeleton.messages.iter().filter_map(|(_, _, time)| *time);
+            let outline = Outline {
+                id: id.clone(),
+                title: skeleton.title.clone(),
+                turns: u32::try_from(skeleton.messages.len()).unwrap_or(u32::MAX),
+                begun: times().min(),
+                last: times().max(),
+            };
+            let about = About::of_outline(self.kind, outline, origin);
+            let order = OrderedMessages::Read(skeleton, TurnFinder::default());
+            (id, Sketch { about, origin: known, order })
+        };
+        Ok(skeletons.into_iter().map(sketch).collect())
+    }
+}

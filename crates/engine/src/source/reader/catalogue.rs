@@ -1,0 +1,229 @@
+//! The conversations of a snapshot, with their times and their messages in reading order.
+//!
+//! The conversations are in a table that is kept beside the snapshot. Reading order depends on positions,
+//! which are stored with the texts, so the messages of a conversation are sorted when it is first read.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use super::{catalogue_table::CatalogueTable, slots::Slots};
+use crate::source::{
+    kind::SourceKind,
+    scope::Scope,
+    summaries::features::{Summary, SummaryFeatures},
+};
+use verbatim_base::{
+    lock::lock,
+    model::{Instant, Origin},
+};
+use verbatim_chats::db;
+use verbatim_index::Snapshot;
+
+/// The origins of coding agents' conversations, by id.
+pub(crate) type Origins = HashMap<String, Origin>;
+
+/// The conversations of one snapshot. Those with messages have numbers from 0, latest activity first, then
+/// by id. Those without a time are last.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    kind: SourceKind,
+    table: CatalogueTable,
+    readings: Slots<CatalogueReading>,
+    pub(crate) summaries: Slots<Summary>,
+    /// The cached origins of conversations.
+    origins: Mutex<Option<Arc<Origins>>>,
+    /// The cached features of the summaries.
+    pub(crate) features: Mutex<Option<Arc<SummaryFeatures>>>,
+}
+
+/// The doc ids of a conversation in reading order.
+#[derive(Debug)]
+struct CatalogueReading {
+    order: Vec<u32>,
+    /// (doc id, turn), sorted by doc id.
+    turns: Vec<(u32, u32)>,
+}
+
+impl Catalogue {
+    pub(crate) fn of(kind: SourceKind, snapshot: Arc<Snapshot>) -> Catalogue {
+        let table = CatalogueTable::of(snapshot);
+        Catalogue {
+            kind,
+            readings: Slots::new(table.count()),
+            summaries: Slots::new(table.count()),
+            table,
+            origins: Mutex::default(),
+            features: Mutex::default(),
+        }
+    }
+
+    /// Returns whether this is the catalogue of a snapshot, and its file is unchanged.
+    pub(crate) fn is_of(&self, snapshot: &Arc<Snapshot>) -> bool {
+        Arc::ptr_eq(self.table.snapshot(), snapshot) && self.table.is_intact()
+    }
+
+    pub(crate) fn kind(&self) -> SourceKind {
+        self.kind
+    }
+
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        self.table.snapshot()
+    }
+
+    /// Returns the number of conversations with messages.
+    pub(crate) fn count(&self) -> usize {
+        self.table.count()
+    }
+
+    pub(crate) fn id(&self, conversation: u32) -> &str {
+        self.table.id(conversation)
+    }
+
+    /// Returns `conversations.title`; empty for NULL.
+    pub(crate) fn title(&self, conversation: u32) -> &str {
+        self.table.title(conversation)
+    }
+
+    /// Returns the time of a conversation's first message.
+    pub(crate) fn begun(&self, conversation: u32) -> Option<Instant> {
+        self.table.begun(conversation)
+    }
+
+    /// Returns the time of a conversation's last message.
+    pub(crate) fn last(&self, conversation: u32) -> Option<Instant> {
+        self.table.last(conversation)
+    }
+
+    /// Returns the number of a conversation's messages.
+    pub(crate) fn turns(&self, conversation: u32) -> u32 {
+        self.table.turns(conversation)
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Option<u32> {
+        self.table.sorted_ids().find(id)
+    }
+
+    /// Does the same as [`Listing::shared_start`](super::reader::Listing::shared_start).
+    pub(crate) fn shared_start(&self, id: &str) -> usize {
+        self.table.sorted_ids().shared_start(id)
+    }
+
+    /// Returns the conversations whose ids begin with a text. The case of ASCII letters is ignored.
+    pub(crate) fn beginning_with(&self, start: &str) -> Vec<u32> {
+        self.table.sorted_ids().beginning_with(start)
+    }
+
+    /// Returns the number of a message's conversation; `None` for a deleted message.
+    pub(crate) fn conversation(&self, doc_id: u32) -> Option<u32> {
+        self.table.conversation(doc_id)
+    }
+
+    /// Returns the doc ids of a conversation without deleted messages, in no particular order.
+    pub(crate) fn doc_ids(&self, conversation: u32) -> Vec<u32> {
+        self.table.doc_ids(conversation)
+    }
+
+    /// Returns the doc ids of a conversation in reading order: sorted by position, then by time, then by
+    /// row in the database.
+    pub(crate) fn reading(&self, conversation: u32) -> &[u32] {
+        &self.in_order(conversation).order
+    }
+
+    /// Returns the place of a message in the reading order of its conversation, from 0.
+    pub(crate) fn place(&self, doc_id: u32) -> Option<u32> {
+        let turns = &self.in_order(self.conversation(doc_id)?).turns;
+        let at = turns.binary_search_by_key(&doc_id, |(doc_id, _)| *doc_id).ok()?;
+        Some(turns[at].1)
+    }
+
+    /// Returns the conversations in a scope, latest activity first.
+    pub(crate) fn within(&self, scope: &Scope, origins: Option<&Origins>) -> Vec<u32> {
+        let only = scope.only();
+        let mut all: Vec<u32> = match only.as_deref().map(|ids| ids.get(&self.kind)) {
+            Some(ids) => ids.into_iter().flatten().filter_map(|id| self.find(id)).collect(),
+            None => (0..self.count() as u32).collect(),
+        };
+        all.sort_unstable();
+        let has_names = scope.conversation.is_some() || scope.has_names();
+        let is_within = |number: &u32| {
+            let origin = || origins.and_then(|origins| origins.get(self.id(*number)));
+            scope.covers(self.begun(*number), self.last(*number))
+                && (!has_names || scope.accepts_id(self.kind, self.id(*number)))
+                && (!scope.has_origin() || scope.accepts_origin(self.kind, origin()))
+                && self.has_role(*number, &scope.roles)
+        };
+        if !scope.is_open() {
+            all.retain(is_within);
+        }
+        all
+    }
+
+    fn has_role(&self, conversation: u32, roles: &[String]) -> bool {
+        let is_wanted =
+            |doc_id: &u32| roles.iter().any(|role| role == self.snapshot().role(*doc_id));
+        roles.is_empty() || self.doc_ids(conversation).iter().any(is_wanted)
+    }
+
+    /// Returns the origins of conversations. The result of `read` is cached, but not an error, so
+    /// that the next question reads again.
+    pub(crate) fn origins(
+        &self,
+        read: impl FnOnce() -> db::Result<Origins>,
+    ) -> db::Result<Arc<Origins>> {
+        let mut known = lock(&self.origins);
+        match &*known {
+            Some(origins) => Ok(Arc::clone(origins)),
+            None => Ok(Arc::clone(known.insert(Arc::new(read()?)))),
+        }
+    }
+
+    fn in_order(&self, conversation: u32) -> &CatalogueReading {
+        self.readings.slot(conversation).get_or_init(|| {
+            let snapshot = self.snapshot();
+            // A single segment already sorts messages of equal position and time by their rows. With several
+            // segments, a later segment may have rows that come before those of an earlier segment.
+            let is_one_segment = snapshot.segments().len() == 1;
+            let row = |doc_id| if is_one_segment { 0 } else { snapshot.key(doc_id) };
+            let key = |doc_id: u32| {
+                (snapshot.position(doc_id), snapshot.time(doc_id), row(doc_id), doc_id)
+            };
+            let mut keyed: Vec<_> = self.doc_ids(conversation).into_iter().map(key).collect();
+            // The sort is stable, so messages with equal keys stay in the order of their segment.
+            keyed.sort_by_key(|(position, time, row, _)| (*position, *time, *row));
+            let order: Vec<u32> = keyed.into_iter().map(|(.., doc_id)| doc_id).collect();
+            let mut turns: Vec<(u32, u32)> = order.iter().copied().zip(0..).collect();
+            turns.sort_unstable();
+            CatalogueReading { order, turns }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TestExport;
+    use verbatim_base::model::Stop;
+
+    impl Catalogue {
+        /// Returns how many conversations were summarised.
+        pub(crate) fn summaries_made(&self) -> usize {
+            self.summaries.filled()
+        }
+    }
+
+    #[test]
+    fn a_failed_read_of_origins_is_not_kept() {
+        let export = TestExport::indexed(&["red"]);
+        let source = export.engine.sources().remove(0);
+        let snapshot = source.current_index(&Stop::never()).unwrap();
+        let catalogue = source.catalogue(&snapshot);
+        let failed = catalogue.origins(|| Err(db::Error::Stopped));
+        assert!(matches!(failed, Err(db::Error::Stopped)), "{failed:?}");
+        let origins = Origins::from([("0".to_owned(), Origin::default())]);
+        assert_eq!(catalogue.origins(|| Ok(origins)).unwrap().len(), 1);
+        let kept = catalogue.origins(|| panic!("they are known"));
+        assert_eq!(kept.unwrap().len(), 1);
+    }
+}

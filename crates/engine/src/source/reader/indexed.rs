@@ -1,0 +1,437 @@
+//! The reader that answers from the index of a source.
+
+use std::{
+    collections::HashSet,
+    ops::ControlFlow,
+    sync::{Arc, OnceLock},
+};
+
+use super::{
+    Counts, Listing, Messages, Reader, SearchPlan,
+    catalogue::{Catalogue, Origins},
+    counter::Counter,
+    live::LiveReader,
+    sink::Sink,
+    turns::TurnFinder,
+};
+use crate::{
+    error::{Error, Result},
+    source::{
+        kind::SourceKind,
+        scope::{About, Scope},
+        scoring::{IndexedScorer, Scorer},
+        store::{Source, handle::FallbackReason},
+    },
+};
+use verbatim_base::{
+    map_faults,
+    model::{Hit, Instant, Origin, Request, Stop},
+};
+use verbatim_chats::db::{self, tally::MessageFacts};
+use verbatim_index::{self as index, Found, Snapshot};
+
+#[derive(Debug)]
+pub(crate) struct IndexedReader {
+    source: Source,
+    snapshot: Arc<Snapshot>,
+    catalogue: OnceLock<Arc<Catalogue>>,
+    /// Whether `LIKE` answers the rest of a search in which the index fails.
+    falls_back: bool,
+}
+
+enum IndexOutcome {
+    Found(SearchPlan),
+    /// The index failed after this many hits had been shown.
+    Failed {
+        reason: String,
+        shown: usize,
+    },
+}
+
+impl IndexedReader {
+    pub(crate) fn new(source: Source, snapshot: Arc<Snapshot>) -> IndexedReader {
+        IndexedReader { source, snapshot, catalogue: OnceLock::new(), falls_back: false }
+    }
+
+    /// Returns a reader whose search lets `LIKE` answer the rest if the index fails.
+    pub(crate) fn falling_back(source: Source, snapshot: Arc<Snapshot>) -> IndexedReader {
+        IndexedReader { falls_back: true, ..IndexedReader::new(source, snapshot) }
+    }
+
+    /// Lets `LIKE` answer the rest of a search after `shown` hits of the index.
+    fn by_like(
+        &self,
+        (reason, shown): (String, usize),
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan> {
+        let state = self.snapshot.state().parse().unwrap_or_default();
+        let live = LiveReader::new(self.source.clone(), FallbackReason::Unreadable(reason));
+        live.search_after(shown, Some(&state), request, stop, sink)
+    }
+
+    /// Returns the reason why only `LIKE` can answer a request; `None` if the index can answer.
+    fn only_like(&self, request: &Request) -> Option<FallbackReason> {
+        // The index stores NULL as an empty role, but SQLite distinguishes the two. A replacement
+        // character may stand for bytes that are not UTF-8.
+        let is_unclear = |role: &String| role.is_empty() || role.contains('\u{FFFD}');
+        if request.roles.iter().any(is_unclear) {
+            return Some(FallbackReason::EmptyRole);
+        }
+        let is_bytewise = request.roles.is_empty() || self.snapshot.reading().bytewise_roles;
+        (!is_bytewise).then_some(FallbackReason::RoleColumn)
+    }
+
+    /// Searches the index, or the database if only `LIKE` can answer the request.
+    fn attempt(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<IndexOutcome> {
+        if let Some(reason) = self.only_like(request) {
+            let live = LiveReader::new(self.source.clone(), reason);
+            return Ok(IndexOutcome::Found(live.search(request, stop, sink)?));
+        }
+        let (only, none) = (sink.only(), HashSet::new());
+        let mut verified = VerifiedSink::new(&self.snapshot, stop, sink);
+        // The files were checked when they were opened, but a file may change during the search.
+        let found = map_faults::caught(|| {
+            let mut take = |found: Found<'_, '_>| verified.take(found);
+            let trace = match &only {
+                Some(only) => {
+                    let ids = only.get(&self.source.kind).unwrap_or(&none);
+                    self.snapshot.search_in(ids, request, stop, &mut take)?
+                }
+                None => self.snapshot.search(request, stop, &mut take)?,
+            };
+            verified.confirm();
+            Ok(trace)
+        });
+        let reason = match found {
+            Ok(Ok(_)) if verified.is_stopped => return Err(db::Error::Stopped.into()),
+            Ok(Ok(trace)) if !verified.is_torn => {
+                let snapshot = self.snapshot.name().to_owned();
+                return Ok(IndexOutcome::Found(SearchPlan::ByIndex { snapshot, trace }));
+            }
+            Ok(Ok(_)) => "its files changed while they were read".to_owned(),
+            Ok(Err(error @ index::Error::Expression(_))) => return Err(error.into()),
+            Ok(Err(index::Error::Stopped)) => return Err(db::Error::Stopped.into()),
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => format!("searching it failed: {panic}"),
+        };
+        verified.sink.discard();
+        Ok(IndexOutcome::Failed { reason, shown: verified.shown })
+    }
+
+    fn catalogue(&self) -> &Arc<Catalogue> {
+        self.catalogue.get_or_init(|| self.source.catalogue(&self.snapshot))
+    }
+
+    /// Returns the origins of conversations; `None` for sources without origins.
+    fn origins(&self, stop: &Stop) -> Result<Option<Arc<Origins>>> {
+        if self.source.kind != SourceKind::Archive {
+            return Ok(None);
+        }
+        let path = self.source.path()?;
+        Ok(Some(self.catalogue().origins(|| db::read_tables(path, stop, db::origins))?))
+    }
+}
+
+impl Reader for IndexedReader {
+    fn search(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<SearchPlan> {
+        let (reason, shown) = match self.attempt(request, stop, sink)? {
+            IndexOutcome::Found(plan) => return Ok(plan),
+            IndexOutcome::Failed { .. } if !self.falls_back => {
+                let folder = self.source.index_dir()?.folder().to_owned();
+                return Err(Error::Torn { folder });
+            }
+            IndexOutcome::Failed { reason, shown } => (reason, shown),
+        };
+        if shown > 0 {
+            return self.by_like((reason, shown), request, stop, sink);
+        }
+        // The files may have changed before the search, so the index is opened and checked again.
+        let again = match self.source.current_index(stop) {
+            Ok(snapshot) => IndexedReader::new(self.source.clone(), snapshot),
+            Err(reason) => {
+                return LiveReader::new(self.source.clone(), reason).search(request, stop, sink);
+            }
+        };
+        match again.attempt(request, stop, sink)? {
+            IndexOutcome::Found(plan) => Ok(plan),
+            IndexOutcome::Failed { reason, shown } => {
+                again.by_like((reason, shown), request, stop, sink)
+            }
+        }
+    }
+
+    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
+        let catalogue = self.catalogue();
+        let origins = match self.origins(stop) {
+            Ok(origins) => origins,
+            // Only a scope with a project or a session needs the origins.
+            Err(error) if scope.has_origin() => return Err(error),
+            Err(_) => None,
+        };
+        let found = match scope.is_open() {
+            true => None,
+            false => Some(catalogue.within(scope, origins.as_deref())),
+        };
+        Ok(Box::new(IndexedListing { catalogue: Arc::clone(catalogue), origins, found }))
+    }
+
+    fn read(&self, id: &str, raw_content: bool, _: &Stop) -> Result<Option<Box<dyn Messages>>> {
+        let catalogue = self.catalogue();
+        let Some(conversation) = catalogue.find(id) else { return Ok(None) };
+        let catalogue = Arc::clone(catalogue);
+        Ok(Some(Box::new(IndexedMessages {
+            catalogue,
+            conversation,
+            raw_content,
+            finder: TurnFinder::default(),
+        })))
+    }
+
+    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Counts> {
+        let (catalogue, snapshot) = (self.catalogue(), &self.snapshot);
+        let origins = if scope.has_origin() { self.origins(stop)? } else { None };
+        let mut counter = Counter::new(self.source.kind, scope, origins.as_deref(), day);
+        // Roles are checked for each message, not for each conversation.
+        let any_role = Scope { roles: Vec::new(), ..scope.clone() };
+        for conversation in catalogue.within(&any_role, origins.as_deref()) {
+            stop.check(db::Error::Stopped)?;
+            let mut messages = 0;
+            for doc_id in catalogue.doc_ids(conversation) {
+                let (role, time) = (snapshot.role(doc_id), snapshot.time(doc_id));
+                if scope.accepts_message(role, time) {
+                    counter.add(role, time);
+                    messages += 1;
+                }
+            }
+            if messages > 0 {
+                counter.add_to_conversation(catalogue.id(conversation), messages);
+            }
+        }
+        let models = self.source.on_database(|path| {
+            if scope.is_open() {
+                return db::read_tables(path, stop, db::tally::models);
+            }
+            let mut accepts = |message: MessageFacts<'_>| counter.accepts(message);
+            db::read(path, stop, |database| db::tally::models_of(database, &mut accepts))
+        })?;
+        Ok(counter.finish(models))
+    }
+
+    fn span(&self, _: &Stop) -> Result<Option<(Instant, Instant)>> {
+        let snapshot = &self.snapshot;
+        let time = |doc_id: u32| snapshot.is_alive(doc_id).then(|| snapshot.time(doc_id)).flatten();
+        // Within a segment the newest message is first, and messages without a time are last.
+        let spans = snapshot.segments().into_iter().filter_map(|segment| {
+            let last = segment.doc_ids.clone().find_map(time)?;
+            Some((segment.doc_ids.rev().find_map(time)?, last))
+        });
+        Ok(spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
+    }
+
+    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>> {
+        let origins = self.origins(stop)?;
+        let searcher = self.source.searcher(self.catalogue());
+        Ok(Some(Box::new(IndexedScorer::new(searcher, scope, origins))))
+    }
+
+    fn snapshot(&self) -> Option<&Arc<Snapshot>> {
+        Some(&self.snapshot)
+    }
+}
+
+struct IndexedListing {
+    catalogue: Arc<Catalogue>,
+    origins: Option<Arc<Origins>>,
+    /// Numbers of the listed conversations in the catalogue; `None` for all conversations.
+    found: Option<Vec<u32>>,
+}
+
+impl IndexedListing {
+    /// Returns the number of the conversation at a place.
+    fn number(&self, place: usize) -> u32 {
+        self.found.as_ref().map_or(place as u32, |found| found[place])
+    }
+}
+
+impl Listing for IndexedListing {
+    fn len(&self) -> usize {
+        self.found.as_ref().map_or(self.catalogue.count(), Vec::len)
+    }
+
+    fn last(&self, place: usize) -> Option<Instant> {
+        self.catalogue.last(self.number(place))
+    }
+
+    fn heading(&self, place: usize) -> (&str, &str) {
+        let number = self.number(place);
+        (self.catalogue.id(number), self.catalogue.title(number))
+    }
+
+    fn turns(&self, place: usize) -> u32 {
+        self.catalogue.turns(self.number(place))
+    }
+
+    fn messages(&self) -> u64 {
+        match &self.found {
+            Some(found) => {
+                found.iter().map(|number| u64::from(self.catalogue.turns(*number))).sum()
+            }
+            None => self.catalogue.snapshot().messages().into(),
+        }
+    }
+
+    fn origin(&self, place: usize) -> Option<&Origin> {
+        self.origins.as_ref()?.get(self.heading(place).0)
+    }
+
+    fn about(&self, place: usize) -> About {
+        self.catalogue.about(self.number(place), self.origins.as_deref())
+    }
+
+    fn prepare(&self, places: &[usize], briefly: bool) {
+        let numbers = places.iter().map(|place| self.number(*place));
+        let is_described =
+            |number: &u32| !briefly || self.catalogue.title(*number).trim().is_empty();
+        self.catalogue.take_stored_summaries(&numbers.filter(is_described).collect::<Vec<_>>());
+    }
+
+    fn shared_start(&self, id: &str) -> usize {
+        self.catalogue.shared_start(id)
+    }
+
+    fn beginning_with(&self, start: &str) -> Option<Vec<usize>> {
+        let numbers = || self.catalogue.beginning_with(start).into_iter();
+        self.found.is_none().then(|| numbers().map(|number| number as usize).collect())
+    }
+
+    fn brief(&self, place: usize) -> About {
+        self.catalogue.brief(self.number(place), self.origins.as_deref())
+    }
+}
+
+#[derive(Debug)]
+struct IndexedMessages {
+    catalogue: Arc<Catalogue>,
+    conversation: u32,
+    raw_content: bool,
+    finder: TurnFinder,
+}
+
+impl IndexedMessages {
+    fn doc_ids(&self) -> &[u32] {
+        self.catalogue.reading(self.conversation)
+    }
+
+    fn snapshot(&self) -> &Snapshot {
+        self.catalogue.snapshot()
+    }
+}
+
+impl Messages for IndexedMessages {
+    fn turns(&self) -> usize {
+        self.doc_ids().len()
+    }
+
+    fn role(&self, turn: usize) -> &str {
+        self.snapshot().role(self.doc_ids()[turn])
+    }
+
+    fn time(&self, turn: usize) -> Option<Instant> {
+        self.snapshot().time(self.doc_ids()[turn])
+    }
+
+    fn position(&self, turn: usize) -> Option<i64> {
+        self.snapshot().position(self.doc_ids()[turn])
+    }
+
+    fn message(&self, turn: usize) -> Hit<'_> {
+        self.snapshot().hit(self.doc_ids()[turn], self.raw_content)
+    }
+
+    fn turn_of(&self, hit: &Hit<'_>) -> Option<usize> {
+        let snapshot = self.snapshot();
+        let doc_ids = self.doc_ids();
+        let key = |turn: usize| (snapshot.time(doc_ids[turn]), snapshot.position(doc_ids[turn]));
+        let wanted = (hit.time, hit.position);
+        self.finder.find(doc_ids.len(), &wanted, key, |turn| {
+            key(turn) == wanted && snapshot.hit(doc_ids[turn], false).message_id == hit.message_id
+        })
+    }
+}
+
+/// Number of hits that are held back before the stamps of the index files are checked.
+const BATCH_HITS: usize = 256;
+
+/// Number of bytes of text that are held back before the stamps of the index files are checked.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Sink that confirms hits only while the index files stay unchanged.
+struct VerifiedSink<'a> {
+    snapshot: &'a Snapshot,
+    stop: &'a Stop,
+    faults: u64,
+    sink: &'a mut dyn Sink,
+    /// Number of hits that are not confirmed yet, and the bytes of their texts.
+    held: usize,
+    bytes: usize,
+    /// Number of confirmed hits.
+    shown: usize,
+    is_over: bool,
+    is_stopped: bool,
+    /// Whether the index files changed during the search.
+    is_torn: bool,
+}
+
+impl<'a> VerifiedSink<'a> {
+    fn new(snapshot: &'a Snapshot, stop: &'a Stop, sink: &'a mut dyn Sink) -> VerifiedSink<'a> {
+        VerifiedSink {
+            snapshot,
+            stop,
+            faults: map_faults::count(),
+            sink,
+            held: 0,
+            bytes: 0,
+            shown: 0,
+            is_over: false,
+            is_stopped: false,
+            is_torn: false,
+        }
+    }
+
+    fn take(&mut self, mut found: Found<'_, '_>) -> ControlFlow<()> {
+        match !self.sink.reads(&found.conversation_id()) && found.is_by_text() {
+            true => self.hold(found.unread()),
+            false => self.hold(found.hit()),
+        }
+    }
+
+    fn hold(&mut self, hit: Hit<'_>) -> ControlFlow<()> {
+        self.bytes += hit.content.len();
+        self.held += 1;
+        self.sink.take(hit);
+        if self.held >= BATCH_HITS || self.bytes >= BATCH_BYTES {
+            self.confirm();
+        }
+        match self.is_over || self.is_torn || self.is_stopped {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Confirms the hits so far, unless the index files may have changed.
+    fn confirm(&mut self) {
+        if self.is_over || self.is_torn || self.is_stopped {
+            return;
+        }
+        if map_faults::count() != self.faults || !self.snapshot.is_intact() {
+            self.is_torn = true;
+            return;
+        }
+        self.shown += self.held;
+        (self.held, self.bytes) = (0, 0);
+        self.is_over = self.sink.confirm(self.stop).is_break();
+        self.is_stopped = self.stop.requested();
+    }
+}

@@ -1,0 +1,265 @@
+//! The reader without an index: SQLite compares every message. It is slow, but works in every state.
+
+use std::{
+    collections::{HashMap, HashSet},
+    panic::resume_unwind,
+    sync::OnceLock,
+    thread,
+    time::Instant as Clock,
+};
+
+use super::{
+    Counts, Listing, Messages, Reader, SearchPlan,
+    counter::Counter,
+    read_messages::ReadMessages,
+    sink::Sink,
+    sorted_ids::{SortedIds, sorted},
+};
+use crate::{
+    error::{Error, Result},
+    source::{
+        kind::SourceKind,
+        scope::{About, Scope, has},
+        scoring::Scorer,
+        store::{Source, handle::FallbackReason},
+    },
+};
+use verbatim_base::model::{Instant, Matching, Origin, Request, Stop};
+use verbatim_chats::db::{self, Database, Outline, State};
+use verbatim_text::matcher::texts;
+
+/// Number of hits that are passed on between two confirmations.
+const PAGE_ROWS: usize = 256;
+
+/// The number of `%` in a pattern for which every thread's stack is large enough. SQLite's `LIKE` calls itself
+/// for each `%`.
+const DEEP: usize = 1_000;
+
+/// The size in bytes of a stack that is large enough for the longest pattern.
+const LARGE_STACK: usize = 64 << 20;
+
+/// Returns the largest number of `%` in a `LIKE` pattern of a request.
+fn deepest(request: &Request) -> usize {
+    let is_like = request.matching == Matching::Like;
+    let texts = texts(request).into_iter().flatten().filter(|_| is_like);
+    texts.map(|text| text.matches('%').count()).max().unwrap_or(0)
+}
+
+/// The reader that works without an index.
+#[derive(Debug)]
+pub struct LiveReader {
+    source: Source,
+    reason: FallbackReason,
+}
+
+impl LiveReader {
+    /// Returns a reader of a source. `reason` says why the index does not answer.
+    pub fn new(source: Source, reason: FallbackReason) -> LiveReader {
+        LiveReader { source, reason }
+    }
+
+    fn on_large_stack<T: Send>(&self, search: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        thread::scope(|scope| {
+            match thread::Builder::new().stack_size(LARGE_STACK).spawn_scoped(scope, search) {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(source) => {
+                    Err(db::Error::Io { path: self.source.path()?.to_owned(), source }.into())
+                }
+            }
+        })
+    }
+
+    /// Searches and skips the first `shown` hits, which an index showed before it failed. This is right
+    /// only if the database is still in the state of the index; otherwise the search fails.
+    pub(crate) fn search_after(
+        &self,
+        shown: usize,
+        index_state: Option<&State>,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan> {
+        let begun = Clock::now();
+        // `shown` includes hits that the sink drops, so the database must return these hits too.
+        let left_out = sink.left_out().filter(|_| shown == 0);
+        let (left_out, limit) = match left_out {
+            Some((ids, most)) => (ids, Some(most)),
+            None => (HashSet::new(), request.limit),
+        };
+        let request = Request { limit, ..request.clone() };
+        let search = || {
+            self.source.read_database(stop, |database| {
+                db::search_without(database, &request, left_out.clone())
+            })
+        };
+        let hits = match deepest(&request) > DEEP {
+            true => self.on_large_stack(search)?,
+            false => search()?,
+        };
+        if let Some(state) = index_state.filter(|_| shown > 0)
+            && db::state(self.source.path()?)? != *state
+        {
+            let folder = self.source.index_dir()?.folder().to_owned();
+            return Err(Error::Torn { folder });
+        }
+        let mut taken = 0;
+        let mut is_over = false;
+        let only = sink.only();
+        hits.hand_over(&mut |hit| {
+            if only.as_ref().is_some_and(|only| !has(only, self.source.kind, &hit.conversation_id))
+            {
+                return match stop.requested() {
+                    true => std::ops::ControlFlow::Break(()),
+                    false => std::ops::ControlFlow::Continue(()),
+                };
+            }
+            taken += 1;
+            if taken <= shown {
+                return std::ops::ControlFlow::Continue(());
+            }
+            sink.take(hit);
+            if taken % PAGE_ROWS == 0 {
+                is_over = sink.confirm(stop).is_break();
+            }
+            match is_over || stop.requested() {
+                true => std::ops::ControlFlow::Break(()),
+                false => std::ops::ControlFlow::Continue(()),
+            }
+        })?;
+        if !is_over && !stop.requested() {
+            // It does not matter whether the sink wants more hits, because there are none.
+            let _ = sink.confirm(stop);
+        }
+        // If the work was stopped, the sink may have broken off for this reason.
+        if stop.requested() {
+            sink.discard();
+            return Err(db::Error::Stopped.into());
+        }
+        Ok(SearchPlan::ByLike { why: self.reason.clone(), took: begun.elapsed() })
+    }
+}
+
+impl Reader for LiveReader {
+    fn search(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<SearchPlan> {
+        self.search_after(0, None, request, stop, sink)
+    }
+
+    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
+        let (mut outlines, origins) = self.source.read_database(stop, |database| {
+            let outlines = db::outline(database, &scope.roles)?;
+            let is_archive = self.source.kind == SourceKind::Archive;
+            let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
+            Ok((outlines, origins))
+        })?;
+        outlines.retain(|outline| {
+            scope.covers(outline.begun, outline.last)
+                && scope.accepts_id(self.source.kind, &outline.id)
+                && scope.accepts_origin(self.source.kind, origins.get(&outline.id))
+        });
+        let (kind, sorted_ids) = (self.source.kind, OnceLock::new());
+        Ok(Box::new(LiveListing { kind, outlines, origins, sorted_ids }))
+    }
+
+    fn read(&self, id: &str, raw_content: bool, stop: &Stop) -> Result<Option<Box<dyn Messages>>> {
+        let read = |database: &Database| db::conversation(database, id, raw_content);
+        let (messages, long) = self.source.read_database(stop, read)?;
+        Ok(match messages.is_empty() {
+            true => None,
+            false => Some(Box::new(ReadMessages::new(messages, long))),
+        })
+    }
+
+    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Counts> {
+        let kind = self.source.kind;
+        self.source.read_database(stop, |database| {
+            let needs_origins = kind == SourceKind::Archive && scope.has_origin();
+            let origins = if needs_origins { db::origins(database)? } else { HashMap::new() };
+            let mut counter = Counter::new(kind, scope, Some(&origins), day);
+            db::tally::messages(database, &mut |message| counter.take(message))?;
+            let models = match scope.is_open() {
+                true => db::tally::models(database)?,
+                false => db::tally::models_of(database, &mut |it| counter.accepts(it))?,
+            };
+            Ok(counter.finish(models))
+        })
+    }
+
+    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>> {
+        self.source.read_database(stop, db::span)
+    }
+
+    fn scorer(&self, _: &Scope, _: &Stop) -> Result<Option<Box<dyn Scorer>>> {
+        Ok(None)
+    }
+}
+
+struct LiveListing {
+    kind: SourceKind,
+    outlines: Vec<Outline>,
+    origins: HashMap<String, Origin>,
+    /// The ids in sorted order, built at the first use.
+    sorted_ids: OnceLock<Vec<u32>>,
+}
+
+impl Listing for LiveListing {
+    fn len(&self) -> usize {
+        self.outlines.len()
+    }
+
+    fn last(&self, place: usize) -> Option<Instant> {
+        self.outlines[place].last
+    }
+
+    fn heading(&self, place: usize) -> (&str, &str) {
+        (&self.outlines[place].id, &self.outlines[place].title)
+    }
+
+    fn origin(&self, place: usize) -> Option<&Origin> {
+        self.origins.get(&self.outlines[place].id)
+    }
+
+    fn shared_start(&self, id: &str) -> usize {
+        let id_of = |number: u32| self.outlines[number as usize].id.as_str();
+        let count = self.outlines.len();
+        let sorted = self.sorted_ids.get_or_init(|| sorted(count, id_of));
+        SortedIds { count, number_at: |place: usize| sorted[place], id_of }.shared_start(id)
+    }
+
+    fn about(&self, place: usize) -> About {
+        let origin = self.origin(place).cloned().unwrap_or_default();
+        About::of_outline(self.kind, self.outlines[place].clone(), origin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+    use crate::{Rendered, TestExport};
+    use verbatim_base::model::Hit;
+
+    #[test]
+    fn what_an_index_showed_is_followed_only_by_hits_of_the_same_state() {
+        let export = TestExport::of(&["red", "green", "blue"]);
+        let source = export.engine.sources().remove(0);
+        let live = LiveReader::new(source.clone(), FallbackReason::Stale);
+        let after = |shown: usize, state: &State| {
+            let mut found = Vec::new();
+            let show = |text| {
+                found.push(text);
+                ControlFlow::Continue(())
+            };
+            let mut sink = Rendered::new(|hit: Hit<'_>| Some(hit.content.into_owned()), show);
+            let (request, stop) = (Request::default(), Stop::never());
+            live.search_after(shown, Some(state), &request, &stop, &mut sink).map(|_| found)
+        };
+        let state = db::state(source.path().unwrap()).unwrap();
+        assert_eq!(after(1, &state).unwrap(), ["green", "red"]);
+        export.add(3, "white");
+        let torn = after(1, &state);
+        assert!(matches!(torn, Err(Error::Torn { .. })), "{torn:?}");
+        // No hit was shown, so there is no hit to continue after.
+        assert_eq!(after(0, &state).unwrap(), ["white", "blue", "green", "red"]);
+    }
+}

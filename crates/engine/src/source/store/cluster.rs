@@ -1,0 +1,135 @@
+//! Sources in an index of a cluster, which the cluster keeps current.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use super::{Source, Store};
+use crate::{
+    decisions::exclusions::Exclusions,
+    error::Result,
+    source::reader::{
+        OrderedIds, Reader,
+        cluster_about::origins,
+        clustered::{ClusterReader, ClusterScan},
+        scan::ScanStore,
+    },
+    store_address::StoreAddress,
+};
+use verbatim_base::model::{Hit, Provenance, Stop};
+use verbatim_chats::db::ScanFilter;
+use verbatim_cluster::{Cluster, ClusterConversation, MessageInOrder};
+
+/// An index at an address.
+#[derive(Debug)]
+pub(crate) struct ClusterStore {
+    pub(crate) address: String,
+    pub(crate) cluster: Arc<Cluster>,
+}
+
+impl Store for ClusterStore {
+    fn address(&self) -> StoreAddress {
+        StoreAddress::Cluster(self.address.clone())
+    }
+
+    fn cluster(&self) -> Option<&Cluster> {
+        Some(&self.cluster)
+    }
+
+    fn bytes(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn reader(&self, source: &Source, _: &Stop) -> Arc<dyn Reader> {
+        Arc::new(ClusterReader::new(Arc::clone(&self.cluster), source.model()))
+    }
+
+    fn check(&self, _: &Source, stop: &Stop) -> Result<()> {
+        self.cluster.view(stop)?;
+        Ok(())
+    }
+
+    fn is_indexed(&self, _: &Source, _: &Stop) -> bool {
+        true
+    }
+
+    fn stamp(&self, _: &Source, stop: &Stop) -> String {
+        self.cluster.view(stop).map_or_else(|_| String::new(), |view| view.index().to_owned())
+    }
+
+    fn indexed(&self, _: &Source, stop: &Stop) -> (u64, u64) {
+        self.cluster
+            .view(stop)
+            .map_or((0, 0), |view| (view.conversations().iter().map(|it| it.turns as u64).sum(), 0))
+    }
+
+    fn embedded(&self, source: &Source, stop: &Stop) -> u64 {
+        let size = self.cluster.view(stop).and_then(|view| self.cluster.size(&view, stop));
+        let size = size.ok().filter(|size| size.model == source.model().name());
+        size.map_or(0, |size| size.messages)
+    }
+
+    fn excluded(
+        &self,
+        _: &Source,
+        exclusions: &Arc<Exclusions>,
+        stop: &Stop,
+    ) -> Result<Arc<HashSet<String>>> {
+        let origins = origins(&*self.cluster.view(stop)?).into_iter();
+        let ids = origins.filter(|(_, origin)| exclusions.excludes(origin)).map(|(id, _)| id);
+        Ok(Arc::new(ids.collect()))
+    }
+
+    fn models(&self, _: &Source, stop: &Stop) -> Result<HashMap<String, Vec<String>>> {
+        let view = self.cluster.view(stop)?;
+        let models_in = |it: &ClusterConversation| match it.models.is_empty() {
+            true => it.stored.model.iter().cloned().collect(),
+            false => it.models.clone(),
+        };
+        let all = view.conversations().iter().map(|it| (it.stored.id.clone(), models_in(it)));
+        Ok(all.filter(|(_, models): &(String, Vec<String>)| !models.is_empty()).collect())
+    }
+
+    fn provenance(
+        &self,
+        _: &Source,
+        ids: Option<&[&str]>,
+        stop: &Stop,
+    ) -> Result<HashMap<String, Provenance>> {
+        let entry =
+            |it: &ClusterConversation| Some((it.stored.id.clone(), it.stored.provenance.clone()?));
+        Ok(match ids {
+            None => self.cluster.view(stop)?.conversations().iter().filter_map(entry).collect(),
+            Some(ids) => {
+                let view = self.cluster.last_view(stop)?;
+                ids.iter().filter_map(|id| entry(view.find(id)?)).collect()
+            }
+        })
+    }
+
+    fn orders(&self, ids: &[&str], stop: &Stop) -> Result<Option<HashMap<String, OrderedIds>>> {
+        let view = self.cluster.last_view(stop)?;
+        let orders = view.orders(self.cluster.client()?, ids, stop)?.into_iter();
+        let message = |it: MessageInOrder| (it.id, it.position, None);
+        Ok(Some(orders.map(|(id, all)| (id, all.into_iter().map(message).collect())).collect()))
+    }
+
+    fn first_messages(&self, _: &Source, ids: &[&str], stop: &Stop) -> Result<Vec<Hit<'static>>> {
+        let (client, view) = (self.cluster.client()?, self.cluster.last_view(stop)?);
+        let orders = view.orders(client, ids, stop)?;
+        let names: Vec<&str> =
+            orders.values().filter_map(|order| Some(order.first()?.name.as_str())).collect();
+        Ok(view.fetch(client, &names, stop)?)
+    }
+
+    fn scan(
+        &self,
+        _: &Source,
+        (words, filter): (Vec<String>, ScanFilter<'_>),
+        stop: &Stop,
+        work: &mut dyn FnMut(&mut dyn ScanStore) -> Result<()>,
+    ) -> Result<()> {
+        work(&mut ClusterScan::open(&self.cluster, words, filter, stop)?)
+    }
+}

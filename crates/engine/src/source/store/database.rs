@@ -1,0 +1,190 @@
+//! Sources in a canonical SQLite database, with an index on this computer.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{Source, Store};
+use crate::{
+    decisions::exclusions::Exclusions,
+    error::{Error, Result},
+    source::reader::{
+        Reader,
+        indexed::IndexedReader,
+        live::LiveReader,
+        scan::{DatabaseScan, ScanStore},
+    },
+    store_address::StoreAddress,
+};
+use verbatim_base::model::{Hit, Provenance, Stop};
+use verbatim_chats::{
+    db::{self, ScanFilter},
+    import::transcript::TranscriptReader,
+};
+use verbatim_index::Vectors;
+
+/// A database at a path.
+#[derive(Debug)]
+pub(crate) struct DatabaseStore(pub(crate) PathBuf);
+
+impl Store for DatabaseStore {
+    fn address(&self) -> StoreAddress {
+        StoreAddress::Database(self.0.clone())
+    }
+
+    fn database(&self) -> Option<&Path> {
+        Some(&self.0)
+    }
+
+    fn bytes(&self) -> u64 {
+        fs::metadata(&self.0).map_or(0, |metadata| metadata.len())
+    }
+
+    fn reader(&self, source: &Source, stop: &Stop) -> Arc<dyn Reader> {
+        match source.current_index(stop) {
+            Ok(snapshot) => Arc::new(IndexedReader::new(source.clone(), snapshot)),
+            Err(reason) => Arc::new(LiveReader::new(source.clone(), reason)),
+        }
+    }
+
+    fn searcher(&self, source: &Source, stop: &Stop) -> Arc<dyn Reader> {
+        match source.index_to_check(stop) {
+            Ok(snapshot) => Arc::new(IndexedReader::falling_back(source.clone(), snapshot)),
+            Err(reason) => Arc::new(LiveReader::new(source.clone(), reason)),
+        }
+    }
+
+    fn latest_reader(&self, source: &Source, stop: &Stop) -> Option<Arc<dyn Reader>> {
+        Some(Arc::new(IndexedReader::new(source.clone(), source.latest_index(stop)?)))
+    }
+
+    fn check(&self, source: &Source, stop: &Stop) -> Result<()> {
+        match source.current_index(stop) {
+            Ok(_) => Ok(()),
+            Err(_) => source.read_database(stop, |_| Ok(())),
+        }
+    }
+
+    fn is_indexed(&self, source: &Source, stop: &Stop) -> bool {
+        source.current_index(stop).is_ok()
+    }
+
+    fn can_be_indexed(&self, source: &Source, stop: &Stop) -> bool {
+        let has_keys = |database: &db::Database| {
+            let layout = database.layout();
+            Ok(layout.message_key.is_some() && layout.conversation_key.is_some())
+        };
+        source.read_database(stop, has_keys).unwrap_or(true)
+    }
+
+    fn stamp(&self, source: &Source, _: &Stop) -> String {
+        let state = db::state(&self.0).map(|state| state.to_string()).unwrap_or_default();
+        let commit = source.index_dir().ok().and_then(|index| index.current());
+        format!("{state} {commit:?}")
+    }
+
+    fn indexed(&self, source: &Source, stop: &Stop) -> (u64, u64) {
+        source.latest_index(stop).map_or((0, 0), |snapshot| {
+            let segments = snapshot.segments();
+            let bytes = segments.iter().map(|segment| size_of(segment.folder)).sum();
+            (snapshot.messages().into(), bytes)
+        })
+    }
+
+    fn embedded(&self, source: &Source, stop: &Stop) -> u64 {
+        let Some(snapshot) = source.latest_index(stop) else { return 0 };
+        let model = source.model().name();
+        let vectors = snapshot.segments().into_iter().filter_map(|segment| {
+            Vectors::open(segment.folder, model, segment.doc_ids.len() as u32)
+        });
+        vectors.map(|vectors| u64::from(vectors.known())).sum()
+    }
+
+    fn excluded(
+        &self,
+        source: &Source,
+        exclusions: &Arc<Exclusions>,
+        stop: &Stop,
+    ) -> Result<Arc<HashSet<String>>> {
+        source.excluded_in_database(exclusions, stop)
+    }
+
+    fn models(&self, source: &Source, stop: &Stop) -> Result<HashMap<String, Vec<String>>> {
+        source.read_database(stop, db::tally::models_by_conversation)
+    }
+
+    fn provenance(
+        &self,
+        source: &Source,
+        ids: Option<&[&str]>,
+        stop: &Stop,
+    ) -> Result<HashMap<String, Provenance>> {
+        source.on_database(|path| {
+            db::read_tables(path, stop, |database| db::provenance(database, ids))
+        })
+    }
+
+    fn branches(&self, source: &Source, id: &str, stop: &Stop) -> Result<HashMap<String, String>> {
+        source.read_database(stop, |database| db::branches(database, id))
+    }
+
+    fn first_messages(
+        &self,
+        source: &Source,
+        ids: &[&str],
+        stop: &Stop,
+    ) -> Result<Vec<Hit<'static>>> {
+        let reader = source.reader(stop);
+        let mut first = Vec::new();
+        for id in ids {
+            let messages = reader.read(id, false, stop)?.filter(|it| it.turns() > 0);
+            first.extend(messages.map(|messages| messages.message(0).into_owned()));
+        }
+        Ok(first)
+    }
+
+    fn forked_from(&self, source: &Source, id: &str, stop: &Stop) -> Result<Option<String>> {
+        let state = source.read_database(stop, |database| db::reader_of(database, id))?;
+        let reader = state.and_then(|state| TranscriptReader::restore(&state));
+        Ok(reader.and_then(|reader| reader.parent().map(str::to_owned)))
+    }
+
+    fn not_stored(&self, source: &Source, stop: &Stop) -> Result<Vec<String>> {
+        source.read_database(stop, db::withheld)
+    }
+
+    fn scan(
+        &self,
+        source: &Source,
+        (_, filter): (Vec<String>, ScanFilter<'_>),
+        stop: &Stop,
+        work: &mut dyn FnMut(&mut dyn ScanStore) -> Result<()>,
+    ) -> Result<()> {
+        let mut outcome = Ok(());
+        source.read_database(stop, |database| {
+            match work(&mut DatabaseScan { database, filter }) {
+                Err(Error::Db(error)) => Err(error),
+                done => {
+                    outcome = done;
+                    Ok(())
+                }
+            }
+        })?;
+        outcome
+    }
+}
+
+/// Returns the size of all files below a folder, in bytes.
+pub(crate) fn size_of(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => size_of(&entry.path()),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}

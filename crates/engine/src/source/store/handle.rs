@@ -1,0 +1,119 @@
+//! The index of a source. It is opened once, and its state is compared with the database at each question.
+
+use std::{fmt, path::Path, sync::Arc};
+
+use verbatim_chats::db::{self, Probe, State};
+use verbatim_index::{CommitStamp, IndexDir, Snapshot};
+
+/// The reason why `LIKE` answers and not the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FallbackReason {
+    /// This database has no index.
+    NoIndex,
+    /// The index is of another state of the database.
+    Stale,
+    /// The index cannot be read. The text is the error.
+    Unreadable(String),
+    /// The request is for an empty role, or for a role with a replacement character.
+    EmptyRole,
+    /// The request names roles, and the column `role` has a collation other than BINARY, or a numeric type.
+    /// So SQLite compares roles in another way than the index.
+    RoleColumn,
+}
+
+impl fmt::Display for FallbackReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FallbackReason::NoIndex => "there is no index of this database",
+            FallbackReason::Stale => "the database has changed since it was indexed",
+            FallbackReason::Unreadable(reason) => reason,
+            FallbackReason::EmptyRole => "the index cannot tell this role from others",
+            FallbackReason::RoleColumn => {
+                "the column \"role\" of the database has a special collation or type"
+            }
+        })
+    }
+}
+
+/// The database that was searched last, with its index.
+#[derive(Debug)]
+pub(crate) struct IndexHandle {
+    pub(crate) probe: Probe,
+    index_dir: IndexDir,
+    stamp: CommitStamp,
+    pub(crate) opened: Result<(Arc<Snapshot>, State), FallbackReason>,
+    /// The number of the call that found the snapshot to be current.
+    current_for: Option<u64>,
+}
+
+impl IndexHandle {
+    pub(crate) fn open(index_folder: &Path, path: &Path) -> db::Result<IndexHandle> {
+        let probe = Probe::of(path)?;
+        let index_dir = IndexDir::of(index_folder, probe.real());
+        let stamp = index_dir.note();
+        let opened = match index_dir.current().map(|commit| index_dir.open(&commit)) {
+            None => Err(FallbackReason::NoIndex),
+            Some(Err(error)) => Err(FallbackReason::Unreadable(error.to_string())),
+            Some(Ok(snapshot)) => {
+                // The default state differs from the state of any database.
+                let state = snapshot.state().parse().unwrap_or_default();
+                Ok((snapshot, state))
+            }
+        };
+        Ok(IndexHandle { probe, index_dir, stamp, opened, current_for: None })
+    }
+
+    /// Returns the snapshot if it holds the current state of the database; `None` if the handle is
+    /// outdated and must be reopened. Checks only once per call. If `checks_files` is not set, the caller
+    /// checks the files of the index after reading them.
+    pub(crate) fn snapshot(
+        &mut self,
+        path: &Path,
+        call: Option<u64>,
+        checks_files: bool,
+    ) -> Option<Result<Arc<Snapshot>, FallbackReason>> {
+        if call.is_some()
+            && self.current_for == call
+            && self.probe.path() == path
+            && let Ok((snapshot, _)) = &self.opened
+        {
+            return Some(Ok(Arc::clone(snapshot)));
+        }
+        let is_same = self.probe.path() == path
+            && self.stamp == self.index_dir.note()
+            && self.opened.as_ref().is_ok_and(|(it, _)| !checks_files || it.is_intact());
+        if !is_same {
+            return None;
+        }
+        let now = self.probe.state().ok()??;
+        Some(self.compared(&now, call.filter(|_| checks_files)))
+    }
+
+    /// Returns the snapshot if it holds the state `now` of the database.
+    fn compared(
+        &mut self,
+        now: &State,
+        call: Option<u64>,
+    ) -> Result<Arc<Snapshot>, FallbackReason> {
+        self.current_for = None;
+        match &self.opened {
+            Ok((snapshot, state)) if state == now => {
+                self.current_for = call;
+                Ok(Arc::clone(snapshot))
+            }
+            Ok(_) => Err(FallbackReason::Stale),
+            Err(reason) => Err(reason.clone()),
+        }
+    }
+
+    pub(crate) fn opened_for(
+        &mut self,
+        now: db::Result<Option<State>>,
+        call: Option<u64>,
+    ) -> Result<Arc<Snapshot>, FallbackReason> {
+        match now {
+            Ok(Some(now)) => self.compared(&now, call),
+            _ => Err(FallbackReason::Stale),
+        }
+    }
+}
