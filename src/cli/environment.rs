@@ -11,7 +11,7 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 
-use verbatim_server::tools::clock::Clock;
+use verbatim_answer::clock::Clock;
 
 use super::settings_file::{self, SettingsFile};
 

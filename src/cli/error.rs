@@ -7,11 +7,9 @@ use super::{
     places::{NoHome, WrongLogin, WrongProvider, WrongShare},
     settings_file,
 };
+use verbatim_answer::hint::Explained;
 use verbatim_engine::{self as engine, WriterError};
-use verbatim_server::{
-    http, mcp,
-    tools::{self, hint::Explained},
-};
+use verbatim_server::{http, mcp, tools};
 use verbatim_text::shell::quoted;
 
 /// Returns the text of an engine error with a hint. If there are no chats, the hint to import comes first.

@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::output::harmless;
+use verbatim_answer::hint::because;
 use verbatim_engine::{SearchPlan, Trace};
-use verbatim_server::tools::hint::because;
 
 pub(super) fn explain(out: &mut dyn Write, plan: &SearchPlan, hits: usize) -> io::Result<()> {
     match plan {

@@ -16,7 +16,7 @@ use super::{
     clock::Clock,
     environment::Terminal,
     error::{Error, Result},
-    filters::Filters,
+    filters::FilterArgs,
     found, notes,
     output::{FOUND, NOTHING, complain, counted, json_line, plural},
     progress::Step,
@@ -77,7 +77,7 @@ pub(super) struct Args {
     #[arg(value_name = "FOLDER")]
     target: PathBuf,
     #[command(flatten)]
-    filters: Filters,
+    filters: FilterArgs,
     /// Print one JSON object: folder, conversations, written, unchanged, kept, attachments
     #[arg(long)]
     json: bool,

@@ -11,7 +11,7 @@ use tempfile::SpooledTempFile;
 
 use super::{
     error::Result,
-    found::{DescribedConversation, FoundHit, Key, MessageKey, Page, conversations},
+    found::{DescribedConversation, FoundHit, Key, MessageKey, Page, conversations, facts},
     look::{DIM, Piece, excerpt},
     output::{counted, grouped, harmless},
 };
@@ -216,7 +216,7 @@ impl Groups {
             if self.written > 0 {
                 writeln!(out)?;
             }
-            let facts = conversation.facts(page, group.time);
+            let facts = facts(conversation, page, group.time);
             page.look.heading(out, &group.title, &facts, conversation.link())?;
             let of_group = group.read(&mut lines, conversation)?;
             group.write(page, &of_group, mark, out)?;
@@ -301,7 +301,7 @@ impl Group {
                 let spans = if is_context { Vec::new() } else { mark(&message.content) };
                 let mut text = excerpt(&message.content, &spans, page.look.columns_of_message());
                 if is_context {
-                    text.insert(0, super::look::plain("| "));
+                    text.insert(0, Piece::plain("| "));
                 }
                 page.look.message(out, &number, &role, &text)?;
             }

@@ -1,13 +1,13 @@
 //! The hints of a search that finds nothing: other searches that find something.
 
-use super::{filters::Filters, patterns::arguments_of};
+use super::{filters::FilterArgs, patterns::arguments_of};
+use verbatim_answer::{readings::described, words::quoted};
 use verbatim_base::model::Request;
 use verbatim_engine::{QueryReading, Scope};
-use verbatim_server::tools::{readings::described, words::quoted};
 use verbatim_text::shell;
 
 /// Returns a hint: what another search than `before` finds, and its command.
-pub(super) fn line(reading: &QueryReading, before: &Request, filters: &Filters) -> String {
+pub(super) fn line(reading: &QueryReading, before: &Request, filters: &FilterArgs) -> String {
     let QueryReading { request, scope, .. } = reading;
     let mut words = vec!["verbatim".to_owned(), "search".to_owned()];
     if *scope != Scope::default() {

@@ -26,13 +26,13 @@ use super::{
     places::{self, PlaceArgs},
     progress::{Step, bytes, duration},
 };
+use verbatim_answer::import_report::{Remedies, left_out, left_out_in_brief};
 use verbatim_base::model::{Hit, Matching, Request, Stop};
 use verbatim_engine::{
     self as engine, About, Branches, Config, Decisions, Encoded, Engine, Forgetter, ListOptions,
     Make, Scope, Source, SourceKind, StoreAddress,
     import::{self, ImportProgress, Report, SourceProgress},
 };
-use verbatim_server::tools::left_out::{Remedies, left_out, left_out_in_brief};
 use verbatim_text::shell::quoted;
 
 /// The exit code if a part of the exports could not be read, or could not be indexed.

@@ -13,7 +13,9 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     clock::Clock,
     error::Result,
-    found::{DescribedConversation, FoundHit, JsonOrigin, Key, MessageKey, Page, conversations},
+    found::{
+        ConversationJson, DescribedConversation, FoundHit, Key, MessageKey, Page, conversations,
+    },
     look::{DIM, ROLE, around_match, excerpt, padded},
     output::{JsonHit, harmless},
 };
@@ -215,7 +217,7 @@ struct JsonEnd {
 #[derive(Serialize)]
 struct JsonPlace<'a> {
     #[serde(flatten)]
-    origin: JsonOrigin<'a>,
+    origin: ConversationJson<'a>,
     number: Option<u32>,
     title_only: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -330,7 +332,7 @@ fn write_json(
         let conversation = &conversations[key];
         let hit = message.hit(&key.1);
         let place = JsonPlace {
-            origin: conversation.json_origin(),
+            origin: conversation.json(),
             number: conversation.number(&hit),
             title_only: *title_only,
             context: neighbours.of(key, &hit)?,

@@ -10,8 +10,8 @@ use super::{
     clock::Clock,
     environment::Terminal,
     error::Result,
-    filters::Filters,
-    found::{DescribedConversation, JsonOrigin, listed},
+    filters::FilterArgs,
+    found::{ConversationJson, DescribedConversation, listed, place, title_line},
     look::{Color, Look},
     notes,
     output::{FOUND, NOTHING, complain, grouped, harmless, json_line},
@@ -42,7 +42,7 @@ const MOST_LISTED: usize = 50;
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     #[command(flatten)]
-    filters: Filters,
+    filters: FilterArgs,
     /// Only conversations of coding agents in this session
     #[arg(long, hide_short_help = true, value_name = "ID")]
     session: Option<String>,
@@ -148,9 +148,8 @@ fn write_text(
 ) -> io::Result<()> {
     let ListColumns { look, clock, .. } = *columns;
     let id = harmless(&conversation.short_id);
-    let title = about.title.split_whitespace().collect::<Vec<_>>().join(" ");
-    let title = if title.is_empty() { "Untitled".to_owned() } else { harmless(&title) };
-    let mut place = conversation.place();
+    let title = harmless(&title_line(&about.title));
+    let mut place = place(conversation);
     if let Some(earlier) = &about.continues {
         let earlier: String = earlier.chars().take(SHORT_ID).collect();
         place += &format!(" · continues {}", harmless(&earlier));
@@ -182,7 +181,7 @@ fn write_json(
         gone: Option<String>,
         continues: Option<&'a str>,
         #[serde(flatten)]
-        origin: JsonOrigin<'a>,
+        origin: ConversationJson<'a>,
     }
     let conversation = JsonConversation {
         id: &about.id,
@@ -195,7 +194,7 @@ fn write_json(
         summary: &about.summary,
         gone: about.gone.and_then(|time| clock.iso(time)),
         continues: about.continues.as_deref(),
-        origin: conversation.json_origin(),
+        origin: conversation.json(),
     };
     json_line(out, &conversation)
 }

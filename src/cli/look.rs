@@ -7,11 +7,11 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{environment::Environment, fold::folded, output::harmless};
+pub(super) use verbatim_answer::marks::Piece;
 
 /// The width of a line if the output is not a terminal.
 const COLUMNS: usize = 100;
@@ -44,13 +44,6 @@ pub(super) const ROLE: usize = 9;
 pub(super) const MATCH: Style = AnsiColor::Red.on_default().bold();
 pub(super) const TITLE: Style = AnsiColor::Green.on_default().bold();
 pub(super) const DIM: Style = Style::new().dimmed();
-
-/// A piece of a line, which is either a match or not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Piece {
-    pub(super) is_match: bool,
-    pub(super) text: String,
-}
 
 /// The capabilities of the terminal.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +149,7 @@ impl Look {
     ) -> io::Result<()> {
         let shown_id = self.linked(id, link);
         let facts = format!("{:gap$}  {}  {count:>COUNT$}  ", "", padded(time, TIME));
-        let title = [plain(title)];
+        let title = [Piece::plain(title)];
         let start = id.width() + facts.width();
         match self.beside(&title, place, start) {
             Some((title, place)) => {
@@ -190,7 +183,7 @@ impl Look {
         if self.is_narrow() || most < place.width().min(LEAST_PLACE) {
             return None;
         }
-        let place = self.joined(&fitted(&[plain(place)], most), Style::new());
+        let place = self.joined(&fitted(&[Piece::plain(place)], most), Style::new());
         Some((cut_title(title, room - place.width()), place))
     }
 
@@ -207,7 +200,7 @@ impl Look {
 
     /// Writes facts on an indented line, cut to the width.
     fn below(self, out: &mut dyn Write, facts: &[&str]) -> io::Result<()> {
-        let facts = fitted(&[plain(&format!("  {}", facts.join("  ")))], self.columns);
+        let facts = fitted(&[Piece::plain(&format!("  {}", facts.join("  ")))], self.columns);
         writeln!(out, "{}", self.joined(&facts, DIM))
     }
 
@@ -262,7 +255,7 @@ pub(super) fn fitted(pieces: &[Piece], columns: usize) -> Vec<Piece> {
             break;
         }
     }
-    fitted.push(plain("…"));
+    fitted.push(Piece::plain("…"));
     fitted
 }
 
@@ -287,10 +280,6 @@ pub(super) fn end_within(text: &str, columns: usize) -> usize {
     text.len()
 }
 
-pub(super) fn plain(text: &str) -> Piece {
-    Piece { is_match: false, text: text.to_owned() }
-}
-
 /// Returns the part of a text around its first match, on one line that is at most `columns` wide.
 pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec<Piece> {
     let text = text.trim_end();
@@ -308,18 +297,18 @@ pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec
     let end = focus + after.len();
     let mut pieces = Vec::new();
     if start > 0 && !text[..start].trim().is_empty() {
-        pieces.push(plain("…"));
+        pieces.push(Piece::plain("…"));
     }
     let mut at = start;
     for span in spans.iter().filter(|span| span.start < end) {
         let span = span.start.clamp(at, end)..span.end.clamp(at, end);
-        pieces.push(plain(&text[at..span.start]));
+        pieces.push(Piece::plain(&text[at..span.start]));
         pieces.push(Piece { is_match: true, text: text[span.clone()].to_owned() });
         at = span.end;
     }
-    pieces.push(plain(&text[at..end]));
+    pieces.push(Piece::plain(&text[at..end]));
     if end < text.len() {
-        pieces.push(plain("…"));
+        pieces.push(Piece::plain("…"));
     }
     let pieces = on_one_line(pieces);
     fitted(&pieces, columns)
@@ -418,7 +407,7 @@ mod tests {
         let mut out = Vec::new();
         look.entry(&mut out, (&id, None, 0), ["today", "12"], (&title, place)).unwrap();
         let facts = [place.to_owned(), "today".to_owned(), id.clone()];
-        look.heading(&mut out, &[plain(&title)], &facts, None).unwrap();
+        look.heading(&mut out, &[Piece::plain(&title)], &facts, None).unwrap();
         let out = String::from_utf8(out).unwrap();
         let is_whole = |line: &str| [&*id, &*title, place].iter().all(|it| line.contains(it));
         assert!(out.lines().count() == 2 && out.lines().all(is_whole), "{out}");

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     error::Result,
-    found::{JsonOrigin, Key, Page, conversations},
+    found::{ConversationJson, Key, Page, conversations, place, title_line},
     output::{grouped, harmless, json_line},
 };
 use verbatim_base::model::{Hit, Instant, Stop};
@@ -47,7 +47,7 @@ struct JsonMatchingConversation<'a> {
     matches: usize,
     time: Option<String>,
     #[serde(flatten)]
-    origin: JsonOrigin<'a>,
+    origin: ConversationJson<'a>,
 }
 
 impl MatchingConversations {
@@ -100,16 +100,15 @@ impl MatchingConversations {
             let described = conversations(page.engine, &keys, &Stop::never())?;
             for MatchingConversation { key, title, time, messages } in part {
                 let conversation = &described[key];
-                let title = snippet::trim(title);
                 if form.json {
+                    let title = snippet::trim(title);
                     let time = time.and_then(|time| page.clock.iso(time));
-                    let origin = conversation.json_origin();
+                    let origin = conversation.json();
                     let (id, matches) = (&key.1, *messages);
                     json_line(out, &JsonMatchingConversation { id, title, matches, time, origin })?;
                     continue;
                 }
-                let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
-                let title = if title.is_empty() { "Untitled".to_owned() } else { harmless(&title) };
+                let title = harmless(&title_line(title));
                 let count = match messages {
                     0 => "title".to_owned(),
                     count => grouped(*count as u64),
@@ -118,7 +117,7 @@ impl MatchingConversations {
                     out,
                     (&harmless(&conversation.short_id), conversation.link(), 0),
                     [&page.clock.words(*time), &count],
-                    (&title, &conversation.place()),
+                    (&title, &place(conversation)),
                 )?;
             }
         }

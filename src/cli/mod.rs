@@ -80,9 +80,9 @@ use self::{
     places::{PlaceArgs, WrongProvider},
     waiting::{EndsWaiting, Waiting},
 };
+use verbatim_answer::clock;
 use verbatim_base::map_faults;
 use verbatim_engine::{self as engine, Config, Engine};
-use verbatim_server::tools::clock;
 
 /// The output of the program without a command and without a terminal.
 const EXAMPLES: &str = "\

@@ -1,6 +1,7 @@
-//! The text of the engine's notes for people, with the command that helps.
+//! The engine's notes on standard error.
 
 use super::{error::Result, output::complain};
+use verbatim_answer::notes::{Audience, line};
 use verbatim_base::model::Stop;
 use verbatim_engine::{Engine, Note};
 
@@ -19,26 +20,8 @@ pub(super) fn is_without_chats(engine: &Engine, messages: u64) -> bool {
 }
 
 /// Writes notes to standard error, one line each.
-pub(super) fn print(notes: &[Note]) {
+pub(super) fn print<'n>(notes: impl IntoIterator<Item = &'n Note>) {
     for note in notes {
-        complain(&line(note));
+        complain(&line(note, Audience::Person));
     }
-}
-
-pub(super) fn lines(notes: &[Note]) -> Vec<String> {
-    notes.iter().map(line).collect()
-}
-
-fn line(note: &Note) -> String {
-    let advice = match note {
-        Note::NotIndexed { can_be: true, .. }
-        | Note::NotEmbedded { .. }
-        | Note::OlderIndex { .. } => "`verbatim reindex` helps",
-        Note::TranscriptsNotRead => "`verbatim reindex` reads them",
-        Note::SetAside { .. } => "name it with --db to search it, or delete it",
-        Note::Building { .. } | Note::ReadingTranscripts => "try again in a moment",
-        Note::Ambiguous { .. } => "give more characters of it",
-        _ => return note.to_string(),
-    };
-    format!("{note}; {advice}")
 }

@@ -13,13 +13,13 @@ use super::{
     clock::Clock,
     completions,
     error::{Error, Result},
-    found::{DescribedConversation, JsonOrigin, conversation, target},
+    found::{ConversationJson, DescribedConversation, conversation, place, target},
     output::{FOUND, NOTHING, TROUBLE, complain, harmless, json_line},
     waiting,
 };
+use verbatim_answer::resume::ResumeCommand;
 use verbatim_base::model::Stop;
 use verbatim_engine::{About, Engine};
-use verbatim_server::tools::session::ResumeCommand;
 
 /// Open a conversation on its service's site, in the browser
 ///
@@ -66,7 +66,7 @@ pub(super) struct ResumeArgs {
 struct JsonFound<'a> {
     id: &'a str,
     #[serde(flatten)]
-    origin: JsonOrigin<'a>,
+    origin: ConversationJson<'a>,
     #[serde(flatten)]
     resumed: Option<JsonResumed<'a>>,
 }
@@ -81,14 +81,14 @@ struct JsonResumed<'a> {
 pub(super) fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
-        json_line(out, &JsonFound { id: &about.id, origin: found.json_origin(), resumed: None })?;
+        json_line(out, &JsonFound { id: &about.id, origin: found.json(), resumed: None })?;
     }
     let Some(link) = found.link() else {
-        let advice = match session(&found) {
+        let advice = match found.resume() {
             Some(_) => format!("; try `verbatim resume {}`", found.short_id),
             None => String::new(),
         };
-        let (id, place) = (&found.short_id, found.place());
+        let (id, place) = (&found.short_id, place(&found));
         complain(&format!("{id} ({place}) has no address on the web{advice}"));
         return Ok(NOTHING);
     };
@@ -122,16 +122,16 @@ pub(super) fn resume(
 ) -> Result<u8> {
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
-        let resumed = session(&found);
+        let resumed = found.resume();
         let resumed = JsonResumed {
             session: resumed.as_ref().map(|session| session.words[2]),
             command: resumed.as_ref().map(ToString::to_string),
         };
-        let (id, origin) = (&about.id, found.json_origin());
+        let (id, origin) = (&about.id, found.json());
         json_line(out, &JsonFound { id, origin, resumed: Some(resumed) })?;
     }
-    let Some(session) = session(&found) else {
-        let (id, place) = (&found.short_id, found.place());
+    let Some(session) = found.resume() else {
+        let (id, place) = (&found.short_id, place(&found));
         if let Some(gone) = found.gone() {
             let since = clock.words(Some(gone));
             complain(&format!(
@@ -181,9 +181,4 @@ fn find(engine: &Engine, words: &[String]) -> Result<(About, DescribedConversati
     let (about, _) = target(engine, &words.join(" "), &stop)?;
     let found = conversation(engine, (about.source, about.id.clone()), &stop)?;
     Ok((about, found))
-}
-
-/// Returns the session of a conversation; `None` if no known agent can resume it.
-pub(super) fn session(found: &DescribedConversation) -> Option<ResumeCommand<'_>> {
-    ResumeCommand::of(found.service(), found.origin()?)
 }

@@ -2,10 +2,12 @@
 
 use clap::error::ErrorKind;
 
-use super::error::{Error, Result};
+use super::{
+    error::{Error, Result},
+    filters::ids,
+};
 use verbatim_base::model::{Matching, Request};
 use verbatim_engine as engine;
-use verbatim_server::tools::words::quoted;
 use verbatim_text::expression::literals;
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -13,10 +15,7 @@ pub(super) struct Patterns {
     /// The words to find, as one text; write -- before one that begins with a dash
     ///
     /// They may be left out beside a filter, such as --since or --project.
-    #[arg(required_unless_present_any = [
-        "regexp", "and", "not", "service", "project", "branch", "folder", "model", "tool", "file",
-        "within", "role", "since", "until",
-    ], value_name = "WORDS")]
+    #[arg(required_unless_present_any = ids().chain(["regexp", "and", "not"]), value_name = "WORDS")]
     words: Vec<String>,
     /// Find what this regular expression matches
     ///
@@ -188,21 +187,4 @@ pub(super) fn arguments_of(request: &Request, before: &Request) -> Vec<String> {
         }
         None => first.into_iter().chain(arguments).collect(),
     }
-}
-
-/// Returns the phrase that says that no message matches the request.
-pub(super) fn none_has(request: &Request) -> String {
-    let Request { text, or, and, not, matching, .. } = request;
-    let quoted_all = |texts: &[String], word: &str| -> String {
-        texts.iter().map(|text| format!(" {word} {}", quoted(text))).collect()
-    };
-    let has_others = !and.is_empty() || !not.is_empty();
-    if text.is_empty() && or.is_empty() && has_others {
-        let had: Vec<String> = and.iter().map(|text| quoted(text)).collect();
-        let verb = if had.is_empty() { "is" } else { "has " };
-        return format!("no message {verb}{}{}", had.join(" and "), quoted_all(not, "without"));
-    }
-    let verb = if *matching == Matching::Regex { "matches" } else { "has" };
-    let (or, and, not) = (quoted_all(or, "or"), quoted_all(and, "and"), quoted_all(not, "without"));
-    format!("no message {verb} {}{or}{and}{not}", quoted(text))
 }

@@ -7,19 +7,16 @@ use serde::Serialize;
 use super::{
     environment::Terminal,
     error::Result,
-    found::{FoundHit, JsonOrigin, Key, Page, conversations},
+    found::{ConversationJson, FoundHit, Key, Page, conversations},
     groups::Groups,
     indexing,
     lines::{FlatLines, JsonAnswer, JsonNeighbour, Neighbours},
     notes,
     output::{FOUND, JsonHit, NOTHING, complain, counted, json_line},
 };
-use verbatim_base::{
-    map_faults,
-    model::{Hit, Stop},
-};
-use verbatim_engine::{self as engine, Match, Mode, Note, Question, Ranking};
-use verbatim_server::tools::words::{Words, quoted};
+use verbatim_answer::{nothing::no_answer, ranked::RankedMessages};
+use verbatim_base::model::{Hit, Stop};
+use verbatim_engine::{Match, Question};
 
 /// The limit for `--limit 0`. Messages with a lower rank do not answer the question.
 pub(super) const MOST: usize = 1_000;
@@ -47,8 +44,7 @@ pub(super) fn run(
     let Terminal { environment, out } = terminal;
     let (text, stop) = (question.concepts[0].as_str(), Stop::never());
     indexing::complete(page.engine, question, environment);
-    let ranking = page.engine.rank(question, &stop)?;
-    let mut words = Words::of(text);
+    let ranking = RankedMessages::find(page.engine, question, &stop)?;
     let is_empty = ranking.items.is_empty();
     if is_empty && notes::has_no_chats(page.engine, &stop)? {
         complain(notes::NO_CHATS);
@@ -57,25 +53,12 @@ pub(super) fn run(
     if form.quiet {
         return Ok(if is_empty { NOTHING } else { FOUND });
     }
-    // This note says which messages are shown.
-    let is_untrue = |note: &&Note| is_empty && matches!(note, Note::NoWords { .. });
-    for note in ranking.notes.iter().filter(|note| !is_untrue(note)) {
-        notes::print(&[words.as_written(note, text, page.engine)?]);
-        words.heed(note);
-    }
+    notes::print(ranking.true_notes());
     if is_empty {
-        complain(&format!("no message answers {}; try other words", quoted(text)));
+        complain(&no_answer(text));
         return Ok(NOTHING);
     }
-    let has_words = |one: &Match| {
-        let texts = [&one.hit.content, &one.hit.title];
-        texts.iter().any(|text| !words.spans(text).is_empty())
-    };
-    let has_none = || !ranking.items.iter().any(has_words);
-    let is_said = ranking.notes.iter().any(|note| matches!(note, Note::NoWord { .. }));
-    if question.mode == Mode::Both && ranking.is_complete() && !is_said && has_none() {
-        complain("no message has these words; nearest by meaning:");
-    }
+    ranking.heading().into_iter().for_each(complain);
     if !ranking.is_total_exact && (environment.terminal || !form.has_limit) {
         let shown = ranking.items.len();
         let advice = match ranking.total > shown && question.limit < MOST {
@@ -88,7 +71,7 @@ pub(super) fn run(
         write_json(&ranking, page, &stop, out)?;
         return Ok(FOUND);
     }
-    let mark = |text: &str| words.spans(text);
+    let mark = |text: &str| ranking.marks.spans(text, usize::MAX);
     let shown = |one: &Match| {
         let content = one.passage.as_str().into();
         let hit = Hit { content, ..one.hit.lent() };
@@ -99,7 +82,7 @@ pub(super) fn run(
         });
         FoundHit { text: Some(text), ..found }
     };
-    let (near, far) = ranking.items.split_at(ranking.items.partition_point(|one| !one.is_far));
+    let (near, far) = ranking.items.split_at(ranking.near);
     for some in [near, far].into_iter().filter(|some| !some.is_empty()) {
         // Programs read a file or a pipe line by line.
         if some[0].is_far && (!form.flat || environment.terminal) {
@@ -150,23 +133,14 @@ pub(super) fn json(
     stop: &Stop,
     out: &mut dyn Write,
 ) -> Result<JsonAnswer> {
-    let text = question.concepts[0].as_str();
-    let faults = map_faults::count();
-    let ranking = page.engine.rank(question, stop)?;
-    if map_faults::count() > faults {
-        let folder = page.engine.config().index_folder();
-        return Err(engine::Error::Torn { folder }.into());
-    }
+    let ranking = RankedMessages::find(page.engine, question, stop)?;
     write_json(&ranking, page, stop, out)?;
-    let words = Words::of(text);
-    let written = |note| words.as_written(note, text, page.engine);
-    let count = ranking.items.len();
-    let notes = ranking.notes.iter().map(written).collect::<engine::Result<_>>()?;
-    Ok(JsonAnswer { count, is_cut: !ranking.is_total_exact, notes })
+    let RankedMessages { items, notes, is_total_exact, .. } = ranking;
+    Ok(JsonAnswer { count: items.len(), is_cut: !is_total_exact, notes })
 }
 
 fn write_json(
-    ranking: &Ranking<Match>,
+    ranking: &RankedMessages,
     page: Page<'_>,
     stop: &Stop,
     out: &mut dyn Write,
@@ -178,7 +152,7 @@ fn write_json(
     let mut neighbours = Neighbours::new(page);
     for (one, key) in found.iter().zip(&keys) {
         let context = neighbours.of(key, &one.hit)?;
-        let origin = conversations[key].json_origin();
+        let origin = conversations[key].json();
         let shown = JsonMatch::of(one, page, origin);
         json_line(out, &JsonMatch { absent_words: &absent_words, context, ..shown })?;
     }
@@ -190,7 +164,7 @@ struct JsonMatch<'a> {
     #[serde(flatten)]
     hit: JsonHit<'a>,
     #[serde(flatten)]
-    origin: JsonOrigin<'a>,
+    origin: ConversationJson<'a>,
     score: f64,
     line: u32,
     passage: &'a str,
@@ -204,7 +178,7 @@ struct JsonMatch<'a> {
 }
 
 impl JsonMatch<'_> {
-    fn of<'a>(one: &'a Match, page: Page<'_>, origin: JsonOrigin<'a>) -> JsonMatch<'a> {
+    fn of<'a>(one: &'a Match, page: Page<'_>, origin: ConversationJson<'a>) -> JsonMatch<'a> {
         JsonMatch {
             hit: JsonHit::of(&one.hit, page.clock),
             origin,

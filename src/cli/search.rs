@@ -17,7 +17,7 @@ use super::{
     environment::{Environment, Terminal},
     error::{Error, Result},
     explain::explain,
-    filters::Filters,
+    filters::FilterArgs,
     found::{Context, FoundHit, Page},
     groups::Groups,
     hints,
@@ -30,7 +30,11 @@ use super::{
     places::{PlaceArgs, passed_over_note},
     ranked, settings, settings_file,
 };
-use verbatim_base::model::{Hit, Matching, Request, Stop};
+use verbatim_answer::{
+    notes::{Audience, lines},
+    nothing,
+};
+use verbatim_base::model::{Hit, Request, Stop};
 use verbatim_engine::{
     self as engine, Count, Engine, IndexError, Make, Note, Question, Scope, SearchPlan, Searched,
     SourceKind, StoreAddress,
@@ -73,7 +77,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "MODE", default_value = "exact", hide_possible_values = true)]
     mode: SearchMode,
     #[command(flatten)]
-    filters: Filters,
+    filters: FilterArgs,
     /// Print at most this many messages, and as many titles, 0 for all [default: 50]
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = arguments::count)]
     limit: Option<usize>,
@@ -316,7 +320,7 @@ struct IncompleteLine {
 impl IncompleteLine {
     fn of(answer: &JsonAnswer, is_ranked: bool, is_oldest: bool) -> IncompleteLine {
         let JsonAnswer { count, is_cut, notes } = answer;
-        let mut lines = notes::lines(notes);
+        let mut lines = lines(notes, Audience::Person);
         let kind = match (is_ranked, is_oldest) {
             (true, _) => "best",
             (false, true) => "oldest",
@@ -430,7 +434,7 @@ fn rank_by(args: &Args) -> Result<Option<engine::Mode>> {
 
 struct Exact<'a> {
     page: Page<'a>,
-    filters: &'a Filters,
+    filters: &'a FilterArgs,
     scope: Scope,
     request: Request,
     matchers: Matchers,
@@ -690,12 +694,6 @@ impl<'a> Exact<'a> {
         Ok(format!(" (of {} searched in {took:.1} ms)", grouped(messages)))
     }
 
-    fn has_nearest(&self) -> bool {
-        let engine = self.page.engine;
-        self.request.matching != Matching::Regex
-            && engine.has_nearest(&self.request.text, &self.scope, &self.stop)
-    }
-
     /// Returns the sentence that nothing was found, with the number of searched messages and other searches
     /// that find something.
     fn nothing(&self) -> Result<String> {
@@ -705,24 +703,21 @@ impl<'a> Exact<'a> {
             return Ok(notes::NO_CHATS.to_owned());
         }
         let readings = engine.readings(&self.request, &self.scope, MOST_READINGS, &self.stop);
-        let is_one_text = match readings.iter().any(|reading| reading.kind.is_of_words()) {
-            true => " as one text",
-            false => "",
-        };
-        let none = format!("{}{is_one_text}", patterns::none_has(&self.request));
-        let none = if self.has_filters() {
-            format!("{none} within these filters")
-        } else {
-            let messages = counted(messages as usize, "message");
-            let conversations = counted(conversations, "conversation");
-            format!("{none} ({messages} in {conversations} looked at)")
+        let sentence = nothing::sentence(&self.request, &readings, self.has_filters());
+        let none = match self.has_filters() {
+            true => sentence,
+            false => {
+                let messages = counted(messages as usize, "message");
+                let conversations = counted(conversations, "conversation");
+                format!("{sentence} ({messages} in {conversations} looked at)")
+            }
         };
         let hints: Vec<String> = readings
             .iter()
             .map(|reading| hints::line(reading, &self.request, self.filters))
             .collect();
         Ok(match &hints[..] {
-            [] => match self.has_nearest() {
+            [] => match nothing::has_nearest(engine, &self.request, &self.scope, &self.stop) {
                 true => format!("{none}; --mode both finds the nearest by meaning"),
                 false => none,
             },

@@ -18,10 +18,10 @@ use super::{
     error::Result,
     filters::usage,
     fold::folded,
-    found::{self, DescribedConversation, JsonOrigin, target},
+    found::{self, ConversationJson, DescribedConversation, UNTITLED, place, target},
     look::{Color, DIM, Look, TITLE},
     markdown::{self, CodeHighlighter, MOST_RENDERED},
-    notes, open,
+    notes,
     output::{FOUND, JsonHit, NOTHING, complain, counted, harmless, json_line},
     pager::{FoundPlace, Landing},
     progress, settings, settings_file,
@@ -172,7 +172,7 @@ pub(super) fn run_at(
                 .map(|it| json!({"name": it.name, "type": it.media_type, "bytes": it.bytes}));
             let hit = JsonHit::of(&message, clock);
             let number = session.line(turn);
-            let (origin, attachments) = (conversation.json_origin(), own.collect());
+            let (origin, attachments) = (conversation.json(), own.collect());
             json_line(out, &JsonMessage { hit, number, origin, attachments })?;
         }
         return Ok(FOUND);
@@ -217,7 +217,7 @@ struct JsonMessage<'a> {
     hit: JsonHit<'a>,
     number: u32,
     #[serde(flatten)]
-    origin: JsonOrigin<'a>,
+    origin: ConversationJson<'a>,
     attachments: Vec<serde_json::Value>,
 }
 
@@ -278,13 +278,13 @@ impl ConversationPage<'_> {
     fn head(&mut self, session: &Session, conversation: &DescribedConversation) -> io::Result<()> {
         let about = &session.about;
         let title = match snippet::trim(&about.title) {
-            "" => "Untitled".to_owned(),
+            "" => UNTITLED.to_owned(),
             title => title.replace(['\n', '\r'], " "),
         };
         self.heading("#", &title)?;
         let messages = counted(session.turns(), "message");
         let id = self.code(&about.id);
-        let mut facts = format!("\n{id} · {messages} · {}", conversation.place());
+        let mut facts = format!("\n{id} · {messages} · {}", place(conversation));
         if let Some(file) = &about.file {
             facts += &format!(" · {}", self.code(&file.display().to_string()));
         }
@@ -313,7 +313,7 @@ impl ConversationPage<'_> {
             let them = if self.attachments.len() == 1 { "it" } else { "them" };
             facts += &format!("\n{files}: {export} writes {them} to a folder\n");
         }
-        if let Some(session) = open::session(conversation) {
+        if let Some(session) = conversation.resume() {
             facts += &format!("\nresume: {}\n", self.code(&session.to_string()));
         }
         self.facts(&facts)

@@ -15,9 +15,9 @@ use super::{
     clock::Clock,
     environment::Terminal,
     error::{Error, Result},
-    filters::Filters,
+    filters::FilterArgs,
     fold::folded,
-    look::{Color, Look, fitted, plain},
+    look::{Color, Look, Piece, fitted},
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, harmless},
 };
@@ -41,7 +41,7 @@ const MOST_BARS: usize = 15;
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     #[command(flatten)]
-    filters: Filters,
+    filters: FilterArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -151,7 +151,7 @@ fn chart(
     // The columns that the count and the spaces around it leave.
     let room = look.fold_columns().map_or(usize::MAX, |columns| columns.saturating_sub(digits + 4));
     let name = |(name, _): &(String, u64)| -> String {
-        let pieces = fitted(&[plain(&harmless(name))], room);
+        let pieces = fitted(&[Piece::plain(&harmless(name))], room);
         pieces.into_iter().map(|piece| piece.text).collect()
     };
     let names: Vec<String> = counts.iter().map(name).collect();

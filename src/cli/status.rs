@@ -10,11 +10,11 @@ use super::{
     places::PlaceArgs,
     progress::bytes,
 };
+use verbatim_answer::hint::because;
 use verbatim_base::model::Stop;
 use verbatim_engine::{
     self as engine, Engine, FallbackReason, IndexNeed, SourceKind, SourceStatus, StoreAddress, ago,
 };
-use verbatim_server::tools::hint::because;
 use verbatim_text::shell::quoted;
 
 /// Show which databases are searched, and how current their indexes are

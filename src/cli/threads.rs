@@ -386,7 +386,7 @@ fn as_json(thread: &Thread) -> Value {
 fn recalled(engine: &Engine, one: &Recalled) -> Result<Value> {
     let key = (one.source, one.conversation.clone());
     let found = conversation(engine, key, &Stop::never())?;
-    let mut passage = serde_json::to_value(found.json_origin()).map_err(io::Error::from)?;
+    let mut passage = serde_json::to_value(found.json()).map_err(io::Error::from)?;
     let fields = json!({
         "conversation_id": one.conversation,
         "title": one.title,

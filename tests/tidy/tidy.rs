@@ -57,7 +57,7 @@ const KNOWN_TUPLES: &[&str] = &[];
 const KNOWN_TYPES: &[&str] = &["Args", "Error", "Result"];
 
 /// Names of constants that every table, every entry of a table, or every kind of file may define for itself.
-const KNOWN_CONSTANTS: &[&str] = &["ALL", "FORMAT", "SOURCE_FORMAT", "TOOL"];
+const KNOWN_CONSTANTS: &[&str] = &["ALL", "FILTER", "FORMAT", "SOURCE_FORMAT", "TOOL"];
 
 /// Compares the places that break a rule with the list of known exceptions.
 #[track_caller]

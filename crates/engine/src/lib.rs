@@ -35,6 +35,7 @@ mod describe;
 mod error;
 mod exact;
 mod facets;
+pub mod filters;
 mod forget;
 mod home;
 pub mod import;
@@ -105,11 +106,10 @@ pub use decisions::{Decisions, exclusions::Exclusions};
 pub use describe::{ConversationKey, Described};
 pub use exact::{Make, Render, Searched};
 pub use facets::{Choice, Facets};
+pub use filters::Narrowing;
 pub use forget::{ForgetProgress, Forgettable, Forgetter};
 pub use readings::{QueryReading, ReadingKind};
-pub use source::{
-    AttachmentFiles, ChosenIds, ConversationIds, ListOptions, Narrowing, Note, Places, Sketch,
-};
+pub use source::{AttachmentFiles, ChosenIds, ConversationIds, ListOptions, Note, Places, Sketch};
 pub use store_address::StoreAddress;
 // What the interface of this crate names, from the crates below.
 pub use verbatim_chats::{

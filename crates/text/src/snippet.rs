@@ -30,6 +30,19 @@ pub fn cut(text: &str, count: usize) -> Option<&str> {
     Some(&text[..end])
 }
 
+/// Returns a text on one line, cut to `most` characters. A cut text ends with `…`.
+pub fn line(text: &str, most: usize) -> String {
+    shortened(&text.split_whitespace().collect::<Vec<_>>().join(" "), most)
+}
+
+/// Returns a text cut to `most` characters. A cut text ends with `…`.
+pub fn shortened(text: &str, most: usize) -> String {
+    match cut(text, most) {
+        Some(start) => format!("{start}…"),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

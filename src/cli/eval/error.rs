@@ -2,8 +2,8 @@
 
 use std::{io, path::PathBuf};
 
+use verbatim_answer::hint::Explained;
 use verbatim_engine::{self as engine, StoreAddress, WriterError, import::Error as ImportError};
-use verbatim_server::tools::hint::Explained;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

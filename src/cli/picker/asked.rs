@@ -3,14 +3,9 @@
 use std::ops::Range;
 
 use super::super::{environment::Environment, error::Result, search::Args};
+use verbatim_answer::filters::names;
 use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, Engine, Mode, Scope};
-
-/// The filters that can be typed, as in `project:shop`.
-const FILTERS: [&str; 12] = [
-    "service", "source", "project", "branch", "folder", "model", "tool", "file", "in", "role",
-    "since", "until",
-];
 
 /// The typed text, and the way in which it is searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -142,9 +137,8 @@ fn filters(typed: &str) -> Vec<TypedFilter<'_>> {
     while let Some(word) = typed[start..].find(|c: char| !c.is_whitespace()) {
         start += word;
         let rest = &typed[start..];
-        let name = FILTERS
-            .into_iter()
-            .find(|name| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')));
+        let name =
+            names().find(|name| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')));
         let from = name.map_or(0, |name| name.len() + 1);
         let (value, length) = value(&rest[from..]);
         let place = start..start + from + length;

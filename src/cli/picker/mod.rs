@@ -19,7 +19,6 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crossterm::event;
 
-pub(super) use self::search::Marks;
 use self::{
     asked::Asked,
     screen::{Screen, give_back},
@@ -34,6 +33,7 @@ use super::{
     open,
     output::harmless,
 };
+pub(super) use verbatim_answer::marks::Marks;
 use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, Engine};
 use verbatim_text::up_to;
@@ -281,5 +281,5 @@ fn browse(engine: &Engine, target: PickerTarget) -> Result<String> {
 /// Returns the command that resumes a coding agent's session; `None` if no agent can resume the conversation.
 fn resume_command(engine: &Engine, target: PickerTarget) -> Result<Option<String>> {
     let found = conversation(engine, (target.source, target.id), &Stop::never())?;
-    Ok(open::session(&found).map(|session| session.to_string()))
+    Ok(found.resume().map(|session| session.to_string()))
 }

@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     collections::HashMap,
-    fmt, io,
+    io,
     ops::{ControlFlow, Range},
     sync::{Arc, mpsc},
     thread,
@@ -14,26 +14,27 @@ use super::{
         clock::Clock,
         environment::Environment,
         error::Result,
-        found::{Key, conversations, listed},
-        notes,
+        found::{Key, UNTITLED, conversations, listed, place},
         output::harmless,
-        patterns,
     },
     asked::{Asked, TypedSearch},
 };
+use verbatim_answer::{
+    marks::Marks,
+    notes::{Audience, line},
+    nothing::{self, no_answer},
+    ranked::RankedMessages,
+    readings::described,
+    words::quoted,
+};
 use verbatim_base::{
     map_faults,
-    model::{Hit, Matching, Request, Stop},
+    model::{Hit, Request, Stop},
 };
 use verbatim_engine::{
-    self as engine, Count, Engine, IndexError, ListOptions, Make, Messages, Mode, Note, Scope,
-    SourceKind, StoreAddress,
+    Count, Engine, ListOptions, Make, Messages, Mode, Note, Scope, SourceKind, StoreAddress,
 };
-use verbatim_server::tools::{
-    readings::described,
-    words::{Words, quoted},
-};
-use verbatim_text::{matcher::Matchers, snippet};
+use verbatim_text::snippet;
 
 /// The maximum number of messages, and of conversations whose title matches, in the results of a search.
 const MOST_SHOWN: usize = 200;
@@ -101,37 +102,6 @@ pub(super) struct Results {
     pub(super) is_counting: bool,
     /// An error of a source that could not be searched, or of what was typed.
     pub(super) problem: Option<String>,
-}
-
-/// The texts to mark in what was found.
-#[derive(Default)]
-pub(crate) enum Marks {
-    #[default]
-    None,
-    Texts(Matchers),
-    Words(Words),
-}
-
-impl Marks {
-    fn of(request: &Request) -> Result<Marks> {
-        let matchers = Matchers::of(request);
-        Ok(Marks::Texts(matchers.map_err(|error| engine::Error::from(IndexError::from(error)))?))
-    }
-
-    /// Returns the ranges of the first matches in a text.
-    pub(crate) fn spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
-        match self {
-            Marks::None => Vec::new(),
-            Marks::Texts(matchers) => matchers.first_spans(text, most),
-            Marks::Words(words) => words.spans(text).into_iter().take(most).collect(),
-        }
-    }
-}
-
-impl fmt::Debug for Marks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Marks")
-    }
 }
 
 /// A conversation with the messages whose texts match. It has none in the list of all conversations, and if
@@ -293,26 +263,20 @@ impl OngoingSearch<'_> {
         send: &mut dyn FnMut(PickerFinding),
     ) -> Result<()> {
         let request = typed.args.request();
-        let within = match typed.scope == Scope::default() {
-            true => "",
-            false => " within these filters",
-        };
-        let none = |how: &str| format!("{}{how}{within}", patterns::none_has(&request));
-        results.head = Some(none(""));
+        let is_filtered = typed.scope != Scope::default();
+        let none = |readings: &[_]| nothing::sentence(&request, readings, is_filtered);
+        results.head = Some(none(&[]));
         send(PickerFinding::Found(Results { is_first: true, ..results.clone() }));
         let readings = self.engine.readings(&request, &typed.scope, 1, self.stop);
         let head = match readings.first() {
-            None if request.matching != Matching::Regex
-                && self.engine.has_nearest(&request.text, &typed.scope, self.stop) =>
-            {
-                format!("{}; ^T finds the nearest by meaning", none(""))
+            None if nothing::has_nearest(self.engine, &request, &typed.scope, self.stop) => {
+                format!("{}; ^T finds the nearest by meaning", none(&[]))
             }
-            None => none(""),
+            None => none(&[]),
             Some(reading) => {
-                let how = if reading.kind.is_of_words() { " as one text" } else { "" };
                 self.find(&reading.request, &reading.scope, &mut results)?;
                 results.count = Some(reading.count);
-                format!("{}; {}:", none(how), described(reading, quoted))
+                format!("{}; {}:", none(&readings), described(reading, quoted))
             }
         };
         results.head = Some(harmless(&head));
@@ -398,7 +362,7 @@ impl OngoingSearch<'_> {
         let known = conversations(self.engine, &keys, self.stop).unwrap_or_default();
         for found in &mut results.conversations {
             let Some(conversation) = known.get(&key(found)) else { continue };
-            found.place = conversation.place();
+            found.place = place(conversation);
             found.short_id = harmless(&conversation.short_id);
             for message in &mut found.messages {
                 message.number = conversation.number(&message.hit);
@@ -410,24 +374,17 @@ impl OngoingSearch<'_> {
     /// Adds the messages that answer a question best to `results`.
     fn rank(&self, typed: &TypedSearch, mode: Mode, results: &mut Results) -> Result<()> {
         let question = typed.args.question(mode, typed.scope.clone());
-        let text = question.concepts[0].as_str();
-        let ranking = self.engine.rank(&question, self.stop)?;
-        let mut words = Words::of(text);
-        let mut head = Vec::new();
-        for note in &ranking.notes {
-            if note.is_gap() {
-                results.problem =
-                    results.problem.take().or(notes::lines(std::slice::from_ref(note)).pop());
-            } else {
-                head.push(words.as_written(note, text, self.engine)?.to_string());
-            }
-            words.heed(note);
-        }
-        if ranking.items.is_empty() {
-            head = vec![format!("no message answers {}; try other words", quoted(text))];
-        }
+        let ranking = RankedMessages::find(self.engine, &question, self.stop)?;
+        let (gaps, about_words): (Vec<&Note>, Vec<&Note>) =
+            ranking.notes.iter().partition(|note| note.is_gap());
+        let gap = gaps.first().map(|note| line(note, Audience::Person));
+        results.problem = results.problem.take().or(gap);
+        let head: Vec<String> = match ranking.items.is_empty() {
+            true => vec![no_answer(&question.concepts[0])],
+            false => about_words.iter().map(ToString::to_string).collect(),
+        };
         results.head = (!head.is_empty()).then(|| harmless(&head.join("; ").replace(":; ", "; ")));
-        let marks = Marks::Words(words);
+        let marks = ranking.marks;
         let mut places = HashMap::new();
         let mut near = 0;
         for one in ranking.items {
@@ -460,7 +417,7 @@ impl OngoingSearch<'_> {
             source: about.source,
             id: about.id.clone(),
             short_id: harmless(&described.short_id),
-            place: described.place(),
+            place: place(&described),
             title: title(&about.title, &Marks::None),
             time: self.clock.words(about.last),
             messages: Vec::new(),
@@ -583,7 +540,7 @@ impl MarkedText {
 
 fn title(title: &str, marks: &Marks) -> MarkedText {
     let title = match snippet::trim(title) {
-        "" => "Untitled",
+        "" => UNTITLED,
         title => title,
     };
     first_line(&title.replace(['\n', '\r'], " "), marks)

@@ -23,7 +23,6 @@ pub use kind::SourceKind;
 pub(crate) use listing::session::line_number;
 pub use listing::{
     list::{ListOptions, ListedPage},
-    narrow::Narrowing,
     places::Places,
     session::Session,
     sketch::Sketch,
@@ -33,8 +32,8 @@ pub use note::Note;
 pub(crate) use reader::scan::ScanStore;
 pub use reader::{Counts, Listing, Messages, Reader, SearchPlan, live::LiveReader};
 pub(crate) use reader::{catalogue, request, sink};
-pub(crate) use scope::shared_start;
 pub use scope::{About, ChosenIds, ConversationIds, Scope};
+pub(crate) use scope::{is_part, same_name, shared_start};
 pub(crate) use sources::{Sources, store_at};
 pub use store::{Source, handle::FallbackReason};
 pub(crate) use store::{

@@ -77,7 +77,7 @@ impl Scope {
     }
 
     /// Returns the conversations that the scope names by their ids; `None` if it does not.
-    pub(crate) fn only(&self) -> Option<Arc<ConversationIds>> {
+    pub fn only(&self) -> Option<Arc<ConversationIds>> {
         match &self.conversation {
             Some(id) => {
                 let of = |kind| (kind, HashSet::from([id.clone()]));
@@ -143,7 +143,7 @@ impl Scope {
     /// Returns whether a conversation of a source passes the project and session filters.
     pub(super) fn accepts_origin(&self, kind: SourceKind, origin: Option<&Origin>) -> bool {
         let fits = |wanted: &Option<String>, here: Option<&str>| {
-            wanted.as_ref().is_none_or(|wanted| here.is_some_and(|here| is_same(wanted, here)))
+            wanted.as_ref().is_none_or(|wanted| here.is_some_and(|here| same_name(wanted, here)))
         };
         let later = || origin.into_iter().flat_map(|origin| projects(origin).skip(1));
         (fits(&self.project, Some(shown_project(kind, origin)))
@@ -158,12 +158,12 @@ pub(super) fn shown_project(kind: SourceKind, origin: Option<&Origin>) -> &str {
 }
 
 /// Returns whether a text occurs in a name, in any letter case.
-pub(super) fn is_part(text: &str, name: &str) -> bool {
+pub(crate) fn is_part(text: &str, name: &str) -> bool {
     name.to_lowercase().contains(&text.to_lowercase())
 }
 
 /// Returns whether two names are equal when letter case is ignored.
-pub(super) fn is_same(one: &str, other: &str) -> bool {
+pub(crate) fn same_name(one: &str, other: &str) -> bool {
     // Letters in lower case have at most three times as many bytes.
     let is_near = one.len() <= 3 * other.len() && other.len() <= 3 * one.len();
     one == other || is_near && one.to_lowercase() == other.to_lowercase()

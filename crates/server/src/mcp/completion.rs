@@ -8,7 +8,7 @@ use rmcp::{
 };
 
 use super::{prompts, resources};
-use crate::tools::hint::Explained;
+use verbatim_answer::hint::Explained;
 use verbatim_base::model::Stop;
 use verbatim_engine::{ConversationHeading, Engine, Error, SourceKind};
 use verbatim_text::snippet;

@@ -9,7 +9,8 @@ use rmcp::{
 };
 use serde_json::{Map, json};
 
-use crate::tools::{Options, hint::Explained, transcript};
+use crate::tools::{Options, transcript};
+use verbatim_answer::hint::Explained;
 use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, About, Engine, ListOptions, ListedPage, Scope};
 use verbatim_text::{date, snippet};

@@ -107,18 +107,7 @@ fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Returns a text on one line, cut to `most` characters. A cut text ends with `…`.
-pub(super) fn line(text: &str, most: usize) -> String {
-    shortened(&text.split_whitespace().collect::<Vec<_>>().join(" "), most)
-}
-
-/// Returns a text cut to `most` characters. A cut text ends with `…`.
-pub(super) fn shortened(text: &str, most: usize) -> String {
-    match snippet::cut(text, most) {
-        Some(start) => format!("{start}…"),
-        None => text.to_owned(),
-    }
-}
+pub(super) use snippet::line;
 
 /// Returns a part of a text on one line around the place with most of some spans. The part is as wide as
 /// `most` letters of English, for which a model needs about a quarter as many tokens. A part that is not

@@ -7,9 +7,10 @@ use super::{
     arguments::searchable,
     bound,
     error::{Error, Result},
-    notes, read,
+    read,
     tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
 };
+use verbatim_answer::notes::{self, Audience};
 use verbatim_engine::{self as engine, About, Fields, Mode, Question, Scope, SourceKind};
 use verbatim_text::{address::page_path, snippet};
 
@@ -80,7 +81,8 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     let ranking = call.engine.rank_conversations(&question, call.stop)?;
     if ranking.items.is_empty() && !ranking.is_complete() {
         // An empty answer would claim that nothing matches, so an incomplete search is an error.
-        let notes = notes::message(&notes::lines(&ranking.notes)).unwrap_or_default();
+        let notes =
+            notes::message(&notes::lines(&ranking.notes, Audience::Model)).unwrap_or_default();
         return Err(Error::Refused(format!("Not everything was searched. {notes}")));
     }
     let mut results = Vec::new();
@@ -92,7 +94,7 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     }
     let mut answer = json!({"results": results});
     if !ranking.notes.is_empty() {
-        answer["notes"] = notes::lines(&ranking.notes).into();
+        answer["notes"] = notes::lines(&ranking.notes, Audience::Model).into();
     }
     Ok(answer.to_string().into())
 }

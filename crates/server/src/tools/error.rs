@@ -1,6 +1,6 @@
 //! The error of a tool that gives no answer.
 
-use super::hint::Explained;
+use verbatim_answer::hint::Explained;
 use verbatim_engine as engine;
 
 /// The result of a call that fails with the error of this room.

@@ -7,23 +7,16 @@
 mod arguments;
 mod bound;
 pub mod chatgpt;
-pub mod clock;
 pub mod conversation_search;
 pub mod delete_conversation;
 mod error;
-pub mod hint;
-pub mod left_out;
 pub mod manage_conversation;
-pub(crate) mod notes;
 pub mod query_conversations;
 pub mod read;
-pub mod readings;
 pub mod save_conversation_context;
 pub mod search;
 pub mod search_workspace;
-pub mod session;
 mod tool;
-pub mod words;
 
 use verbatim_text::snippet;
 

@@ -9,8 +9,13 @@ use super::{
     arguments::{Arguments, searchable, shown},
     bound,
     error::{Error, Result},
-    notes, readings,
     tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
+};
+use verbatim_answer::{
+    marks::Marks,
+    notes::{self, Audience},
+    nothing::as_one_text,
+    readings,
     words::{Words, quoted},
 };
 use verbatim_base::model::{Instant, Matching, Request, Stop};
@@ -21,7 +26,6 @@ use verbatim_engine::{
 use verbatim_text::{
     amount::grouped,
     date::{self, Edge},
-    literal::LiteralPattern,
     snippet,
 };
 
@@ -66,6 +70,9 @@ const MOST_READINGS: usize = 3;
 
 /// The maximum number of characters of the arguments of another reading.
 const LONGEST_READING: usize = 200;
+
+/// The maximum number of marked spans of a concept in a passage.
+const MOST_SPANS: usize = 100;
 
 /// A note for searches by meaning with several concepts.
 const NEAR: &str = "mode vector finds conversations near to every concept, even without its \
@@ -157,7 +164,7 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     let Parsed { question, limit, is_json } = parse(&call.arguments)?;
     let ranking = call.engine.rank_conversations(&question, call.stop)?;
     let is_complete = ranking.is_complete();
-    let mut notes = notes::lines(&ranking.notes);
+    let mut notes = notes::lines(&ranking.notes, Audience::Model);
     let absent_words = ranking.absent_words().into_iter().map(str::to_owned).collect();
     let absent_notes = ranking.notes.iter().filter(|it| !it.absent_words().is_empty()).count();
     let items = ranking.items;
@@ -187,14 +194,16 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     } else if !total.is_exact {
         notes.extend(notes::more(items.len(), total.count, false));
     }
-    let spans = Spans::of(&question, &ranking.notes);
+    let marks = marks(&question, &ranking.notes)?;
     let mut results: Vec<ShownConversation> =
         items.iter().map(|item| ShownConversation::of(call.engine, item)).collect();
     if !is_json {
         shorten_paths(call, &items, &mut results)?;
         let most = if results.len() > FEW { SHORT_PASSAGE } else { LONGER_PASSAGE };
         for shown in &mut results {
-            shown.snippet = bound::around(&shown.snippet, &spans.in_text(&shown.snippet), most);
+            let spans: Vec<Range<usize>> =
+                marks.iter().flat_map(|marks| marks.spans(&shown.snippet, MOST_SPANS)).collect();
+            shown.snippet = bound::around(&shown.snippet, &spans, most);
         }
     }
     let count = results.len();
@@ -237,8 +246,7 @@ fn other_readings(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String
         ..Request::default()
     };
     let readings = call.engine.readings(&request, &question.scope, MOST_READINGS, call.stop);
-    let is_one_text =
-        if readings.iter().any(|reading| reading.kind.is_of_words()) { " as one text" } else { "" };
+    let is_one_text = as_one_text(&readings);
     let mut lines: Vec<String> =
         readings.iter().filter_map(|reading| line_of(reading, &call.arguments)).collect();
     if let Some(first) = lines.first_mut() {
@@ -429,33 +437,22 @@ impl ShownConversation {
     }
 }
 
-/// Finds what a question asks for in passages.
-enum Spans {
-    Words(Vec<Words>),
-    Texts(Vec<LiteralPattern>),
-}
-
-impl Spans {
-    fn of(question: &Question, notes: &[Note]) -> Spans {
-        let concepts = question.concepts.iter();
-        let is_literal = question.matching.is_none_or(|it| it == Matching::Literal);
-        if question.mode == Mode::Exact && is_literal && !question.ignore_accents {
-            return Spans::Texts(concepts.map(|text| LiteralPattern::new(text, false)).collect());
+/// Returns what a question asks for in passages, for each of its concepts.
+fn marks(question: &Question, notes: &[Note]) -> engine::Result<Vec<Marks>> {
+    let is_literal = question.matching.is_none_or(|it| it == Matching::Literal);
+    let is_text = question.mode == Mode::Exact && is_literal && !question.ignore_accents;
+    let marks = |concept: &String| match is_text {
+        true => {
+            let (text, matching) = (concept.clone(), Matching::Literal);
+            Marks::of(&Request { text, matching, ..Request::default() })
         }
-        let words = concepts.map(|concept| {
+        false => {
             let mut words = Words::of(concept);
             notes.iter().for_each(|note| words.heed(note));
-            words
-        });
-        Spans::Words(words.collect())
-    }
-
-    fn in_text(&self, text: &str) -> Vec<Range<usize>> {
-        match self {
-            Spans::Words(all) => all.iter().flat_map(|words| words.spans(text)).collect(),
-            Spans::Texts(all) => all.iter().flat_map(|it| it.first_spans(text, 10)).collect(),
+            Ok(Marks::Words(words))
         }
-    }
+    };
+    question.concepts.iter().map(marks).collect()
 }
 
 /// Returns whether Markdown shows a text unchanged between backticks.

@@ -1,11 +1,15 @@
 //! The request of a page, parsed from its address: the text, the filters and the view.
 
+use verbatim_answer::filters::{Filters, SINCE, UNTIL};
 use verbatim_engine::{self as engine, ReadingKind};
 use verbatim_text::address::encoded;
 
 /// The value of the project filter for conversations without a project. No project has this name,
 /// because a project has the name of a folder.
 pub(super) const NO_PROJECT: &str = "/";
+
+/// The names of dates in addresses.
+const DATES: [(&str, &str); 2] = [(SINCE, "from"), (UNTIL, "to")];
 
 const HOURS_OF_WEEK: i64 = 7 * 24;
 
@@ -87,12 +91,7 @@ pub(super) struct Ask {
     pub(super) is_word: bool,
     /// Whether the oldest messages come first in an exact search.
     pub(super) is_oldest: bool,
-    pub(super) services: Vec<String>,
-    pub(super) projects: Vec<String>,
-    pub(super) models: Vec<String>,
-    pub(super) roles: Vec<String>,
-    pub(super) from: String,
-    pub(super) to: String,
+    pub(super) filters: Filters,
     /// The only wanted hour of the week, counted from Monday 0:00.
     pub(super) hour: Option<i64>,
     /// Whether only starred conversations are requested.
@@ -126,13 +125,6 @@ impl Ask {
                 "case" => ask.is_case_sensitive = value == "1",
                 "word" => ask.is_word = value == "1",
                 "sort" => ask.is_oldest = value == "oldest",
-                // `source` is the name of earlier versions.
-                "service" | "source" if !value.is_empty() => ask.services.push(value),
-                "project" if !value.is_empty() => ask.projects.push(value),
-                "model" if !value.is_empty() => ask.models.push(value),
-                "role" if !value.is_empty() => ask.roles.push(value),
-                "from" | "since" => ask.from = value.trim().to_owned(),
-                "to" | "until" => ask.to = value.trim().to_owned(),
                 "hour" => {
                     ask.hour = value.parse().ok().filter(|hour| (0..HOURS_OF_WEEK).contains(hour));
                 }
@@ -146,7 +138,12 @@ impl Ask {
                 "hit" if value == "last" => ask.hit = usize::MAX,
                 "hit" => ask.hit = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
                 "page" => ask.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
-                _ => {}
+                name => {
+                    let name =
+                        DATES.iter().find(|(_, short)| *short == name).map_or(name, |it| it.0);
+                    let value = value.trim();
+                    let _is_filter = !value.is_empty() && ask.filters.add(name, value);
+                }
             }
         }
         // A search by meaning has one page of results.
@@ -154,6 +151,26 @@ impl Ask {
             ask.page = 0;
         }
         ask
+    }
+
+    /// Returns the names that are chosen for a filter.
+    pub(super) fn chosen(&self, filter: &str) -> &[String] {
+        self.filters.names.of(filter)
+    }
+
+    /// Returns the filters that choose conversations. Names of facets are whole, and the empty project stands for
+    /// conversations without one.
+    pub(super) fn conversations(&self) -> Filters {
+        let project = |name: &String| if name == NO_PROJECT { String::new() } else { name.clone() };
+        let mut names = self.filters.names.clone();
+        names.is_whole = true;
+        names.set("project", self.chosen("project").iter().map(project).collect());
+        Filters { names, within: self.filters.within.clone(), ..Filters::default() }
+    }
+
+    /// Returns the first and the last date, as they were typed.
+    pub(super) fn dates(&self) -> [&str; 2] {
+        [&self.filters.since, &self.filters.until].map(|date| date.as_deref().unwrap_or_default())
     }
 
     /// Returns the text without white space at its ends.
@@ -194,13 +211,7 @@ impl Ask {
     }
 
     pub(super) fn has_filters(&self) -> bool {
-        let lists = [&self.services, &self.projects, &self.models, &self.roles];
-        lists.iter().any(|list| !list.is_empty())
-            || !self.from.is_empty()
-            || !self.to.is_empty()
-            || self.hour.is_some()
-            || self.starred
-            || self.hidden
+        self.filters != Filters::default() || self.hour.is_some() || self.starred || self.hidden
     }
 
     pub(super) fn query(&self) -> String {
@@ -216,12 +227,9 @@ impl Ask {
         add("case", if self.is_case_sensitive { "1" } else { "" });
         add("word", if self.is_word { "1" } else { "" });
         add("sort", if self.is_oldest { "oldest" } else { "" });
-        self.services.iter().for_each(|value| add("service", value));
-        self.projects.iter().for_each(|value| add("project", value));
-        self.models.iter().for_each(|value| add("model", value));
-        self.roles.iter().for_each(|value| add("role", value));
-        add("from", &self.from);
-        add("to", &self.to);
+        for (name, value) in self.filters.given() {
+            add(DATES.iter().find(|it| it.0 == name).map_or(name, |it| it.1), value);
+        }
         add("hour", &self.hour.map_or(String::new(), |hour| hour.to_string()));
         add("starred", if self.starred { "1" } else { "" });
         add("hidden", if self.hidden { "1" } else { "" });
@@ -265,7 +273,7 @@ mod tests {
                      &model=gpt-4o&role=user&from=2025-06&to=30d&page=3&unknown=1&&flag";
         let ask = Ask::parse(query);
         assert_eq!((ask.q.as_str(), ask.way, ask.page), ("a b&=日", Way::Meaning, 0));
-        assert_eq!(ask.services, ["chatgpt", "codex"]);
+        assert_eq!(ask.chosen("service"), ["chatgpt", "codex"]);
         assert!(ask.starred && ask.hidden);
         assert_eq!(Ask::parse(&ask.query()), ask);
         assert_eq!(

@@ -10,25 +10,27 @@ use super::{
 
 /// Returns the names of the chosen filters, without the dates.
 pub(super) fn chosen_names(ask: &Ask) -> impl Iterator<Item = String> {
-    let services = ask.services.iter().map(|name| label_of(name).1.to_owned());
-    let projects = ask.projects.iter().map(|name| match &**name {
+    let services = ask.chosen("service").iter().map(|name| label_of(name).1.to_owned());
+    let projects = ask.chosen("project").iter().map(|name| match &**name {
         NO_PROJECT => "no project".to_owned(),
         name => name.to_owned(),
     });
-    let models = ask.models.iter().cloned();
-    let roles = ask.roles.iter().map(|role| role_name(role).to_lowercase());
+    let others =
+        ask.filters.names.given().filter(|(it, _)| !["service", "project"].contains(&it.name));
+    let others = others.flat_map(|(_, names)| names).chain(&ask.filters.within).cloned();
+    let roles = ask.filters.roles.iter().map(|role| role_name(role).to_lowercase());
     let flags = [(ask.starred, "starred"), (ask.hidden, "hidden")];
     let flags = flags.into_iter().filter(|it| it.0).map(|it| it.1.to_owned());
-    services.chain(projects).chain(models).chain(roles).chain(flags)
+    services.chain(projects).chain(others).chain(roles).chain(flags)
 }
 
 /// Returns the chosen dates and the chosen hour in words.
 fn dates(ask: &Ask) -> Option<String> {
-    let range = match (&*ask.from, &*ask.to) {
-        ("", "") => None,
-        (from, "") => Some(format!("from {from}")),
-        ("", to) => Some(format!("to {to}")),
-        (from, to) => Some(format!("{from} – {to}")),
+    let range = match ask.dates() {
+        ["", ""] => None,
+        [from, ""] => Some(format!("from {from}")),
+        ["", to] => Some(format!("to {to}")),
+        [from, to] => Some(format!("{from} – {to}")),
     };
     let parts: Vec<String> = range.into_iter().chain(ask.hour.map(hour_name)).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
@@ -41,7 +43,13 @@ pub(super) fn chosen(ask: &Ask) -> String {
 
 /// Returns the empty timeline and the date fields, in a fold that is open on a wide screen.
 pub(super) fn when(ask: &Ask, is_open: bool) -> Markup {
-    let to = |from: &str| Ask { from: from.to_owned(), to: String::new(), page: 0, ..ask.clone() };
+    let to = |from: &str| {
+        let mut other = Ask { page: 0, ..ask.clone() };
+        (other.filters.since, other.filters.until) =
+            (Some(from.to_owned()).filter(|from| !from.is_empty()), None);
+        other
+    };
+    let [first, last] = ask.dates();
     html! {
         details.when #when open[is_open] {
             summary.btn #range {
@@ -52,9 +60,9 @@ pub(super) fn when(ask: &Ask, is_open: bool) -> Markup {
             }
             div #hist {}
             div.row {
-                label { "From " input.field #from name="from" value=(ask.from) form="find"
+                label { "From " input.field #from name="from" value=(first) form="find"
                     placeholder="the first" autocomplete="off"; }
-                label { "to " input.field #to name="to" value=(ask.to) form="find"
+                label { "to " input.field #to name="to" value=(last) form="find"
                     placeholder="today" autocomplete="off"; }
                 span.row {
                     a href=(to("today").address()) data-from="today" { "Today" }

@@ -5,10 +5,9 @@ use std::{borrow::Cow, ops::Range};
 use maud::{Markup, html};
 
 use super::prose;
-use crate::tools::words::Words;
+pub(super) use verbatim_answer::marks::{Marks, Piece};
+use verbatim_base::model::{Matching, Request};
 use verbatim_text::{
-    literal::LiteralPattern,
-    matcher::Matchers,
     parts::{ANSWER, FENCES, RESULT, THINKING, called_by},
     screen, snippet,
 };
@@ -26,65 +25,28 @@ const SHORT_AFTER: usize = 60;
 const WORD: usize = 24;
 
 /// The maximum number of matches to find in a text that is shown only around its first matches.
-const FIRST_SPANS: usize = 200;
+pub(super) const FIRST_SPANS: usize = 200;
 
-/// The rule for marking text.
-pub(super) enum Marker {
-    /// No mark.
-    Nothing,
-    /// A text, in any letter case.
-    Text(LiteralPattern),
-    /// The texts of a request.
-    Texts(Matchers),
-    Words(Words),
+/// Returns what marks a text, in any letter case.
+pub(super) fn text_marks(text: &str) -> Marks {
+    let (text, matching) = (text.to_owned(), Matching::Literal);
+    Marks::of(&Request { text, matching, ..Request::default() }).unwrap_or_default()
 }
 
-impl Marker {
-    pub(super) fn spans(&self, text: &str) -> Vec<Range<usize>> {
-        self.first_spans(text, FIRST_SPANS)
+/// Returns a text and its first matches. Removes control sequences, unless only they contain matches.
+pub(super) fn readable<'t>(marks: &Marks, text: &'t str) -> (Cow<'t, str>, Vec<Range<usize>>) {
+    let spans = marks.spans(text, FIRST_SPANS);
+    let plain = screen::written(text);
+    if let Cow::Borrowed(_) = plain {
+        return (plain, spans);
     }
-
-    /// Returns a text and its first matches. Removes control sequences, unless only they contain matches.
-    pub(super) fn readable<'t>(&self, text: &'t str) -> (Cow<'t, str>, Vec<Range<usize>>) {
-        let spans = self.spans(text);
-        let plain = screen::written(text);
-        if let Cow::Borrowed(_) = plain {
-            return (plain, spans);
-        }
-        match self.spans(&plain) {
-            of_plain if of_plain.is_empty() && !spans.is_empty() => (Cow::Borrowed(text), spans),
-            of_plain => (plain, of_plain),
-        }
-    }
-
-    pub(super) fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
-        match self {
-            Marker::Nothing => Vec::new(),
-            Marker::Text(pattern) => pattern.first_spans(text, most),
-            Marker::Texts(texts) => texts.first_spans(text, most),
-            Marker::Words(words) => {
-                let mut spans = words.spans(text);
-                spans.truncate(most);
-                spans
-            }
-        }
+    match marks.spans(&plain, FIRST_SPANS) {
+        of_plain if of_plain.is_empty() && !spans.is_empty() => (Cow::Borrowed(text), spans),
+        of_plain => (plain, of_plain),
     }
 }
 
-/// A piece of a text, which is either a match or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TextPiece {
-    text: String,
-    is_match: bool,
-}
-
-impl TextPiece {
-    fn plain(text: &str) -> TextPiece {
-        TextPiece { text: text.to_owned(), is_match: false }
-    }
-}
-
-pub(super) fn marked(pieces: &[TextPiece]) -> Markup {
+pub(super) fn marked(pieces: &[Piece]) -> Markup {
     html! {
         @for piece in pieces {
             @if piece.is_match { mark { (piece.text) } } @else { (piece.text) }
@@ -95,9 +57,9 @@ pub(super) fn marked(pieces: &[TextPiece]) -> Markup {
 /// The part of a message around its first match.
 pub(super) enum Excerpt {
     /// Prose, on one line and without Markdown's signs.
-    Prose(Vec<TextPiece>),
+    Prose(Vec<Piece>),
     /// Lines of code. Each tells whether it has a part of the match.
-    Code(Vec<(Vec<TextPiece>, bool)>),
+    Code(Vec<(Vec<Piece>, bool)>),
 }
 
 impl Excerpt {
@@ -131,17 +93,17 @@ impl Excerpt {
 }
 
 /// Returns the part of a text around its first match, as it was written, on one line.
-pub(super) fn around(text: &str, spans: &[Range<usize>]) -> Vec<TextPiece> {
+pub(super) fn around(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
     cut(text, spans, [BEFORE, AFTER], pieces)
 }
 
 /// Returns the part of a text around its first match, without Markdown's signs, on one line.
-pub(super) fn prose_around(text: &str, spans: &[Range<usize>]) -> Vec<TextPiece> {
+pub(super) fn prose_around(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
     cut(text, spans, [BEFORE, AFTER], prose_pieces)
 }
 
 /// Returns the few words around the first match of a text, without Markdown's signs, on one line.
-pub(super) fn few_words(text: &str, spans: &[Range<usize>]) -> Vec<TextPiece> {
+pub(super) fn few_words(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
     cut(text, spans, [SHORT_BEFORE, SHORT_AFTER], prose_pieces)
 }
 
@@ -149,8 +111,8 @@ fn cut(
     text: &str,
     spans: &[Range<usize>],
     [before, after]: [usize; 2],
-    pieces: impl Fn(&str, Range<usize>, &[Range<usize>]) -> Vec<TextPiece>,
-) -> Vec<TextPiece> {
+    pieces: impl Fn(&str, Range<usize>, &[Range<usize>]) -> Vec<Piece>,
+) -> Vec<Piece> {
     let first = match spans.first() {
         Some(span) => span.start,
         None => text.find(|c: char| !c.is_whitespace()).unwrap_or(0),
@@ -167,10 +129,10 @@ fn cut(
     };
     let mut pieces = pieces(text, from..end, spans);
     if from > blank {
-        pieces.insert(0, TextPiece::plain("…"));
+        pieces.insert(0, Piece::plain("…"));
     }
     if !text[end..].trim_end().is_empty() {
-        pieces.push(TextPiece::plain("…"));
+        pieces.push(Piece::plain("…"));
     }
     pieces
 }
@@ -214,7 +176,7 @@ fn is_code(text: &str, place: usize, role: &str) -> bool {
 }
 
 /// Returns a whole text in pieces, on one line.
-pub(super) fn whole(text: &str, spans: &[Range<usize>]) -> Vec<TextPiece> {
+pub(super) fn whole(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
     pieces(text, 0..text.len(), spans)
 }
 
@@ -239,7 +201,7 @@ fn back(text: &str, place: usize, most: usize) -> usize {
 }
 
 /// Returns the pieces of a part of a text; white space becomes single spaces.
-fn pieces(text: &str, part: Range<usize>, spans: &[Range<usize>]) -> Vec<TextPiece> {
+fn pieces(text: &str, part: Range<usize>, spans: &[Range<usize>]) -> Vec<Piece> {
     split(text, part, spans, single_spaced)
 }
 
@@ -248,13 +210,13 @@ fn split(
     part: Range<usize>,
     spans: &[Range<usize>],
     shown: impl Fn(&str) -> String,
-) -> Vec<TextPiece> {
+) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut at = part.start;
     let mut add = |range: Range<usize>, is_match| {
         let text = shown(&text[range]);
         if !text.is_empty() {
-            pieces.push(TextPiece { text, is_match });
+            pieces.push(Piece { text, is_match });
         }
     };
     for span in spans {
@@ -272,7 +234,7 @@ fn split(
 
 /// Returns the pieces of a part of a text without Markdown's signs. If a match contains a sign, the pieces are
 /// as they were written.
-fn prose_pieces(text: &str, part: Range<usize>, spans: &[Range<usize>]) -> Vec<TextPiece> {
+fn prose_pieces(text: &str, part: Range<usize>, spans: &[Range<usize>]) -> Vec<Piece> {
     // Markdown is read from the beginning of a line, unless it is far.
     let line = text[..part.start].rfind('\n').map_or(0, |at| at + 1);
     let start = if part.start - line > AFTER { part.start } else { line };
@@ -293,7 +255,7 @@ fn prose_pieces(text: &str, part: Range<usize>, spans: &[Range<usize>]) -> Vec<T
     let mut end = visible[0].start;
     for range in visible {
         if prose::separates(&text[end..range.start]) {
-            shown.push(TextPiece::plain(" "));
+            shown.push(Piece::plain(" "));
         }
         end = range.end;
         shown.extend(pieces(text, range, spans));
@@ -317,7 +279,7 @@ fn single_spaced(text: &str) -> String {
 mod code {
     use std::ops::Range;
 
-    use super::{TextPiece, split};
+    use super::{Piece, split};
     use verbatim_text::snippet;
 
     /// The maximum number of lines of a match.
@@ -333,7 +295,7 @@ mod code {
         text: &str,
         spans: &[Range<usize>],
         first: &Range<usize>,
-    ) -> Vec<(Vec<TextPiece>, bool)> {
+    ) -> Vec<(Vec<Piece>, bool)> {
         let start = text[..first.start].rfind('\n').map_or(0, |at| at + 1);
         let before = text[..start].trim_end_matches('\n');
         let mut at = match before.len() + 1 == start {
@@ -401,7 +363,7 @@ mod code {
     }
 
     /// Returns the pieces of a line. A long line is cut around its first match.
-    fn cut(text: &str, line: Range<usize>, spans: &[Range<usize>]) -> Vec<TextPiece> {
+    fn cut(text: &str, line: Range<usize>, spans: &[Range<usize>]) -> Vec<Piece> {
         let match_start = spans.iter().find(|span| span.end > line.start && span.start < line.end);
         let match_start = match_start.map_or(line.start, |span| span.start.max(line.start));
         let mut start = line.start;
@@ -414,10 +376,10 @@ mod code {
         let as_written = |text: &str| text.replace(|c: char| c.is_control() && c != '\t', "");
         let mut pieces = split(text, start..end, spans, as_written);
         if start > line.start {
-            pieces.insert(0, TextPiece::plain("…"));
+            pieces.insert(0, Piece::plain("…"));
         }
         if end < line.end {
-            pieces.push(TextPiece::plain("…"));
+            pieces.push(Piece::plain("…"));
         }
         pieces
     }
@@ -428,8 +390,8 @@ mod tests {
     use super::*;
 
     fn shown(text: &str, pattern: &str) -> String {
-        let pieces = around(text, &LiteralPattern::new(pattern, false).first_spans(text, 10));
-        let piece = |piece: &TextPiece| match piece.is_match {
+        let pieces = around(text, &text_marks(pattern).spans(text, 10));
+        let piece = |piece: &Piece| match piece.is_match {
             true => format!("[{}]", piece.text),
             false => piece.text.clone(),
         };
@@ -437,9 +399,9 @@ mod tests {
     }
 
     fn excerpt(text: &str, pattern: &str, role: &str) -> (String, bool) {
-        let spans = LiteralPattern::new(pattern, false).first_spans(text, 10);
-        let said = |pieces: &[TextPiece]| {
-            let piece = |it: &TextPiece| {
+        let spans = text_marks(pattern).spans(text, 10);
+        let said = |pieces: &[Piece]| {
+            let piece = |it: &Piece| {
                 if it.is_match { format!("[{}]", it.text) } else { it.text.clone() }
             };
             pieces.iter().map(piece).collect::<String>()

@@ -11,9 +11,10 @@ use super::{
     chart::{Month, histogram, months},
     chosen::chosen_names,
     find::nearest,
-    scope::{choice, flagged, scope},
+    scope::{choice, scope},
     site::{Problem, Site},
 };
+use verbatim_answer::filters::WITHIN;
 use verbatim_base::model::Stop;
 use verbatim_engine::{ChosenIds, Error, Facets, Flags, Match, Scope, count_of};
 use verbatim_text::{amount::grouped, hash::fnv1a};
@@ -52,7 +53,7 @@ pub(super) fn fragment(
 
     Ok(html! {
         (filters(site, ask, (Some(facets), &flags), stop)?)
-        (timeline(site, ask, facets)?)
+        (timeline(site, ask, facets, stop)?)
         @if is_exact && has_some {
             span #status {
                 b #total data-count=(facets.messages)
@@ -81,12 +82,12 @@ pub(super) fn count(
         return Ok(Arc::new(of_nearest(site, ask, flags, stop)?));
     }
     if ask.text().is_empty() {
-        let ChosenIds { only: conversations, without } = flagged(ask, flags);
+        let ChosenIds { only: conversations, without } = choice(site, ask, flags, stop)?.ids;
         let scope = Scope { conversations, without, ..Scope::default() };
         let count = || everything(site, &scope, stop);
         return Ok(site.totals(&scope, count)?);
     }
-    let choice = choice(site, ask, flags)?;
+    let choice = choice(site, ask, flags, stop)?;
     let (clock, limited) = (site.clock(), stop.within(most));
     let month = |time| clock.month(time);
     let count = || {
@@ -102,7 +103,7 @@ pub(super) fn count(
 /// Counts the nearest messages of a search by meaning. As in an exact search, each facet ignores the filter of
 /// its own kind.
 fn of_nearest(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Facets, Problem> {
-    let ranked = |ask: &Ask| nearest(site, ask, scope(site, ask, flags, stop)?, stop);
+    let ranked = |ask: &Ask| nearest(site, ask, scope(site, ask, flags, stop)?.0, stop);
     let places = site.places(true, stop)?;
     let clock = site.clock();
     let best = ranked(ask)?;
@@ -118,20 +119,20 @@ fn of_nearest(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Face
         if other == *ask { Ok(best.items.clone()) } else { ranked(&other).map(|it| it.items) }
     };
     let place = |one: &Match| places.get(&(one.source, one.hit.conversation_id.to_string()));
-    for one in unfiltered(&|ask| ask.services.clear())? {
+    for one in unfiltered(&|ask| ask.filters.names.set("service", Vec::new()))? {
         add(services, place(&one).map_or(one.source.name(), |place| &*place.service));
     }
-    for one in unfiltered(&|ask| ask.projects.clear())? {
+    for one in unfiltered(&|ask| ask.filters.names.set("project", Vec::new()))? {
         let project = place(&one).and_then(|place| place.project.as_deref());
         add(projects, project.unwrap_or_default());
     }
-    for one in unfiltered(&|ask| ask.models.clear())? {
+    for one in unfiltered(&|ask| ask.filters.names.set("model", Vec::new()))? {
         place(&one).into_iter().flat_map(|place| &place.models).for_each(|it| add(models, it));
     }
-    for one in unfiltered(&|ask| ask.roles.clear())? {
+    for one in unfiltered(&|ask| ask.filters.roles.clear())? {
         add(roles, &one.hit.role);
     }
-    for one in unfiltered(&|ask| (ask.from, ask.to) = Default::default())? {
+    for one in unfiltered(&|ask| (ask.filters.since, ask.filters.until) = (None, None))? {
         if let Some(month) = one.hit.time.and_then(|time| clock.month(time)) {
             add(months, &month);
         }
@@ -198,38 +199,47 @@ pub(super) fn filters(
         Facet {
             name: "service",
             legend: "Service",
-            chosen: &ask.services,
+            chosen: ask.chosen("service"),
             known: services,
             count: &|name| of(counted.map(|facets| &facets.services), name),
         },
         Facet {
             name: "project",
             legend: "Project",
-            chosen: &ask.projects,
+            chosen: ask.chosen("project"),
             known: projects,
             count: &|name| of(counted.map(|facets| &facets.projects), &named(name)),
         },
         Facet {
             name: "model",
             legend: "Model",
-            chosen: &ask.models,
+            chosen: ask.chosen("model"),
             known: models,
             count: &|name| of(counted.map(|facets| &facets.models), name),
         },
         Facet {
             name: "role",
             legend: "Role",
-            chosen: &ask.roles,
+            chosen: &ask.filters.roles,
             known: roles.collect(),
             count: &|name| of(counted.map(|facets| &facets.roles), name),
         },
     ];
+    // The other filters are listed if they are chosen.
+    let others = ask.filters.names.given().filter(|(filter, _)| !filter.is_facet);
+    let others = others.map(|(filter, names)| (filter.name, filter.legend, names));
+    let within = (WITHIN, "Conversation", &ask.filters.within[..]);
+    let others = others.chain([within]).map(|(name, legend, chosen)| {
+        let known = BTreeMap::new();
+        Facet { name, legend, chosen, known, count: &|_| None }
+    });
+    let all = all.into_iter().chain(others);
     let at_least = counted.is_some_and(|facets| !facets.is_complete);
     let number = chosen_names(ask).count();
     Ok(html! {
         details.filters #facets {
             summary.btn { "Filters" @if number > 0 { " (" (number) ")" } }
-            @for facet in &all {
+            @for facet in all {
                 // A filter with only one name is not shown, because it offers no choice.
                 @if facet.known.len() > 1 || !facet.chosen.is_empty() { (facet.show(at_least)) }
             }
@@ -367,8 +377,8 @@ impl Facet<'_> {
 }
 
 /// Draws the messages by month; months in the range of dates are darker.
-fn timeline(site: &Site, ask: &Ask, facets: &Facets) -> Result<Markup, Problem> {
-    let choice = choice(site, ask, &Flags::default())?;
+fn timeline(site: &Site, ask: &Ask, facets: &Facets, stop: &Stop) -> Result<Markup, Problem> {
+    let choice = choice(site, ask, &Flags::default(), stop)?;
     let clock = site.clock();
     let (first, last) = (
         choice.request.since.and_then(|time| clock.month(time)),

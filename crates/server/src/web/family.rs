@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 
 use maud::{Markup, html};
 
-use super::card::{counted, title_of};
+use super::card::{counted, title_line};
 use verbatim_base::model::{Hit, Instant, Stop};
 use verbatim_engine::{About, Engine, Error, ListOptions, Scope, Session, SourceKind};
 use verbatim_text::{address::page_path, parts::CALL, snippet};
@@ -56,7 +56,7 @@ impl Family {
         let parent = parent.map(|parent| {
             let call = call_of(&parent, talk).map(|turn| parent.line(turn));
             let call = call.map_or(String::new(), |number| format!("/{number}#m{number}"));
-            (title_of(&parent.about), page_path(session) + &call)
+            (title_line(&parent.about.title), page_path(session) + &call)
         });
         let forked_from = match kind == SourceKind::Archive && session == id {
             true => engine.all_sources().forked_from(id, stop)?,
@@ -87,7 +87,7 @@ impl Family {
             }
             @if let Some(about) = &self.forked_from {
                 @let address = page_path(&about.id);
-                div { dt { "Forked from" } " " dd dir="auto" { a href=(address) { (title_of(about)) } } }
+                div { dt { "Forked from" } " " dd dir="auto" { a href=(address) { (title_line(&about.title)) } } }
             }
             @if !self.agents.is_empty() {
                 div.agents {
@@ -131,7 +131,7 @@ impl Agent {
 
     fn link(&self) -> Markup {
         html! {
-            a href=(page_path(&self.about.id)) dir="auto" { (title_of(&self.about)) }
+            a href=(page_path(&self.about.id)) dir="auto" { (title_line(&self.about.title)) }
             " " span.note { "agent, " (counted(self.about.turns as usize, "message")) }
         }
     }

@@ -22,7 +22,7 @@ use maud::{Markup, html};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::{
-    card::Card,
+    card::DescribedConversation,
     message::size,
     site::{Problem, Site, SiteState, refused, run},
     upload::plain_name,
@@ -55,7 +55,7 @@ pub(super) struct MessageFiles {
 }
 
 impl MessageFiles {
-    pub(super) fn of(site: &Site, card: &Card, kind: SourceKind) -> MessageFiles {
+    pub(super) fn of(site: &Site, card: &DescribedConversation, kind: SourceKind) -> MessageFiles {
         let store = AttachmentFiles::of(site.engine.config());
         let (all, failure) = match store.list(kind, &card.id) {
             Ok(all) => (all, None),

@@ -13,12 +13,12 @@ use std::{
 
 use super::{
     ask::{Ask, Way},
-    card::{Card, cards},
-    excerpt::{Excerpt, Marker, TextPiece, whole},
+    card::{DescribedConversation, conversations},
+    excerpt::{Excerpt, FIRST_SPANS, Marks, Piece, readable, whole},
     scope,
     site::{Problem, Site},
 };
-use crate::tools::words::Words;
+use verbatim_answer::words::Words;
 use verbatim_base::{
     lock::lock,
     model::{Hit, Instant, Stop},
@@ -27,7 +27,7 @@ use verbatim_engine::{
     ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Match, Mode, Note,
     QueryReading, Question, Ranking, ReadingKind, Render, Scope, SearchPlan, SourceKind,
 };
-use verbatim_text::{literal::LiteralPattern, matcher::Matchers, snippet};
+use verbatim_text::{matcher::Matchers, snippet};
 
 /// The number of conversations on a page.
 pub(super) const GROUPS: usize = 20;
@@ -89,8 +89,8 @@ pub(super) struct WordsInAnyOrder {
 
 /// A conversation in the results.
 pub(super) struct FoundGroup {
-    pub(super) card: Card,
-    pub(super) title: Vec<TextPiece>,
+    pub(super) card: DescribedConversation,
+    pub(super) title: Vec<Piece>,
     pub(super) time: Option<Instant>,
     /// The summary of the conversation, in a list without a search text.
     pub(super) summary: String,
@@ -118,7 +118,7 @@ pub(super) struct FoundLine {
 pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
     let flags = site.flags()?;
-    let scope = scope::scope(site, ask, &flags, stop)?;
+    let (scope, notes) = scope::scope(site, ask, &flags, stop)?;
     let mut results = match (ask.text(), ask.way) {
         ("", _) if ask.hour.is_none() => recent(site, ask, &scope, stop),
         ("", _) | (_, Way::Exact) => exact(site, ask, &scope, stop),
@@ -131,6 +131,7 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
             read_otherwise(site, ask, &scope, &mut results, stop)?;
         }
     }
+    results.notes.extend(notes);
     results.flags = flags;
     if results.took == Duration::ZERO {
         results.took = begun.elapsed();
@@ -187,15 +188,12 @@ fn asked_for(reading: &QueryReading, ask: &Ask) -> Option<Ask> {
     }
 }
 
-/// Returns the rule that marks the matches of a request.
-pub(super) fn marker(ask: &Ask) -> Marker {
-    if let Some(texts) = texts_of(ask) {
-        return Marker::Texts(texts);
-    }
+/// Returns what marks the matches of a request.
+pub(super) fn marks(ask: &Ask) -> Marks {
     match (ask.text(), ask.way) {
-        ("", _) => Marker::Nothing,
-        (text, Way::Exact) => Marker::Text(LiteralPattern::new(text, false)),
-        (text, Way::Meaning) => Marker::Words(Words::of(text)),
+        ("", _) => Marks::None,
+        (_, Way::Exact) => Marks::of(&scope::request(ask)).unwrap_or_default(),
+        (text, Way::Meaning) => Marks::Words(Words::of(text)),
     }
 }
 
@@ -205,10 +203,10 @@ fn texts_of(ask: &Ask) -> Option<Matchers> {
     Matchers::of(&scope::request(ask)).ok()
 }
 
-fn title_of(title: &str, marker: &Marker) -> Vec<TextPiece> {
+fn title_of(title: &str, marker: &Marks) -> Vec<Piece> {
     match snippet::trim(title) {
         "" => whole("Untitled", &[]),
-        title => whole(title, &marker.spans(title)),
+        title => whole(title, &marker.spans(title, FIRST_SPANS)),
     }
 }
 
@@ -217,7 +215,7 @@ struct StreamedHit {
     kind: SourceKind,
     /// The message with its role, without other texts.
     hit: Hit<'static>,
-    title: Vec<TextPiece>,
+    title: Vec<Piece>,
     /// Whether the message itself matches, not only the title.
     is_in_text: bool,
     /// The text around the first matches, and a hash of the whole text; `None` if the text is not needed.
@@ -242,7 +240,7 @@ struct Grouping {
 
 struct SeenConversation {
     key: ConversationKey,
-    title: Vec<TextPiece>,
+    title: Vec<Piece>,
     time: Option<Instant>,
     found: Vec<ShownHit>,
     /// The number of messages in `found`, including messages with the same text.
@@ -289,7 +287,7 @@ impl Grouping {
 fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
     let request = scope::request(ask);
-    let marker = marker(ask);
+    let marker = marks(ask);
     let texts = texts_of(ask);
     let first_shown = ask.page.saturating_mul(GROUPS);
     let is_full = AtomicBool::new(false);
@@ -305,7 +303,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         {
             return None;
         }
-        let first = marker.first_spans(&hit.content, 1).first().map(|span| span.end);
+        let first = marker.spans(&hit.content, 1).first().map(|span| span.end);
         let first = first.or(is_listed.then_some(0));
         // One of several texts may be in the message, and the others in the title.
         let is_in_text = first.is_some()
@@ -318,7 +316,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
             // An excerpt needs only the text around the first match.
             let near = first.saturating_add(MOST_AROUND)..hit.content.len();
             let end = near.clone().find(|at| hit.content.is_char_boundary(*at)).unwrap_or(near.end);
-            let (text, spans) = marker.readable(&hit.content[..end]);
+            let (text, spans) = readable(&marker, &hit.content[..end]);
             let mut hasher = DefaultHasher::new();
             hit.content.hash(&mut hasher);
             (Excerpt::of(&text, &spans, &hit.role), hasher.finish())
@@ -362,11 +360,11 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         _ => false,
     };
     let is_without_index = searched.plans.iter().any(|(_, plan, _)| is_slow(plan));
-    let (messages, conversations) = (grouping.messages, grouping.seen.len());
+    let (messages, found) = (grouping.messages, grouping.seen.len());
     let shown: Vec<SeenConversation> =
         grouping.seen.into_iter().skip(first_shown).take(GROUPS).collect();
     let keys: Vec<ConversationKey> = shown.iter().map(|seen| seen.key.clone()).collect();
-    let mut cards = cards(&site.engine, &keys, stop)?;
+    let mut cards = conversations(&site.engine, &keys, stop)?;
     let groups = shown.into_iter().filter_map(|seen| {
         let card = cards.remove(&seen.key)?;
         Some(seen.group(card))
@@ -374,7 +372,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     Ok(SearchResults {
         groups: groups.collect(),
         messages,
-        conversations,
+        conversations: found,
         is_cut,
         took,
         is_without_index,
@@ -408,10 +406,10 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
         notes.push(words.as_written(note, ask.text(), &site.engine)?);
         words.heed(note);
     }
-    let marker = Marker::Words(words);
+    let marker = Marks::Words(words);
     let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
     let keys: Vec<ConversationKey> = ranking.items.iter().map(key).collect();
-    let mut cards = cards(&site.engine, &keys, stop)?;
+    let mut cards = conversations(&site.engine, &keys, stop)?;
     let mut places: HashMap<ConversationKey, usize> = HashMap::new();
     let mut groups: Vec<FoundGroup> = Vec::new();
     let messages = ranking.items.len();
@@ -432,9 +430,9 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
         let passage = one.passage.trim();
         group.lines.push(FoundLine {
             number: one.line,
-            place: group.card.place(&one.hit).1,
+            place: group.card.place(&one.hit),
             role: one.hit.role.clone().into_owned(),
-            text: Excerpt::passage(passage, &marker.spans(passage)),
+            text: Excerpt::passage(passage, &marker.spans(passage, FIRST_SPANS)),
             copies: one.copies,
             same: Vec::new(),
         });
@@ -449,12 +447,12 @@ fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRe
     let page = site.engine.list(scope, first..first.saturating_add(GROUPS), stop)?;
     let keys: Vec<ConversationKey> =
         page.abouts.iter().map(|about| (about.source, about.id.clone())).collect();
-    let mut cards = cards(&site.engine, &keys, stop)?;
+    let mut cards = conversations(&site.engine, &keys, stop)?;
     let groups = page.abouts.into_iter().filter_map(|about| {
         let card = cards.remove(&(about.source, about.id))?;
         Some(FoundGroup {
             card,
-            title: title_of(&about.title, &Marker::Nothing),
+            title: title_of(&about.title, &Marks::None),
             time: about.last,
             summary: about.summary,
             lines: Vec::new(),
@@ -470,12 +468,17 @@ fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRe
     })
 }
 
+/// Returns the number of a message, and its place in the conversation from 0 to 1.
+fn numbered(card: &DescribedConversation, hit: &Hit<'_>) -> (u32, f64) {
+    (card.number(hit).unwrap_or(1), card.place(hit))
+}
+
 impl SeenConversation {
-    fn group(self, card: Card) -> FoundGroup {
+    fn group(self, card: DescribedConversation) -> FoundGroup {
         let SeenConversation { title, time, found, messages, .. } = self;
         let line = |ShownHit { hit, text, same, .. }: ShownHit| {
             let mut places: Vec<(u32, f64)> =
-                same.iter().chain([&hit]).map(|hit| card.place(hit)).collect();
+                same.iter().chain([&hit]).map(|hit| numbered(&card, hit)).collect();
             places.sort_unstable_by_key(|(number, _)| *number);
             let (number, place) = places[0];
             let same: Vec<u32> = places[1..].iter().map(|(number, _)| *number).collect();

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{
     ask::Ask,
-    card::{Card, counted},
+    card::{DescribedConversation, counted},
 };
 use verbatim_engine::{Flag, Flags, count_of};
 
@@ -13,25 +13,30 @@ pub(super) const STAR: &str = "star";
 pub(super) const HIDE: &str = "hide";
 
 /// Returns the button that stars a conversation, or removes its star.
-pub(super) fn star_button(flags: &Flags, card: &Card, way_back: &str) -> Markup {
+pub(super) fn star_button(flags: &Flags, card: &DescribedConversation, way_back: &str) -> Markup {
     let is_set = flags.has(Flag::Starred, card.kind, &card.id);
     button((STAR, is_set), if is_set { "★ Starred" } else { "☆ Star" }, card, way_back)
 }
 
 /// Returns the button that hides a conversation from results, or shows it again.
-pub(super) fn hide_button(flags: &Flags, card: &Card, way_back: &str) -> Markup {
+pub(super) fn hide_button(flags: &Flags, card: &DescribedConversation, way_back: &str) -> Markup {
     let is_set = flags.has(Flag::Hidden, card.kind, &card.id);
     let label = if is_set { "Show in results again" } else { "Hide from results" };
     button((HIDE, is_set), label, card, way_back)
 }
 
 /// Returns a button; `way_back` is the query of the address of the shown message.
-fn button((name, is_set): (&str, bool), label: &str, card: &Card, way_back: &str) -> Markup {
+fn button(
+    (name, is_set): (&str, bool),
+    label: &str,
+    card: &DescribedConversation,
+    way_back: &str,
+) -> Markup {
     let address = format!("{}/flag?{name}={}{way_back}", card.address(), u8::from(!is_set));
     html! { form method="post" action=(address) { button.btn { (label) } } }
 }
 
-pub(super) fn star(flags: &Flags, card: &Card) -> Markup {
+pub(super) fn star(flags: &Flags, card: &DescribedConversation) -> Markup {
     html! {
         @if flags.has(Flag::Starred, card.kind, &card.id) {
             " " span.star title="Starred" { "★" span.sr { "Starred" } }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{
     ask::Ask,
-    card::{Card, counted, title_of},
+    card::{DescribedConversation, counted, title_line},
     frame::{Frame, Tab},
     site::{Problem, Site},
     talk,
@@ -14,7 +14,7 @@ use verbatim_engine::{Error, Forgettable, Forgetter, SourceKind};
 use verbatim_text::address::id_in_path;
 
 /// A conversation, its title, and its stored parts, or the reason why it cannot be forgotten.
-type FoundToForget = (Card, String, Result<Forgettable, String>);
+type FoundToForget = (DescribedConversation, String, Result<Forgettable, String>);
 
 pub(super) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem> {
     let (card, title, found) = match find(site, id, stop)? {
@@ -98,7 +98,7 @@ fn find(site: &Site, id: &str, stop: &Stop) -> Result<FoundToForget, Problem> {
         Err(error @ Error::ReadOnly { .. }) => Err(error.to_string()),
         Err(error) => return Err(error.into()),
     };
-    Ok((card, title_of(&session.about), found))
+    Ok((card, title_line(&session.about.title), found))
 }
 
 fn way_back(found: &Forgettable) -> Markup {

@@ -195,8 +195,10 @@ fn keys() -> Markup {
 pub(super) fn problem(heading: &str, what: &Markup, ask: &Ask) -> Markup {
     let (title, tab, stamp) = (heading, Tab::Elsewhere, "");
     let frame = Frame { title, tab, ask, messages: None, zone: None, stamp };
-    let (q, way, from, to) = Default::default();
-    let others = Ask { q, way, from, to, ..ask.clone() }.query();
+    let (q, way) = Default::default();
+    let mut others = Ask { q, way, ..ask.clone() };
+    (others.filters.since, others.filters.until) = (None, None);
+    let others = others.query();
     frame.around(html! {
         div.page.plain {
             main #main {

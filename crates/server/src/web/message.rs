@@ -10,12 +10,12 @@ use super::{
     card::counted,
     code::Highlighter,
     diff::change,
-    excerpt::{Marker, around, marked},
+    excerpt::{FIRST_SPANS, Marks, around, marked},
     mark::{escaped, mark_html},
     markdown::render,
     prose::{first_words, telling_line},
 };
-use crate::tools::clock::Clock;
+use verbatim_answer::clock::Clock;
 use verbatim_base::model::Instant;
 use verbatim_text::{
     amount::grouped,
@@ -69,7 +69,7 @@ pub(super) struct Versions {
 
 pub(super) struct MessageSettings<'a> {
     pub(super) clock: Clock,
-    pub(super) marker: &'a Marker,
+    pub(super) marker: &'a Marks,
     pub(super) highlighter: Highlighter,
     /// Whether thinking and answer may follow each other without a separator. Then thinking is shown too.
     pub(super) joins_thinking: bool,
@@ -153,14 +153,14 @@ struct StepResults {
 /// How matches are marked in the parts of a message.
 #[derive(Clone, Copy)]
 struct PartMarks<'a> {
-    marker: &'a Marker,
+    marker: &'a Marks,
     /// The current match among the next ones, from 0.
     now: Option<usize>,
 }
 
 impl PartMarks<'_> {
     fn mark(self, html: &str) -> (String, usize) {
-        mark_html(html, self.now, &|text| self.marker.first_spans(text, MOST_MARKED))
+        mark_html(html, self.now, &|text| self.marker.spans(text, MOST_MARKED))
     }
 
     /// Returns how matches are marked after some others.
@@ -181,8 +181,8 @@ impl<'a> MessageSettings<'a> {
     pub(super) fn read<'m>(&self, message: &'m ShownMessage<'m>) -> ReadMessage<'m> {
         let text = snippet::trim(message.content);
         let (hit, spans) = match message.is_current {
-            true => (self.hit, self.marker.first_spans(text, usize::MAX)),
-            false => (0, self.marker.spans(text)),
+            true => (self.hit, self.marker.spans(text, usize::MAX)),
+            false => (0, self.marker.spans(text, FIRST_SPANS)),
         };
         let near = &spans[hit.min(spans.len().saturating_sub(1))..];
         let shown = if message.is_whole { 0..text.len() } else { part_of(text, near) };
@@ -282,8 +282,8 @@ impl<'a> MessageSettings<'a> {
     }
 
     /// Returns what marks a message. Matches are marked only in messages that the search found.
-    fn marker_of(&self, read: &ReadMessage<'_>) -> &'a Marker {
-        if read.spans.is_empty() { &Marker::Nothing } else { self.marker }
+    fn marker_of(&self, read: &ReadMessage<'_>) -> &'a Marks {
+        if read.spans.is_empty() { &Marks::None } else { self.marker }
     }
 
     /// Returns a text of a person or an answer, and the number of its matches.
@@ -357,7 +357,7 @@ impl<'a> MessageSettings<'a> {
     /// Returns the number of a message as a link. It is the anchor of the chosen message without a match.
     pub(super) fn number(&self, read: &ReadMessage<'_>) -> Markup {
         let message = read.of;
-        let is_found = !matches!(self.marker, Marker::Nothing) && read.spans.is_empty();
+        let is_found = !matches!(self.marker, Marks::None) && read.spans.is_empty();
         let anchor = (message.is_current && is_found).then_some("hit");
         let minute = message.time.and_then(|time| self.clock.minute(time));
         html! {
@@ -667,7 +667,7 @@ mod tests {
     fn an_answer_is_not_folded_away_with_the_thinking_above_it() {
         let shown = |joins_thinking| {
             let highlighter = Highlighter::new();
-            let (clock, marker) = (Clock::new(false), &Marker::Nothing);
+            let (clock, marker) = (Clock::new(false), &Marks::None);
             let view = ShownParts::All;
             let (hit, place) = Default::default();
             let mut reading =

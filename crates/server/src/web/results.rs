@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{
     ask::{Ask, Way},
-    card::{Card, counted, role_name},
+    card::{DescribedConversation, counted, meta, role_name},
     chosen::when,
     excerpt::marked,
     facets,
@@ -15,7 +15,7 @@ use super::{
     site::{Problem, Site},
     talk,
 };
-use crate::tools::readings;
+use verbatim_answer::readings;
 use verbatim_base::model::Stop;
 use verbatim_engine::{Note, QueryReading, ReadingKind};
 use verbatim_text::{amount::grouped, hash::fnv1a, snippet};
@@ -234,7 +234,7 @@ fn conversation(site: &Site, ask: &Ask, results: &SearchResults, place: usize) -
                 h2 dir="auto" { a href=(address) { (marked(&group.title)) } (flag::star(&results.flags, &group.card)) }
                 p.meta {
                     @if ask.text().is_empty() && group.lines.is_empty() { span { (counted(group.more, "message")) } " " }
-                    (group.card.meta(clock, group.time))
+                    (meta(&group.card, clock, group.time))
                     @if !group.lines.is_empty() { (ticks(&group.lines)) }
                 }
             }
@@ -260,7 +260,7 @@ fn conversation(site: &Site, ask: &Ask, results: &SearchResults, place: usize) -
 }
 
 /// Returns the id of the element of a conversation in the list. The script knows the element by it.
-fn group_id(card: &Card) -> String {
+fn group_id(card: &DescribedConversation) -> String {
     format!("g{:x}", fnv1a(card.id.as_bytes()))
 }
 

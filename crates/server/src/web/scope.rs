@@ -3,34 +3,56 @@
 use std::sync::Arc;
 
 use super::{
-    ask::{Ask, NO_PROJECT},
-    site::{Problem, Site},
+    ask::Ask,
+    site::{ChosenConversations, Problem, Site},
 };
-use verbatim_base::model::{Matching, Request, Stop};
-use verbatim_engine::{Choice, ChosenIds, ConversationIds, Flags, ReadingKind, Scope, in_both};
-use verbatim_text::date::Edge;
+use verbatim_answer::filters::FilterError;
+use verbatim_base::model::{Instant, Matching, Request, Stop};
+use verbatim_engine::{
+    Choice, ChosenIds, ConversationIds, Flags, Note, ReadingKind, Scope, filters::ALL, in_both,
+};
 
-/// Returns the filters, with the dates as instants.
-pub(super) fn choice(site: &Site, ask: &Ask, flags: &Flags) -> Result<Choice, Problem> {
-    let date = |text: &str, edge| match text {
-        "" => Ok(None),
-        text => site.clock().parse(text, edge).map(Some).map_err(Problem::Wrong),
-    };
-    let project = |name: &String| if name == NO_PROJECT { String::new() } else { name.clone() };
-    let (since, until) = (date(&ask.from, Edge::Start)?, date(&ask.to, Edge::End)?);
-    if let (Some(since), Some(until)) = (since, until)
-        && since > until
-    {
-        let what = "The first date is after the last one: no message can be in between.";
-        return Err(Problem::Wrong(what.to_owned()));
+/// Returns the filters, with the dates as instants. The filters that are no facets choose the conversations.
+pub(super) fn choice(
+    site: &Site,
+    ask: &Ask,
+    flags: &Flags,
+    stop: &Stop,
+) -> Result<Choice, Problem> {
+    let (since, until) = dates(site, ask)?;
+    let chosen = ask.conversations();
+    let names = |filter: &str| chosen.names.of(filter).to_vec();
+    let (services, projects, models) = (names("service"), names("project"), names("model"));
+    let mut others = chosen;
+    for facet in ALL.iter().filter(|filter| filter.is_facet) {
+        others.names.set(facet.name, Vec::new());
     }
-    Ok(Choice {
-        services: ask.services.clone(),
-        projects: ask.projects.iter().map(project).collect(),
-        models: ask.models.clone(),
-        request: Request { roles: ask.roles.clone(), since, until, ..request(ask) },
-        ids: flagged(ask, flags),
+    let mut ids = flagged(ask, flags);
+    ids.only = both(ids.only, site.chosen(&others, stop)?.conversations);
+    let request = Request { roles: ask.filters.roles.clone(), since, until, ..request(ask) };
+    Ok(Choice { services, projects, models, request, ids })
+}
+
+/// Returns the first and the last instant.
+fn dates(site: &Site, ask: &Ask) -> Result<(Option<Instant>, Option<Instant>), Problem> {
+    ask.filters.dates(site.clock()).map_err(|error| match error {
+        FilterError::NoTime => {
+            let what = "The first date is after the last one: no message can be in between.";
+            Problem::Wrong(what.to_owned())
+        }
+        error => Problem::Wrong(error.to_string()),
     })
+}
+
+/// Returns the conversations that both choices have; `None` for all.
+fn both(
+    one: Option<Arc<ConversationIds>>,
+    other: Option<Arc<ConversationIds>>,
+) -> Option<Arc<ConversationIds>> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(Arc::new(in_both(&one, &other))),
+        (one, other) => one.or(other),
+    }
 }
 
 /// Returns the conversations that pass the filters for starred and hidden conversations.
@@ -45,31 +67,18 @@ pub(super) fn flagged(ask: &Ask, flags: &Flags) -> ChosenIds {
     ChosenIds { only, without }
 }
 
-pub(super) fn scope(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Scope, Problem> {
-    let Choice { services, projects, models, request, ids } = choice(site, ask, flags)?;
-    let Request { roles, since, until, .. } = request;
-    let (conversations, without) = (ids.only, ids.without);
-    let mut scope = Scope { roles, since, until, conversations, without, ..Scope::default() };
-    if !services.is_empty() || !projects.is_empty() || !models.is_empty() {
-        let is_of = |chosen: &[String], name: &str| {
-            chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
-        };
-        let places = site.places(!models.is_empty(), stop)?;
-        let wanted = places.iter().filter(|((kind, _), place)| {
-            (is_of(&services, &place.service) || is_of(&services, kind.name()))
-                && is_of(&projects, place.project.as_deref().unwrap_or(""))
-                && (models.is_empty() || place.models.iter().any(|model| is_of(&models, model)))
-        });
-        let mut ids = ConversationIds::new();
-        for ((kind, id), _) in wanted {
-            ids.entry(*kind).or_default().insert(id.clone());
-        }
-        if let Some(flagged) = &scope.conversations {
-            ids = in_both(flagged, &ids);
-        }
-        scope.conversations = Some(Arc::new(ids));
-    }
-    Ok(scope)
+/// Returns the scope of an address, and notes about names that nothing has.
+pub(super) fn scope(
+    site: &Site,
+    ask: &Ask,
+    flags: &Flags,
+    stop: &Stop,
+) -> Result<(Scope, Vec<Note>), Problem> {
+    let (since, until) = dates(site, ask)?;
+    let ChosenIds { only, without } = flagged(ask, flags);
+    let ChosenConversations { conversations, notes } = site.chosen(&ask.conversations(), stop)?;
+    let (roles, conversations) = (ask.filters.roles.clone(), both(only, conversations));
+    Ok((Scope { roles, since, until, conversations, without, ..Scope::default() }, notes))
 }
 
 /// Returns the exact search for the text.

@@ -20,9 +20,11 @@ use super::{
     frame,
     imports::Imports,
 };
-use crate::{
-    http::busy,
-    tools::{REQUEST_LOCK_WAIT, clock::Clock, hint::Explained},
+use crate::{http::busy, tools::REQUEST_LOCK_WAIT};
+use verbatim_answer::{
+    clock::Clock,
+    filters::{FilterError, Filters},
+    hint::Explained,
 };
 use verbatim_base::{
     lock::lock,
@@ -30,7 +32,8 @@ use verbatim_base::{
     model::{Stop, StopOnDrop},
 };
 use verbatim_engine::{
-    self as engine, Engine, Facets, Flags, Heading, Places, Resources, Result, Scope, SourceKind,
+    self as engine, ConversationIds, Engine, Facets, Flags, Heading, Note, Places, Resources,
+    Result, Scope, SourceKind,
 };
 use verbatim_text::{address::page_path, amount::grouped};
 
@@ -64,6 +67,8 @@ pub(super) struct SiteState {
     /// The number of all messages, the time of counting, and the stamp of the counted state.
     counted: Mutex<Option<(Instant, String, u64)>>,
     places: Mutex<Option<KnownPlaces>>,
+    /// The stamp of the state, the filters that chose conversations last, and these.
+    chosen: Mutex<Option<(String, Filters, ChosenConversations)>>,
     totals: Mutex<Option<KnownTotals>>,
     /// The matches in the conversations that were read last, the latest at the end.
     matches: Mutex<Vec<(MatchesKey, Arc<Matches>)>>,
@@ -80,6 +85,15 @@ type MatchesKey = (String, (SourceKind, String), String);
 pub(super) struct Matches {
     pub(super) turns: Vec<usize>,
     pub(super) counts: Vec<usize>,
+}
+
+/// The conversations that filters choose.
+#[derive(Clone, Default)]
+pub(super) struct ChosenConversations {
+    /// The conversations; `None` for all.
+    pub(super) conversations: Option<Arc<ConversationIds>>,
+    /// Notes about names that nothing has.
+    pub(super) notes: Vec<Note>,
 }
 
 /// The counts of all messages in a scope.
@@ -100,9 +114,19 @@ struct KnownPlaces {
 
 impl SiteState {
     pub(super) fn new(engine: Arc<Engine>, local_time: bool, resources: Resources) -> SiteState {
-        let (counted, places, totals, matches) = Default::default();
+        let (counted, places, chosen, totals, matches) = Default::default();
         let imports = Imports::default();
-        SiteState { engine, local_time, counted, places, totals, matches, imports, resources }
+        SiteState {
+            engine,
+            local_time,
+            counted,
+            places,
+            chosen,
+            totals,
+            matches,
+            imports,
+            resources,
+        }
     }
 
     /// Drops the cached number of all messages, so that the messages are counted again.
@@ -166,6 +190,28 @@ impl Site {
         let known = KnownPlaces { stamp, has_models: with_models, places: Arc::clone(&places) };
         *lock(&self.places) = Some(known);
         Ok(places)
+    }
+
+    /// Returns the conversations that filters choose. They are found once for a state, because the text of a
+    /// search changes more often than its filters.
+    pub(super) fn chosen(
+        &self,
+        filters: &Filters,
+        stop: &Stop,
+    ) -> Result<ChosenConversations, Problem> {
+        if filters.names.is_empty() && filters.within.is_empty() {
+            return Ok(ChosenConversations::default());
+        }
+        let stamp = self.stamp();
+        if let Some((of, known, chosen)) = &*lock(&self.chosen)
+            && (of.as_str(), known) == (stamp, filters)
+        {
+            return Ok(chosen.clone());
+        }
+        let (scope, notes) = filters.conversations(&self.engine, stop)?;
+        let chosen = ChosenConversations { conversations: scope.only(), notes };
+        *lock(&self.chosen) = Some((stamp.to_owned(), filters.clone(), chosen.clone()));
+        Ok(chosen)
     }
 
     /// Returns the matches in a conversation; `find` finds them if they are not cached.
@@ -233,6 +279,15 @@ impl From<engine::Error> for Problem {
             }
             error if error.is_of_request() => Problem::Wrong(error.to_string()),
             other => Problem::Engine(other),
+        }
+    }
+}
+
+impl From<FilterError> for Problem {
+    fn from(error: FilterError) -> Problem {
+        match error {
+            FilterError::Engine(error) => error.into(),
+            error => Problem::Wrong(error.to_string()),
         }
     }
 }

@@ -41,7 +41,7 @@ impl MessageFigures {
         let (sources, clock) = (site.engine.all_sources(), site.clock());
         let hour = |time| clock.hour_of_week(time);
         if !ask.text().is_empty() {
-            let choice = choice(site, ask, &site.flags()?)?;
+            let choice = choice(site, ask, &site.flags()?, stop)?;
             let places = site.places(true, stop)?;
             let is_in_time = |time| choice.request.has_time(Some(time));
             let month = |time| clock.month(time).filter(|_| is_in_time(time));
@@ -64,7 +64,7 @@ impl MessageFigures {
                 of_all: None,
             });
         }
-        let (mut scope, mut of_all) = (scope(site, ask, &site.flags()?, stop)?, None);
+        let (mut scope, mut of_all) = (scope(site, ask, &site.flags()?, stop)?.0, None);
         if !ask.has_filters() {
             scope = Scope::default();
             let tally = site.engine.tally(&scope, &|time| clock.day(time), stop)?;
@@ -93,7 +93,11 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
         change(&mut ask);
         ask.address()
     };
-    let of_month = |month: &str| with(&|ask| (ask.from, ask.to) = (month.into(), month.into()));
+    let of_month = |month: &str| {
+        with(&|ask| {
+            (ask.filters.since, ask.filters.until) = (Some(month.into()), Some(month.into()))
+        })
+    };
     let of_hour = |hour: i64| with(&|ask| ask.hour = Some(hour));
     let of_project =
         |name: &str| if name.is_empty() { NO_PROJECT.to_owned() } else { name.to_owned() };
@@ -124,17 +128,17 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
                 }
                 div.two {
                     (table(("by-service", "Services"), &counts.services, &|name| service(name),
-                        &|name| with(&|ask| ask.services = vec![name.to_owned()])))
+                        &|name| with(&|ask| ask.filters.names.set("service", vec![name.to_owned()]))))
                     (table(("by-role", "Who wrote"), &counts.roles, &|name| html! { (role_name(name)) },
-                        &|name| with(&|ask| ask.roles = vec![name.to_owned()])))
+                        &|name| with(&|ask| ask.filters.roles = vec![name.to_owned()])))
                     @if !counts.models.is_empty() {
                         (table(("by-model", "Models"), &counts.models, &|name| html! { (name) },
-                            &|name| with(&|ask| ask.models = vec![name.to_owned()])))
+                            &|name| with(&|ask| ask.filters.names.set("model", vec![name.to_owned()]))))
                     }
                     @if counts.projects.len() > 1 {
                         (table(("by-project", "Projects"), &counts.projects,
                             &|name| html! { @if name.is_empty() { "No project" } @else { (name) } },
-                            &|name| with(&|ask| ask.projects = vec![of_project(name)])))
+                            &|name| with(&|ask| ask.filters.names.set("project", vec![of_project(name)]))))
                     }
                     @if let Some((_, longest)) = &figures.of_all { (longest_table(site, longest)) }
                 }

@@ -9,7 +9,7 @@ use super::{
     message::size,
     site::{Problem, Site},
 };
-use crate::tools::hint::because;
+use verbatim_answer::hint::because;
 use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, SourceStatus, ago};
 use verbatim_text::amount::grouped;

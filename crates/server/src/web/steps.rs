@@ -11,7 +11,7 @@ use super::{
     card::{counted, hour, role_name},
     message::{AgentStep, MessagePiece, MessageSettings, ReadMessage, ShownMessage},
 };
-use crate::tools::clock::Clock;
+use verbatim_answer::clock::Clock;
 use verbatim_base::model::Instant;
 use verbatim_text::{parts::Part, snippet};
 
@@ -291,14 +291,16 @@ fn duration(seconds: i64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::{code::Highlighter, excerpt::Marker};
-    use verbatim_text::literal::LiteralPattern;
+    use crate::web::{
+        code::Highlighter,
+        excerpt::{Marks, text_marks},
+    };
 
     const CALL: &str = "[tool: shell]\ncommand: rg \"TeamSheet\"\nworkdir: /src";
     const THOUGHT: &str = "[thinking]\n**Inspecting the file**\n\n";
 
     /// Returns the page of some messages, ten seconds apart. The reader chose the message `current`.
-    fn shown(messages: &[(&str, &str)], marker: &Marker, current: u32, view: ShownParts) -> String {
+    fn shown(messages: &[(&str, &str)], marker: &Marks, current: u32, view: ShownParts) -> String {
         let numbered = (1..).zip(messages);
         let shown = numbered.map(|(number, (role, content))| ShownMessage {
             number,
@@ -324,7 +326,7 @@ mod tests {
     }
 
     fn all(messages: &[(&str, &str)]) -> String {
-        shown(messages, &Marker::Nothing, 0, ShownParts::All)
+        shown(messages, &Marks::None, 0, ShownParts::All)
     }
 
     #[test]
@@ -400,16 +402,16 @@ mod tests {
         }
         // A fold that holds the chosen message or the current match is open.
         assert_eq!(page.matches(" open").count(), 0, "{page}");
-        let red = Marker::Text(LiteralPattern::new("red", false));
+        let red = text_marks("red");
         let found = shown(&messages, &red, 7, ShownParts::All);
         assert!(
             found.contains("<details class=\"run\" open>") && found.contains("<mark>3 hits</mark>")
         );
         assert_eq!(found.matches("<details class=\"fold\" open>").count(), 1, "{found}");
         assert_eq!(found.matches("class=\"now\"").count(), 1, "{found}");
-        let chosen = shown(&messages, &Marker::Nothing, 4, ShownParts::All);
+        let chosen = shown(&messages, &Marks::None, 4, ShownParts::All);
         assert!(chosen.contains("<details class=\"run\" open>"), "{chosen}");
-        let tools = shown(&messages[1..7], &Marker::Nothing, 0, ShownParts::Tools);
+        let tools = shown(&messages[1..7], &Marks::None, 0, ShownParts::Tools);
         assert!(tools.contains("<details class=\"run\" open>") && !tools.contains("Thinking"));
     }
 

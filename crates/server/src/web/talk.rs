@@ -8,12 +8,12 @@ use super::{
     ask::{Ask, ShownParts, Way, fields},
     assets::STYLE,
     branches::Path,
-    card::{Card, cards, counted, hour, title_of},
+    card::{DescribedConversation, conversations, counted, hour, meta, title_line},
     code::Highlighter,
-    excerpt::{Marker, few_words, marked, prose_around, whole},
+    excerpt::{FIRST_SPANS, Marks, few_words, marked, prose_around, readable, text_marks, whole},
     family::Family,
     files::MessageFiles,
-    find::marker,
+    find::marks,
     flag,
     frame::{Frame, Tab},
     markdown::COPY_BUTTON,
@@ -23,9 +23,7 @@ use super::{
 };
 use verbatim_base::model::{Hit, Stop};
 use verbatim_engine::{self as engine, Error, Flags, Session, SourceKind};
-use verbatim_text::{
-    address::id_in_path, amount::grouped, literal::LiteralPattern, screen, snippet,
-};
+use verbatim_text::{address::id_in_path, amount::grouped, screen, snippet};
 
 /// The maximum number of messages on a page. A shorter conversation is shown completely.
 const MOST_MESSAGES: usize = 120;
@@ -72,7 +70,7 @@ impl TalkView {
 /// A conversation with its matches.
 struct Talk {
     session: Session,
-    card: Card,
+    card: DescribedConversation,
     ask: Ask,
     matches: Arc<Matches>,
     /// The turn that the reader chose.
@@ -101,8 +99,8 @@ pub(super) fn page(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
             (talk.beside(&marker))
             main #main {
                 header.head {
-                    p.meta { (talk.card.meta(site.clock(), None)) }
-                    h1 dir="auto" { (marked(&whole(&title, &marker.spans(&title)))) }
+                    p.meta { (meta(&talk.card, site.clock(), None)) }
+                    h1 dir="auto" { (marked(&whole(&title, &marker.spans(&title, FIRST_SPANS)))) }
                 }
                 (talk.about(site, &flags))
                 div.thread {
@@ -150,7 +148,7 @@ pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
     Ok(html! {
         header {
             h2 {
-                span.of dir="auto" { (title_of(&session.about)) }
+                span.of dir="auto" { (title_line(&session.about.title)) }
                 " " span.id { "Message " (number) }
             }
             " " a.btn href=(address) { "Open " kbd { "Enter" } }
@@ -176,8 +174,9 @@ pub(super) fn as_written(
 pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, Problem> {
     let (session, card) = find(site, id, stop)?;
     let clock = site.clock();
-    let mut text = format!("# {}\n\n`{}` · {}\n", title_of(&session.about), card.id, card.service);
-    if let Some(link) = &card.link {
+    let mut text =
+        format!("# {}\n\n`{}` · {}\n", title_line(&session.about.title), card.id, card.service());
+    if let Some(link) = card.link() {
         let _ = write!(text, "\n<{link}>\n");
     }
     if let Some(resume) = card.resume() {
@@ -211,11 +210,11 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
     let (session, card) = find(site, id, stop)?;
-    let title = title_of(&session.about);
+    let title = title_line(&session.about.title);
     let path = Path::of(&session, &follows(site, &session, stop)?, None);
     let is_other = |turn: &usize| path.place(*turn).is_none();
     let others: Vec<usize> = (0..session.turns()).filter(is_other).collect();
-    let mut reading = reading(site, &card, &Marker::Nothing, Highlighter::lasting(MOST_COLOURING));
+    let mut reading = reading(site, &card, &Marks::None, Highlighter::lasting(MOST_COLOURING));
     let files = MessageFiles::of(site, &card, session.about.source);
     let mut shown = |turns: &[usize]| -> Result<Vec<Markup>, Problem> {
         let hits: Vec<Hit<'_>> = turns.iter().map(|turn| session.message(*turn)).collect();
@@ -258,7 +257,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
             body {
                 main.file {
                     header.head {
-                        p.meta { (card.meta(site.clock(), session.about.last)) }
+                        p.meta { (meta(&card, site.clock(), session.about.last)) }
                         h1 dir="auto" { (title) }
                     }
                     div.thread { @for message in &thread { (message) } }
@@ -277,22 +276,22 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
 }
 
 /// Returns the rule that marks matches in a conversation.
-fn marked_in(ask: &Ask) -> Marker {
+fn marked_in(ask: &Ask) -> Marks {
     match engine::trimmed(&ask.find) {
-        "" => marker(ask),
-        find => Marker::Text(LiteralPattern::new(find, false)),
+        "" => marks(ask),
+        find => text_marks(find),
     }
 }
 
 /// Returns whether the transcript may join thinking and answer without a separator, as in Codex.
-fn joins_thinking(card: &Card) -> bool {
-    card.service == "codex"
+fn joins_thinking(card: &DescribedConversation) -> bool {
+    card.service() == "codex"
 }
 
 fn reading<'a>(
     site: &Site,
-    card: &Card,
-    marker: &'a Marker,
+    card: &DescribedConversation,
+    marker: &'a Marks,
     highlighter: Highlighter,
 ) -> MessageSettings<'a> {
     let (clock, joins_thinking) = (site.clock(), joins_thinking(card));
@@ -307,7 +306,11 @@ fn follows(site: &Site, session: &Session, stop: &Stop) -> Result<HashMap<String
 }
 
 /// Opens the conversation with an id, a beginning of an id, a title or a link.
-pub(super) fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card), Problem> {
+pub(super) fn find(
+    site: &Site,
+    id: &str,
+    stop: &Stop,
+) -> Result<(Session, DescribedConversation), Problem> {
     let (engine, id) = (&site.engine, id_in_path(id));
     let mut failed = None;
     let by_id = SourceKind::ALL.into_iter().find_map(|kind| {
@@ -338,7 +341,7 @@ pub(super) fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card)
         }
     };
     let key = (kind, session.about.id.clone());
-    let card = cards(engine, std::slice::from_ref(&key), stop)?.remove(&key);
+    let card = conversations(engine, std::slice::from_ref(&key), stop)?.remove(&key);
     let card = card.ok_or_else(|| Problem::Missing("The conversation is gone".to_owned()))?;
     Ok((session, card))
 }
@@ -353,7 +356,7 @@ fn turn_of(session: &Session, number: u32) -> Result<usize, Problem> {
     })
 }
 
-fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Talk, Problem> {
+fn open(site: &Site, view: &TalkView, marker: &Marks, stop: &Stop) -> Result<Talk, Problem> {
     let (session, card) = find(site, &view.id, stop)?;
     let mut turn = view.number.map(|number| turn_of(&session, number)).transpose()?;
     let is_kept = |at: usize| {
@@ -370,7 +373,7 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
                     "The conversation is too long to be searched".to_owned(),
                 ));
             }
-            let count = marker.first_spans(&session.message(turn).content, usize::MAX).len();
+            let count = marker.spans(&session.message(turn).content, usize::MAX).len();
             if count > 0 && is_kept(turn) {
                 found.turns.push(turn);
                 found.counts.push(count);
@@ -379,7 +382,7 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
         Ok(found)
     };
     let matches = match marker {
-        Marker::Nothing => Arc::default(),
+        Marks::None => Arc::default(),
         _ => {
             let key = (session.about.source, session.about.id.clone());
             let (find, shown) = (view.ask.find.clone(), view.ask.view);
@@ -402,7 +405,7 @@ fn open(site: &Site, view: &TalkView, marker: &Marker, stop: &Stop) -> Result<Ta
 }
 
 /// Returns the address of a message, with the text to mark: of its match, if there is such a text.
-pub(super) fn address(card: &Card, ask: &Ask, number: u32) -> String {
+pub(super) fn address(card: &DescribedConversation, ask: &Ask, number: u32) -> String {
     match ask.sought() {
         "" => permalink(card, ask, number),
         _ => format!("{}/{number}{}#hit", card.address(), ask.marks()),
@@ -410,13 +413,13 @@ pub(super) fn address(card: &Card, ask: &Ask, number: u32) -> String {
 }
 
 /// Returns the address of the head of a message, with the text to mark.
-fn permalink(card: &Card, ask: &Ask, number: u32) -> String {
+fn permalink(card: &DescribedConversation, ask: &Ask, number: u32) -> String {
     format!("{}/{number}{}#m{number}", card.address(), ask.marks())
 }
 
 impl Talk {
     fn title(&self) -> String {
-        title_of(&self.session.about)
+        title_line(&self.session.about.title)
     }
 
     fn link(&self, turn: usize) -> String {
@@ -469,7 +472,7 @@ impl Talk {
     }
 
     /// Returns the messages, and the place of the current match in the chosen message.
-    fn messages(&self, site: &Site, marker: &Marker, stop: &Stop) -> (Markup, HitPlace) {
+    fn messages(&self, site: &Site, marker: &Marks, stop: &Stop) -> (Markup, HitPlace) {
         let mut reading = MessageSettings {
             view: self.ask.view,
             hit: self.hit,
@@ -558,7 +561,7 @@ impl Talk {
     }
 
     /// Returns the number of the current match and the number of all, and the same for messages.
-    fn tally(&self, marker: &Marker, place: HitPlace) -> Markup {
+    fn tally(&self, marker: &Marks, place: HitPlace) -> Markup {
         let [all, messages] = [self.matches.counts.iter().sum(), self.matches.turns.len()];
         html! {
             @match self.rank() {
@@ -575,7 +578,7 @@ impl Talk {
                     b { (counted(all, "hit")) span { " in " (counted(messages, "message")) } }
                 }
                 None if self.ask.view != ShownParts::All => b { "No match in this view" },
-                None if !marker.spans(&self.title()).is_empty() => b { "Only the title matches" },
+                None if !marker.spans(&self.title(), FIRST_SPANS).is_empty() => b { "Only the title matches" },
                 None => b { "No match in this conversation" },
             }
         }
@@ -608,7 +611,7 @@ impl Talk {
     }
 
     /// Returns the bar with links to the previous and next match.
-    fn hop(&self, marker: &Marker, place: HitPlace) -> Markup {
+    fn hop(&self, marker: &Marks, place: HitPlace) -> Markup {
         if self.ask.sought().is_empty() {
             return html! {};
         }
@@ -641,7 +644,7 @@ impl Talk {
     }
 
     /// Returns the list beside the messages: the matches or, without a search, the prompts of the person.
-    fn beside(&self, marker: &Marker) -> Markup {
+    fn beside(&self, marker: &Marks) -> Markup {
         let is_search = !self.ask.sought().is_empty();
         let prompts: Vec<usize>;
         let turns: &[usize] = match is_search {
@@ -668,7 +671,7 @@ impl Talk {
                 ol {
                     @for turn in rows {
                         @let hit = self.session.message(*turn);
-                        @let (content, spans) = marker.readable(&hit.content);
+                        @let (content, spans) = readable(marker, &hit.content);
                         li {
                             a href=(self.link(*turn))
                                 aria-current=[(self.turn == Some(*turn)).then_some("true")] {
@@ -691,7 +694,7 @@ impl Talk {
     fn about(&self, site: &Site, flags: &Flags) -> Markup {
         let about = &self.session.about;
         let clock = site.clock();
-        let is_web = |link: &&String| link.starts_with("https://") || link.starts_with("http://");
+        let is_web = |link: &&str| link.starts_with("https://") || link.starts_with("http://");
         let address = self.card.address();
         let at = self.turn.map_or(String::new(), |turn| format!("&at={}", self.session.line(turn)));
         let ask = Ask { hit: self.hit, ..self.ask.clone() };
@@ -703,7 +706,7 @@ impl Talk {
                     a.btn href=(format!("{address}.md")) data-copy="text" {
                         "Copy Markdown"
                     }
-                    @if let Some(link) = self.card.link.as_ref().filter(is_web) {
+                    @if let Some(link) = self.card.link().filter(is_web) {
                         " " a.btn href=(link) rel="noreferrer" { "Open original ↗" }
                     }
                     " " a.btn href=(address) data-copy="address" { "Copy link" }
@@ -714,7 +717,7 @@ impl Talk {
                             a.btn href=(format!("{address}.html")) download=(file_name(&self.title(), "html")) { "Save as HTML" }
                             " " a.btn href=(format!("{address}.md")) download=(file_name(&self.title(), "md")) { "Save as Markdown" }
                             " " (flag::hide_button(flags, &self.card, &way_back))
-                            " " a.btn href=(self.card.forget_address()) { "Forget …" }
+                            " " a.btn href=(format!("{}/forget", self.card.address())) { "Forget …" }
                         }
                     }
                     @if let Some(resume) = self.card.resume() {

@@ -23,7 +23,7 @@ use super::{
     message::size,
     site::SiteState,
 };
-use crate::tools::left_out::{Remedies, left_out};
+use verbatim_answer::import_report::{Remedies, left_out};
 use verbatim_base::{model::Stop, private};
 use verbatim_engine::{
     Branches, Config, Decisions, Engine, Forgetter, StoreAddress,

@@ -1,7 +1,7 @@
 //! Lists and descriptions of conversations, and the filters by name.
 
 pub(super) mod list;
-pub(super) mod narrow;
+mod narrow;
 pub(super) mod places;
 mod resolve;
 pub(super) mod session;

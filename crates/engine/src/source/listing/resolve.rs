@@ -7,7 +7,7 @@ use crate::{
     source::{
         SourceKind,
         note::{MAX_KNOWN, Note},
-        scope::{ConversationIds, Scope, is_part, is_same, shown_project},
+        scope::{ConversationIds, Scope, is_part, same_name, shown_project},
         sources::Sources,
         store::Source,
     },
@@ -177,16 +177,16 @@ impl Named {
             let origin = listing.origin(place);
             if let Some(wanted) = &scope.project {
                 let project = shown_project(source.kind, origin);
-                self.has_project |= is_same(wanted, project);
+                self.has_project |= same_name(wanted, project);
                 if !self.projects.contains(project) {
                     self.projects.insert(project.to_owned());
                 }
             }
             let Some(wanted) = &scope.session else { continue };
             let session = origin.and_then(|origin| origin.session.as_deref());
-            self.is_session |= session.is_some_and(|session| is_same(wanted, session));
+            self.is_session |= session.is_some_and(|session| same_name(wanted, session));
             self.sessions.extend(session.map(str::to_owned));
-            let is_whole = is_same(wanted, id);
+            let is_whole = same_name(wanted, id);
             if is_whole && !self.is_whole_id {
                 self.is_whole_id = true;
                 self.conversations.clear();
@@ -223,7 +223,7 @@ impl Named {
 
 /// Returns whether an id begins with a text, in any letter case.
 fn begins(id: &str, text: &str) -> bool {
-    id.get(..text.len()).is_some_and(|start| is_same(start, text))
+    id.get(..text.len()).is_some_and(|start| same_name(start, text))
 }
 
 /// Returns the names that are most similar to a given name, the most similar first.

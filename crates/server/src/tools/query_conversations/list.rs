@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::answer::{answer, iso, shown, turn_count};
 use crate::tools::{
     error::Result,
-    notes,
     tool::{Answer, ToolCall},
 };
+use verbatim_answer::notes::{self, Audience};
 use verbatim_engine::{ListOptions, Note, Scope};
 
 const LONGEST_TITLE: usize = 300;
@@ -92,7 +92,7 @@ pub(super) fn list(
             created_at: iso(about.begun),
         });
     }
-    let mut notes = notes::lines(&listed.notes);
+    let mut notes = notes::lines(&listed.notes, Audience::Model);
     notes.extend(ignored);
     let page = ListPage {
         mode: "list",

@@ -9,9 +9,9 @@ use super::{
 use crate::tools::{
     bound,
     error::Result,
-    notes,
     tool::{Answer, ToolCall, first_turn},
 };
+use verbatim_answer::notes::{self, Audience};
 use verbatim_engine::{About, ConversationMatch, Fields, Match, Question};
 
 /// The number of matched turns of a conversation in compact texts.
@@ -112,7 +112,7 @@ pub(super) fn search(
     without_summaries(&mut ranking.items);
     let is_lower_bound = (!ranking.is_total_exact).then_some(true);
     let is_complete = ranking.is_complete();
-    let mut notes = notes::lines(&ranking.notes);
+    let mut notes = notes::lines(&ranking.notes, Audience::Model);
     let more = notes::more(ranking.items.len(), ranking.total, ranking.is_total_exact);
     let is_full = found >= question.limit && question.limit < MOST_IN_ANSWER;
     let raise = if is_full { "raise limit (at most 50), or " } else { "" };

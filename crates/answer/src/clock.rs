@@ -22,7 +22,7 @@ impl Clock {
     }
 
     /// Returns the current name of the time zone.
-    pub(crate) fn zone(self) -> String {
+    pub fn zone(self) -> String {
         match self.is_local {
             true => self.now.format("UTC%:z").to_string(),
             false => "UTC".to_owned(),
@@ -30,7 +30,7 @@ impl Clock {
     }
 
     /// Returns the month of a time, as `2025-01`.
-    pub(crate) fn month(self, instant: Instant) -> Option<String> {
+    pub fn month(self, instant: Instant) -> Option<String> {
         Some(self.of_instant(instant)?.format("%Y-%m").to_string())
     }
 
@@ -48,7 +48,7 @@ impl Clock {
     }
 
     /// Returns a time in words with its hour, such as `today 09:18` or `18 Nov 2023, 09:18`.
-    pub(crate) fn words_and_hour(self, instant: Option<Instant>) -> String {
+    pub fn words_and_hour(self, instant: Option<Instant>) -> String {
         self.in_words(instant, ["%a %-d %b, %H:%M", "%-d %b %Y, %H:%M"])
     }
 
@@ -71,7 +71,7 @@ impl Clock {
     }
 
     /// Returns the hour of a time in its week; hour 0 begins on Monday at 0:00.
-    pub(crate) fn hour_of_week(self, instant: Instant) -> i64 {
+    pub fn hour_of_week(self, instant: Instant) -> i64 {
         /// The seconds from Monday 0:00 to Thursday 0:00: the Unix epoch began on a Thursday.
         const THURSDAY: i64 = 3 * 86_400;
         const WEEK: i64 = 7 * 86_400;

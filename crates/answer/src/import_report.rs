@@ -1,12 +1,14 @@
 //! Reports what an import left out, with one line for each kind.
 
-use super::bound;
 use verbatim_engine::Skipped;
 pub use verbatim_engine::{
     AttachmentCounts, MAX_ALL, MAX_FILE,
     import::{OTHER_BRANCHES, Report},
 };
-use verbatim_text::amount::{bytes, counted, grouped};
+use verbatim_text::{
+    amount::{bytes, counted, grouped},
+    snippet,
+};
 
 /// The longest title of a conversation in a line, in characters.
 const LONGEST_TITLE: usize = 60;
@@ -155,8 +157,10 @@ fn unread(report: &Report, lines: &mut Vec<String>) {
         }
     }
     for skipped in tally.skipped.iter().filter(|skipped| !is_cut(skipped)) {
-        let name =
-            skipped.name.as_deref().map(|name| format!(" ({})", bound::line(name, LONGEST_TITLE)));
+        let name = skipped
+            .name
+            .as_deref()
+            .map(|name| format!(" ({})", snippet::line(name, LONGEST_TITLE)));
         let (file, reason) = (&skipped.file, &skipped.reason);
         let name = name.unwrap_or_default();
         lines.push(format!("  {file}: conversation {}{name}: {reason}", skipped.ordinal));

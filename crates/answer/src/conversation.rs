@@ -1,0 +1,256 @@
+//! What answers say about a conversation.
+
+use std::{borrow::Cow, collections::HashMap, slice};
+
+use serde::{Deserialize, Serialize};
+
+use super::resume::ResumeCommand;
+use verbatim_base::{
+    map_faults,
+    model::{Hit, Instant, Origin, Provenance, Stop},
+};
+use verbatim_engine::{
+    About, ConversationKey, Described, Engine, Error, Result, Sketch, SourceKind,
+};
+use verbatim_text::{address::page_path, snippet};
+
+/// The title of a conversation without one.
+pub const UNTITLED: &str = "Untitled";
+
+/// A conversation of an answer.
+#[derive(Debug)]
+pub struct DescribedConversation {
+    /// The source of the conversation.
+    pub kind: SourceKind,
+    /// The id in the source.
+    pub id: String,
+    /// The shortest beginning of the id that no other conversation has.
+    pub short_id: String,
+    /// The origin, if the conversation is from a coding agent.
+    pub origin: Option<Origin>,
+    provenance: Option<Provenance>,
+    sketch: Option<Sketch>,
+}
+
+/// Where a conversation is from, in every JSON object of one.
+#[derive(Debug, Serialize)]
+pub struct ConversationJson<'a> {
+    source: &'a str,
+    service: &'a str,
+    project: Option<&'a str>,
+    branch: Option<&'a str>,
+    folder: Option<&'a str>,
+    model: Option<&'a str>,
+    url: Option<&'a str>,
+}
+
+impl DescribedConversation {
+    /// Returns the message number that `verbatim show` accepts: the line in a transcript, else the
+    /// place in the conversation.
+    pub fn number(&self, message: &Hit<'_>) -> Option<u32> {
+        self.sketch.as_ref().map(|sketch| sketch.line(message))
+    }
+
+    /// Returns the place of a message in the conversation, from 0 to 1.
+    pub fn place(&self, message: &Hit<'_>) -> f64 {
+        let place =
+            |sketch: &Sketch| sketch.turn(message) as f64 / f64::from(sketch.about.turns.max(1));
+        self.sketch.as_ref().map_or(0.0, place)
+    }
+
+    /// Returns whether all messages are newer than a time. False if that is not known.
+    pub fn is_newer(&self, time: Instant) -> bool {
+        self.sketch.as_ref().is_some_and(|sketch| sketch.is_newer(time))
+    }
+
+    /// Returns the time of the last message.
+    pub fn last(&self) -> Option<Instant> {
+        self.sketch.as_ref()?.about.last
+    }
+
+    /// Returns the name of the service or the agent; of the source if that is not known.
+    pub fn service(&self) -> &str {
+        let service = self.provenance.as_ref().map(|provenance| provenance.service.as_str());
+        service.filter(|service| !service.is_empty()).unwrap_or(self.kind.name())
+    }
+
+    /// Returns the address on the service's site.
+    pub fn link(&self) -> Option<&str> {
+        self.provenance.as_ref()?.link.as_deref()
+    }
+
+    /// Returns the time at which the transcript's file was found missing.
+    pub fn gone(&self) -> Option<Instant> {
+        self.origin.as_ref()?.gone
+    }
+
+    /// Returns the project with the branch; `None` without a project.
+    pub fn project(&self) -> Option<String> {
+        let origin = self.origin.as_ref()?;
+        let named = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
+        let project = named(&origin.project)?;
+        Some(match named(&origin.branch) {
+            Some(branch) => format!("{project}@{branch}"),
+            None => project,
+        })
+    }
+
+    /// Returns the service with the project and the branch.
+    pub fn service_and_project(&self) -> String {
+        let project = self.project().map(|project| format!(" · {project}")).unwrap_or_default();
+        format!("{}{project}", self.service())
+    }
+
+    /// Returns the address of the conversation's page.
+    pub fn address(&self) -> String {
+        page_path(&self.id)
+    }
+
+    /// Returns the command that resumes the session of a coding agent.
+    pub fn resume(&self) -> Option<ResumeCommand<'_>> {
+        ResumeCommand::of(self.service(), self.origin.as_ref()?)
+    }
+
+    /// Returns the facts about the origin for JSON.
+    pub fn json(&self) -> ConversationJson<'_> {
+        let origin = self.origin.as_ref();
+        ConversationJson {
+            source: self.kind.name(),
+            service: self.service(),
+            project: origin.and_then(|origin| origin.project.as_deref()),
+            branch: origin.and_then(|origin| origin.branch.as_deref()),
+            folder: origin.and_then(|origin| origin.folder.as_deref()),
+            model: self.provenance.as_ref().and_then(|provenance| provenance.model.as_deref()),
+            url: self.link(),
+        }
+    }
+}
+
+/// Returns a title on one line; [`UNTITLED`] if there is none.
+pub fn title_line(title: &str) -> String {
+    match snippet::trim(title) {
+        "" => UNTITLED.to_owned(),
+        title => title.split_whitespace().collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// Looks up one conversation.
+pub fn conversation(
+    engine: &Engine,
+    key: ConversationKey,
+    stop: &Stop,
+) -> Result<DescribedConversation> {
+    let mut found = conversations(engine, slice::from_ref(&key), stop)?;
+    Ok(found.remove(&key).expect("every conversation that is asked for is described"))
+}
+
+/// Looks up conversations. The answer has every conversation, even if its details cannot be read.
+pub fn conversations(
+    engine: &Engine,
+    keys: &[ConversationKey],
+    stop: &Stop,
+) -> Result<HashMap<ConversationKey, DescribedConversation>> {
+    let faults = map_faults::count();
+    let found = engine.find(stop).described(keys)?.into_iter().map(|(key, one)| {
+        let Described { short_id, sketch, origin, provenance } = one;
+        let (kind, id) = key.clone();
+        (key, DescribedConversation { kind, id, short_id, origin, provenance, sketch })
+    });
+    let found = found.collect();
+    match map_faults::count() == faults {
+        true => Ok(found),
+        false => Err(Error::Torn { folder: engine.config().index_folder() }),
+    }
+}
+
+/// Looks up the services and the links of the listed conversations.
+pub fn provenance(
+    engine: &Engine,
+    abouts: &[About],
+    stop: &Stop,
+) -> Result<HashMap<ConversationKey, Provenance>> {
+    let mut provenance = HashMap::new();
+    for kind in SourceKind::ALL {
+        let of_kind = abouts.iter().filter(|about| about.source == kind);
+        let ids: Vec<&str> = of_kind.map(|about| about.id.as_str()).collect();
+        if !ids.is_empty() {
+            let known = engine.all_sources().provenance(kind, &ids, stop)?.into_iter();
+            provenance.extend(known.map(|(id, one)| ((kind, id), one)));
+        }
+    }
+    Ok(provenance)
+}
+
+/// Describes conversations of a list, in its order, without their messages; `short` are their short ids.
+pub fn listed(
+    engine: &Engine,
+    abouts: &[About],
+    short: &[String],
+    stop: &Stop,
+) -> Result<Vec<DescribedConversation>> {
+    let mut provenance = provenance(engine, abouts, stop)?;
+    let described = abouts.iter().zip(short).map(|(about, short_id)| DescribedConversation {
+        kind: about.source,
+        id: about.id.clone(),
+        short_id: short_id.clone(),
+        origin: Some(Origin {
+            project: about.project.clone(),
+            branch: about.branch.clone(),
+            folder: about.folder.clone(),
+            ..Origin::default()
+        }),
+        provenance: provenance.remove(&(about.source, about.id.clone())),
+        sketch: None,
+    });
+    Ok(described.collect())
+}
+
+/// Returns the conversation, and maybe the number of the message, that a word such as `ID:NUMBER` names.
+pub fn target(engine: &Engine, word: &str, stop: &Stop) -> Result<(About, Option<u32>)> {
+    let numbered = word.rsplit_once(':').and_then(|(id, number)| Some((id, number.parse().ok()?)));
+    match (engine.find(stop).by_word(word), numbered) {
+        (Err(Error::NoConversation { .. }), Some((id, number))) => {
+            Ok((engine.find(stop).by_word(id)?, Some(number)))
+        }
+        (found, _) => Ok((found?, None)),
+    }
+}
+
+/// The fields that identify a message in its conversation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MessageKey {
+    message_id: String,
+    position: Option<i64>,
+    seconds: Option<i64>,
+    nanos: u32,
+}
+
+impl MessageKey {
+    /// Returns the key of a message.
+    pub fn of(hit: &Hit<'_>) -> MessageKey {
+        MessageKey {
+            message_id: hit.message_id.clone().into_owned(),
+            position: hit.position,
+            seconds: hit.time.map(|time| time.seconds),
+            nanos: hit.time.map_or(0, |time| time.nanos),
+        }
+    }
+
+    /// Returns when the message was written.
+    pub fn time(&self) -> Option<Instant> {
+        self.seconds.map(|seconds| Instant { seconds, nanos: self.nanos })
+    }
+
+    /// Returns the hit of the message in a conversation, without its texts.
+    pub fn hit<'a>(&'a self, conversation_id: &'a str) -> Hit<'a> {
+        Hit {
+            message_id: Cow::Borrowed(&self.message_id),
+            conversation_id: Cow::Borrowed(conversation_id),
+            title: Cow::Borrowed(""),
+            role: Cow::Borrowed(""),
+            time: self.time(),
+            content: Cow::Borrowed(""),
+            position: self.position,
+        }
+    }
+}

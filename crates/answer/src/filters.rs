@@ -1,0 +1,194 @@
+//! The filters of a question: which conversations and messages are asked for. Every face takes them by these
+//! names; `verbatim_engine::filters` has those by name, each in a file of its own.
+
+use std::sync::Arc;
+
+use super::{clock::Clock, conversation::target, notes};
+use verbatim_base::model::{Instant, Stop};
+use verbatim_engine::{
+    self as engine, About, ConversationIds, Engine, Narrowing, Note, Scope, SourceKind,
+    filters::ALL, import::FORMATS,
+};
+use verbatim_text::{date::Edge, shell::quoted};
+
+/// The filter for some conversations, each named by its id, its title or its link.
+pub const WITHIN: &str = "in";
+/// The filter for messages of some roles.
+pub const BY_ROLE: &str = "role";
+/// The filter for messages from a day or a moment on.
+pub const SINCE: &str = "since";
+/// The filter for messages up to a day or a moment.
+pub const UNTIL: &str = "until";
+
+/// Returns the names of all filters, other names included.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let by_name = ALL.into_iter().flat_map(|filter| [Some(filter.name), filter.alias]);
+    by_name.flatten().chain([WITHIN, BY_ROLE, SINCE, UNTIL])
+}
+
+/// The filters as a person or a client gives them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filters {
+    /// The filters by name.
+    pub names: Narrowing,
+    /// The ids, titles or links of the only conversations.
+    pub within: Vec<String>,
+    /// Parts of the names of roles.
+    pub roles: Vec<String>,
+    /// The first day or moment.
+    pub since: Option<String>,
+    /// The last day or moment.
+    pub until: Option<String>,
+}
+
+/// The reason why filters cannot be applied.
+#[derive(Debug, thiserror::Error)]
+pub enum FilterError {
+    /// A date cannot be read.
+    #[error("{reason}")]
+    Date {
+        /// The name of the filter.
+        filter: &'static str,
+        /// What is wrong, and what can be written.
+        reason: String,
+    },
+    /// The first date is after the last one.
+    #[error("--since is after --until: no message can be in between")]
+    NoTime,
+    /// The filters name something that nothing has, or that is no conversation.
+    #[error("{0}")]
+    Unknown(String),
+    /// The sources cannot be read.
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+}
+
+impl Filters {
+    /// Adds a filter by its name; returns false if there is no such filter.
+    pub fn add(&mut self, name: &str, value: &str) -> bool {
+        match name {
+            WITHIN => self.within.push(value.to_owned()),
+            BY_ROLE => self.roles.push(value.to_owned()),
+            SINCE => self.since = Some(value.to_owned()),
+            UNTIL => self.until = Some(value.to_owned()),
+            name => return self.names.add(name, value),
+        }
+        true
+    }
+
+    /// Returns every filter with its values, in the order of the help.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let by_name = self.names.given().flat_map(|(filter, values)| {
+            values.iter().map(move |value| (filter.name, value.as_str()))
+        });
+        let within = self.within.iter().map(|value| (WITHIN, value.as_str()));
+        let roles = self.roles.iter().map(|value| (BY_ROLE, value.as_str()));
+        let dates = [(SINCE, &self.since), (UNTIL, &self.until)];
+        let dates = dates.into_iter().filter_map(|(name, date)| Some((name, date.as_deref()?)));
+        by_name.chain(within).chain(roles).chain(dates)
+    }
+
+    /// Returns whether the answer can include transcripts of coding agents.
+    pub fn takes_transcripts(&self) -> bool {
+        let may_be_archive = |name: &String| {
+            let mut exports = FORMATS.iter().filter(|format| !format.is_transcript());
+            let other = [SourceKind::Export, SourceKind::Threads];
+            !other.into_iter().any(|kind| kind.name() == name)
+                && !exports.any(|format| format.service() == *name)
+        };
+        let services = self.names.of("service");
+        services.is_empty() || services.iter().any(may_be_archive)
+    }
+
+    /// Returns the first and the last instant.
+    pub fn dates(&self, clock: Clock) -> Result<(Option<Instant>, Option<Instant>), FilterError> {
+        let date = |filter, text: &Option<String>, edge| {
+            let parsed = text.as_ref().map(|text| clock.parse(text, edge)).transpose();
+            parsed.map_err(|reason| FilterError::Date { filter, reason })
+        };
+        let since = date(SINCE, &self.since, Edge::Start)?;
+        let until = date(UNTIL, &self.until, Edge::End)?;
+        match since.zip(until).is_some_and(|(since, until)| since > until) {
+            true => Err(FilterError::NoTime),
+            false => Ok((since, until)),
+        }
+    }
+
+    /// Returns the scope of the filters, and notes about sources that they leave out. A name that nothing has
+    /// is an error, which proposes others.
+    pub fn scope(
+        &self,
+        engine: &Engine,
+        clock: Clock,
+        stop: &Stop,
+    ) -> Result<(Scope, Vec<Note>), FilterError> {
+        let (since, until) = self.dates(clock)?;
+        let (scope, notes) = self.conversations(engine, stop)?;
+        let roles = engine.all_sources().named_roles(&self.roles, &scope.sources, stop)?;
+        let roles = roles.map_err(|unknown| FilterError::Unknown(unknown.to_string()))?;
+        if let Some(unknown) = notes.iter().find(|note| matches!(note, Note::Unknown { .. })) {
+            return Err(FilterError::Unknown(unknown.to_string()));
+        }
+        Ok((Scope { roles, since, until, ..scope }, notes))
+    }
+
+    /// Returns the scope of the filters that choose conversations, of all roles and dates. Notes say which names
+    /// nothing has.
+    pub fn conversations(
+        &self,
+        engine: &Engine,
+        stop: &Stop,
+    ) -> Result<(Scope, Vec<Note>), FilterError> {
+        let sources = engine.all_sources();
+        let (mut scope, notes) = sources.narrowed(Scope::default(), &self.names, stop)?;
+        self.choose(&mut scope, engine, stop)?;
+        Ok((scope, notes))
+    }
+
+    /// Restricts a scope to the named conversations.
+    fn choose(&self, scope: &mut Scope, engine: &Engine, stop: &Stop) -> Result<(), FilterError> {
+        let mut chosen = Vec::new();
+        for word in &self.within {
+            let named = target(engine, word, stop);
+            let (about, number) = named.map_err(|error| not_found(error, engine, stop))?;
+            if let (Some(_), Some((id, _))) = (number, word.rsplit_once(':')) {
+                let id = quoted(id);
+                let text = format!("--in takes a conversation, not one message: --in {id}");
+                return Err(FilterError::Unknown(text));
+            }
+            chosen.push(about);
+        }
+        match &chosen[..] {
+            [] => {}
+            [about] => {
+                if scope.sources.is_empty() || scope.sources.contains(&about.source) {
+                    scope.sources = vec![about.source];
+                }
+                scope.conversation = Some(about.id.clone());
+            }
+            chosen => {
+                let mut ids = ConversationIds::new();
+                for About { source, id, .. } in chosen {
+                    let is_wanted = scope.conversations.as_ref().is_none_or(|wanted| {
+                        wanted.get(source).is_some_and(|ids| ids.contains(id))
+                    });
+                    let of_source = ids.entry(*source).or_default();
+                    of_source.extend(is_wanted.then(|| id.clone()));
+                }
+                scope.conversations = Some(Arc::new(ids));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds unreadable sources to a not-found error, because they may contain the conversation.
+fn not_found(error: engine::Error, engine: &Engine, stop: &Stop) -> FilterError {
+    let unread = notes::lines(&engine.all_sources().problems(stop), notes::Audience::Person);
+    match error {
+        engine::Error::NoConversation { .. } if !unread.is_empty() => {
+            FilterError::Unknown(format!("{error}; {}", unread.join("; ")))
+        }
+        error => error.into(),
+    }
+}

@@ -1,0 +1,31 @@
+//! Answers that are ready to print. The terminal, the picker, the page, MCP and HTTP search share them, so that
+//! all say the same; each face only brings them into its form.
+//!
+//! - [`filters`]: which conversations and messages are asked for; names, dates and roles as people give them
+//! - [`marks`]: where a text matches, and texts in pieces
+//! - [`conversation`]: what is said about a conversation: where it is from, its short id, numbers of messages
+//! - [`ranked`]: the best messages for a question, with its notes and the words to mark
+//! - [`nothing`]: what to say if nothing was found, and the other readings that find something
+//! - [`notes`], [`readings`], [`hint`]: sentences about what is left out, and the command that helps
+//! - [`words`]: the words of a question; [`clock`]: times; [`resume`]: the command that resumes a session
+//! - [`import_report`]: what an import left out
+//!
+//! It uses `verbatim-engine` and plain functions over text. The faces use it.
+
+pub mod clock;
+pub mod conversation;
+pub mod filters;
+pub mod hint;
+pub mod import_report;
+pub mod marks;
+pub mod notes;
+pub mod nothing;
+pub mod ranked;
+pub mod readings;
+pub mod resume;
+pub mod words;
+
+#[cfg(test)]
+#[allow(dead_code, reason = "parts of it are for other crates")]
+#[path = "../../../tests/shared/test_export.rs"]
+mod test_export;

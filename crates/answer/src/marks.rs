@@ -1,0 +1,67 @@
+//! Where a text matches a question, and texts in pieces with their matches.
+
+use std::{fmt, ops::Range};
+
+use serde::{Deserialize, Serialize};
+
+use super::words::Words;
+use verbatim_base::model::Request;
+use verbatim_engine::{Error, IndexError, Result};
+use verbatim_text::matcher::Matchers;
+
+/// What is marked in texts.
+#[derive(Default)]
+pub enum Marks {
+    /// Nothing.
+    #[default]
+    None,
+    /// The texts of an exact search.
+    Texts(Matchers),
+    /// The words of a question.
+    Words(Words),
+}
+
+impl Marks {
+    /// Returns the marks of an exact search. Fails if a text is no expression, or too long.
+    pub fn of(request: &Request) -> Result<Marks> {
+        let matchers = Matchers::of(request);
+        Ok(Marks::Texts(matchers.map_err(|error| Error::from(IndexError::from(error)))?))
+    }
+
+    /// Returns the ranges of the first matches in a text, at most `most`.
+    pub fn spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
+        match self {
+            Marks::None => Vec::new(),
+            Marks::Texts(matchers) => matchers.first_spans(text, most),
+            Marks::Words(words) => {
+                let mut spans = words.spans(text);
+                spans.truncate(most);
+                spans
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Marks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Marks")
+    }
+}
+
+/// A piece of a text, which is a match or not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// Whether the piece is a match.
+    #[serde(rename = "m")]
+    pub is_match: bool,
+    /// The text.
+    #[serde(rename = "t")]
+    pub text: String,
+}
+
+impl Piece {
+    /// Returns a piece that is no match.
+    pub fn plain(text: &str) -> Piece {
+        Piece { is_match: false, text: text.to_owned() }
+    }
+}

@@ -1,0 +1,47 @@
+//! What to say if an exact search finds nothing, and the other readings of its texts.
+
+use super::words::quoted;
+use verbatim_base::model::{Matching, Request, Stop};
+use verbatim_engine::{Engine, QueryReading, Scope};
+
+/// Returns the sentence that no message matches a request, within its filters. If other readings find its
+/// words, it says that the words were read as one text.
+pub fn sentence(request: &Request, readings: &[QueryReading], is_filtered: bool) -> String {
+    let within = if is_filtered { " within these filters" } else { "" };
+    format!("{}{}{within}", none_has(request), as_one_text(readings))
+}
+
+/// Returns words for a text that was read as one, if its words are found in another way.
+pub fn as_one_text(readings: &[QueryReading]) -> &'static str {
+    match readings.iter().any(|reading| reading.kind.is_of_words()) {
+        true => " as one text",
+        false => "",
+    }
+}
+
+/// Returns whether a search by meaning finds messages near to the texts of a request.
+pub fn has_nearest(engine: &Engine, request: &Request, scope: &Scope, stop: &Stop) -> bool {
+    request.matching != Matching::Regex && engine.has_nearest(&request.text, scope, stop)
+}
+
+/// Returns the sentence that no message answers a question.
+pub fn no_answer(question: &str) -> String {
+    format!("no message answers {}; try other words", quoted(question))
+}
+
+/// Returns the phrase that says that no message matches the request.
+pub fn none_has(request: &Request) -> String {
+    let Request { text, or, and, not, matching, .. } = request;
+    let quoted_all = |texts: &[String], word: &str| -> String {
+        texts.iter().map(|text| format!(" {word} {}", quoted(text))).collect()
+    };
+    let has_others = !and.is_empty() || !not.is_empty();
+    if text.is_empty() && or.is_empty() && has_others {
+        let had: Vec<String> = and.iter().map(|text| quoted(text)).collect();
+        let verb = if had.is_empty() { "is" } else { "has " };
+        return format!("no message {verb}{}{}", had.join(" and "), quoted_all(not, "without"));
+    }
+    let verb = if *matching == Matching::Regex { "matches" } else { "has" };
+    let (or, and, not) = (quoted_all(or, "or"), quoted_all(and, "and"), quoted_all(not, "without"));
+    format!("no message {verb} {}{or}{and}{not}", quoted(text))
+}
