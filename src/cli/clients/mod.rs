@@ -166,9 +166,9 @@ impl AiClient {
     /// Returns the entry that starts this program as a server: keys and values, in the usual order.
     pub(super) fn entry(&self, program: &Path, arguments: &[String]) -> Entry {
         let program = program.to_string_lossy();
-        let words = || iter::once(&*program).chain(arguments.iter().map(String::as_str));
+        let words = iter::once(&*program).chain(arguments.iter().map(String::as_str));
         let entry = match self.entry {
-            EntryForm::OpenCode => vec![("command", words().collect())],
+            EntryForm::OpenCode => vec![("command", words.collect())],
             _ => vec![("command", json!(program)), ("args", json!(arguments))],
         };
         self.completed(entry, false)
