@@ -2,16 +2,16 @@
 
 use std::{
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use clap::builder::PossibleValuesParser;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     clients::{
-        self, AiClient, ConfigFile, NOT_TAKEN, PROFILE, RemoteEntry, SERVER, TOKEN_VARIABLE,
-        answers, is_of_this_computer, known, probe,
+        self, AiClient, CLIENTS, ConfigFile, NOT_TAKEN, OFF, PROFILE, RemoteEntry, SERVER,
+        TOKEN_VARIABLE, answers, is_of_this_computer, known, probe,
     },
     environment::{Environment, Terminal},
     fold::folded,
@@ -20,25 +20,6 @@ use super::{
     token::token_of,
 };
 use verbatim_engine::{Config, StoreAddress};
-
-/// The ids of the clients, as the help lists them.
-const IDS: [&str; 12] = [
-    "claude-desktop",
-    "claude-code",
-    "codex",
-    "cursor",
-    "vscode",
-    "gemini",
-    "zed",
-    "windsurf",
-    "lm-studio",
-    "kiro",
-    "copilot",
-    "opencode",
-];
-
-/// The end of a sentence about a server that is switched off.
-const OFF: &str = "is switched off in the client";
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8377/mcp";
 
@@ -50,6 +31,11 @@ const CONTEXT: usize = 2;
 
 /// The maximum number of characters shown of a line.
 const LONGEST_LINE: usize = 200;
+
+/// Returns the ids of the clients, as the help lists them.
+fn ids() -> impl Iterator<Item = &'static str> {
+    CLIENTS.iter().map(|client| client.id)
+}
 
 /// Let an AI client search your chats
 ///
@@ -63,7 +49,7 @@ const LONGEST_LINE: usize = 200;
 #[command(verbatim_doc_comment)]
 pub(super) struct ConnectArgs {
     /// The client to connect
-    #[arg(value_parser = PossibleValuesParser::new(IDS))]
+    #[arg(value_parser = PossibleValuesParser::new(ids()))]
     client: Option<String>,
     /// Let the client reach a server that runs already (`verbatim serve --http`, `verbatim service`), with
     /// its token
@@ -85,7 +71,7 @@ pub(super) struct ConnectArgs {
 #[command(verbatim_doc_comment)]
 pub(super) struct DisconnectArgs {
     /// The client to disconnect
-    #[arg(value_parser = PossibleValuesParser::new(IDS))]
+    #[arg(value_parser = PossibleValuesParser::new(ids()))]
     client: String,
     #[command(flatten)]
     how: How,
@@ -177,7 +163,7 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
         return if args.how.json { list_json(environment, out) } else { list(environment, out) };
     };
     let client = client(id, environment)?;
-    let file = read(&client)?;
+    let (file, config_now) = read(&client)?;
     let remote = args.http.as_deref();
     let remote = remote.map(|url| remote_entry(&client, url, args, config, environment));
     let remote = remote.transpose()?;
@@ -189,12 +175,11 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
             client.entry(&environment.program, &arguments)
         }
     };
-    let syntax = |reason| broken(&client, &file, reason);
-    let config = file.parse().map_err(syntax)?;
-    let ours = client.servers(&config);
+    let ours = client.servers(&config_now);
     let old = ours.iter().find(|server| server.name == SERVER).or(ours.first());
     let name = old.map_or(SERVER, |server| server.name);
     let was_remote = old.map_or(remote.is_some(), |server| server.url().is_some());
+    let syntax = |reason| broken(&client, &file, reason);
     // No client accepts a command and an address in one entry, so an entry of the other kind is removed.
     let base = match was_remote == remote.is_some() {
         true => file.text().to_owned(),
@@ -238,26 +223,22 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
         )?;
     }
     match reached(&client, environment) {
+        None => {}
         Some(Ok(())) if remote.is_some() => writeln!(out, "Checked: the server answers.")?,
-        Some(Err(Unreached::Server(what))) if what.starts_with(NOT_TAKEN) => {
-            writeln!(out, "The server {}", harmless(&what))?;
-        }
         Some(Ok(())) => writeln!(out, "Checked: the server starts and answers a search.")?,
         Some(Err(Unreached::Unknown(error))) => return Err(error),
         Some(Err(Unreached::Off)) => writeln!(out, "The server {OFF}; switch it on there.")?,
         Some(Err(Unreached::Server(what))) => {
             writeln!(out, "The server {}", harmless(&what))?;
-            writeln!(
-                out,
-                "{}",
-                match remote {
-                    Some(_) =>
-                        "Start it: verbatim serve --http, or let the system do so: verbatim service install",
-                    None => "If no chats are imported yet: verbatim import",
-                }
-            )?;
+            match remote {
+                _ if what.starts_with(NOT_TAKEN) => {}
+                Some(_) => writeln!(
+                    out,
+                    "Start it: verbatim serve --http, or let the system do so: verbatim service install"
+                )?,
+                None => writeln!(out, "If no chats are imported yet: verbatim import")?,
+            }
         }
-        None => {}
     }
     writeln!(out, "Undo it with: verbatim disconnect {}", client.id)?;
     Ok(FOUND)
@@ -266,9 +247,7 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
 pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let client = client(&args.client, environment)?;
-    let file = read(&client)?;
-    let syntax = |reason| broken(&client, &file, reason);
-    let config = file.parse().map_err(syntax)?;
+    let (file, config) = read(&client)?;
     let names: Vec<&str> = client.servers(&config).iter().map(|server| server.name).collect();
     let in_client = clients::servers(&config).into_iter().filter(|it| it.key == client.key);
     let left = match in_client.count() > names.len() {
@@ -283,7 +262,8 @@ pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Resul
         writeln!(out, "{} {left}; nothing to do.", client.name)?;
         return Ok(FOUND);
     }
-    let text = file.without_servers(client.key, &names).map_err(syntax)?;
+    let text = file.without_servers(client.key, &names);
+    let text = text.map_err(|reason| broken(&client, &file, reason))?;
     let outcome = change(&client, &file, &text, &args.how, Terminal { environment, out })?;
     if args.how.json {
         return write_json(&client, &text, &outcome, out);
@@ -382,8 +362,9 @@ fn client(id: &str, environment: &Environment) -> Result<AiClient> {
     client.ok_or_else(|| Error::NoFolder(id.to_owned()))
 }
 
-fn read(client: &AiClient) -> Result<ConfigFile> {
-    ConfigFile::read(&client.path, client.syntax).map_err(|source| {
+/// Reads the configuration of a client; returns the file and its content.
+fn read(client: &AiClient) -> Result<(ConfigFile, Value)> {
+    let file = ConfigFile::read(&client.path, client.syntax).map_err(|source| {
         let path = client.path.clone();
         match source.kind() {
             io::ErrorKind::InvalidData => {
@@ -391,7 +372,9 @@ fn read(client: &AiClient) -> Result<ConfigFile> {
             }
             _ => Error::File { path, source },
         }
-    })
+    })?;
+    let config = file.parse().map_err(|reason| broken(client, &file, reason))?;
+    Ok((file, config))
 }
 
 /// Returns the client's entry for a server over HTTP.
@@ -426,8 +409,8 @@ fn remote_entry(
 
 /// Returns the error for a configuration that its client cannot read, with advice on how to correct it.
 fn broken(client: &AiClient, file: &ConfigFile, reason: String) -> Error {
-    let remedy = clients::remedy_of(client, file, &reason);
-    Error::Syntax { path: client.path.clone(), reason, remedy }
+    let (path, remedy) = (client.path.clone(), file.remedy(&reason));
+    Error::Syntax { path, reason, remedy }
 }
 
 fn holds_token(file: &ConfigFile) -> bool {
@@ -451,13 +434,10 @@ enum Unreached {
 
 /// Tests the server in a client's configuration; returns `None` if the configuration has no such server.
 fn reached(client: &AiClient, environment: &Environment) -> Option<Result<(), Unreached>> {
-    let parsed =
-        read(client).and_then(|file| file.parse().map_err(|reason| broken(client, &file, reason)));
-    let config = match parsed {
-        Ok(config) => config,
+    let config = match read(client) {
+        Ok((_, config)) => config,
         Err(error) => return Some(Err(Unreached::Unknown(error))),
     };
-    let folder = environment.user_folder.as_deref().unwrap_or(Path::new("/"));
     let mut servers = client.servers(&config);
     if servers.is_empty() {
         return None;
@@ -468,7 +448,7 @@ fn reached(client: &AiClient, environment: &Environment) -> Option<Result<(), Un
     }
     let mut answers = servers.iter().map(|server| match server.url() {
         Some(url) => answers(url, server.token(environment).as_deref()),
-        None => probe(server, folder).map(drop),
+        None => probe(server, environment).map(drop),
     });
     Some(answers.try_for_each(|answer| answer.map_err(Unreached::Server)))
 }

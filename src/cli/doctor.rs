@@ -51,7 +51,6 @@ pub(super) fn run(
     let mut findings = Vec::new();
     let user = places::user_prefix(environment);
     let mut written = Ok(());
-    let configured = clients::configured(environment);
     let mut report = |finding: Finding| {
         let mend = finding.mend.map(|mend| places.in_commands(&mend));
         let finding = Finding { mend, ..finding };
@@ -78,7 +77,7 @@ pub(super) fn run(
     }
     engine::examine(engine.all_sources(), args.full, &Stop::never(), &mut begin, &mut report);
     begin("starting AI clients' servers");
-    clients::examine(&configured, environment, parse, &mut report);
+    clients::examine(environment, parse, &mut report);
     written?;
     let wrong = findings.iter().filter(|finding| finding.verdict == Verdict::Wrong).count();
     if args.json {

@@ -8,8 +8,9 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
     },
-    time,
+    thread, time,
 };
 
 use serde::{Deserialize, Serialize};
@@ -450,6 +451,9 @@ pub enum Matching {
     Regex,
 }
 
+/// The time between two checks whether waiting work should end.
+const POLL: time::Duration = time::Duration::from_millis(20);
+
 /// A flag that ends long work, because the work was cancelled or its time is over.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
@@ -546,6 +550,38 @@ impl Stop {
     pub fn check<E>(&self, error: E) -> Result<(), E> {
         if self.requested() { Err(error) } else { Ok(()) }
     }
+
+    /// Waits for a time. Fails with `error` if the work should end before.
+    pub fn pause<E>(&self, pause: time::Duration, error: E) -> Result<(), E> {
+        let begun = time::Instant::now();
+        while begun.elapsed() < pause {
+            if self.requested() {
+                return Err(error);
+            }
+            thread::sleep(POLL.min(pause));
+        }
+        Ok(())
+    }
+
+    /// Runs work that cannot be cancelled, such as a request to a server, in another thread. Fails with
+    /// `error` if the work should end before it has a result. Returns `None` if it panics.
+    pub fn wait_for<T: Send + 'static, E>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+        error: E,
+    ) -> Result<Option<T>, E> {
+        let (sender, receiver) = mpsc::channel();
+        // The receiver is gone if the work was stopped.
+        thread::spawn(move || sender.send(work()));
+        loop {
+            match receiver.recv_timeout(POLL) {
+                Ok(result) => return Ok(Some(result)),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(mpsc::RecvTimeoutError::Timeout) if self.requested() => return Err(error),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
 }
 
 /// Requests a stop when it is dropped. This happens when nobody waits for the work any more.
@@ -560,5 +596,24 @@ impl Drop for StopOnDrop {
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_decimal())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_waited_for_until_a_stop() {
+        let second = time::Duration::from_secs(1);
+        assert_eq!(Stop::never().wait_for(|| 1, ()), Ok(Some(1)));
+        let broken: fn() -> u8 = || std::panic::resume_unwind(Box::new(()));
+        assert_eq!(Stop::never().wait_for(broken, ()), Ok(None));
+        let begun = time::Instant::now();
+        let stop = Stop::after(POLL);
+        assert_eq!(stop.wait_for(move || thread::sleep(60 * second), "stopped"), Err("stopped"));
+        assert_eq!(stop.pause(60 * second, "stopped"), Err("stopped"));
+        assert_eq!(Stop::never().pause(POLL, "stopped"), Ok(()));
+        assert!(begun.elapsed() < 30 * second);
     }
 }

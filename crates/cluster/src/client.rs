@@ -12,9 +12,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
-        mpsc,
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -45,9 +43,6 @@ const IMPORT_PATIENCE: Duration = Duration::from_secs(90);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// The time between two checks for a stop request.
-const POLL: Duration = Duration::from_millis(20);
 
 /// The number of idle connections kept per host: one for each concurrent question.
 const MOST_CONNECTIONS: usize = 64;
@@ -242,7 +237,7 @@ impl Client {
             }
             // The other hosts are tried without a pause.
             if failed % self.roots.len() == 0 {
-                wait(pause, stop)?;
+                stop.pause(pause, Error::Stopped)?;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
@@ -250,7 +245,7 @@ impl Client {
 
     /// Waits between the attempt with this number and the next attempt.
     pub(super) fn pause(&self, attempt: u32, stop: &Stop) -> Result<()> {
-        wait((FIRST_PAUSE * attempt * attempt).min(LONGEST_PAUSE), stop)
+        stop.pause((FIRST_PAUSE * attempt * attempt).min(LONGEST_PAUSE), Error::Stopped)
     }
 
     /// Sends a request once, and waits for its answer or for a stop request.
@@ -258,24 +253,9 @@ impl Client {
         let host = self.host.load(Ordering::Relaxed) % self.roots.len();
         let url = format!("{}{}", self.roots[host], call.path);
         let (agent, header, call) = (self.agent.clone(), self.header.clone(), call.clone());
-        // A request cannot be cancelled, so another thread waits for the answer.
-        let (sender, receiver) = mpsc::channel();
-        thread::spawn(move || {
-            // The receiver is gone if the work was stopped.
-            let _ = sender.send(exchange(&agent, &url, header, &call));
-        });
-        loop {
-            match receiver.recv_timeout(POLL) {
-                Ok(attempt) => return Ok(attempt),
-                Err(mpsc::RecvTimeoutError::Timeout) if stop.requested() => {
-                    return Err(Error::Stopped);
-                }
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => {
-                    return Ok(Attempt::Hopeless("the request broke off".to_owned()));
-                }
-            }
-        }
+        let attempt =
+            stop.wait_for(move || exchange(&agent, &url, header, &call), Error::Stopped)?;
+        Ok(attempt.unwrap_or_else(|| Attempt::Hopeless("the request broke off".to_owned())))
     }
 
     /// Returns the error message of an answer with an error status.
@@ -326,15 +306,6 @@ pub(super) fn full(reason: &str) -> String {
 pub(super) fn shown(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().take(MOST_SHOWN).map(plain).collect()
-}
-
-fn wait(pause: Duration, stop: &Stop) -> Result<()> {
-    let begun = Instant::now();
-    while begun.elapsed() < pause {
-        stop.check(Error::Stopped)?;
-        thread::sleep(POLL.min(pause));
-    }
-    Ok(())
 }
 
 /// Sends a request and reads the answer.

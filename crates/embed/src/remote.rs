@@ -3,8 +3,7 @@
 //! Invariant: a key is in the request's header and nowhere else, errors included.
 
 use std::{
-    sync::{Mutex, OnceLock, mpsc},
-    thread,
+    sync::{Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -46,9 +45,6 @@ const PAUSE: Duration = Duration::from_secs(15);
 
 /// Limit of the waiting time that a provider may demand.
 const MOST_WAIT: Duration = Duration::from_secs(60);
-
-/// Time between two checks whether to stop.
-const POLL: Duration = Duration::from_millis(20);
 
 /// A client of a provider.
 #[derive(Debug)]
@@ -194,7 +190,7 @@ impl RemoteModel {
                     wait *= 2;
                     // A question does not wait when the provider demands a long pause.
                     if purpose == Purpose::Document || wait_now <= QUESTION_TIMEOUT {
-                        pause(wait_now, stop)?;
+                        stop.pause(wait_now, Error::Stopped)?;
                     }
                 }
                 RequestFailure::Passing(why, _) => {
@@ -225,26 +221,11 @@ impl RemoteModel {
             Purpose::Document => self.remote.timeout,
             Purpose::Question => self.remote.timeout.min(QUESTION_TIMEOUT),
         };
-        // A request cannot be cancelled, so another thread waits for the answer.
-        let (sender, receiver) = mpsc::channel();
         let (transport, remote, count) = (self.transport.clone(), self.remote.clone(), texts.len());
-        let body = body.to_string();
-        thread::spawn(move || {
-            // The receiver is gone if the work was stopped.
-            let _ = sender.send(transport.exchange(&remote, body, count, timeout));
-        });
-        loop {
-            match receiver.recv_timeout(POLL) {
-                Ok(answer) => return Ok(answer),
-                Err(mpsc::RecvTimeoutError::Timeout) if stop.requested() => {
-                    return Err(Error::Stopped);
-                }
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => {
-                    return Ok(Err(RequestFailure::Final("the request broke off".to_owned())));
-                }
-            }
-        }
+        let exchange = move || transport.exchange(&remote, body.to_string(), count, timeout);
+        let answer = stop.wait_for(exchange, Error::Stopped)?;
+        let broken = || Err(RequestFailure::Final("the request broke off".to_owned()));
+        Ok(answer.unwrap_or_else(broken))
     }
 
     /// Normalises the vectors. Fails if their dimension differs from that of earlier answers.
@@ -289,13 +270,4 @@ fn batches(texts: &[(usize, String)]) -> Vec<&[(usize, String)]> {
         all.push(&texts[start..]);
     }
     all
-}
-
-fn pause(wait: Duration, stop: &Stop) -> Result<()> {
-    let begun = Instant::now();
-    while begun.elapsed() < wait {
-        stop.check(Error::Stopped)?;
-        thread::sleep(POLL.min(wait));
-    }
-    Ok(())
 }

@@ -12,6 +12,7 @@
 
 pub mod http;
 mod log;
+pub mod markdown;
 pub mod mcp;
 pub mod tools;
 pub mod watch;

@@ -22,6 +22,9 @@ use super::Syntax;
 /// The byte order mark that some editors write at the beginning of a file.
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
+/// The advice about a file in another encoding.
+pub(crate) const NOT_UTF_8: &str = "save it as UTF-8";
+
 /// The end of the name of a backup.
 const BACKUP: &str = ".bak";
 
@@ -118,6 +121,23 @@ impl ConfigFile {
                 let line = comment_line(text);
                 line.map_or(error.to_string(), |line| format!("there is a comment in line {line}"))
             }),
+        }
+    }
+
+    /// Returns advice on how to correct a file that its client cannot read.
+    pub(crate) fn remedy(&self, error: &str) -> &'static str {
+        if error.to_lowercase().contains("escape") {
+            return r"write each backslash twice, as in C:\\Users";
+        }
+        let is_lenient =
+            || ConfigFile::new(&self.path, Syntax::Json, self.text.clone()).parse().is_ok();
+        match self.syntax {
+            Syntax::StrictJson | Syntax::Json if self.parse().is_ok() => "write {} in its place",
+            Syntax::Toml => "correct the TOML in that file",
+            Syntax::StrictJson if is_lenient() => {
+                "remove the comments, and the commas before ] and }"
+            }
+            Syntax::StrictJson | Syntax::Json => "correct the JSON in that file",
         }
     }
 

@@ -14,8 +14,8 @@ use super::super::{
     settings_file::{DB, HOME, Setting},
 };
 use super::{
-    AiClient, ConfigFile, SERVER, Server, Syntax, can_start, can_start_from_desktop,
-    is_named_verbatim, known, of_project, probe, servers,
+    AiClient, ConfigFile, NOT_UTF_8, OFF, SERVER, Server, Syntax, can_start,
+    can_start_from_desktop, is_named_verbatim, known, of_project, probe, servers,
 };
 use verbatim_base::model::{Instant, Stop};
 use verbatim_engine::{Config, Engine, Finding, Scope, SourceKind, StoreAddress};
@@ -36,64 +36,26 @@ enum Check {
     Start,
 }
 
-/// The advice about a file in another encoding.
-pub(crate) const NOT_UTF_8: &str = "save it as UTF-8";
-
-/// A client's configuration file and its content.
-pub(crate) struct Configured {
-    client: AiClient,
-    file: io::Result<ConfigFile>,
-    /// The content, or the reason why the client cannot parse the file. `None` if the file was not read.
-    content: Option<Result<Value, String>>,
-}
-
-/// Reads the existing configuration files of all known clients.
-pub(crate) fn configured(environment: &Environment) -> Vec<Configured> {
-    let clients = known(environment).into_iter().chain(of_project(environment));
-    let read = clients.map(|client| {
-        let file = ConfigFile::read(&client.path, client.syntax);
-        let content = file.as_ref().ok().map(ConfigFile::parse);
-        Configured { client, file, content }
-    });
-    read.filter(|found| found.file.as_ref().map_or(true, ConfigFile::exists)).collect()
-}
-
 /// Examines configuration files, and starts each server as its client does.
 pub(crate) fn examine(
-    found: &[Configured],
     environment: &Environment,
     parse: ParseServe,
     report: &mut dyn FnMut(Finding),
 ) {
     let mut count = 0;
-    for Configured { client, file, content } in found {
+    for client in known(environment).into_iter().chain(of_project(environment)) {
+        let file = ConfigFile::read(&client.path, client.syntax);
+        if file.as_ref().is_ok_and(|file| !file.exists()) {
+            continue;
+        }
         let about = format!("{} ({})", client.name, client.path.display());
-        let config = match (file, content) {
-            (Ok(file), Some(Ok(config))) => {
-                if let Some(what) = unread(client, file, config) {
-                    count += 1;
-                    report(Finding::wrong(about, what, remedy_of(client, file, what)));
-                    continue;
-                }
-                config
-            }
-            (Ok(file), Some(Err(error))) => {
+        let config = match content(file, client.syntax) {
+            Ok(config) => config,
+            Err((what, remedy)) => {
                 count += 1;
-                let what = format!("the client cannot read its configuration: {error}");
-                report(Finding::wrong(about, what, remedy_of(client, file, error)));
-                continue;
-            }
-            (Err(error), _) => {
-                count += 1;
-                let what = format!("its configuration cannot be read: {error}");
-                let remedy = match error.kind() {
-                    io::ErrorKind::InvalidData => NOT_UTF_8,
-                    _ => "let your user read that file",
-                };
                 report(Finding::wrong(about, what, remedy));
                 continue;
             }
-            (Ok(_), None) => continue,
         };
         let list = config.get(client.key).and_then(Value::as_object);
         let is_ours = |(name, _): &(&String, &Value)| name.eq_ignore_ascii_case(SERVER);
@@ -105,10 +67,10 @@ pub(crate) fn examine(
                 report(Finding::wrong(about, "names no program to start", &remedy));
             }
         }
-        for server in servers(config) {
+        for server in servers(&config) {
             count += 1;
             let about = format!("{about}, server {:?}", server.name);
-            report(finding(about, client, &server, environment, parse));
+            report(finding(about, &client, &server, environment, parse));
         }
     }
     if count == 0 {
@@ -117,32 +79,25 @@ pub(crate) fn examine(
     }
 }
 
-/// Returns why the client does not read a file, although nothing in its text is wrong.
-fn unread(client: &AiClient, file: &ConfigFile, config: &Value) -> Option<&'static str> {
-    match client.syntax {
-        Syntax::StrictJson if !file.is_present() => {
-            Some("the client cannot read its configuration: the file is empty")
+/// Returns the content of a client's file, or why the client cannot read it, and the remedy.
+fn content(file: io::Result<ConfigFile>, syntax: Syntax) -> Result<Value, (String, &'static str)> {
+    let file = file.map_err(|error| {
+        let remedy = match error.kind() {
+            io::ErrorKind::InvalidData => NOT_UTF_8,
+            _ => "let your user read that file",
+        };
+        (format!("its configuration cannot be read: {error}"), remedy)
+    })?;
+    let config = match file.parse() {
+        Ok(_) if syntax == Syntax::StrictJson && !file.is_present() => {
+            Err("the file is empty".to_owned())
         }
-        _ if !config.is_object() => {
-            Some("the client cannot read its configuration: it is not a JSON object")
-        }
-        _ => None,
-    }
-}
-
-/// Returns advice on how to correct a file that its client cannot read.
-pub(crate) fn remedy_of(client: &AiClient, file: &ConfigFile, error: &str) -> &'static str {
-    if error.to_lowercase().contains("escape") {
-        return r"write each backslash twice, as in C:\\Users";
-    }
-    let text = || Some(file.text().to_owned());
-    let is_lenient = || ConfigFile::new(&client.path, Syntax::Json, text()).parse().is_ok();
-    match client.syntax {
-        Syntax::StrictJson | Syntax::Json if file.parse().is_ok() => "write {} in its place",
-        Syntax::Toml => "correct the TOML in that file",
-        Syntax::StrictJson if is_lenient() => "remove the comments, and the commas before ] and }",
-        Syntax::StrictJson | Syntax::Json => "correct the JSON in that file",
-    }
+        Ok(config) if !config.is_object() => Err("it is not a JSON object".to_owned()),
+        parsed => parsed,
+    };
+    config.map_err(|why| {
+        (format!("the client cannot read its configuration: {why}"), file.remedy(&why))
+    })
 }
 
 fn finding(
@@ -155,18 +110,15 @@ fn finding(
     match check(client, server, environment, parse) {
         Check::Fault(what, remedy) => Finding::wrong(about, what, &remedy),
         Check::Skip(why) => Finding::note(about, why, ""),
-        Check::Start => {
-            let folder = environment.user_folder.as_deref().unwrap_or(Path::new("/"));
-            match probe(server, folder) {
-                Ok(tools) => {
-                    Finding::well(about, format!("starts verbatim, which answers ({tools} tools)"))
-                }
-                Err(what) => {
-                    let remedy = format!("correct it, or: verbatim connect {}", client.id);
-                    Finding::wrong(about, what, &remedy)
-                }
+        Check::Start => match probe(server, environment) {
+            Ok(tools) => {
+                Finding::well(about, format!("starts verbatim, which answers ({tools} tools)"))
             }
-        }
+            Err(what) => {
+                let remedy = format!("correct it, or: verbatim connect {}", client.id);
+                Finding::wrong(about, what, &remedy)
+            }
+        },
     }
 }
 
@@ -176,55 +128,52 @@ fn check(
     environment: &Environment,
     parse: ParseServe,
 ) -> Check {
-    let fault = |what: String, remedy: String| Check::Fault(what, remedy);
+    use Check::{Fault, Skip, Start};
     if server.key != client.key {
-        return fault(
+        return Fault(
             format!("is listed under {:?}, where {} does not look", server.key, client.name),
             format!("list it under {:?}", client.key),
         );
     }
     if server.is_switched_off() {
-        return Check::Skip("is switched off in the client");
+        return Skip(OFF);
     }
-    if server.url().is_some() && server.command().is_none() {
-        return Check::Skip("is reached by its URL, which is not checked");
-    }
-    let program = environment.program.display();
+    let set_command = format!("set \"command\" to {}", environment.program.display());
     let Some((command, args)) = server.command() else {
-        let what = "names no \"command\"".to_owned();
-        return fault(what, format!("set \"command\" to {program}"));
+        return match server.url() {
+            Some(_) => Skip("is reached by its URL, which is not checked"),
+            None => Fault("names no \"command\"".to_owned(), set_command),
+        };
     };
-    if std::iter::once(command).chain(args.iter().copied()).any(|text| text.contains("${")) {
-        return Check::Skip("uses variables of the client, so it is not started");
+    if std::iter::once(&command).chain(&args).any(|text| text.contains("${")) {
+        return Skip("uses variables of the client, so it is not started");
     }
     let path = Path::new(command);
     if !can_start(path, environment) {
         let what = format!("starts {command:?}, which does not exist or cannot be run");
-        return fault(what, format!("set \"command\" to {program}"));
+        return Fault(what, set_command);
     }
     if client.is_desktop && !can_start_from_desktop(path) {
         let what = format!(
             "starts {command:?} by its name, which apps that are started from the desktop do not find"
         );
-        return fault(what, format!("set \"command\" to {program}"));
+        return Fault(what, set_command);
     }
+    let set_args = "set \"args\" to [\"serve\"]".to_owned();
     if server.entry.get("args").is_some_and(|args| !is_texts(args)) {
-        let what = "has \"args\" that is not a list of strings".to_owned();
-        return fault(what, "set \"args\" to [\"serve\"]".to_owned());
+        return Fault("has \"args\" that is not a list of strings".to_owned(), set_args);
     }
     // If the command is a shell or a wrapper, its program is unknown.
     if !is_named_verbatim(command) {
-        return Check::Start;
+        return Start;
     }
     match parse(&args) {
         Ok(Some(places)) => check_places(server, places),
         Ok(None) if args.is_empty() => {
-            let what = "starts verbatim without a command".to_owned();
-            fault(what, "set \"args\" to [\"serve\"]".to_owned())
+            Fault("starts verbatim without a command".to_owned(), set_args)
         }
         Ok(None) => {
-            let what = format!("starts a command other than serve ({})", args.join(" "));
-            fault(what, "set \"args\" to [\"serve\"]".to_owned())
+            Fault(format!("starts a command other than serve ({})", args.join(" ")), set_args)
         }
         Err(error) => {
             let text = error.render().to_string();
@@ -237,7 +186,7 @@ fn check(
             }
             let shown = args.join(" ");
             let what = format!("gives arguments that verbatim does not take ({shown}): {line}");
-            fault(what, "see `verbatim serve --help`".to_owned())
+            Fault(what, "see `verbatim serve --help`".to_owned())
         }
     }
 }
@@ -281,8 +230,9 @@ fn check_places(server: &Server<'_>, places: PlaceArgs) -> Check {
 
 /// Returns what the variables of an entry say about a setting.
 fn variable(server: &Server<'_>, setting: &Setting) -> Option<PathBuf> {
-    let values = setting.variables.iter().filter_map(|name| server.variable(name));
-    values.into_iter().find(|value| !value.is_empty()).map(PathBuf::from)
+    let variables = server.variables()?;
+    let mut values = setting.variables.iter().filter_map(|name| variables.get(*name)?.as_str());
+    values.find(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 fn is_texts(value: &Value) -> bool {

@@ -6,25 +6,26 @@ mod probe;
 mod remote;
 
 use std::{
-    env,
+    env, iter,
+    ops::Deref,
     path::{Path, PathBuf},
 };
 
 use serde_json::{Map, Value, json};
 
 pub(super) use self::{
-    config_file::ConfigFile,
-    examine::{NOT_UTF_8, ParseServe, configured, examine, remedy_of},
+    config_file::{ConfigFile, NOT_UTF_8},
+    examine::{ParseServe, examine},
     probe::probe,
-    remote::{MCP_PATH, NOT_TAKEN, RemoteEntry, TOKEN_VARIABLE, answers, is_of_this_computer},
+    remote::{MCP_PATH, NOT_TAKEN, RemoteEntry, answers, is_of_this_computer},
 };
 use super::environment::Environment;
 
 /// The name of the server in the configurations that this program writes.
 pub(super) const SERVER: &str = "verbatim";
 
-/// The keys of a server's address in the configurations of different clients.
-const URL_KEYS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
+/// The end of a sentence about a server that is switched off.
+pub(super) const OFF: &str = "is switched off in the client";
 
 /// The tool profile that is written into the configuration of every known client.
 pub(super) const PROFILE: &str = "agent";
@@ -42,32 +43,118 @@ pub enum Syntax {
 /// The form of a server's entry in a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryForm {
-    /// An entry with the keys `command` and `args`.
+    /// An entry with the keys `command` and `args`, or with an address.
     Plain,
-    /// An entry with `command`, `args` and `"type": "stdio"`.
+    /// The same, with `"type": "stdio"` or `"http"`.
     Stdio,
-    /// An entry with `command`, `args`, `"type": "local"` and a list of the allowed tools.
+    /// The same, with `"type": "local"` or `"http"`, and a list of the allowed tools.
     Copilot,
-    /// An entry with `"type": "local"` and a `command` that lists the program and its arguments.
+    /// An entry with `"type": "local"` or `"remote"`, whose `command` lists the program and its arguments.
     OpenCode,
 }
 
+/// The folder in which the paths of a client begin.
+#[derive(Clone, Copy, Debug)]
+enum Base {
+    Home,
+    Config,
+    /// `~/.config`, on macOS too.
+    DotConfig,
+    ClaudeCode,
+    Codex,
+}
+
 /// A client with a documented configuration file.
-#[derive(Clone, Debug)]
-pub(super) struct AiClient {
+#[derive(Debug)]
+pub(super) struct ClientKind {
     /// The name of the client on the command line.
     pub(super) id: &'static str,
     /// The name of the client for people.
     pub(super) name: &'static str,
-    pub(super) path: PathBuf,
+    base: Base,
     /// A file or folder that exists if the client is installed.
-    marker: PathBuf,
+    marker: &'static str,
+    file: &'static str,
+    /// The configuration file in the folder of a project.
+    in_project: Option<&'static str>,
     /// The key of the object that holds the servers by name.
     pub(super) key: &'static str,
     pub(super) syntax: Syntax,
     entry: EntryForm,
+    /// The key of a server's address; `None` if the client reaches no servers over HTTP.
+    url: Option<&'static str>,
+    /// How the client names the variable of the token; `None` if the token itself is in the entry. Apps that
+    /// are started from the desktop do not get the variables of a shell.
+    token: Option<&'static str>,
     /// Whether users start the client from the desktop. Such a client gets a `PATH` with few folders.
     is_desktop: bool,
+}
+
+/// What most clients have in common.
+const USUAL: ClientKind = ClientKind {
+    id: "",
+    name: "",
+    base: Base::Home,
+    marker: "",
+    file: "",
+    in_project: None,
+    key: "mcpServers",
+    syntax: Syntax::Json,
+    entry: EntryForm::Plain,
+    url: Some("url"),
+    token: None,
+    is_desktop: true,
+};
+
+/// The variable from which some clients read the token.
+pub(super) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
+
+const ZED: [&str; 2] =
+    if cfg!(windows) { ["Zed", "Zed/settings.json"] } else { ["zed", "zed/settings.json"] };
+
+/// Every known client, as the help lists them.
+#[rustfmt::skip]
+pub(super) static CLIENTS: [ClientKind; 12] = [
+    ClientKind { id: "claude-desktop", name: "Claude Desktop", base: Base::Config, marker: "Claude",
+        file: "Claude/claude_desktop_config.json", syntax: Syntax::StrictJson, url: None, ..USUAL },
+    ClientKind { id: "claude-code", name: "Claude Code", base: Base::ClaudeCode, marker: ".claude",
+        file: ".claude.json", in_project: Some(".mcp.json"), syntax: Syntax::StrictJson,
+        entry: EntryForm::Stdio, is_desktop: false, ..USUAL },
+    ClientKind { id: "codex", name: "Codex", base: Base::Codex, marker: ".", file: "config.toml",
+        key: "mcp_servers", syntax: Syntax::Toml, token: Some(TOKEN_VARIABLE), is_desktop: false, ..USUAL },
+    ClientKind { id: "cursor", name: "Cursor", marker: ".cursor", file: ".cursor/mcp.json",
+        in_project: Some(".cursor/mcp.json"), ..USUAL },
+    ClientKind { id: "vscode", name: "VS Code", base: Base::Config, marker: "Code", file: "Code/User/mcp.json",
+        in_project: Some(".vscode/mcp.json"), key: "servers", entry: EntryForm::Stdio, ..USUAL },
+    ClientKind { id: "gemini", name: "Gemini CLI", marker: ".gemini", file: ".gemini/settings.json",
+        url: Some("httpUrl"), token: Some("$VERBATIM_TOKEN"), is_desktop: false, ..USUAL },
+    ClientKind { id: "zed", name: "Zed", base: if cfg!(windows) { Base::Config } else { Base::DotConfig },
+        marker: ZED[0], file: ZED[1], key: "context_servers", ..USUAL },
+    ClientKind { id: "windsurf", name: "Windsurf", marker: ".codeium/windsurf",
+        file: ".codeium/windsurf/mcp_config.json", url: Some("serverUrl"), ..USUAL },
+    ClientKind { id: "lm-studio", name: "LM Studio", marker: ".lmstudio", file: ".lmstudio/mcp.json", ..USUAL },
+    ClientKind { id: "kiro", name: "Kiro", marker: ".kiro", file: ".kiro/settings/mcp.json", ..USUAL },
+    ClientKind { id: "copilot", name: "GitHub Copilot CLI", marker: ".copilot",
+        file: ".copilot/mcp-config.json", entry: EntryForm::Copilot, is_desktop: false, ..USUAL },
+    ClientKind { id: "opencode", name: "OpenCode", base: Base::DotConfig, marker: "opencode",
+        file: "opencode/opencode.json", key: "mcp", entry: EntryForm::OpenCode,
+        token: Some("{env:VERBATIM_TOKEN}"), is_desktop: false, ..USUAL },
+];
+
+/// A client, and where its configuration is on this computer.
+#[derive(Debug)]
+pub(super) struct AiClient {
+    kind: &'static ClientKind,
+    pub(super) path: PathBuf,
+    marker: PathBuf,
+}
+
+impl Deref for AiClient {
+    type Target = ClientKind;
+
+    fn deref(&self) -> &ClientKind {
+        self.kind
+    }
 }
 
 impl AiClient {
@@ -77,21 +164,27 @@ impl AiClient {
     }
 
     /// Returns the entry that starts this program as a server: keys and values, in the usual order.
-    pub(super) fn entry(&self, program: &Path, arguments: &[String]) -> Vec<(&'static str, Value)> {
+    pub(super) fn entry(&self, program: &Path, arguments: &[String]) -> Entry {
         let program = program.to_string_lossy();
-        let (command, args) = (("command", json!(program)), ("args", json!(arguments)));
-        match self.entry {
-            EntryForm::Plain => vec![command, args],
-            EntryForm::Stdio => vec![("type", json!("stdio")), command, args],
-            EntryForm::Copilot => {
-                vec![("type", json!("local")), command, args, ("tools", json!(["*"]))]
-            }
-            EntryForm::OpenCode => {
-                let words = std::iter::once(&*program).chain(arguments.iter().map(String::as_str));
-                let command = ("command", words.collect());
-                vec![("type", json!("local")), command, ("enabled", json!(true))]
-            }
-        }
+        let words = iter::once(&*program).chain(arguments.iter().map(String::as_str));
+        let entry = match self.entry {
+            EntryForm::OpenCode => vec![("command", words.collect())],
+            _ => vec![("command", json!(program)), ("args", json!(arguments))],
+        };
+        self.completed(entry, false)
+    }
+
+    /// Adds to an entry what the client expects beside the program or the address.
+    fn completed(&self, mut entry: Entry, is_remote: bool) -> Entry {
+        let (kinds, last) = match self.entry {
+            EntryForm::Plain => return entry,
+            EntryForm::Stdio => (["stdio", "http"], None),
+            EntryForm::Copilot => (["local", "http"], Some(("tools", json!(["*"])))),
+            EntryForm::OpenCode => (["local", "remote"], Some(("enabled", json!(true)))),
+        };
+        entry.insert(0, ("type", json!(kinds[usize::from(is_remote)])));
+        entry.extend(last);
+        entry
     }
 
     /// Returns the entries of this program that the client uses in every project.
@@ -108,78 +201,33 @@ impl AiClient {
     }
 }
 
+/// The keys and values of a server's entry, in their order.
+type Entry = Vec<(&'static str, Value)>;
+
 /// Returns every known client that exists on this platform.
 pub(super) fn known(environment: &Environment) -> Vec<AiClient> {
-    let home = environment.user_folder.as_deref();
-    let config = environment.config_folder.as_deref();
-    // Zed uses this folder on macOS too, and OpenCode on every platform.
-    let dot_config = home.map(|home| home.join(".config"));
-    let open_code = if cfg!(target_os = "linux") { config } else { dot_config.as_deref() };
-    let xdg = if cfg!(windows) { config } else { open_code };
-    let claude = environment.filled("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    let codex = environment.filled("CODEX_HOME").map(PathBuf::from);
-    let codex = codex.or_else(|| Some(home?.join(".codex")));
-    let claude_code = claude.as_deref().or(home);
-    let claude_marker = if claude.is_some() { ".claude.json" } else { ".claude" };
-    let zed = if cfg!(windows) { "Zed" } else { "zed" };
-    use EntryForm::{Copilot, OpenCode, Plain, Stdio};
-    use Syntax::{Json, StrictJson, Toml};
-    let mut clients = Vec::new();
-    let mut add =
-        |id, name, folder: Option<&Path>, [marker, path]: [&str; 2], key, syntax, entry| {
-            let Some(folder) = folder else { return };
-            let is_desktop =
-                !["claude-code", "codex", "copilot", "gemini", "opencode"].contains(&id);
-            let (path, marker) = (folder.join(path), folder.join(marker));
-            clients.push(AiClient { id, name, path, marker, key, syntax, entry, is_desktop });
-        };
-    let at = ["Claude", "Claude/claude_desktop_config.json"];
-    add("claude-desktop", "Claude Desktop", config, at, "mcpServers", StrictJson, Plain);
-    let at = [claude_marker, ".claude.json"];
-    add("claude-code", "Claude Code", claude_code, at, "mcpServers", StrictJson, Stdio);
-    let at = [".", "config.toml"];
-    add("codex", "Codex", codex.as_deref(), at, "mcp_servers", Toml, Plain);
-    add("cursor", "Cursor", home, [".cursor", ".cursor/mcp.json"], "mcpServers", Json, Plain);
-    add("vscode", "VS Code", config, ["Code", "Code/User/mcp.json"], "servers", Json, Stdio);
-    let at = [".gemini", ".gemini/settings.json"];
-    add("gemini", "Gemini CLI", home, at, "mcpServers", Json, Plain);
-    let settings = format!("{zed}/settings.json");
-    add("zed", "Zed", xdg, [zed, &settings], "context_servers", Json, Plain);
-    let at = [".codeium/windsurf", ".codeium/windsurf/mcp_config.json"];
-    add("windsurf", "Windsurf", home, at, "mcpServers", Json, Plain);
-    let at = [".lmstudio", ".lmstudio/mcp.json"];
-    add("lm-studio", "LM Studio", home, at, "mcpServers", Json, Plain);
-    add("kiro", "Kiro", home, [".kiro", ".kiro/settings/mcp.json"], "mcpServers", Json, Plain);
-    let at = [".copilot", ".copilot/mcp-config.json"];
-    add("copilot", "GitHub Copilot CLI", home, at, "mcpServers", Json, Copilot);
-    add(
-        "opencode",
-        "OpenCode",
-        open_code,
-        ["opencode", "opencode/opencode.json"],
-        "mcp",
-        Json,
-        OpenCode,
-    );
-    clients
+    let home = || environment.user_folder.clone();
+    let named = |name| environment.filled(name).map(PathBuf::from);
+    let folder = |base| match base {
+        Base::Home => home(),
+        Base::DotConfig if !cfg!(target_os = "linux") => Some(home()?.join(".config")),
+        Base::Config | Base::DotConfig => environment.config_folder.clone(),
+        Base::ClaudeCode => named("CLAUDE_CONFIG_DIR").or_else(home),
+        Base::Codex => named("CODEX_HOME").or_else(|| Some(home()?.join(".codex"))),
+    };
+    let client = |kind: &'static ClientKind| {
+        let folder = folder(kind.base)?;
+        Some(AiClient { kind, path: folder.join(kind.file), marker: folder.join(kind.marker) })
+    };
+    CLIENTS.iter().filter_map(client).collect()
 }
 
 /// Returns the configuration files of a project that clients read.
-fn of_project(environment: &Environment) -> Vec<AiClient> {
-    let folder = &environment.working_folder;
-    let clients = known(environment).into_iter();
-    clients
-        .filter_map(|client| {
-            let path = match client.id {
-                "claude-code" => ".mcp.json",
-                "vscode" => ".vscode/mcp.json",
-                "cursor" => ".cursor/mcp.json",
-                _ => return None,
-            };
-            let path = folder.join(path);
-            (path != client.path).then_some(AiClient { path, ..client })
-        })
-        .collect()
+fn of_project(environment: &Environment) -> impl Iterator<Item = AiClient> {
+    known(environment).into_iter().filter_map(|client| {
+        let path = environment.working_folder.join(client.in_project?);
+        (path != client.path).then_some(AiClient { path, ..client })
+    })
 }
 
 /// The entry of a server in a client's configuration.
@@ -207,9 +255,9 @@ impl<'a> Server<'a> {
         }
     }
 
-    fn variable(&self, name: &str) -> Option<&'a str> {
-        let variables = self.entry.get("env").or_else(|| self.entry.get("environment"))?;
-        variables.get(name)?.as_str()
+    /// Returns the variables with which the client starts the server.
+    fn variables(&self) -> Option<&'a Map<String, Value>> {
+        self.entry.get("env").or_else(|| self.entry.get("environment"))?.as_object()
     }
 
     /// Returns whether the user switched the server off in the client.
@@ -224,6 +272,11 @@ impl<'a> Server<'a> {
     }
 }
 
+/// Returns the keys of a server's address in the configurations of different clients.
+fn url_keys() -> impl Iterator<Item = &'static &'static str> {
+    CLIENTS.iter().filter_map(|kind| kind.url.as_ref())
+}
+
 fn is_named_verbatim(command: &str) -> bool {
     Path::new(command).file_stem().is_some_and(|stem| stem == SERVER)
 }
@@ -232,7 +285,7 @@ fn is_named_verbatim(command: &str) -> bool {
 pub(super) fn servers(config: &Value) -> Vec<Server<'_>> {
     let projects = config.get("projects").and_then(Value::as_object);
     let projects = projects.into_iter().flat_map(Map::values);
-    std::iter::once(config).chain(projects).flat_map(servers_in).collect()
+    iter::once(config).chain(projects).flat_map(servers_in).collect()
 }
 
 /// Returns the entries of this program in a configuration or in a project of it.
@@ -242,8 +295,8 @@ fn servers_in(config: &Value) -> impl Iterator<Item = Server<'_>> {
     lists.flat_map(|(key, list)| {
         list.iter().filter_map(move |(name, entry)| {
             let server = Server { key, name, entry: entry.as_object()? };
-            let mut keys = ["command", "args"].into_iter().chain(URL_KEYS);
-            let is_server = keys.any(|it| server.entry.contains_key(it));
+            let mut keys = ["command", "args"].iter().chain(url_keys());
+            let is_server = keys.any(|it| server.entry.contains_key(*it));
             (is_server && server.is_ours()).then_some(server)
         })
     })

@@ -11,7 +11,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{super::environment::variable_names, Server, is_named_verbatim};
+use super::{
+    super::environment::{Environment, variable_names},
+    Server, is_named_verbatim,
+};
 
 /// How long a server may take to start and to answer.
 const MAX_WAIT: Duration = Duration::from_secs(20);
@@ -28,14 +31,13 @@ const OF_CLIENTS: [&str; 3] = ["PATH", "CLAUDE_CONFIG_DIR", "CODEX_HOME"];
 
 /// Starts a server, sends `initialize` and one search, and stops the server. Returns the number of
 /// its tools. The error text completes a sentence that begins with "it".
-pub(crate) fn probe(server: &Server<'_>, folder: &Path) -> Result<usize, String> {
+pub(crate) fn probe(server: &Server<'_>, environment: &Environment) -> Result<usize, String> {
     let (command, args) = server.command().ok_or("names no command")?;
     let mut process = Command::new(command);
     for variable in variable_names().filter(|name| !OF_CLIENTS.contains(name)) {
         process.env_remove(variable);
     }
-    let variables = server.entry.get("env").or_else(|| server.entry.get("environment"));
-    for (name, value) in variables.and_then(Value::as_object).into_iter().flatten() {
+    for (name, value) in server.variables().into_iter().flatten() {
         process.env(name, value.as_str().unwrap_or_default());
     }
     let is_watching = !args.contains(&"--no-watch");
@@ -44,7 +46,7 @@ pub(crate) fn probe(server: &Server<'_>, folder: &Path) -> Result<usize, String>
         // Without this flag, the check would build an index. All other arguments are the client's.
         process.arg("--no-watch");
     }
-    process.current_dir(folder);
+    process.current_dir(environment.user_folder.as_deref().unwrap_or(Path::new("/")));
     process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = process.spawn().map_err(|error| format!("cannot be started: {error}"))?;
     ServerConnection::begin(child).run()

@@ -5,10 +5,7 @@ use std::{net::IpAddr, time::Duration};
 use axum::http::Uri;
 use serde_json::{Value, json};
 
-use super::{super::environment::Environment, AiClient, Server, URL_KEYS};
-
-/// The variable from which some clients read the token.
-pub(crate) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
+use super::{super::environment::Environment, AiClient, Entry, Server, TOKEN_VARIABLE, url_keys};
 
 /// The paths of MCP and of the health check.
 pub(crate) const MCP_PATH: &str = "/mcp";
@@ -31,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A configuration entry for a server over HTTP.
 #[derive(Debug)]
 pub(crate) struct RemoteEntry {
-    pub(crate) entry: Vec<(&'static str, Value)>,
+    pub(crate) entry: Entry,
     /// Whether the entry holds the token itself, not the name of a variable.
     pub(crate) holds_token: bool,
     /// Whether the server is on this computer.
@@ -41,43 +38,23 @@ pub(crate) struct RemoteEntry {
 impl AiClient {
     /// Returns the entry for a server over HTTP; `None` if the client does not support such servers.
     pub(crate) fn remote_entry(&self, url: &str, token: &str) -> Option<RemoteEntry> {
-        let headers =
-            |token: &str| ("headers", json!({"Authorization": format!("{BEARER}{token}")}));
-        let is_here = is_of_this_computer(url);
-        let (url_key, by_variable) = match self.id {
-            "claude-desktop" => return None,
-            "codex" => {
-                let variable = (VARIABLE_KEY, json!(TOKEN_VARIABLE));
-                let entry = vec![("url", json!(url)), variable];
-                return Some(RemoteEntry { entry, holds_token: false, is_here });
+        let authorisation = match self.token {
+            Some(TOKEN_VARIABLE) => (VARIABLE_KEY, json!(TOKEN_VARIABLE)),
+            variable => {
+                let bearer = format!("{BEARER}{}", variable.unwrap_or(token));
+                ("headers", json!({"Authorization": bearer}))
             }
-            "gemini" => ("httpUrl", Some(format!("${TOKEN_VARIABLE}"))),
-            "opencode" => ("url", Some(format!("{{env:{TOKEN_VARIABLE}}}"))),
-            "windsurf" => ("serverUrl", None),
-            // Apps that are started from the desktop do not get the variables of a shell.
-            _ => ("url", None),
         };
-        let mut entry = Vec::new();
-        match self.id {
-            "claude-code" | "vscode" | "copilot" => entry.push(("type", json!("http"))),
-            "opencode" => entry.push(("type", json!("remote"))),
-            _ => {}
-        }
-        entry.push((url_key, json!(url)));
-        entry.push(headers(by_variable.as_deref().unwrap_or(token)));
-        match self.id {
-            "copilot" => entry.push(("tools", json!(["*"]))),
-            "opencode" => entry.push(("enabled", json!(true))),
-            _ => {}
-        }
-        Some(RemoteEntry { entry, holds_token: by_variable.is_none(), is_here })
+        let entry = self.completed(vec![(self.url?, json!(url)), authorisation], true);
+        let (holds_token, is_here) = (self.token.is_none(), is_of_this_computer(url));
+        Some(RemoteEntry { entry, holds_token, is_here })
     }
 }
 
 impl Server<'_> {
     /// Returns the server's address in an entry for HTTP.
     pub(crate) fn url(&self) -> Option<&str> {
-        URL_KEYS.iter().find_map(|key| self.entry.get(*key)?.as_str())
+        url_keys().find_map(|key| self.entry.get(*key)?.as_str())
     }
 
     /// Returns the token in the entry, or the reference to the variable that the client reads.

@@ -4,18 +4,19 @@
 
 use std::{
     cell::Cell,
-    sync::OnceLock,
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
 use anstyle::{AnsiColor, Style};
 use syntect::{
     easy::ScopeRegionIterator,
-    parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet},
+    parsing::{ParseState, Scope, ScopeStack, SyntaxReference},
     util::LinesWithEndings,
 };
 
 use super::text::StyledText;
+use verbatim_server::markdown::{LANGUAGES, syntax_of};
 
 /// The time limit of colouring code in an answer; later code has no colours.
 const MOST_TIME: Duration = Duration::from_secs(1);
@@ -24,33 +25,29 @@ const MOST_TIME: Duration = Duration::from_secs(1);
 const LONGEST_LINE: usize = 2_000;
 
 /// The colours of syntax scopes. The first entry that matches the innermost scope is used.
-const COLOURS: [(&str, Style); 12] = [
-    ("comment", Style::new().dimmed()),
-    ("string", AnsiColor::Green.on_default()),
-    ("constant.numeric", AnsiColor::Yellow.on_default()),
-    ("constant.language", AnsiColor::Yellow.on_default()),
-    ("constant.character", AnsiColor::Yellow.on_default()),
-    ("keyword.operator", Style::new()),
-    ("keyword", AnsiColor::Magenta.on_default()),
-    ("storage", AnsiColor::Magenta.on_default()),
-    ("entity.name", AnsiColor::Blue.on_default()),
-    ("support", AnsiColor::Cyan.on_default()),
-    ("markup.inserted", AnsiColor::Green.on_default()),
-    ("markup.deleted", AnsiColor::Red.on_default()),
-];
+static COLOURS: LazyLock<Vec<(Scope, Style)>> = LazyLock::new(|| {
+    let colours = [
+        ("comment", Style::new().dimmed()),
+        ("string", AnsiColor::Green.on_default()),
+        ("constant.numeric", AnsiColor::Yellow.on_default()),
+        ("constant.language", AnsiColor::Yellow.on_default()),
+        ("constant.character", AnsiColor::Yellow.on_default()),
+        ("keyword.operator", Style::new()),
+        ("keyword", AnsiColor::Magenta.on_default()),
+        ("storage", AnsiColor::Magenta.on_default()),
+        ("entity.name", AnsiColor::Blue.on_default()),
+        ("support", AnsiColor::Cyan.on_default()),
+        ("markup.inserted", AnsiColor::Green.on_default()),
+        ("markup.deleted", AnsiColor::Red.on_default()),
+    ];
+    colours.into_iter().filter_map(|(name, style)| Some((Scope::new(name).ok()?, style))).collect()
+});
 
-/// Colours code. The syntax definitions are loaded for the first code block.
+/// Colours code.
 #[derive(Debug, Default)]
 pub(crate) struct CodeHighlighter {
-    syntaxes: OnceLock<Syntaxes>,
     /// The total time of colouring so far.
     taken: Cell<Duration>,
-}
-
-#[derive(Debug)]
-struct Syntaxes {
-    set: SyntaxSet,
-    colours: Vec<(Scope, Style)>,
 }
 
 impl CodeHighlighter {
@@ -63,11 +60,8 @@ impl CodeHighlighter {
     ) -> Vec<StyledText> {
         let begun = Instant::now();
         let is_in_time = || self.taken.get() + begun.elapsed() < MOST_TIME;
-        let syntaxes = || self.syntaxes.get_or_init(Syntaxes::load);
-        let mut analysis = match is_coloured && !language.is_empty() && is_in_time() {
-            true => syntaxes().analysis(language),
-            false => None,
-        };
+        let syntax = (is_coloured && is_in_time()).then(|| syntax_of(language)).flatten();
+        let mut analysis = syntax.map(CodeAnalysis::new);
         let mut lines = Vec::new();
         for line in LinesWithEndings::from(code) {
             let mut text = StyledText::default();
@@ -85,34 +79,20 @@ impl CodeHighlighter {
     }
 }
 
-impl Syntaxes {
-    fn load() -> Syntaxes {
-        let scope = |(name, style): (&str, Style)| Some((Scope::new(name).ok()?, style));
-        let colours = COLOURS.into_iter().filter_map(scope).collect();
-        Syntaxes { set: SyntaxSet::load_defaults_newlines(), colours }
-    }
-
-    fn analysis(&self, language: &str) -> Option<CodeAnalysis<'_>> {
-        let syntax: &SyntaxReference = self.set.find_syntax_by_token(language)?;
-        Some(CodeAnalysis {
-            syntaxes: self,
-            state: ParseState::new(syntax),
-            stack: ScopeStack::new(),
-        })
-    }
-}
-
 /// The syntax analysis of one code block, line by line.
-struct CodeAnalysis<'a> {
-    syntaxes: &'a Syntaxes,
+struct CodeAnalysis {
     state: ParseState,
     stack: ScopeStack,
 }
 
-impl CodeAnalysis<'_> {
+impl CodeAnalysis {
+    fn new(syntax: &SyntaxReference) -> CodeAnalysis {
+        CodeAnalysis { state: ParseState::new(syntax), stack: ScopeStack::new() }
+    }
+
     /// Adds a line in its colours. Returns `None` if the line cannot be analysed.
     fn line(&mut self, line: &str, text: &mut StyledText) -> Option<()> {
-        let operations = self.state.parse_line(line, &self.syntaxes.set).ok()?;
+        let operations = self.state.parse_line(line, &LANGUAGES).ok()?;
         for (piece, operation) in ScopeRegionIterator::new(&operations, line) {
             self.stack.apply(operation).ok()?;
             let piece = piece.trim_end_matches('\n');
@@ -125,11 +105,7 @@ impl CodeAnalysis<'_> {
 
     fn style(&self) -> Style {
         let style_of = |scope: &Scope| {
-            let colours = self.syntaxes.colours.iter();
-            colours
-                .into_iter()
-                .find(|(known, _)| known.is_prefix_of(*scope))
-                .map(|(_, style)| *style)
+            COLOURS.iter().find(|(known, _)| known.is_prefix_of(*scope)).map(|(_, style)| *style)
         };
         self.stack.as_slice().iter().rev().find_map(style_of).unwrap_or_default()
     }

@@ -9,7 +9,7 @@ mod text;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, HeadingLevel, Tag, TagEnd};
 
 use self::{
     table::Table,
@@ -19,6 +19,7 @@ use super::{
     look::{DIM, Look},
     output::harmless,
 };
+use verbatim_server::markdown::{language_of, parser};
 use verbatim_text::parts::{self, Artifact, CALL, Part};
 
 pub(super) use self::code::CodeHighlighter;
@@ -150,9 +151,7 @@ impl<'a> MarkdownWriter<'a> {
     }
 
     fn markdown(&mut self, text: &str) -> io::Result<()> {
-        let options =
-            Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-        for event in Parser::new_ext(text, options) {
+        for event in parser(text) {
             self.event(event)?;
         }
         self.flush()
@@ -219,11 +218,7 @@ impl<'a> MarkdownWriter<'a> {
             }
             Tag::CodeBlock(kind) => {
                 self.begin_block()?;
-                let language = match &kind {
-                    CodeBlockKind::Fenced(info) => info.split([' ', ',']).next().unwrap_or(""),
-                    CodeBlockKind::Indented => "",
-                };
-                self.block = OpenBlock::Code(language.to_owned(), String::new());
+                self.block = OpenBlock::Code(language_of(&kind), String::new());
             }
             Tag::List(first) => {
                 // A list inside a list follows without a blank line.

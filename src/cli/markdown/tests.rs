@@ -138,6 +138,8 @@ fn links_marks_and_colours() {
         code.contains(&format!("{}// why{:#}", Style::new().dimmed(), Style::new())),
         "{code:?}"
     );
+    let typescript = rendered("```ts {1}\nlet x = \"text\";\n```\n", colours, "");
+    assert!(typescript.contains(&format!("{green}\"text\"{green:#}")), "{typescript:?}");
     let unknown = "    let x = 1;\n";
     assert_eq!(rendered("```no-such-language\nlet x = 1;\n```\n", colours, ""), unknown);
 }

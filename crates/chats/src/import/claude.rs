@@ -14,7 +14,7 @@ use crate::import::{
     plain::plain,
     sources,
     tally::{Branches, ImportTally, Reason},
-    tool::{arguments, joined, placeholder},
+    tool::{call, joined, lines, placeholder},
 };
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message};
 use verbatim_text::parts::{ANSWER, Artifact, CALL, RESULT, THINKING};
@@ -203,7 +203,7 @@ fn message(
         for file in list.value()?.items() {
             let extracted = file.str("extracted_content");
             if !extracted.trim().is_empty() {
-                texts.add(joined("\n", &[file.str("file_name"), extracted]));
+                texts.add(lines([file.str("file_name"), extracted]));
                 let text = AttachedContent::Text(extracted.to_owned());
                 contents.push(attached(file.str("file_name"), text));
             }
@@ -303,40 +303,32 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
         }
         // The page shows the summaries above the thinking.
         "thinking" => {
-            let summaries = block.get("summaries").map(Value::items).unwrap_or_default();
-            let mut lines: Vec<&str> = summaries.iter().map(|it| it.str("summary")).collect();
-            lines.extend(["thinking", "text"].map(|name| block.str(name)));
-            below(THINKING, &joined("\n", &lines))
+            let summaries = block.at("summaries").items().iter().map(|it| it.str("summary"));
+            let thoughts = ["thinking", "text"].map(|name| block.str(name));
+            below(THINKING, &lines(summaries.chain(thoughts)))
         }
         "tool_use" | "server_tool_use" => {
             let shown = block.get("display_content").map(|shown| plain(shown, true));
             let extra = [block.str("message"), shown.as_deref().unwrap_or_default()];
-            if let Some(artifact) = artifact(block) {
-                return joined("\n\n", &[extra[0], extra[1], &artifact]);
+            match artifact(block) {
+                Some(artifact) => joined("\n\n", [extra[0], extra[1], &artifact]),
+                None => call(block.str("name"), &extra, block.at("input")),
             }
-            let name = Some(block.str("name")).filter(|name| !name.is_empty());
-            let mut lines = vec![format!("{CALL}{}]", name.unwrap_or("unnamed"))];
-            lines.extend(extra.map(str::to_owned));
-            if let Some(input) = block.get("input") {
-                arguments(input, "", &mut lines);
-            }
-            lines.retain(|line| !line.is_empty());
-            lines.join("\n")
         }
         "tool_result" => {
-            let content = block.get("content").map(Value::items).unwrap_or_default();
+            let content = block.at("content").items();
             let texts: Vec<String> = content.iter().map(|item| text_of(item, tally)).collect();
             let shown = ["display_content", "structured_content", "message"];
             let shown = shown.iter().filter(|_| texts.iter().all(String::is_empty));
             let shown = shown.filter_map(|name| Some(plain(block.get(name)?, true)));
             let shown = shown.into_iter().find(|it| !it.is_empty());
-            below(RESULT, &shown.unwrap_or_else(|| joined("\n", &texts)))
+            below(RESULT, &shown.unwrap_or_else(|| lines(&texts)))
         }
         "image" => file("image", block),
         "document" | "file" | "local_resource" => file("file", block),
-        "voice_note" => joined("\n", &[block.str("title"), block.str("text")]),
+        "voice_note" => lines([block.str("title"), block.str("text")]),
         "knowledge" | "web_search_result" | "search_result" => {
-            joined("\n", &[block.str("title"), block.str("url"), block.str("text")])
+            lines([block.str("title"), block.str("url"), block.str("text")])
         }
         // These blocks describe how the answer was made and have no text for the reader.
         "token_budget" | "flag" | "redacted_thinking" => String::new(),
@@ -351,7 +343,7 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
 fn file(kind: &str, block: &Value) -> String {
     let source = block.get("source").filter(|source| source.str("type") == "text");
     let text = source.map_or("", |it| it.str("data"));
-    joined("\n", &[placeholder(kind, block).as_str(), block.str("extracted_content"), text])
+    lines([placeholder(kind, block).as_str(), block.str("extracted_content"), text])
 }
 
 #[cfg(test)]

@@ -20,12 +20,12 @@ use self::text::{
     assistant_block, error, has_output, interruption, is_injected, result, shown, typed,
 };
 use super::{
-    fields::{derived_hash, hash_of_words, time},
+    fields::{derived_hash, hash_of_words, push_within},
     format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
     head::{Head, NOTES_LEFT_OUT, TranscriptEvent, ending_uuid, set_first, set_last},
     inline::{self, InlineFile},
     json::{Damage, ObjectFields, Raw, Value},
-    tool::joined,
+    tool::lines,
 };
 use verbatim_base::model::Message;
 
@@ -184,9 +184,6 @@ impl RecordReader for ClaudeCodeReader {
         line: u32,
         head: &mut Head,
     ) -> Result<Vec<TranscriptEvent>, Damage> {
-        if let Some(time) = fields.get("timestamp").and_then(time) {
-            head.time = Some(time);
-        }
         if let Some(uuid) = fields.text("uuid") {
             let hash = derived_hash(&[&uuid]);
             if let Some(at) = self.summaries.iter().position(|(leaf, _)| *leaf == hash) {
@@ -214,13 +211,8 @@ impl RecordReader for ClaudeCodeReader {
     fn at_end(&self, head: &Head, lines: u32) -> Vec<Message> {
         let is_said = |text: &str| self.queued.contains(&hash_of_words("user", text));
         let waiting = self.waiting.iter().filter(|(_, it)| is_typed(it) && !is_said(it));
-        let message = |(line, text): &(u32, String)| Message {
-            id: format!("/{line}#end"),
-            role: "user".to_owned(),
-            content: text.clone(),
-            create_time: head.time,
-            line: Some(lines),
-            ..Message::default()
+        let message = |(line, text): &(u32, String)| {
+            head.message(format!("/{line}#end"), "user", text.clone(), lines)
         };
         waiting.map(message).collect()
     }
@@ -260,14 +252,6 @@ impl ClaudeCodeReader {
 /// Returns whether a prompt in the queue has words of the user.
 fn is_typed(prompt: &str) -> bool {
     !prompt.trim().is_empty() && !is_injected(prompt)
-}
-
-/// Adds to a queue, and drops the oldest item if there are more than `most`.
-fn push_within<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
-    queue.push_back(item);
-    if queue.len() > most {
-        queue.pop_front();
-    }
 }
 
 struct SessionRecord<'a, 'f> {
@@ -449,7 +433,7 @@ impl SessionRecord<'_, '_> {
     /// Returns whether a message belongs to the warm-up of an agent. Claude Code starts such agents for itself.
     fn warms_up(&mut self, kind: &str, content: &Content) -> bool {
         let prompts = content.blocks.iter().filter(|block| kind == "user" && !is_of_tool(block));
-        let prompt = joined("\n", &prompts.map(shown).collect::<Vec<_>>());
+        let prompt = lines(prompts.map(shown));
         let is_agent = self.fields.get("isSidechain").is_some_and(Raw::is_true);
         let reader = &mut *self.reader;
         if prompt.trim() == WARM_UP && is_agent && !reader.has_messages {
@@ -541,15 +525,8 @@ impl SessionRecord<'_, '_> {
     }
 
     fn add(&mut self, id: String, role: &str, content: String, model: Option<String>) {
-        self.events.push(TranscriptEvent::Message(Message {
-            id,
-            role: role.to_owned(),
-            content,
-            create_time: self.head.time,
-            model,
-            line: Some(self.line),
-            ..Message::default()
-        }));
+        let message = self.head.message(id, role, content, self.line);
+        self.events.push(TranscriptEvent::Message(Message { model, ..message }));
     }
 
     /// Reads a record of the model: a message, or a further block of an open message.
@@ -589,18 +566,15 @@ impl SessionRecord<'_, '_> {
                 self.events.extend(TranscriptEvent::files(id, files));
                 continue;
             }
-            let open = &mut self.reader.open;
-            if open.len() >= OPEN {
-                open.pop_front();
-            }
-            open.push_back(OpenMessage {
+            let message = OpenMessage {
                 model_id: model_id.clone().into_owned(),
                 id: content.id.clone(),
                 records: vec![hash],
                 block: (text.len(), derived_hash(&[&text])),
                 is_repeat: false,
-            });
-            at = Some(open.len() - 1);
+            };
+            push_within(&mut self.reader.open, message, OPEN);
+            at = Some(self.reader.open.len() - 1);
             self.add(content.id.clone(), "assistant", text, model.as_deref().map(str::to_owned));
             self.events.extend(TranscriptEvent::files(&content.id, files));
         }
@@ -626,7 +600,7 @@ impl SessionRecord<'_, '_> {
 
     /// Reads a text of Claude Code or of another agent.
     fn others(&mut self, content: &Content) {
-        let text = joined("\n", &content.blocks.iter().map(shown).collect::<Vec<_>>());
+        let text = lines(content.blocks.iter().map(shown));
         if !text.trim().is_empty() {
             self.add(content.id.clone(), "system", text, None);
         }

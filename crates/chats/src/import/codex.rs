@@ -22,12 +22,12 @@ use self::text::{
     without_preamble,
 };
 use super::{
-    fields::{derived_hash, hash_of_words, time},
+    fields::{derived_hash, hash_of_words, push_within},
     format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
     head::{Head, TranscriptEvent, ending_uuid, set_first, set_last},
     inline::{self, InlineFile},
     json::{Damage, ObjectFields, Raw, Value},
-    tool::{self, joined},
+    tool::{self, lines},
 };
 use verbatim_base::model::Message;
 use verbatim_text::screen;
@@ -151,9 +151,6 @@ impl RecordReader for CodexReader {
         line: u32,
         head: &mut Head,
     ) -> Result<Vec<TranscriptEvent>, Damage> {
-        if let Some(time) = fields.get("timestamp").and_then(time) {
-            head.time = Some(time);
-        }
         let ordinal = fields.text("ordinal").and_then(|it| it.parse::<u64>().ok());
         if let (Some(own_from), Some(ordinal)) = (self.own_from, ordinal)
             && ordinal < own_from
@@ -177,14 +174,10 @@ impl RecordReader for CodexReader {
 
     fn at_end(&self, head: &Head, lines: u32) -> Vec<Message> {
         let line = self.reasoning_line.min(lines);
-        let message = || Message {
-            id: format!("/{line}#end"),
-            role: "assistant".to_owned(),
-            content: format!("[thinking]\n{}", self.reasoning.join("\n\n")),
-            create_time: head.time,
-            model: head.model.clone(),
-            line: Some(lines),
-            ..Message::default()
+        let message = || {
+            let text = format!("[thinking]\n{}", self.reasoning.join("\n\n"));
+            let message = head.message(format!("/{line}#end"), "assistant", text, lines);
+            Message { model: head.model.clone(), ..message }
         };
         (!self.reasoning.is_empty()).then(message).into_iter().collect()
     }
@@ -208,15 +201,8 @@ impl CodexReader {
         if let Some(at) = self.recent.iter().position(other) {
             return self.recent.remove(at);
         }
-        self.recent.push_back(RecentMessage {
-            hash,
-            is_event,
-            id: String::new(),
-            has_files: false,
-        });
-        if self.recent.len() > RECENT {
-            self.recent.pop_front();
-        }
+        let message = RecentMessage { hash, is_event, id: String::new(), has_files: false };
+        push_within(&mut self.recent, message, RECENT);
         None
     }
 }
@@ -489,10 +475,7 @@ impl RolloutRecord<'_> {
         if text.is_empty() || reader.known_reasoning.contains(&hash) || waiting > MOST_REASONING {
             return;
         }
-        reader.known_reasoning.push_back(hash);
-        if reader.known_reasoning.len() > RECENT {
-            reader.known_reasoning.pop_front();
-        }
+        push_within(&mut reader.known_reasoning, hash, RECENT);
         if reader.reasoning.is_empty() {
             reader.reasoning_line = self.line;
         }
@@ -521,15 +504,9 @@ impl RolloutRecord<'_> {
         let number = self.events.iter().filter(is_message).count() + 1;
         let suffix = if number == 1 { String::new() } else { format!("#{number}") };
         let id = format!("/{}{suffix}", self.line);
-        self.events.push(TranscriptEvent::Message(Message {
-            id: id.clone(),
-            content: text,
-            create_time: self.head.time,
-            model: self.head.model.clone().filter(|_| role == "assistant"),
-            role: role.to_owned(),
-            line: Some(line),
-            ..Message::default()
-        }));
+        let model = self.head.model.clone().filter(|_| role == "assistant");
+        let message = self.head.message(id.clone(), role, text, line);
+        self.events.push(TranscriptEvent::Message(Message { model, ..message }));
         self.events.extend(TranscriptEvent::files(&id, files));
         id
     }
@@ -546,13 +523,13 @@ fn call(kind: &str, fields: &ObjectFields<'_>) -> Result<Option<String>, Damage>
                     input = parsed(raw.value()?)?;
                 }
             }
-            Some(tool::call(&name, &commands(input)))
+            Some(tool::call(&name, &[], &commands(input)))
         }
         "local_shell_call" => {
             let action = value_of(fields, "action")?;
             let command = action.get("command").cloned().unwrap_or(Value::Null);
             let input = commands(Value::Object(vec![("command".to_owned(), command)]));
-            Some(tool::call("local_shell", &input))
+            Some(tool::call("local_shell", &[], &input))
         }
         "web_search_call" => {
             let action = value_of(fields, "action")?;
@@ -561,14 +538,14 @@ fn call(kind: &str, fields: &ObjectFields<'_>) -> Result<Option<String>, Damage>
                 .iter()
                 .filter_map(|name| Some(((*name).to_owned(), action.get(name)?.clone())))
                 .collect();
-            let more = action.get("queries").map(Value::items).unwrap_or_default();
+            let more = action.at("queries").items();
             let more = more.iter().filter(|query| query.as_str() != Some(action.str("query")));
             parts.extend(more.map(|query| ("query".to_owned(), query.clone())));
-            (!parts.is_empty()).then(|| tool::call("web_search", &Value::Object(parts)))
+            (!parts.is_empty()).then(|| tool::call("web_search", &[], &Value::Object(parts)))
         }
         "image_generation_call" => {
             let prompt = fields.text("revised_prompt").unwrap_or_default();
-            Some(joined("\n", &["[image]", prompt.as_ref()]))
+            Some(lines(["[image]", prompt.as_ref()]))
         }
         _ => None,
     })
@@ -580,5 +557,5 @@ fn value_of(fields: &ObjectFields<'_>, name: &str) -> Result<Value, Damage> {
 }
 
 fn all(blocks: &[Value], text: fn(&Value) -> String) -> String {
-    joined("\n", &blocks.iter().map(text).collect::<Vec<_>>())
+    lines(blocks.iter().map(text))
 }

@@ -1,6 +1,6 @@
 //! Reads times, file names and ids. Several formats use these functions.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::VecDeque};
 
 use super::{
     json::{Damage, ObjectFields, Raw},
@@ -73,6 +73,14 @@ pub(super) fn hash_of_words(role: &str, text: &str) -> u64 {
     let words = text.replace("[image]", "");
     let words: String = words.split_whitespace().collect();
     derived_hash(&[role, &words])
+}
+
+/// Adds to a queue, and drops the oldest item if there are more than `most`.
+pub(super) fn push_within<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
+    queue.push_back(item);
+    if queue.len() > most {
+        queue.pop_front();
+    }
 }
 
 pub(super) fn derived_hash(texts: &[&str]) -> u64 {

@@ -8,7 +8,7 @@ use super::{
     inline::InlineFile,
     json::{Damage, ObjectFields, Value},
     plain::{is_encoded, plain},
-    tool::joined,
+    tool::lines,
 };
 use verbatim_base::model::{Instant, Message};
 use verbatim_text::screen;
@@ -139,6 +139,18 @@ impl Head {
         }
     }
 
+    /// Returns a message with the time of the last record.
+    pub(super) fn message(&self, id: String, role: &str, content: String, line: u32) -> Message {
+        Message {
+            id,
+            role: role.to_owned(),
+            content,
+            create_time: self.time,
+            line: Some(line),
+            ..Message::default()
+        }
+    }
+
     pub(super) fn unknown(&mut self, kind: &str) {
         let kind: String = kind.chars().take(LONGEST_KIND).collect();
         let is_counted = self.unknown.contains_key(&kind) || self.unknown.len() < MOST_UNKNOWN;
@@ -184,7 +196,7 @@ impl Head {
         if !texts.is_empty() {
             self.unknown(kind);
         }
-        Ok(joined("\n", &texts))
+        Ok(lines(&texts))
     }
 
     pub(super) fn forget_titles(&mut self) {

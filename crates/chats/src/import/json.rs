@@ -292,9 +292,14 @@ impl Value {
         fields.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
+    /// Returns the field with this name; `Null` if there is none.
+    pub(super) fn at(&self, name: &str) -> &Value {
+        self.get(name).unwrap_or(&Value::Null)
+    }
+
     /// Returns the text of the field with this name; empty if there is none.
     pub(super) fn str(&self, name: &str) -> &str {
-        self.get(name).and_then(Value::as_str).unwrap_or_default()
+        self.at(name).as_str().unwrap_or_default()
     }
 
     /// Returns the text of a string or scalar.

@@ -1,6 +1,6 @@
 //! Reads the text of content whose type is not known, and of the parts of ChatGPT's messages.
 
-use super::json::Value;
+use super::{json::Value, tool::lines};
 
 /// The fields with text for the reader, in all content types.
 const TEXT_FIELDS: [&str; 24] = [
@@ -84,20 +84,6 @@ pub(super) fn plain(content: &Value, is_unknown: bool) -> String {
     lines(known)
 }
 
-/// Joins the texts that are not empty with line breaks.
-pub(super) fn lines(texts: impl IntoIterator<Item = String>) -> String {
-    let mut joined = String::new();
-    for text in texts {
-        if !text.is_empty() {
-            if !joined.is_empty() {
-                joined.push('\n');
-            }
-            joined.push_str(&text);
-        }
-    }
-    joined
-}
-
 /// Returns whether a text without white space is too long for words, such as a picture in base64.
 pub(super) fn is_encoded(text: &str) -> bool {
     text.len() > LONGEST_WORD && text.is_ascii()
@@ -133,7 +119,7 @@ pub(super) fn part(part: &Value, is_in_unknown: bool) -> Option<String> {
     // The text from which the picture was made.
     let made = part.get("metadata").and_then(|metadata| metadata.get("dalle"));
     let prompt = made.map_or("", |made| made.str("prompt"));
-    Some(lines([placeholder, prompt].map(str::to_owned)))
+    Some(lines([placeholder, prompt]))
 }
 
 fn is_some(part: &Value, name: &str) -> bool {

@@ -47,10 +47,12 @@ pub fn named_files(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns a call as text: the tool's name in brackets, and a line for each argument.
-pub(super) fn call(name: &str, input: &Value) -> String {
+/// Returns a call as text: the tool's name in brackets, what is said about the call, and a line for each
+/// argument.
+pub(super) fn call(name: &str, said: &[&str], input: &Value) -> String {
     let name = if name.is_empty() { "unnamed" } else { name };
     let mut lines = vec![format!("{CALL}{name}]")];
+    lines.extend(said.iter().filter(|text| !text.is_empty()).map(|text| (*text).to_owned()));
     arguments(input, "", &mut lines);
     lines.join("\n")
 }
@@ -80,16 +82,28 @@ pub(super) fn arguments(input: &Value, name: &str, lines: &mut Vec<String>) {
     }
 }
 
-pub(super) fn joined(separator: &str, texts: &[impl AsRef<str>]) -> String {
-    let texts: Vec<&str> =
-        texts.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
-    texts.join(separator)
+/// Joins the texts that are not empty with line breaks.
+pub(super) fn lines(texts: impl IntoIterator<Item: AsRef<str>>) -> String {
+    joined("\n", texts)
+}
+
+/// Joins the texts that are not empty.
+pub(super) fn joined(separator: &str, texts: impl IntoIterator<Item: AsRef<str>>) -> String {
+    let mut joined = String::new();
+    for text in texts.into_iter().filter(|text| !text.as_ref().is_empty()) {
+        joined.extend([if joined.is_empty() { "" } else { separator }, text.as_ref()]);
+    }
+    joined
 }
 
 /// Returns `[kind: name]` for a block that is a file, or `[kind]` if the block has no name.
 pub(super) fn placeholder(kind: &str, block: &Value) -> String {
-    let names = ["title", "file_name", "filename", "name"].map(|name| block.str(name));
-    let name = names.into_iter().find(|name| !name.is_empty());
+    named(kind, block, &["title", "file_name", "filename", "name"])
+}
+
+/// Does the same for a block whose name is in the first of these fields that is not empty.
+pub(super) fn named(kind: &str, block: &Value, fields: &[&str]) -> String {
+    let name = fields.iter().map(|field| block.str(field)).find(|name| !name.is_empty());
     name.map_or_else(|| format!("[{kind}]"), |name| format!("[{kind}: {name}]"))
 }
 
@@ -102,15 +116,17 @@ mod tests {
     fn calls_line_by_line() {
         let input = Raw::new(br#"{"command":"ls\n-l","n":[1,2],"o":{"k":"v"},"none":null}"#);
         let input = input.value().unwrap();
-        assert_eq!(call("Bash", &input), "[tool: Bash]\ncommand:\nls\n-l\nn: 1\nn: 2\nk: v");
-        assert_eq!(call("", &Value::Null), "[tool: unnamed]");
+        assert_eq!(call("Bash", &[], &input), "[tool: Bash]\ncommand:\nls\n-l\nn: 1\nn: 2\nk: v");
+        assert_eq!(call("", &[], &Value::Null), "[tool: unnamed]");
     }
 
     #[test]
     fn tools_and_files_are_found_in_calls() {
         let input = Raw::new(br#"{"file_path":"/src/a b.rs","content":"x\npath: c"}"#);
-        let text =
-            format!("Let me see path: d\npath: e\n\n{}", call("Write", &input.value().unwrap()));
+        let text = format!(
+            "Let me see path: d\npath: e\n\n{}",
+            call("Write", &[], &input.value().unwrap())
+        );
         let patch =
             "[tool: apply_patch]\n*** Begin Patch\n*** Update File: src/cart.ts\n*** End Patch";
         let text = format!("{text}\n\n{patch}\nsaid [tool: Bash] in a sentence");
@@ -126,7 +142,7 @@ mod tests {
             (r#"{"input":"*** Begin Patch\n*** Delete File: f\n*** End Patch"}"#, vec!["f"]),
             (r#"{"path":"g","paths":["h"]}"#, vec!["g"]),
         ] {
-            let call = call("Tool", &Raw::new(input.as_bytes()).value().unwrap());
+            let call = call("Tool", &[], &Raw::new(input.as_bytes()).value().unwrap());
             assert_eq!(named_files(&call).collect::<Vec<_>>(), expected, "{call}");
         }
         assert_eq!(named_files("path: a").count() + called("").count(), 0);

@@ -19,7 +19,9 @@ use serde::{Deserialize, Serialize};
 
 pub use super::head::{TranscriptEvent, project};
 use super::{
-    beside, compressed, foreign,
+    beside, compressed,
+    fields::time,
+    foreign,
     format::{Format, RecordReader},
     formats,
     head::{self, Head, is_uuid},
@@ -334,6 +336,9 @@ impl TranscriptReader {
             }
         }
         let TranscriptKind::Known(_, reader) = &mut self.format else { return Ok(()) };
+        if let Some(time) = fields.get("timestamp").and_then(time) {
+            self.position.head.time = Some(time);
+        }
         let Ok(events) = reader.record(&fields, self.position.lines, &mut self.position.head)
         else {
             self.position.malformed += 1;

@@ -1,20 +1,15 @@
 //! Syntax colours of code.
 
-use std::{
-    sync::LazyLock,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use syntect::{
     html::{ClassStyle, ClassedHTMLGenerator},
-    parsing::{SyntaxReference, SyntaxSet},
+    parsing::SyntaxReference,
     util::LinesWithEndings,
 };
 
 use super::mark::escaped;
-
-/// The languages, loaded when the first code block is shown.
-static LANGUAGES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
+use crate::markdown::{LANGUAGES, syntax_of};
 
 /// The prefix of the CSS classes.
 const CLASSES: ClassStyle = ClassStyle::SpacedPrefixed { prefix: "s-" };
@@ -45,7 +40,7 @@ impl Highlighter {
 
     pub(super) fn html(&mut self, code: &str, language: &str) -> String {
         let is_short = code.len() <= MOST_BYTES && code.lines().all(|l| l.len() <= LONGEST_LINE);
-        if self.left.is_zero() || language.is_empty() || !is_short {
+        if self.left.is_zero() || !is_short {
             return escaped(code);
         }
         let Some(syntax) = syntax_of(language) else { return escaped(code) };
@@ -54,17 +49,6 @@ impl Highlighter {
         self.left = self.left.saturating_sub(begun.elapsed());
         html.unwrap_or_else(|| escaped(code))
     }
-}
-
-fn syntax_of(language: &str) -> Option<&'static SyntaxReference> {
-    let name = match language.to_ascii_lowercase().as_str() {
-        "typescript" | "ts" | "jsx" | "tsx" | "javascript" => "js".to_owned(),
-        "shell" | "zsh" | "console" | "shellsession" => "sh".to_owned(),
-        "jsonc" | "json5" | "jsonl" => "json".to_owned(),
-        "text" | "txt" | "plaintext" | "plain" => return None,
-        other => other.to_owned(),
-    };
-    LANGUAGES.find_syntax_by_token(&name)
 }
 
 fn coloured(code: &str, syntax: &SyntaxReference) -> Option<String> {

@@ -5,11 +5,10 @@
 
 use std::borrow::Cow;
 
-use pulldown_cmark::{
-    CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html,
-};
+use pulldown_cmark::{CowStr, Event, HeadingLevel, Parser, Tag, TagEnd, html};
 
 use super::{code::Highlighter, mark::escaped};
+use crate::markdown::{language_of, parser};
 use verbatim_text::up_to;
 
 /// The level of the first heading in a message. The page itself uses the levels above.
@@ -21,8 +20,6 @@ const SCHEMES: [&str; 3] = ["https://", "http://", "mailto:"];
 
 /// Returns a Markdown text as HTML. With `is_typed`, a person typed the text, so its line breaks stay.
 pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) -> String {
-    let options =
-        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer = SafeEvents {
         is_typed,
         highlighter,
@@ -32,7 +29,7 @@ pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) 
         headings: Vec::new(),
     };
     let text = with_formulas(text);
-    let events = Parser::new_ext(&text, options).filter_map(|event| writer.event(event));
+    let events = parser(&text).filter_map(|event| writer.event(event));
     let mut html = String::with_capacity(text.len() * 3 / 2);
     html::push_html(&mut html, events);
     if html.contains("<table>") { tables(&html) } else { html }
@@ -158,11 +155,7 @@ impl SafeEvents<'_> {
     fn start<'e>(&mut self, tag: Tag<'e>) -> Option<Event<'e>> {
         match tag {
             Tag::CodeBlock(kind) => {
-                let language = match kind {
-                    CodeBlockKind::Fenced(info) => language_of(&info),
-                    CodeBlockKind::Indented => String::new(),
-                };
-                self.code = Some((language, String::new()));
+                self.code = Some((language_of(&kind), String::new()));
                 None
             }
             Tag::Image { dest_url, .. } => {
@@ -180,7 +173,6 @@ impl SafeEvents<'_> {
                 Some(ours(format!("<h{}>", self.heading())))
             }
             Tag::HtmlBlock => Some(ours("<p class=\"raw\">".to_owned())),
-            Tag::Table(columns) => Some(Event::Start(Tag::Table(columns))),
             other => Some(Event::Start(other)),
         }
     }
@@ -247,12 +239,6 @@ fn is_safe(address: &str) -> bool {
     let start: String = address.trim_start().chars().take(8).collect();
     let start = start.to_ascii_lowercase();
     SCHEMES.iter().any(|scheme| start.starts_with(scheme))
-}
-
-/// Returns the name of the language in the first line of a code block.
-fn language_of(info: &str) -> String {
-    let word = info.split([' ', ',', '{', '\t']).next().unwrap_or_default();
-    word.chars().take(24).collect()
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use crate::import::{
     json::{Raw, Value},
-    plain::{lines, part, plain},
+    plain::{part, plain},
     sources,
     tally::ImportTally,
+    tool::lines,
 };
 
 /// Known content types that [`plain`] can read.
@@ -73,10 +74,10 @@ pub(super) fn text(content: &Value, recipient: &str, tally: &mut ImportTally) ->
         "text" | "multimodal_text" | "" => parts_or_text(content),
         "code" => content.str("text").to_owned(),
         "tether_quote" | "sonic_webpage" => {
-            lines(["title", "url", "snippet", "text"].map(|name| content.str(name).to_owned()))
+            lines(["title", "url", "snippet", "text"].map(|name| content.str(name)))
         }
         "tether_browsing_display" => {
-            let assets = content.get("assets").map(Value::items).unwrap_or_default();
+            let assets = content.at("assets").items();
             let placeholders = assets
                 .iter()
                 .map(|asset| part(asset, false).unwrap_or_else(|| "[file]".to_owned()));
@@ -91,10 +92,7 @@ pub(super) fn text(content: &Value, recipient: &str, tally: &mut ImportTally) ->
                 format!("{name}: {text}")
             }
         }
-        "thoughts" => {
-            let thoughts = content.get("thoughts").map(Value::items).unwrap_or_default();
-            lines(thoughts.iter().map(thought))
-        }
+        "thoughts" => lines(content.at("thoughts").items().iter().map(thought)),
         _ => {
             let is_known = PLAIN.contains(&kind);
             if !is_known {
@@ -117,7 +115,7 @@ pub(super) fn of_widget(
 ) -> Option<String> {
     let in_text = message.strip_prefix(WIDGET).map(|rest| rest.trim_start_matches([':', ' ']));
     let report = [state, in_text].into_iter().flatten().find_map(|state| report(state, tally))?;
-    Some(if in_text.is_some() { report } else { lines([message.to_owned(), report]) })
+    Some(if in_text.is_some() { report } else { lines([message, &report]) })
 }
 
 /// Returns the plan and the report in the state of a widget.
@@ -150,12 +148,12 @@ fn thought(thought: &Value) -> String {
     if let Some(text) = thought.as_str() {
         return text.to_owned();
     }
-    let chunks = thought.get("chunks").map(Value::items).unwrap_or_default();
+    let chunks = thought.at("chunks").items();
     let content = match thought.str("content") {
         "" => chunks.iter().filter_map(Value::as_str).collect::<Vec<_>>().concat(),
         content => content.to_owned(),
     };
-    lines([thought.str("summary").to_owned(), content])
+    lines([thought.str("summary"), &content])
 }
 
 /// Returns the document, the replacements or the comments of a call to the canvas.
@@ -163,7 +161,7 @@ fn canvas(call: &str) -> Option<String> {
     let raw = Raw::new(call.as_bytes());
     let call = raw.is_object().then(|| raw.value().ok()).flatten()?;
     let list = |name: &str, field: &str| -> Vec<String> {
-        let items = call.get(name).map(Value::items).unwrap_or_default();
+        let items = call.at(name).items();
         items.iter().map(|item| item.str(field).to_owned()).collect()
     };
     let mut found = vec![call.str("name").to_owned(), call.str("content").to_owned()];

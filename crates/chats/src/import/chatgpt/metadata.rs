@@ -7,7 +7,7 @@ use crate::import::{
     fields::{names, with_files},
     json::{Damage, Raw, Value},
     sources,
-    tool::joined,
+    tool::lines,
 };
 use verbatim_text::screen::shown;
 
@@ -74,11 +74,11 @@ impl<'a> Metadata<'a> {
         ])?;
         let selected = within(canvas, &["selection_metadata", "selection_text"])?;
         let instructions = context.map(Raw::value).transpose()?.map(|context| {
-            joined("\n", &["about_user_message", "about_model_message"].map(|it| context.str(it)))
+            lines(["about_user_message", "about_model_message"].map(|it| context.str(it)))
         });
         let instructions = instructions.filter(|text| !text.trim().is_empty());
         let program = program.map(Raw::value).transpose()?.unwrap_or(Value::Null);
-        let messages = program.get("messages").map(Value::items).unwrap_or_default();
+        let messages = program.at("messages").items();
         let charts = messages.iter().filter(|it| it.str("message_type") == "image");
         let queries = [within(searches, &["queries"])?, old_searches].into_iter().flatten();
         let queries: Vec<Value> = queries.map(Raw::value).collect::<Result<_, _>>()?;
@@ -109,13 +109,13 @@ impl<'a> Metadata<'a> {
         let output = Some(&*self.output).filter(|_| text.trim().is_empty()).unwrap_or_default();
         let charts = vec!["[image]"; self.charts.len()].join("\n");
         let is_new = |more: &&str| !text.contains(*more);
-        let mut lines = vec![output.to_owned(), charts];
+        let mut more = vec![output.to_owned(), charts];
         let titles = self.titles.iter().flatten().map(AsRef::as_ref).filter(is_new);
-        lines.extend(titles.map(str::to_owned));
+        more.extend(titles.map(str::to_owned));
         let queries = self.queries.iter().map(String::as_str).filter(is_new);
-        lines.extend(queries.map(|query| format!("query: {query}")));
-        let more = joined("\n", &lines);
-        let mut text = if more.is_empty() { text } else { joined("\n", &[text.trim_end(), &more]) };
+        more.extend(queries.map(|query| format!("query: {query}")));
+        let more = lines(more);
+        let mut text = if more.is_empty() { text } else { lines([text.trim_end(), &more]) };
         for marked in self.marked.iter().flatten().filter(|marked| !marked.trim().is_empty()) {
             text = format!("> {}\n\n{text}", marked.trim().replace('\n', "\n> "));
         }
@@ -130,10 +130,9 @@ fn output(program: &Value, messages: &[Value]) -> String {
     let streams = messages.iter().filter(|it| it.str("message_type") == "stream");
     let mut output: String = streams.map(|it| it.str("text")).collect();
     if let Some(error) = program.get("in_kernel_exception") {
-        let traceback = error.get("traceback").map(Value::items).unwrap_or_default();
-        let lines = traceback.iter().filter_map(Value::as_str);
-        let lines: Vec<&str> = std::iter::once(error.str("name")).chain(lines).collect();
-        output = joined("\n", &[output.trim_end(), &joined("\n", &lines)]);
+        let traceback = error.at("traceback").items();
+        let traceback = traceback.iter().filter_map(Value::as_str);
+        output = lines([output.trim_end(), error.str("name")].into_iter().chain(traceback));
     }
     shown(output.trim_end()).into_owned()
 }

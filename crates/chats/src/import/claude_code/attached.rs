@@ -3,7 +3,7 @@
 use super::super::{
     inline::InlineFile,
     json::Value,
-    tool::{joined, placeholder},
+    tool::{joined, lines, named},
 };
 use super::text::shown;
 
@@ -34,63 +34,55 @@ pub(super) fn attached(attachment: &Value) -> Option<AttachedText> {
         | "edited_text_file"
         | "edited_image_file"
         | "selected_lines_in_ide" => {
-            let content = attachment.get("content").unwrap_or(&Value::Null);
+            let content = attachment.at("content");
             files.extend(file_in(content, str("filename")));
             let snippet = str("snippet").to_owned();
-            joined("\n", &[named("file", attachment, &["filename"]), snippet, text_in(content)])
+            lines([
+                named("file", attachment, &["displayPath", "filename"]),
+                snippet,
+                text_in(content),
+            ])
         }
-        "directory" => joined("\n", &[&named("folder", attachment, &["path"]), str("content")]),
+        "directory" => {
+            lines([&named("folder", attachment, &["displayPath", "path"]), str("content")])
+        }
         "mcp_resource" => {
-            let contents = attachment.get("content").and_then(|content| content.get("contents"));
-            let texts = contents.map(Value::items).unwrap_or_default().iter();
-            let texts = joined("\n", &texts.map(|it| it.str("text")).collect::<Vec<_>>());
-            let name = named("resource", attachment, &["name", "uri"]);
-            joined("\n", &[&name, str("description"), &texts])
+            let contents = attachment.at("content").at("contents").items();
+            let texts = lines(contents.iter().map(|it| it.str("text")));
+            let name = named("resource", attachment, &["displayPath", "name", "uri"]);
+            lines([&name, str("description"), &texts])
         }
         "diagnostics" => {
             let of_file = |file: &Value| {
-                let list = file.get("diagnostics").map(Value::items).unwrap_or_default();
-                let messages = list.iter().map(|it| {
+                let messages = file.at("diagnostics").items().iter().map(|it| {
                     joined(": ", &[it.str("severity"), it.str("source"), it.str("message")])
                 });
                 let uri = file.str("uri").to_owned();
-                joined("\n", &std::iter::once(uri).chain(messages).collect::<Vec<_>>())
+                lines(std::iter::once(uri).chain(messages))
             };
-            let list = attachment.get("files").map(Value::items).unwrap_or_default();
-            joined("\n", &list.iter().map(of_file).collect::<Vec<_>>())
+            lines(attachment.at("files").items().iter().map(of_file))
         }
         "todo" => {
-            let list = attachment.get("content").map(Value::items).unwrap_or_default();
-            let line = |it: &Value| joined(": ", &[it.str("status"), it.str("content")]);
-            joined("\n", &list.iter().map(line).collect::<Vec<_>>())
+            let line = |it: &Value| joined(": ", [it.str("status"), it.str("content")]);
+            lines(attachment.at("content").items().iter().map(line))
         }
-        "task_status" => joined("\n", &["description", "status", "deltaSummary"].map(str)),
+        "task_status" => lines(["description", "status", "deltaSummary"].map(str)),
         _ if is_told => {
-            let error = attachment.get("blockingError").unwrap_or(&Value::Null);
+            let error = attachment.at("blockingError");
             let error = error.as_str().unwrap_or_else(|| error.str("blockingError"));
-            let response = attachment.get("response").unwrap_or(&Value::Null);
+            let response = attachment.at("response");
             let [message, out, errors] = match str("type") {
                 "async_hook_response" => [response.str("systemMessage"), "", ""],
                 _ => [str("message"), str("stdout"), str("stderr")],
             };
-            let content = attachment.get("content").map(Value::items).unwrap_or_default();
-            let content = joined("\n", &content.iter().map(shown).collect::<Vec<_>>());
-            let said = joined("\n", &[&content, error, message, out, errors]);
+            let content = lines(attachment.at("content").items().iter().map(shown));
+            let said = lines([&content, error, message, out, errors]);
             let name = Some(str("hookName")).filter(|name| !name.is_empty() && !said.is_empty());
-            joined("\n", &[&name.map_or_else(String::new, |it| format!("[hook: {it}]")), &said])
+            lines([&name.map_or_else(String::new, |it| format!("[hook: {it}]")), &said])
         }
         _ => return None,
     };
     Some(AttachedText { role: if is_told { "system" } else { "tool" }, text, files })
-}
-
-/// Returns a placeholder with the path that the user saw, or else with the first of these fields.
-fn named(kind: &str, attachment: &Value, fields: &[&str]) -> String {
-    let names = ["displayPath"].iter().chain(fields).map(|name| attachment.str(name));
-    match names.into_iter().find(|name| !name.is_empty()) {
-        Some(name) => format!("[{kind}: {name}]"),
-        None => placeholder(kind, &Value::Null),
-    }
 }
 
 /// Returns the text of a file: plain text, or the cells of a notebook.
@@ -98,15 +90,15 @@ fn text_in(content: &Value) -> String {
     if let Some(text) = content.as_str() {
         return text.to_owned();
     }
-    let file = content.get("file").unwrap_or(&Value::Null);
-    let cells = file.get("cells").map(Value::items).unwrap_or_default().iter();
+    let file = content.at("file");
+    let cells = file.at("cells").items().iter();
     let cells = cells.flat_map(|cell| {
-        let outputs = cell.get("outputs").map(Value::items).unwrap_or_default().iter();
+        let outputs = cell.at("outputs").items().iter();
         std::iter::once(cell.str("source")).chain(outputs.map(|output| output.str("text")))
     });
     let image = if content.str("type") == "image" { "[image]" } else { "" };
     let texts = [image, content.str("text"), file.str("content")];
-    joined("\n", &texts.into_iter().chain(cells).collect::<Vec<_>>())
+    lines(texts.into_iter().chain(cells))
 }
 
 /// Returns the picture or the document in the content of a file.

@@ -2,7 +2,7 @@
 
 use super::super::{
     json::Value,
-    tool::{self, joined},
+    tool::{self, lines},
 };
 use verbatim_text::screen::shown as shown_on_screen;
 
@@ -15,7 +15,7 @@ pub(super) fn assistant_block(block: &Value) -> String {
         },
         "redacted_thinking" => String::new(),
         "tool_use" | "server_tool_use" | "mcp_tool_use" => {
-            tool::call(block.str("name"), block.get("input").unwrap_or(&Value::Null))
+            tool::call(block.str("name"), &[], block.at("input"))
         }
         _ => shown(block),
     }
@@ -29,27 +29,27 @@ pub(super) fn shown(block: &Value) -> String {
     match block.str("type") {
         "image" => "[image]".to_owned(),
         "document" | "file" => {
-            let source = block.get("source").unwrap_or(&Value::Null);
+            let source = block.at("source");
             let data = if source.str("type") == "text" { source.str("data") } else { "" };
-            joined("\n", &[&tool::placeholder("file", block), data, &within(source)])
+            lines([&tool::placeholder("file", block), data, &within(source)])
         }
         "resource" => {
-            let resource = block.get("resource").unwrap_or(&Value::Null);
-            joined("\n", &["uri", "text"].map(|name| resource.str(name)))
+            let resource = block.at("resource");
+            lines(["uri", "text"].map(|name| resource.str(name)))
         }
         "resource_link" => {
-            joined("\n", &["title", "name", "uri", "description"].map(|name| block.str(name)))
+            lines(["title", "name", "uri", "description"].map(|name| block.str(name)))
         }
         "tool_reference" => block.str("tool_name").to_owned(),
         "search_result" | "web_search_result" => {
             let [title, url, source] = ["title", "url", "source"].map(|name| block.str(name));
-            joined("\n", &[title, url, source, &within(block)])
+            lines([title, url, source, &within(block)])
         }
         kind if kind.ends_with("tool_result") => result(block),
         _ => {
             let [title, text, out, errors] =
                 ["title", "text", "stdout", "stderr"].map(|name| block.str(name));
-            let text = joined("\n", &[title, text, out, errors, &within(block)]);
+            let text = lines([title, text, out, errors, &within(block)]);
             if text.is_empty() && block.str("type").is_empty() { structured(block) } else { text }
         }
     }
@@ -83,8 +83,8 @@ fn structured(value: &Value) -> String {
 
 /// Returns the text of Claude Code's own record of a tool's result.
 pub(super) fn of_program(result: &Value) -> String {
-    let outputs = joined("\n", &["stdout", "stderr"].map(|name| result.str(name)));
-    let file = result.get("file").unwrap_or(&Value::Null);
+    let outputs = lines(["stdout", "stderr"].map(|name| result.str(name)));
+    let file = result.at("file");
     let texts = [outputs, within(result), file.str("content").to_owned()];
     match texts.into_iter().find(|text| !text.trim().is_empty()) {
         Some(text) => text,
@@ -146,15 +146,14 @@ pub(super) fn unknown(blocks: &[Value], found: &mut dyn FnMut(&str)) {
         if !is_known && shown(block).trim().is_empty() {
             found(kind);
         }
-        unknown(block.get("content").map(Value::items).unwrap_or_default(), found);
+        unknown(block.at("content").items(), found);
     }
 }
 
 /// Returns the text of a block's content, which is a text or a list of blocks. Recursion is safe, because the
 /// depth of a [`Value`] is bounded.
 fn within(block: &Value) -> String {
-    let content = block.get("content").map(Value::items).unwrap_or_default();
-    joined("\n", &content.iter().map(shown).collect::<Vec<_>>())
+    lines(block.at("content").items().iter().map(shown))
 }
 
 /// Returns the text of a tool's result, without the reminders that Claude Code appends.
@@ -163,8 +162,7 @@ pub(super) fn result(block: &Value) -> String {
         Value::Object(_) if item.str("type").is_empty() => structured(item),
         item => shown(item),
     };
-    let content = block.get("content").map(Value::items).unwrap_or_default();
-    let text = joined("\n", &content.iter().map(item).collect::<Vec<_>>());
+    let text = lines(block.at("content").items().iter().map(item));
     let text = shown_on_screen(&text);
     let mut plain = text.trim_end();
     while let Some(before) = plain.strip_suffix("</system-reminder>")
@@ -190,7 +188,7 @@ pub(super) fn typed(text: &str) -> (&'static str, String) {
         && let Some((command, after)) = outer(start, "bash-input")
     {
         let command = format!("! {}", command.trim());
-        return ("user", joined("\n", &[command, outputs(after, "bash")]));
+        return ("user", lines([command, outputs(after, "bash")]));
     }
     for kind in ["bash", "local-command"] {
         if ["stdout", "stderr"].iter().any(|name| start.starts_with(&format!("<{kind}-{name}>"))) {
@@ -282,7 +280,7 @@ pub(super) fn is_injected(text: &str) -> bool {
 fn outputs(text: &str, kind: &str) -> String {
     let (out, after) = outer(text, &format!("{kind}-stdout")).unwrap_or(("", text));
     let (errors, _) = outer(after, &format!("{kind}-stderr")).unwrap_or_default();
-    joined("\n", &[shown_on_screen(out.trim()), shown_on_screen(errors.trim())])
+    lines([shown_on_screen(out.trim()), shown_on_screen(errors.trim())])
 }
 
 /// Returns the text from the first to the last tag of an element, which may have such tags in it, and the text

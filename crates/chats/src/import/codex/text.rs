@@ -4,7 +4,7 @@ use super::super::{
     head::{Head, set_first},
     json::{Damage, Raw, Value},
     plain::plain,
-    tool::{self, joined},
+    tool::{self, joined, lines},
 };
 use verbatim_text::screen;
 
@@ -134,7 +134,7 @@ pub(super) fn without_context(prompt: &str) -> String {
         let result = after.split_once("<result>").map_or("", |(_, result)| result);
         let result = result.split_once("</result>").map_or(result, |(result, _)| result);
         let command = format!("! {}", command.trim());
-        return joined("\n", &[&*command, &*screen::shown(result.trim())]);
+        return lines([&*command, &*screen::shown(result.trim())]);
     }
     rest.to_owned()
 }
@@ -197,13 +197,13 @@ pub(super) fn commands(input: Value) -> Value {
 
 /// Returns the text of a review, in the form in which Codex writes it into the following answer.
 pub(super) fn review(output: &Value) -> String {
-    let findings = output.get("findings").map(Value::items).unwrap_or_default();
+    let findings = output.at("findings").items();
     let heading = if findings.len() > 1 { "Full review comments:" } else { "Review comment:" };
     let findings: Vec<String> = findings
         .iter()
         .map(|finding| {
-            let place = finding.get("code_location").unwrap_or(&Value::Null);
-            let lines = place.get("line_range").unwrap_or(&Value::Null);
+            let place = finding.at("code_location");
+            let lines = place.at("line_range");
             let (path, start, end) =
                 (place.str("absolute_file_path"), lines.str("start"), lines.str("end"));
             let body = finding.str("body").replace('\n', "\n  ");
@@ -230,7 +230,7 @@ pub(super) fn output(output: &Value) -> String {
             output.get(name).filter(|it| is_wrapped && !matches!(it, Value::Object(_)))
         }),
         Value::Array(items) if items.iter().any(|item| !item.str("type").is_empty()) => {
-            return joined("\n", &items.iter().map(shown).collect::<Vec<_>>());
+            return lines(items.iter().map(shown));
         }
         _ => None,
     };
