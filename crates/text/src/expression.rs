@@ -22,7 +22,6 @@ use super::{
 
 use verbatim_base::lock::lock;
 
-/// The maximum length of a regular expression, in bytes.
 pub(crate) const MAX_PATTERN_BYTES: usize = 10_000;
 
 /// The maximum size of a compiled expression in bytes. `\w{100}` takes 6 MB, a thousand names take 1 MB.
@@ -35,7 +34,6 @@ pub const MAX_STATES_BYTES: usize = 8 << 20;
 /// The maximum number of classes (`[a-z]`, `\w`) in an expression. Parsing `\pL` takes 40 kB.
 const MAX_CLASSES: usize = 300;
 
-/// The maximum length of an error message about an expression, in characters.
 const MAX_EXPLANATION: usize = 1000;
 
 /// A lock that is held during a compilation, so that many compilations take no more memory than one.
@@ -117,9 +115,7 @@ fn explained(pattern: &str, error: &str) -> String {
 pub struct RegexPattern {
     pattern: String,
     case_sensitive: bool,
-    /// Whether the expression matches an empty text.
     can_be_empty: bool,
-    /// The maximum size of a program in bytes.
     most: usize,
     /// The program for texts of ASCII; `None` if the expression may mean something else in ASCII.
     of_ascii: Option<regex::bytes::Regex>,

@@ -104,7 +104,6 @@ impl Relation {
         relation
     }
 
-    /// Returns the relation of one character of these kinds.
     fn step(kinds: u8) -> Relation {
         let mut relation = Relation([0; CONTEXTS]);
         for (context, ends) in relation.0.iter_mut().enumerate() {

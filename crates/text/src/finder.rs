@@ -7,10 +7,13 @@ use memchr::{memchr2, memmem};
 pub(super) enum Literal {
     /// Bytes to compare exactly: they have no ASCII letters, or the pattern is case-sensitive.
     Exact(Box<memmem::Finder<'static>>),
-    /// A single letter in both cases.
     Letter(u8),
     /// Bytes to compare in either ASCII case. The search probes the two bytes that are probably rarest.
-    Folded { bytes: Vec<u8>, first: ByteProbe, second: ByteProbe },
+    Folded {
+        bytes: Vec<u8>,
+        first: ByteProbe,
+        second: ByteProbe,
+    },
 }
 
 /// A test for one byte of a literal, in any case of its letter.
@@ -172,7 +175,6 @@ pub(super) fn frequency(byte: u8) -> u8 {
     }
 }
 
-/// Returns the bytes of a run, with ASCII letters in lower case unless the search is case-sensitive.
 pub(super) fn lowered(run: &str, case_sensitive: bool) -> Vec<u8> {
     if case_sensitive { run.as_bytes().to_vec() } else { run.to_ascii_lowercase().into_bytes() }
 }

@@ -69,13 +69,11 @@ impl Gram {
         }
     }
 
-    /// Packs one to eight ASCII bytes. NUL is not allowed.
     fn of_ascii(bytes: &[u8]) -> Gram {
         let packed = bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         Gram(packed << (8 * (LONGEST - bytes.len())))
     }
 
-    /// Returns the gram of the whole word with the same characters; `None` if they are too many.
     fn as_word(self) -> Option<Gram> {
         match self.0 & WIDE {
             0 if self.0 & 0xFF == 0 => Some(Gram(self.0 >> 8)),

@@ -25,7 +25,6 @@ use super::{
 #[derive(Debug)]
 pub struct LiteralPattern {
     quick: QuickSearch,
-    /// The folded characters of the text.
     folded: Vec<char>,
     /// The failure function of Knuth, Morris and Pratt: for each number of matching characters, the length of
     /// the longest proper suffix that is also a prefix.
@@ -112,7 +111,6 @@ impl LiteralPattern {
         self.odd_cases.iter().any(|case| case.find(text).is_some())
     }
 
-    /// Returns the leftmost match, folding every character.
     fn find_folded(&self, text: &str) -> Option<Range<usize>> {
         let mut matched = 0;
         for (at, character) in text.char_indices() {
@@ -169,7 +167,6 @@ impl QuickSearch {
     }
 }
 
-/// Returns whether `bytes` begin with characters that fold to `folded`.
 fn folds_to(mut bytes: &[u8], folded: &[char]) -> bool {
     folded.iter().all(|folded| {
         let length = folded.len_utf8();

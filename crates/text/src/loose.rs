@@ -26,10 +26,8 @@ struct LooseChar {
     is_changed: bool,
 }
 
-/// A converter to the loose form, character by character.
 struct Loosener<F> {
     ignore_case: bool,
-    /// The last character. It may be composed with the next character.
     last: Option<LooseChar>,
     /// Whether a mark after the last character was left out.
     has_dropped: bool,
@@ -86,7 +84,6 @@ impl<F: FnMut(LooseChar) -> ControlFlow<()>> Loosener<F> {
     }
 }
 
-/// The characters of one character's decomposition. Unicode has at most eighteen.
 #[derive(Default)]
 struct Parts {
     characters: [char; 18],
@@ -110,7 +107,6 @@ impl Parts {
     }
 }
 
-/// Returns whether a character is a composed Hangul syllable.
 fn is_syllable(character: char) -> bool {
     ('\u{AC00}'..='\u{D7A3}').contains(&character)
 }
@@ -123,7 +119,6 @@ fn syllable(one: char, other: char) -> Option<char> {
     if is_second { compose(one, other) } else { None }
 }
 
-/// Calls `each` with the characters of the loose form of a text, until `each` breaks.
 fn loosen(text: &str, ignore_case: bool, each: impl FnMut(LooseChar) -> ControlFlow<()>) {
     let mut loosener = Loosener { ignore_case, last: None, has_dropped: false, each };
     let _ = loosener.run(text);
@@ -252,7 +247,6 @@ pub(super) struct LooseMatch {
 /// A matcher for a text that ignores accents and width.
 #[derive(Debug)]
 pub struct LoosePattern {
-    /// The loose form of the text to find.
     needle: Vec<char>,
     /// The failure function of Knuth, Morris and Pratt for the needle.
     borders: Vec<usize>,

@@ -51,7 +51,6 @@ impl Matcher {
         matches!(self, Matcher::Like(pattern) if pattern.matches_all())
     }
 
-    /// Returns the byte spans of the first `most` matches in a text.
     fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         match self {
             Matcher::Like(pattern) => pattern.first_spans(text, most),

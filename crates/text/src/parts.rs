@@ -41,7 +41,6 @@ pub struct Artifact<'a> {
     pub content: &'a str,
 }
 
-/// What a line of a message begins.
 #[derive(Clone, Copy)]
 enum PartMark<'a> {
     Thinking,

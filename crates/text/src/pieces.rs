@@ -2,7 +2,6 @@
 
 use super::{matcher::Matcher, up_to};
 
-/// The length of the longest UTF-8 character in bytes.
 const LONGEST_CHARACTER: usize = 4;
 
 /// A matcher for a text that is read in pieces.

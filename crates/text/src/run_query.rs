@@ -22,13 +22,11 @@ use super::{
 /// The maximum number of texts that are kept for a part of an expression.
 const MAX_TEXTS: usize = 64;
 
-/// The maximum length in bytes of a text that is kept.
 const MAX_BYTES: usize = 256;
 
 /// The maximum number of characters in a class that are listed one by one, before folding.
 const MAX_CLASS: u32 = 64;
 
-/// The maximum number of copies for a repetition.
 const MAX_REPEATS: u32 = 16;
 
 /// The maximum number of runs in a query. With more runs, reading all texts is as fast.
@@ -254,7 +252,6 @@ fn folded(text: &str) -> String {
     text.chars().map(fold).collect()
 }
 
-/// A set of folded texts.
 type Texts = BTreeSet<String>;
 
 /// The known facts about the texts that a part of an expression matches.
@@ -270,7 +267,6 @@ struct Analysis {
 }
 
 impl Analysis {
-    /// Returns the facts for a part that matches any text.
     fn anything() -> Analysis {
         let (prefixes, suffixes) = (Texts::from([String::new()]), Texts::from([String::new()]));
         Analysis { exact: None, prefixes, suffixes, query: RunQuery::Anything }
@@ -391,7 +387,6 @@ impl Analysis {
         Analysis { exact: None, prefixes, suffixes, query }
     }
 
-    /// Replaces the exact texts by beginnings and ends if a text is too long.
     fn bounded(self) -> Analysis {
         let is_long = |text: &String| text.len() > MAX_BYTES;
         match self.exact.as_ref().is_some_and(|exact| exact.iter().any(is_long)) {

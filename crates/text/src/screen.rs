@@ -51,7 +51,6 @@ fn is_plain(text: &str) -> bool {
         && !memchr_iter(FIRST_OF_C1, bytes).any(|at| is_introducer(bytes[at + 1]))
 }
 
-/// Cuts a text into plain texts and controls.
 fn parse<'t>(text: &'t str, add: &mut dyn FnMut(Control<'t>)) {
     let (mut from, mut at) = (0, 0);
     let bytes = text.as_bytes();

@@ -15,10 +15,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::{up_to, words::Tokenizer};
 
-/// The minimum length of a summary in characters, if the conversation has enough sentences.
 const MIN_CHARACTERS: usize = 160;
 
-/// The maximum length of a summary in characters.
 const MAX_CHARACTERS: usize = 300;
 
 /// The rule for joining short sentences of a paragraph into a passage.
@@ -32,7 +30,6 @@ struct Joining {
 
 const PASSAGES: Joining = Joining { below: 80, up_to: 149 };
 
-/// The rule for titles: no joining.
 const SINGLE_SENTENCES: Joining = Joining { below: 0, up_to: 0 };
 
 const MAX_TITLE: usize = 70;
@@ -46,7 +43,6 @@ pub const BYTES_READ: usize = 2_000;
 /// The maximum number of candidate sentences. Later sentences are hardly ever chosen, but take as much time.
 const MAX_SENTENCES: usize = 64;
 
-/// The factor for the scores of the user's sentences.
 const USER_FACTOR: f32 = 1.25;
 
 /// The factor for each sentence further on, because conversations usually state their topic early.
@@ -55,7 +51,6 @@ const LATER_FACTOR: f32 = 0.985;
 /// The penalty for repeating a chosen sentence. It is multiplied by the cosine of the two sentences.
 const REPETITION_PENALTY: f32 = 0.6;
 
-/// The words of greetings, thanks and agreement.
 const GREETING_WORDS: &str = "hi hello hey there dear thanks thank you so much very sure \
     certainly absolutely of course great good question morning evening afternoon day ok okay yes no welcome \
     youre please sorry got it perfect awesome nice cool hallo danke bonjour merci hola \
@@ -73,7 +68,6 @@ pub struct SummaryTurn<'a> {
     pub text: &'a str,
 }
 
-/// A sentence that may become part of the summary.
 struct Sentence {
     text: String,
     /// The numbers of the sentence's words, ascending, and their weights.
@@ -218,7 +212,6 @@ fn add(text: &mut String, sentence: &str) {
     text.push_str(sentence);
 }
 
-/// Returns the paragraphs of prose in a text, without code, tables and data.
 fn prose(text: &str) -> Vec<String> {
     let mut blocks = vec![String::new()];
     let mut fence: Option<&str> = None;

@@ -90,7 +90,6 @@ impl WordPattern {
     }
 }
 
-/// Returns the next place where a match may begin, if none begins at `start`.
 fn next_start(text: &str, start: usize) -> usize {
     let rest = &text[start..];
     // There is no boundary within a run of letters and digits.

@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 
-/// The classes of characters that the rules tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// The beginning or the end of the text.
@@ -30,7 +29,6 @@ pub(super) enum Class {
     Unknown,
 }
 
-/// The classes of the ASCII characters.
 const ASCII: [Class; 128] = {
     let mut classes = [Class::Other; 128];
     let mut code = 0;
@@ -69,7 +67,6 @@ impl Class {
         }
     }
 
-    /// Returns whether the character may join the letters or the digits beside it.
     pub(super) fn may_join(self) -> bool {
         matches!(self, Class::BetweenLetters | Class::BetweenDigits | Class::BetweenBoth)
     }

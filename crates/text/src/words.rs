@@ -83,7 +83,6 @@ pub fn tokens<'t>(text: &'t str, mut each: impl FnMut(Token<'t>)) {
     }
 }
 
-/// Returns the number of Base64 characters at the beginning of a text.
 fn encoded_run(text: &[u8]) -> usize {
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
     text.iter().take_while(|byte| is_letter(byte)).count()

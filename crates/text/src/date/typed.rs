@@ -38,7 +38,6 @@ const NUMBERS: [&str; 12] = [
 /// Words that change nothing, as in `the 3rd of November at 14:30`.
 const EMPTY_WORDS: [&str; 8] = ["st", "nd", "rd", "th", "of", "and", "the", "at"];
 
-/// A length of time: of the calendar, or exact.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
     Months(u32),
@@ -164,7 +163,6 @@ fn unit(name: &str) -> Option<Unit> {
     })
 }
 
-/// Parses a time of day, such as `9:18` or `14:30:05`.
 fn clock(word: &str) -> Option<NaiveTime> {
     let formats = ["%H:%M", "%H:%M:%S"];
     formats.iter().find_map(|format| NaiveTime::parse_from_str(word, format).ok())
@@ -246,7 +244,6 @@ fn months(first: NaiveDate, count: u32) -> Option<(NaiveDate, NaiveDate)> {
     Some((first, first.checked_add_months(Months::new(count))?))
 }
 
-/// Returns the latest such day of a month that is not after `limit`.
 fn latest(month: u32, day: u32, limit: NaiveDate) -> Option<NaiveDate> {
     // The 29th of February may be up to eight years ago.
     let years = (0..=8).map(|back| limit.year() - back);

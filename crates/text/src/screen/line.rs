@@ -11,10 +11,8 @@ const COLUMNS: usize = 400;
 /// overwritten.
 const LONG: usize = 8 << 10;
 
-/// The distance between two stops of the tabulator.
 const TAB: usize = 8;
 
-/// The screen to which a program writes.
 #[derive(Debug)]
 pub(super) struct TerminalScreen {
     text: String,
@@ -37,7 +35,6 @@ struct TerminalLine {
 }
 
 impl TerminalScreen {
-    /// Makes an empty screen for a text of a length.
     pub(super) fn new(length: usize) -> TerminalScreen {
         TerminalScreen {
             text: String::with_capacity(length),
@@ -141,7 +138,6 @@ impl TerminalScreen {
         }
     }
 
-    /// Moves the cursor in its line.
     fn to(&mut self, column: impl Fn(usize) -> usize) {
         if let Some(line) = self.line() {
             let most = line.cells.len().max(line.column).max(COLUMNS);
@@ -166,7 +162,6 @@ impl TerminalScreen {
         self.line.as_mut()
     }
 
-    /// Writes the line to the text. Blanks at its end may be left over from erasing.
     fn flush(&mut self) {
         if let Some(line) = self.line.take() {
             self.text.extend(line.cells);
@@ -223,7 +218,6 @@ impl TerminalLine {
         self.column = end;
     }
 
-    /// Returns the column of the character before the cursor.
     fn before(&self) -> Option<usize> {
         self.cells.get(..self.column)?.iter().rposition(|cell| !cell.is_empty())
     }
