@@ -125,7 +125,6 @@ impl Segment {
     }
 }
 
-/// The state that the threads share which aggregate one segment.
 struct SegmentAggregation<'a, T> {
     segment: &'a SegmentReader,
     query: &'a GramQuery<'a>,
@@ -142,7 +141,6 @@ impl<T: Send> SegmentAggregation<'_, T> {
         available.min(MAX_THREADS).min(worth.max(1) as usize)
     }
 
-    /// Adds the messages of a plan to a value.
     fn run(&self, mut plan: Plan<'_>, value: &mut T) {
         let store = &self.segment.data.store;
         let verifier = Verifier::new(&self.segment.data, self.query);

@@ -33,13 +33,11 @@ use verbatim_base::{
     private::{self, FileLock},
 };
 
-/// The name of the file that describes the other files of a folder.
 const MANIFEST: &str = "manifest";
 
 /// The name of the lock file in an unfinished folder. The folder's writer holds the lock.
 const LOCK: &str = "lock";
 
-/// The prefix of unfinished folders.
 const UNFINISHED: &str = "new-";
 
 /// The prefix of temporary files that will replace another file.
@@ -53,14 +51,12 @@ const ABANDONED: Duration = Duration::from_secs(60);
 /// time, because the clocks of file systems tick slowly.
 const RACY: Duration = Duration::from_millis(100);
 
-/// A margin for the resolution of the clock, added to a wait.
 const CLOCK_TICK: Duration = Duration::from_millis(10);
 
 /// The minimum length of a file for which `seal` waits until the file's times are trusted. Without the wait,
 /// every opening would compute the checksum.
 const WORTH_A_WAIT: u64 = 1 << 20;
 
-/// The size of the write buffer in bytes.
 const BUFFER: usize = 1 << 18;
 
 /// A file of an artifact under construction. Computes the checksum of the written bytes, so that [`seal`]
@@ -96,7 +92,6 @@ impl Write for ArtifactFile {
     }
 }
 
-/// A complete file of an artifact, with the checksum of the bytes that were written.
 #[derive(Clone, Debug)]
 pub(super) struct WrittenFile {
     name: String,
@@ -246,7 +241,6 @@ pub(super) struct OpenFile {
 }
 
 impl OpenFile {
-    /// Maps the file into memory.
     pub(super) fn map(&self) -> io::Result<Mapped> {
         Mapped::new(&self.file)
     }
@@ -281,7 +275,6 @@ pub(super) fn write_manifest(folder: &Path, manifest: &impl Serialize) -> io::Re
     Ok(crc32fast::hash(&bytes))
 }
 
-/// Returns the current checksum of a folder's manifest.
 pub(super) fn manifest_checksum(folder: &Path) -> io::Result<u32> {
     Ok(crc32fast::hash(&fs::read(folder.join(MANIFEST))?))
 }
@@ -364,7 +357,6 @@ impl Unfinished {
     }
 }
 
-/// Removes unfinished folders whose writers died.
 fn remove_abandoned(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
@@ -382,7 +374,6 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-/// Writes a temporary file. The caller then renames it with `private::replace`.
 pub(super) fn write_beside(folder: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
     file.write_all(bytes)?;

@@ -24,7 +24,6 @@ const CANDIDATES_OF_EXPANSION: u64 = 16_000;
 /// them.
 const BYTES_BEFORE_SCAN: u64 = 4 << 20;
 
-/// A search in one segment.
 pub(super) struct Cursor<'a> {
     pub(super) segment: &'a SegmentReader,
     query: &'a GramQuery<'a>,
@@ -70,7 +69,6 @@ impl<'a> Cursor<'a> {
         }))
     }
 
-    /// Limits the search to a set of documents.
     pub(super) fn within(self, documents: DocBits) -> Cursor<'a> {
         Cursor { plan: self.plan.only(documents), ..self }
     }

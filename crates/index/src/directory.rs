@@ -35,7 +35,6 @@ const SNAPSHOT: &str = "snapshot-";
 /// The prefix of snapshots up to format 2. Opening such a snapshot fails because of its format number.
 const OLD_SNAPSHOT: &str = "generation-";
 
-/// The prefix of segments up to format 2.
 const OLD_SEGMENT: &str = "part-";
 
 /// The number of attempts to take the lock. A child process that was just forked shares its parent's lock,
@@ -60,7 +59,6 @@ pub struct CommitId {
 }
 
 impl CommitId {
-    /// Returns the name of the snapshot's folder.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -149,7 +147,6 @@ impl IndexDir {
         Snapshot::open(&folder, &current.name, current.manifest_checksum).map(Arc::new)
     }
 
-    /// Checks that no other user can have written to this directory.
     fn trusted(&self) -> Result<()> {
         for path in [self.folder.clone(), self.folder.join(CURRENT)] {
             if let Ok(metadata) = fs::metadata(&path) {

@@ -22,7 +22,6 @@ pub struct SegmentRef<'g> {
     pub doc_ids: Range<u32>,
 }
 
-/// The length of the longest UTF-8 character in bytes.
 const LONGEST_CHARACTER: usize = 4;
 
 /// The number of bytes before a cut that are searched for white space.

@@ -37,7 +37,6 @@ use verbatim_text::{
 struct Job {
     number: u64,
     first_doc: u32,
-    /// All texts, one after the other.
     text: String,
     /// The document of each text, and the end of the text in `text`. A document may have several texts.
     ends: Vec<(u32, usize)>,
@@ -56,7 +55,6 @@ struct Run {
 }
 
 impl Run {
-    /// Returns the byte range of a bucket of the run in the spill file.
     fn place(&self, bucket: usize) -> Range<u64> {
         let before = if bucket == 0 { 0 } else { self.ends[bucket - 1] };
         self.start + u64::from(before)..self.start + u64::from(self.ends[bucket])
@@ -72,7 +70,6 @@ pub(super) struct Block {
     pub(super) docs: Vec<u32>,
 }
 
-/// The state that all workers share.
 #[derive(Debug)]
 struct SharedRuns {
     common: Arc<CommonGrams>,
@@ -90,7 +87,6 @@ struct PostingSpill {
 }
 
 impl PostingSpill {
-    /// Returns the total size of a bucket in all runs, in bytes.
     fn size(&self, bucket: usize) -> u64 {
         let size = |run: &Run| run.place(bucket).end - run.place(bucket).start;
         self.runs.iter().map(size).sum()
@@ -132,7 +128,6 @@ fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Resu
     Ok(())
 }
 
-/// An inverter of documents in doc-id order to postings in gram order.
 #[derive(Debug)]
 pub(super) struct Inverter {
     shared: Arc<SharedRuns>,
@@ -407,7 +402,6 @@ struct RunReader<'a> {
     rest: Range<u64>,
     buffer: usize,
     bytes: Vec<u8>,
-    /// The read position in `bytes`.
     at: usize,
     gram: u64,
     first_doc: u32,
@@ -435,7 +429,6 @@ impl RunReader<'_> {
         Ok(())
     }
 
-    /// Moves to the next gram, if there is one.
     fn advance(&mut self) -> io::Result<bool> {
         self.fill()?;
         let Some((&head, rest)) = self.bytes[self.at..].split_first() else { return Ok(false) };

@@ -25,7 +25,6 @@ use verbatim_base::{
     model::Stop,
 };
 
-/// The files that tantivy maps.
 const MAPPED: [SegmentComponent; 6] = [
     SegmentComponent::Terms,
     SegmentComponent::Postings,

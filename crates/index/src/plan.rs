@@ -45,7 +45,6 @@ const MAX_GAPS: usize = 16;
 /// The maximum number of lists for one run of a boolean query.
 const MAX_LISTS_OF_RUN: usize = 3;
 
-/// A request, parsed once for all segments.
 pub(super) struct GramQuery<'a> {
     pub(super) request: &'a Request,
     pub(super) matchers: Matchers,
@@ -129,12 +128,9 @@ impl<'a> GramQuery<'a> {
     }
 }
 
-/// A document that may match.
 pub(super) struct Candidate {
     pub(super) doc: u32,
-    /// Whether the message's text may match.
     pub(super) by_text: bool,
-    /// Whether the title of the message's conversation may match.
     pub(super) by_title: bool,
 }
 
@@ -223,14 +219,12 @@ impl<'a> Plan<'a> {
         }))
     }
 
-    /// Limits the plan to the candidates in a range of documents.
     pub(super) fn within(self, docs: Range<u32>) -> Plan<'a> {
         let (next, end) = (self.next.max(docs.start), self.end.min(docs.end));
         let irregular: Box<dyn Iterator<Item = u32>> = Box::new(self.store.irregular(next));
         Plan { next, end, irregular: irregular.peekable(), ..self }
     }
 
-    /// Limits the plan to the candidates in a set of documents.
     pub(super) fn only(mut self, documents: DocBits) -> Plan<'a> {
         for lists in [&mut self.in_text, &mut self.in_title] {
             if let Some(lists) = &mut lists.lists {
@@ -311,7 +305,6 @@ impl Roles {
     }
 }
 
-/// An intersection of posting lists and its next document.
 struct Lists<'a> {
     /// `None` if no document can match.
     lists: Option<Conjunction<'a>>,
@@ -421,7 +414,6 @@ fn rarest_lists(
     Ok(Some(present.into_iter().map(|(info, _)| (info, list)).collect()))
 }
 
-/// The result of looking up a query in the posting lists of a segment.
 enum Looked<'a> {
     /// No message can match.
     Nothing,
@@ -459,7 +451,6 @@ impl<'a> Looked<'a> {
     }
 }
 
-/// A lookup of boolean queries in a segment.
 struct Lookups<'a, 't> {
     segment: &'a SegmentReader,
     common: &'t CommonGrams,

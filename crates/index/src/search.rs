@@ -147,7 +147,6 @@ impl Snapshot {
     }
 }
 
-/// Returns the messages of the conversations with these ids.
 fn docs_of(store: &DocStore, ids: &HashSet<String>) -> DocBits {
     let mut docs = DocBits::new(store.messages());
     let is_wanted = |number: &u32| {

@@ -47,13 +47,10 @@ const SLOTS: usize = 1 << SLOT_BITS;
 /// that begins near its end.
 const OVERLAP: usize = 256;
 
-/// The length of the longest UTF-8 character in bytes.
 const LONGEST_CHARACTER: usize = 4;
 
-/// The maximum number of characters of a run that are looked up.
 const MOST_CHARACTERS: usize = OVERLAP / LONGEST_CHARACTER;
 
-/// The maximum number of slots that are looked up for a run.
 const MOST_SLOTS: usize = 16;
 
 /// The size in bytes of a table's entry, and of the number of tables at the end of the file.
@@ -139,11 +136,9 @@ impl SignatureWriter {
     }
 }
 
-/// The signatures of a segment, open for reading.
 #[derive(Debug)]
 pub(super) struct Signatures {
     file: Mapped,
-    /// The offset of the entries in the file, in bytes.
     entries_at: usize,
     /// The messages that have a signature, ascending.
     docs: Vec<u32>,
@@ -203,9 +198,7 @@ fn parsed(entry: &[u8]) -> (u32, u32, u64) {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signature<'a> {
     table: &'a [u8],
-    /// The size of a row in bytes.
     width: usize,
-    /// The size of a piece in bytes.
     piece: usize,
 }
 
@@ -271,16 +264,16 @@ impl Signature<'_> {
     }
 }
 
-/// A query for signatures: the slots that every matching text has.
 #[derive(Debug)]
 pub(super) enum SignatureQuery {
     /// Matches every text, because a signature cannot exclude any.
     Anything,
     /// A run with known and unknown characters: the slots of its trigrams, and its number of characters.
-    Run { slots: Vec<u16>, characters: usize },
-    /// Matches if all of these queries match.
+    Run {
+        slots: Vec<u16>,
+        characters: usize,
+    },
     All(Vec<SignatureQuery>),
-    /// Matches if one of these queries matches.
     OneOf(Vec<SignatureQuery>),
 }
 

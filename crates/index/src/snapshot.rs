@@ -69,7 +69,6 @@ pub struct SnapshotBuilder {
     segments: Vec<SegmentToName>,
 }
 
-/// A segment of a snapshot that is not written yet.
 #[derive(Debug)]
 struct SegmentToName {
     folder: PathBuf,
@@ -106,7 +105,6 @@ impl SnapshotBuilder {
         });
     }
 
-    /// Writes the snapshot into an empty folder; returns the checksum of its manifest.
     pub(super) fn write(&self, folder: &Path) -> io::Result<u32> {
         let mut segments = Vec::new();
         for (number, segment) in self.segments.iter().enumerate() {

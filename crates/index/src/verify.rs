@@ -189,7 +189,6 @@ impl<'a> Verifier<'a> {
             && !self.title_matches(matcher, 0, self.store.conversation(doc))
     }
 
-    /// Returns the signature of a message, if there is one and it is valid for this query.
     #[inline]
     fn signature(&self, doc: u32) -> Option<Signature<'a>> {
         let signature = self.segment.signatures.of(doc)?;

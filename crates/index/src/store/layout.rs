@@ -22,13 +22,11 @@ pub(super) const PADDING: usize = 8;
 /// A bit that marks a NULL title. It is set in the stored end of the title.
 pub(super) const NO_TITLE: u64 = 1 << 63;
 
-/// The starts and sizes of the arrays in the two files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RowLayout {
     pub(super) messages: u32,
     /// The number of messages with a time; they come before the messages without one.
     pub(super) dated: u32,
-    /// The keys of the roles, by number.
     pub(super) roles: Vec<String>,
     /// The size of a role's number in bytes: 1, 2 or 4.
     pub(super) role_bytes: u32,
@@ -62,7 +60,6 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Appends a field to an entry that has `entry` bytes.
     pub(super) fn append(entry: &mut u32, largest: u64) -> Field {
         let field = Field { at: *entry, bytes: (u64::BITS - largest.leading_zeros()).div_ceil(8) };
         *entry += field.bytes;

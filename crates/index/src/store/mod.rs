@@ -64,7 +64,6 @@ pub(super) use members::Members;
 pub(super) use packed::{LONG, Text};
 pub(super) use writer::DocStoreWriter;
 
-/// The document store, open for reading.
 #[derive(Debug)]
 pub(super) struct DocStore {
     layout: RowLayout,
@@ -73,7 +72,6 @@ pub(super) struct DocStore {
     symbols: Symbols,
 }
 
-/// The texts of a message, and its flags.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowTexts<'a> {
     pub(super) shown: Text<'a>,
@@ -174,7 +172,6 @@ impl DocStore {
         field.get(&self.columns[at..])
     }
 
-    /// Returns the start of a message's record. It is also the end of the previous record.
     fn start(&self, doc: u32) -> u64 {
         self.field(self.layout.start, doc)
     }
@@ -224,7 +221,6 @@ impl DocStore {
         roles.map(|role| wanted.iter().any(|key| key == role)).collect()
     }
 
-    /// Returns the number of a message's role.
     #[inline]
     pub(super) fn role(&self, doc: u32) -> usize {
         let roles = self.layout.roles_at as usize;
@@ -248,7 +244,6 @@ impl DocStore {
         self.layout.roles.iter().map(|role| role_of(role).0)
     }
 
-    /// Returns a message's role as text.
     pub(super) fn role_name(&self, doc: u32) -> &str {
         role_of(&self.layout.roles[self.role(doc)]).0
     }
@@ -294,7 +289,6 @@ impl DocStore {
             }
     }
 
-    /// Returns a message as it was added to the index.
     pub(super) fn document<'a>(
         &'a self,
         doc: u32,
@@ -325,7 +319,6 @@ impl DocStore {
         self.id_or_title(2 * conversation)
     }
 
-    /// Returns the title of a conversation; empty for NULL.
     pub(super) fn title(&self, conversation: u32) -> &[u8] {
         self.id_or_title(2 * conversation + 1)
     }

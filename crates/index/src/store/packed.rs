@@ -28,10 +28,8 @@ const MOST_OF_TEXT: usize = 4 << 10;
 /// best table.
 const ROUNDS: usize = 6;
 
-/// The number of bytes at the beginning of a text that are packed to find its best table.
 const TRIED: usize = 96;
 
-/// The number of possible pairs of bytes.
 const PAIRS: usize = 1 << 16;
 
 /// The number of occurrences that is added to each pair, so that an unseen pair has a finite cost.
@@ -43,7 +41,6 @@ const PER_BIT: f32 = 8.0;
 /// The length in bytes from which texts are not packed, so that reading them needs no copy.
 pub(crate) const LONG: usize = 2 << 10;
 
-/// The maximum length of a symbol in bytes.
 const SYMBOL: usize = 8;
 
 /// The maximum number of bytes of two characters and of a cut character before them.
@@ -52,13 +49,10 @@ const TAIL: usize = 2 * 4 + 3;
 /// The code before a literal byte.
 const ESCAPE: u8 = 255;
 
-/// The number of codes of a table: all bytes except the escape code.
 const CODES: usize = ESCAPE as usize;
 
-/// The size of a table in a file, in bytes: the symbols, then their lengths.
 const TABLE_BYTES: usize = (SYMBOL + 1) * CODES;
 
-/// Packs the texts of a segment.
 pub(super) struct Packer {
     tables: Vec<Compressor>,
     /// The cost of each pair of bytes in each table, in units of [`PER_BIT`]. The rarer a pair is in the
@@ -154,7 +148,6 @@ impl Packer {
         place as u8 + 1
     }
 
-    /// Returns the bytes of the tables for [`Symbols::read`].
     pub(super) fn tables(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(TABLE_BYTES * self.tables.len());
         for table in &self.tables {
@@ -173,7 +166,6 @@ fn pairs(text: &[u8]) -> impl Iterator<Item = usize> {
     text.windows(2).map(|pair| usize::from(u16::from_le_bytes([pair[0], pair[1]])))
 }
 
-/// The symbol tables of a segment.
 #[derive(Debug, Default)]
 pub(super) struct Symbols(Vec<PackTable>);
 
@@ -203,7 +195,6 @@ impl Symbols {
         tables.collect::<Option<Vec<PackTable>>>().map(Symbols)
     }
 
-    /// Returns a text that was packed by [`Packer::pack`] with the table `number`.
     #[inline]
     pub(super) fn text<'a>(&'a self, number: u8, mut bytes: &'a [u8]) -> Text<'a> {
         let Some(table) = number.checked_sub(1).and_then(|place| self.0.get(usize::from(place)))
@@ -230,7 +221,6 @@ enum Body<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Makes a text from bytes that are not packed.
     pub(crate) fn plain(bytes: &'a [u8]) -> Text<'a> {
         Text { body: Body::Plain(bytes), range: (0, bytes.len()) }
     }
@@ -301,7 +291,6 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns the text before offset `end`.
     pub(crate) fn until(&self, end: usize) -> Cow<'a, [u8]> {
         let range = self.range.0..(self.range.0 + end).min(self.range.1);
         match &self.body {

@@ -223,7 +223,6 @@ impl DocStoreWriter {
         }
     }
 
-    /// Writes the fields of all messages; returns their offset.
     fn put_fields(&self, layout: &RowLayout, out: &mut Columns) -> io::Result<u64> {
         let start = out.at;
         let mut entry = vec![0; layout.entry as usize];

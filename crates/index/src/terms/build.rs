@@ -39,7 +39,6 @@ const WORD_BYTES: usize = 90;
 /// The maximum number of term occurrences of a document that are counted at once.
 const MOST_SEEN: usize = 1 << 18;
 
-/// The maximum number of bytes of a text that are read at once.
 const PIECE: usize = 1 << 20;
 
 /// The maximum and minimum size in bytes of the buffer for reading a run.
@@ -102,7 +101,6 @@ pub fn build_terms(
 struct Inversion<'a> {
     snapshot: &'a Snapshot,
     doc_ids: Range<u32>,
-    /// The folder for the unnamed files of the runs.
     folder: &'a Path,
     stop: &'a Stop,
 }

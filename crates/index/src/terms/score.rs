@@ -64,7 +64,6 @@ pub enum DocSet<'a> {
     DocIds(&'a [u32]),
 }
 
-/// The best messages so far.
 struct TopScores {
     heap: BinaryHeap<Reverse<ScoredDoc>>,
     most: usize,

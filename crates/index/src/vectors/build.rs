@@ -138,7 +138,6 @@ impl VectorBuilder {
     }
 }
 
-/// Writes every section of a file with clusters.
 fn write_by_cluster(
     writer: &mut FileWriter,
     rows: clusters::Rows<'_>,

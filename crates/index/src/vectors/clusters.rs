@@ -10,20 +10,16 @@ use super::kernel;
 use crate::{Error, Result};
 use verbatim_base::{int8::quantise, model::Stop};
 
-/// The number of sampled vectors per cluster.
 const SAMPLE_PER_CLUSTER: usize = 64;
 
-/// The number of rounds of k-means.
 const ROUNDS: usize = 8;
 
 /// The rows that a thread compares before it checks for a stop request.
 const SLICE: usize = 4096;
 
-/// Vectors divided into clusters.
 #[derive(Debug)]
 pub(super) struct Clusters {
     pub(super) centres: Centres,
-    /// The cluster of each row.
     pub(super) of: Vec<u32>,
 }
 
@@ -34,7 +30,6 @@ pub(super) struct Centres {
     pub(super) scales: Vec<f32>,
 }
 
-/// Int8 rows with their scales.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows<'a> {
     pub(super) rows: &'a [u8],
@@ -123,7 +118,6 @@ impl Centres {
         }
     }
 
-    /// Returns the nearest centre of each row in `wanted`.
     fn nearest(&self, rows: Rows<'_>, wanted: &[u32]) -> Vec<u32> {
         let mut products = vec![0; self.scales.len()];
         let nearest = |row: &u32| {
@@ -142,7 +136,6 @@ impl Centres {
     }
 }
 
-/// The assignment of rows to their nearest centres, on several threads.
 struct Assignment<'a> {
     rows: Rows<'a>,
     threads: usize,

@@ -32,7 +32,6 @@ use crate::{
 };
 use verbatim_base::map_faults::Mapped;
 
-/// The format version of both files.
 const FORMAT: u32 = 3;
 
 const ROWS: &str = "rows";
@@ -44,7 +43,6 @@ struct VectorManifest {
     files: Vec<FileRecord>,
 }
 
-/// The model and the sizes of a segment's vectors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shape {
     pub(super) model: String,
@@ -95,7 +93,6 @@ impl Shape {
         (self.bits != BYTE).then_some(CodeForm { bits: self.bits, dimensions: self.dimensions })
     }
 
-    /// Returns the sections; `None` if the file would exceed the address space.
     pub(super) fn sections(&self) -> Option<Sections> {
         let count = self.count as usize;
         let clusters = self.clusters as usize;
@@ -149,7 +146,6 @@ pub(super) fn open(segment: &Path, model: &str, count: Option<u32>) -> Option<(S
     Some((shape, map))
 }
 
-/// A writer of the file of a segment's vectors.
 #[derive(Debug)]
 pub(super) struct FileWriter {
     // This field comes first, so that the file is closed before its folder is removed.
@@ -159,7 +155,6 @@ pub(super) struct FileWriter {
 }
 
 impl FileWriter {
-    /// Begins a temporary file in the segment's folder.
     pub(super) fn begin(segment: &Path, model: &str) -> Result<FileWriter> {
         let failed = |error| failed(segment, error);
         let unfinished = Unfinished::begin(segment, &Shape::folder(model)).map_err(failed)?;
