@@ -17,7 +17,6 @@ pub(super) const DIMENSIONS: usize = 256;
 /// Number of bytes of a text that the model reads at most. It ignores the rest of the text.
 pub(super) const MOST_READ: usize = 16 << 10;
 
-/// Number of pieces of a text that count.
 const MOST_PIECES: usize = 512;
 
 /// Number of characters of a text that the model reads at most, as model2vec does: the pieces that count,

@@ -131,14 +131,12 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes all texts except the given ones.
     fn retain(&mut self, some: &HashSet<u128>) -> Result<()> {
         self.records.retain(|text, _| some.contains(text));
         let kept = if self.records.is_empty() { self.clear() } else { self.close_gaps() };
         kept.map_err(|error| self.failed(error))
     }
 
-    /// Removes the records of all texts.
     fn clear(&mut self) -> io::Result<()> {
         self.records.clear();
         (self.dimensions, self.end) = (0, 0);
@@ -250,7 +248,6 @@ pub(super) fn prune(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()>
     models.iter().try_for_each(|model| Cache::open(folder, model, stop)?.retain(&needed))
 }
 
-/// Returns the number of records in a cache, computed from the length of its file.
 fn records_of(path: &Path) -> Option<u64> {
     let mut file = File::open(path).ok()?;
     let mut header = [0; HEADER];

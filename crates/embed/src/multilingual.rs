@@ -24,10 +24,8 @@ const DIRECTIONS: &[u8] = include_bytes!("../../../assets/multilingual/direction
 /// Name of the encoder. It ends with the CRC-32 of pieces, rules, weights and directions, in this order.
 pub const ENCODER_NAME: &str = "multilingual-224-e223c456";
 
-/// Number of pieces in the vocabulary.
 const VOCABULARY: usize = 128_000;
 
-/// Number of dimensions of a text's vector.
 const DIMENSIONS: usize = 512;
 
 /// Number of dimensions of a text's stored vector.
@@ -84,7 +82,6 @@ struct Layer {
     bias: Vec<f32>,
 }
 
-/// A layer norm.
 struct Norm {
     gain: Vec<f32>,
     bias: Vec<f32>,
@@ -230,7 +227,6 @@ impl Network {
         self.tokenizer.normalize(&text[..end])
     }
 
-    /// Returns the pieces of a text that count.
     fn pieces(&self, text: &str) -> Vec<PieceId> {
         let mut normalized = self.normalized(text);
         if normalized.is_empty() {
@@ -274,7 +270,6 @@ impl Network {
             .map(|code| code as i8 - 8)
     }
 
-    /// Returns a scale, which is a positive float16.
     fn row_scale(&self, id: PieceId) -> f32 {
         let bits = u16::from_le_bytes(self.row_scales[id as usize]);
         // The exponents of float32 begin 112 lower.

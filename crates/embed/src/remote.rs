@@ -19,10 +19,8 @@ use verbatim_base::{lock::lock, model::Stop};
 
 pub use super::transport::{parse, said};
 
-/// Maximum number of texts in a request.
 const BATCH_TEXTS: usize = 64;
 
-/// Maximum size of the texts in a request, in bytes.
 const BATCH_BYTES: usize = 100_000;
 
 /// Number of characters of a text that are sent. Models take about 8,000 tokens, and a character may
@@ -88,7 +86,6 @@ impl RemoteModel {
         &self.name
     }
 
-    /// Returns the number of dimensions; if it is not known, encodes a word to find out.
     pub(super) fn dimensions(&self, stop: &Stop) -> Result<usize> {
         if let Some(dimensions) = self.dimensions.get() {
             return Ok(*dimensions);

@@ -6,14 +6,12 @@ use std::collections::HashMap;
 use serde::{Deserialize, de::Error};
 use serde_json::value::RawValue;
 
-/// The arrays of a file.
 pub(super) struct Tensors {
     /// What the file's head says of each array. The entry `__metadata__` says something else.
     heads: HashMap<&'static str, &'static RawValue>,
     data: &'static [u8],
 }
 
-/// What the file's head says of an array.
 #[derive(Deserialize)]
 struct TensorHead {
     dtype: String,
@@ -55,7 +53,6 @@ impl Tensors {
         bytes.filter(is_whole).ok_or_else(cut)
     }
 
-    /// Returns an array of float32.
     #[cfg(feature = "multilingual")]
     pub(super) fn floats(&self, name: &str, shape: &[usize]) -> serde_json::Result<Vec<f32>> {
         let bytes = self.bytes(name, "F32", shape)?.as_chunks().0;

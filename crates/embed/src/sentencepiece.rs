@@ -116,7 +116,6 @@ impl SentencePiece {
         rest.split('\0').next()
     }
 
-    /// Returns the pieces of a normalized text.
     pub(super) fn split(&self, normalized: &str) -> Vec<PieceAt> {
         /// The best pieces up to a byte: the sum of their scores, and the last one with its start.
         #[derive(Clone, Copy)]

@@ -6,16 +6,13 @@ use serde::Deserialize;
 
 use super::provider::{Protocol, Remote};
 
-/// The maximum size of an answer in bytes.
 #[cfg(feature = "remote")]
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Why a request failed.
 #[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "nothing is sent"))]
 pub(super) enum RequestFailure {
     /// A later attempt may work. The provider may have said how long to wait.
     Passing(String, Option<Duration>),
-    /// No attempt will work.
     Final(String),
     /// The request may work with fewer or shorter texts.
     TooMuch(String),
@@ -65,7 +62,6 @@ impl Transport {
         Transport { agent: config.build().into() }
     }
 
-    /// Sends a request and reads the answer.
     pub(super) fn exchange(
         &self,
         remote: &Remote,
@@ -117,7 +113,6 @@ impl Transport {
     }
 }
 
-/// Returns the kind of failure of an exchange.
 #[cfg(feature = "remote")]
 fn unsent(error: &ureq::Error, timeout: Duration) -> RequestFailure {
     match error {

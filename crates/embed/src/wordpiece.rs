@@ -30,7 +30,6 @@ pub(super) type Id = u16;
 
 /// A vocabulary of pieces, and the tokenizer that splits texts into them.
 pub(super) struct WordPiece {
-    /// The pieces by their ids.
     pieces: Vec<VocabularyPiece>,
     /// A hash table with open addressing: `SLOTS` pairs of a piece's id, or `FREE`, and the lowest bits of
     /// the piece's hash.
@@ -91,17 +90,14 @@ impl WordPiece {
         Ok(WordPiece { pieces, slots, hints, special, unknown })
     }
 
-    /// Returns how many pieces there are.
     pub(super) fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Returns the id of the piece that stands for an unknown word.
     pub(super) fn unknown(&self) -> Id {
         self.unknown
     }
 
-    /// Returns the first `most` pieces of a text.
     pub(super) fn encode(&self, text: &str, most: usize) -> Vec<Id> {
         let mut ids = Vec::with_capacity(most.min(text.len()));
         let mut normalized = String::with_capacity(text.len());
