@@ -7,7 +7,6 @@
 #[cfg(debug_assertions)]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of failpoints that were passed.
 #[cfg(debug_assertions)]
 static PASSED: AtomicU64 = AtomicU64::new(0);
 

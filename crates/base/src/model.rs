@@ -26,7 +26,6 @@ pub struct Instant {
     pub nanos: u32,
 }
 
-/// Seconds in a day.
 const DAY: i64 = 86_400;
 
 impl Instant {

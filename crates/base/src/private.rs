@@ -75,7 +75,6 @@ impl Drop for FileLock {
 }
 
 impl FileLock {
-    /// The pause between two attempts.
     const PAUSE: Duration = Duration::from_millis(10);
 
     /// Tries up to `attempts` times to take a lock; returns `None` if another process holds it.
@@ -321,7 +320,6 @@ pub fn is_open_to_others(metadata: &Metadata) -> bool {
     }
 }
 
-/// Returns the id of the user who runs the program.
 #[cfg(unix)]
 fn user() -> u32 {
     rustix::process::geteuid().as_raw()
