@@ -111,13 +111,11 @@ impl MessageRow<'_> {
     }
 }
 
-/// Removes a conversation and its messages; returns whether the conversation existed.
 pub(super) fn delete_conversation(connection: &Connection, id: &str) -> Result<bool> {
     execute(connection, "DELETE FROM messages WHERE conversation_id = ?1", [id])?;
     Ok(execute(connection, "DELETE FROM conversations WHERE id = ?1", [id])? > 0)
 }
 
-/// Moves a message to another position in its conversation.
 pub(super) fn move_message(connection: &Connection, id: &str, position: i64) -> Result<()> {
     let sql = "UPDATE messages SET position = ?2 WHERE id = ?1";
     execute(connection, sql, params![id, position]).map(drop)

@@ -81,7 +81,6 @@ impl Stamp {
         }
     }
 
-    /// Returns the stamp of the file at `path`.
     #[cfg(windows)]
     pub(crate) fn at(path: &Path) -> io::Result<Stamp> {
         Stamp::of(winapi_util::Handle::from_path_any(path)?.as_file())
@@ -108,14 +107,12 @@ impl Stamp {
     }
 }
 
-/// An open file that all readers share.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedFile {
     file: Arc<File>,
     identity: Identity,
 }
 
-/// Returns the file at `path` for reading. All calls for one file share one descriptor.
 pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
     let mut files = lock(&OPEN_FILES);
     let identity = Stamp::at(path)?.identity;

@@ -25,7 +25,6 @@ use super::{
 };
 use verbatim_base::{map_faults, model::Stop, private};
 
-/// The number of attempts to read while another program writes.
 const ATTEMPTS: u32 = 8;
 
 /// The first attempt that reads a private copy, unless the database has a WAL with a `-shm` file.
@@ -54,7 +53,6 @@ pub struct Database {
     faults: u64,
 }
 
-/// The way in which SQLite reads the files.
 #[derive(Debug)]
 enum FileAccess {
     /// The database is in rollback mode. SQLite's locks protect the read.
@@ -69,7 +67,6 @@ enum FileAccess {
     Copy { folder: TempDir },
 }
 
-/// A database with its journal, `-wal` and `-shm` files.
 #[derive(Debug)]
 struct DatabaseFiles {
     database: SharedFile,
@@ -332,7 +329,6 @@ impl DatabaseFiles {
         Ok(DatabaseFiles { database, real, before })
     }
 
-    /// Returns the kind of access that the current state of the files allows.
     fn access(&self) -> FileAccess {
         // The state is read again, so that little time passes before SQLite itself reads the files.
         let now = self.now();
@@ -432,7 +428,6 @@ impl FileState {
     }
 }
 
-/// The name of a private copy in its folder.
 const COPY_NAME: &str = "copy.db";
 
 /// Returns the path of a database's companion file, such as `-wal`.

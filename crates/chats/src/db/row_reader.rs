@@ -78,7 +78,6 @@ pub struct Scanned<'a> {
 /// The content as `LIKE` reads it.
 const CONTENT: &str = "CAST(content AS TEXT)";
 
-/// The number of keys in one query.
 const KEYS_AT_ONCE: usize = 500;
 
 /// Whether a role is a text or NULL. A BLOB or a number never equals a text.
@@ -90,7 +89,6 @@ pub struct RowReader<'d> {
     database: &'d Database,
     message: Statement<'d>,
     keys: (&'static str, &'static str),
-    /// Whether contents can be read piece by piece.
     by_pieces: bool,
     id: String,
     role: String,

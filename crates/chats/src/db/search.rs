@@ -149,10 +149,8 @@ fn pairs(
     connection.prepare(sql)?.query_map(params_from_iter(values), pair)?.collect()
 }
 
-/// The columns that a statement selects.
 #[derive(Clone, Copy)]
 enum Selected<'a> {
-    /// Columns of the messages, if the tables have no keys.
     Columns(&'a str),
     /// The keys of the messages and their conversations.
     Keys((&'a str, &'a str)),

@@ -49,7 +49,6 @@ impl TemporaryDatabase {
         &self.path
     }
 
-    /// Waits until the content is on the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
@@ -60,7 +59,6 @@ impl TemporaryDatabase {
         self.path.persist_noclobber(path)
     }
 
-    /// Renames the file to `path`, and replaces a file with this name.
     pub(super) fn replace(self, path: &Path) -> io::Result<()> {
         drop(self.file);
         private::replace(self.path, path)

@@ -44,7 +44,6 @@ const LOCK_WAIT: Duration = Duration::from_secs(30);
 /// The suffixes of a store's files. The store itself has no suffix and comes last.
 const DATABASE_FILES: [&str; 4] = ["-wal", "-shm", "-journal", ""];
 
-/// The size of SQLite's page cache, in KiB.
 const CACHE_KIB: i64 = 16 << 10;
 
 /// The tables of the store that other canonical databases do not have.
@@ -668,7 +667,6 @@ impl TranscriptStore {
         Ok(())
     }
 
-    /// Returns the first row of a query, if there is one.
     fn first<T>(
         &self,
         sql: &str,
@@ -726,7 +724,6 @@ fn aside(path: &Path, number: u32) -> PathBuf {
     path.with_extension(format!("damaged-{number}"))
 }
 
-/// Returns whether SQLite finds no fault in a store.
 fn is_sound(path: &Path) -> bool {
     let check = || -> rusqlite::Result<String> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -106,7 +106,6 @@ pub struct Writer {
     /// The new database, which has a temporary name until it is complete.
     fresh: Option<FreshDatabase>,
     found: SchemaState,
-    /// Whether `content` holds the JSON of ChatGPT's `parts` in this database.
     parts: bool,
     state: WriterState,
     /// The number of bytes of text written since the last commit.
@@ -118,7 +117,6 @@ pub struct Writer {
     /// The finished imports that the database lists; empty before the database is read.
     pub ledger: Ledger,
     changes: Changes,
-    /// The changes up to the last [`Writer::note`], and up to the last commit.
     noted: Changes,
     stored: Changes,
 }
@@ -270,7 +268,6 @@ impl Writer {
         Ok(self.changes)
     }
 
-    /// Opens the existing file.
     fn connect(&mut self) -> Result<()> {
         let path = &self.path;
         let foreign =

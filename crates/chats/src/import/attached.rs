@@ -24,7 +24,6 @@ const NOT_PLAIN: [&str; 2] = ["%PDF", "{\\rtf"];
 /// The control characters that plain texts have: white space, and escape sequences of terminals.
 const CONTROLS: [char; 5] = ['\t', '\n', '\r', '\u{c}', '\u{1b}'];
 
-/// The texts in the attached files of an export.
 #[derive(Default)]
 pub(super) struct AttachedTexts {
     path: PathBuf,
@@ -40,7 +39,6 @@ impl AttachedTexts {
         AttachedTexts { path: path.to_owned(), ..AttachedTexts::default() }
     }
 
-    /// Adds to each message the texts of its files, below their names.
     pub(super) fn add_to(&mut self, conversation: &mut Conversation) {
         for file in &mut conversation.files {
             let AttachedContent::Id(id) = &file.content else { continue };

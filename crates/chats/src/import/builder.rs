@@ -21,7 +21,6 @@ use verbatim_base::model::{AttachedContent, AttachedFile, Base64Text, Conversati
 pub(super) struct ConversationBuilder<'a> {
     history: &'a mut ImportHistory,
     file: &'a Path,
-    /// The conversation's id, once it has a message.
     id: Option<String>,
     messages: Vec<Message>,
     /// The positions in `messages`, by the transcript's message ids.

@@ -20,7 +20,6 @@ use crate::import::{
 use verbatim_base::model::{AttachedFile, Conversation, Instant, Message};
 use verbatim_text::parts::CALL;
 
-/// The format of ChatGPT's exports.
 pub(super) const SOURCE_FORMAT: Format = Format {
     name: "chatgpt",
     label: "ChatGPT",
@@ -179,10 +178,8 @@ fn is_call(role: &str, recipient: &str) -> bool {
         && !recipient.contains([']', '\n'])
 }
 
-/// The time and the depth of a node.
 type Age = (Option<Instant>, usize);
 
-/// The nodes of a conversation, in any order.
 struct Tree<'a> {
     nodes: Vec<Node<'a>>,
     by_id: HashMap<Cow<'a, str>, usize>,

@@ -19,7 +19,6 @@ use crate::import::{
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message};
 use verbatim_text::parts::{ANSWER, Artifact, CALL, RESULT, THINKING};
 
-/// The format of Claude.ai's exports.
 pub(super) const SOURCE_FORMAT: Format = Format {
     name: "claude",
     label: "Claude.ai",
@@ -111,7 +110,6 @@ fn conversation(
     }))
 }
 
-/// The parents of the messages of a list.
 struct Parents<'a> {
     by_id: HashMap<Cow<'a, str>, usize>,
     parents: Vec<Option<usize>>,
@@ -244,7 +242,6 @@ fn message(
     Ok(Some((message, contents)))
 }
 
-/// The texts of the blocks of a message.
 #[derive(Default)]
 struct PartTexts {
     texts: Vec<String>,

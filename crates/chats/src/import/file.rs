@@ -33,7 +33,6 @@ const VALUES_LOOKED_AT: usize = 20;
 pub(super) type ConversationSink<'a, E> =
     &'a mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>;
 
-/// The content of a file of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileContents {
     /// A conversation, readable or not.
@@ -45,7 +44,6 @@ pub(super) enum FileContents {
     Foreign,
 }
 
-/// One file of an export while it is read.
 pub(super) struct ExportFile<'a> {
     name: &'a str,
     branches: Branches,
@@ -402,7 +400,6 @@ fn clean(conversation: &mut Conversation) {
     conversation.title.iter_mut().for_each(head::clean);
 }
 
-/// Returns the title or the id of a conversation.
 fn name_of(fields: &ObjectFields<'_>) -> Option<String> {
     ["title", "name", "id", "uuid", "conversation_id"].into_iter().find_map(|name| {
         fields.text(name).filter(|text| !text.trim().is_empty()).map(Cow::into_owned)

@@ -16,7 +16,6 @@ use verbatim_base::model::{Conversation, Message};
 pub struct Format {
     /// The name of the format in databases.
     pub(super) name: &'static str,
-    /// The name of the service or the program, for people.
     pub(super) label: &'static str,
     /// Returns whether a JSON object with these fields is a conversation in this format.
     pub(super) is_conversation: fn(&ObjectFields<'_>) -> bool,
@@ -47,7 +46,6 @@ pub(super) struct ObjectFormat {
         fn(&ObjectFields<'_>, Branches, &mut ImportTally) -> Result<Option<Conversation>, Reason>,
 }
 
-/// A format with a list of records for each conversation.
 #[derive(Debug)]
 pub(super) struct TranscriptFormat {
     /// Returns whether a record has this format. The text argument is the record's `type`.

@@ -13,7 +13,6 @@ use super::{
     package::{self, is_json, is_named_as_conversations, is_zip},
 };
 
-/// The number of files of an export that are checked.
 const FILES_LOOKED_AT: usize = 8;
 
 /// An export that was found.

@@ -51,7 +51,6 @@ pub enum TranscriptEvent {
 }
 
 impl TranscriptEvent {
-    /// Takes escape sequences out of the event's text.
     pub(super) fn clean(&mut self) {
         match self {
             TranscriptEvent::Message(Message { content: text, .. })
@@ -72,7 +71,6 @@ impl TranscriptEvent {
     }
 }
 
-/// Takes escape sequences out of a text.
 pub(super) fn clean(text: &mut String) {
     if let Cow::Owned(plain) = screen::written(text) {
         *text = plain;
@@ -99,7 +97,6 @@ pub(super) struct Head {
     pub(super) branch: Option<String>,
     /// The model that answered last.
     pub(super) model: Option<String>,
-    /// The title that the user gave.
     pub(super) given_title: Option<String>,
     /// The title that a program gave.
     pub(super) made_title: Option<String>,

@@ -331,7 +331,6 @@ impl Value {
     }
 }
 
-/// A position in a JSON text.
 struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -456,7 +455,6 @@ fn texts_in(bytes: &[u8]) -> Vec<Value> {
     texts
 }
 
-/// Returns whether a bare word is a value in JSON, Python or JavaScript.
 fn is_scalar(word: &[u8]) -> bool {
     match word {
         b"true" | b"false" | b"null" | b"NaN" | b"nan" | b"Infinity" | b"-Infinity" => true,

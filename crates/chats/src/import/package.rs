@@ -31,7 +31,6 @@ const RATIO: u64 = 400;
 /// A zip that unpacks to at most this size is accepted, whatever its ratio.
 const HARMLESS: u64 = 16 << 20;
 
-/// The maximum number of zips inside a zip that are read.
 const MAX_INNER_ZIPS: usize = 16;
 
 /// The files in which an export lists its files, and their maximum length in bytes.
@@ -57,7 +56,6 @@ const MAX_FOLDER_DEPTH: usize = 12;
 /// The message for a file without conversations.
 const NO_CONVERSATION: &str = "it holds no conversation";
 
-/// The files of one export.
 #[derive(Debug, Default)]
 pub(super) struct Package {
     zips: Vec<ZipArchive<File>>,
@@ -79,7 +77,6 @@ pub(super) struct Package {
 pub(super) struct PackagedFile {
     /// The name for reports.
     pub(super) name: String,
-    /// The unpacked size in bytes.
     pub(super) size: u64,
     location: Location,
 }
@@ -410,7 +407,6 @@ impl Package {
         missing
     }
 
-    /// Returns whether there are files that may be attachments of messages.
     pub(super) fn has_others(&self) -> bool {
         !self.others.is_empty()
     }
@@ -605,7 +601,6 @@ fn repeated(zip: File, start: u64) -> io::Result<Vec<String>> {
         .collect())
 }
 
-/// Returns whether an entry of a zip would be unpacked outside the target folder.
 fn leads_out(name: &str) -> bool {
     let drive = name.as_bytes().get(1) == Some(&b':');
     drive || name.starts_with(SEPARATORS) || name.split(SEPARATORS).any(|part| part == "..")
@@ -622,7 +617,6 @@ fn ends_with(path: &Path, extensions: &[&str]) -> bool {
     path.extension().is_some_and(is_one)
 }
 
-/// Returns the total unpacked size of files in bytes.
 fn size_of(files: &[PackagedFile]) -> u64 {
     files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
 }

@@ -25,7 +25,6 @@ const SUSPICIOUS: usize = 32 << 20;
 /// The maximum number of searches for conversations that a missing bracket hides.
 const RESCUES: usize = 100;
 
-/// The next value of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ScannedValue<'a> {
     /// One complete value: an element of the outermost array, or the outermost object itself.
@@ -40,7 +39,6 @@ pub(super) enum ScannedValue<'a> {
     Garbage,
 }
 
-/// The names of the fields by which conversations are recognised.
 #[derive(Debug, Default)]
 pub(super) struct FieldNames {
     /// The possible names of a conversation's field for its messages.
@@ -49,11 +47,9 @@ pub(super) struct FieldNames {
     pub(super) lists: Vec<&'static str>,
 }
 
-/// A scanner that splits a stream of JSON into its values.
 pub(super) struct Scanner<R> {
     input: R,
     buffer: Vec<u8>,
-    /// The place where the next value is searched.
     at: usize,
     /// Whether the input has been read to its end.
     ended: bool,
@@ -69,7 +65,6 @@ pub(super) struct Scanner<R> {
     failure: Option<io::Error>,
 }
 
-/// The place of the scanner in the outermost array or object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     /// The scanner is before, between or after outermost values.
@@ -80,7 +75,6 @@ enum Level {
     Wrapper,
 }
 
-/// The end of a value, relative to the start of the buffer.
 enum ValueEnd {
     At(usize),
     /// The value ends at this place, but with a closing bracket of the wrong kind.
@@ -91,7 +85,6 @@ enum ValueEnd {
     TooFar,
 }
 
-/// The state of a search for the end of a value. The end may come after the bytes read so far.
 struct EndSearch {
     start: usize,
     scan: BracketScan,

@@ -32,7 +32,6 @@ pub(super) fn below(text: String, lists: &[Value]) -> String {
     }
 }
 
-/// The lines of the sources, without repeats.
 #[derive(Default)]
 struct SourceList {
     lines: Vec<String>,

@@ -50,7 +50,6 @@ impl ImportTally {
     /// The maximum number of listed conversations that could not be read.
     pub const NAMED: usize = 100;
 
-    /// Counts content of an unknown type.
     pub(super) fn unknown(&mut self, kind: &str, count: u64) {
         let kind: String = kind.chars().take(60).collect();
         *self.unknown.entry(kind).or_default() += count;
@@ -72,7 +71,6 @@ impl ImportTally {
         }
     }
 
-    /// Counts a conversation that could not be read.
     pub(super) fn skip(&mut self, skipped: Skipped) {
         self.skipped_count += 1;
         if self.skipped.len() < ImportTally::NAMED {

@@ -170,7 +170,6 @@ fn is_shaped(text: &str) -> bool {
     matches!(text.len(), 7 | 10) && text.bytes().enumerate().all(fits)
 }
 
-/// Returns the number at the start of a conversation's folder name; 0 if there is none.
 fn number(conversation: &str) -> u64 {
     let digits = conversation.len() - slug(conversation).len();
     let digits = conversation[..digits].trim_end_matches('-');

@@ -33,7 +33,6 @@ pub(super) fn shown(line: &[u8], at: usize) -> String {
     format!("{first}{}{last}", snippet::trim(text))
 }
 
-/// Returns the next position at which a character may begin.
 fn boundary(line: &[u8], mut at: usize) -> usize {
     for _ in 0..MAX_CHARACTER_BYTES {
         match line.get(at) {

@@ -35,7 +35,6 @@ const STEP: usize = 16;
 /// The greatest depth of a date below the folder that is searched.
 const DATE_DEPTH: usize = 3;
 
-/// The maximum number of threads, the same as in `rg`.
 const MAX_THREADS: usize = 12;
 
 /// The maximum number of files that are reported as unreadable.
@@ -107,7 +106,6 @@ fn walk(folder: &Folder) -> WalkBuilder {
     walk
 }
 
-/// The state of a search that its threads share.
 struct Search<'a> {
     question: &'a WorkspaceQuestion,
     matcher: &'a RegexMatcher,
@@ -245,7 +243,6 @@ impl Search<'_> {
     }
 }
 
-/// Collects the matching lines of one file, up to the limit.
 struct LineSink<'s, 'a> {
     search: &'s Search<'a>,
     found: &'s mut Vec<(u64, String)>,
@@ -262,7 +259,6 @@ impl Sink for LineSink<'_, '_> {
     }
 }
 
-/// A file whose reads fail after the search was stopped or was too slow.
 struct StoppableFile<'a> {
     file: File,
     search: &'a Search<'a>,

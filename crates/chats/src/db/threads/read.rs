@@ -9,13 +9,11 @@ use super::{
 use crate::db::functions;
 use verbatim_base::model::Instant;
 
-/// The maximum number of users in the statistics.
 const MOST_USERS: i64 = 200;
 
 /// The maximum number of threads returned for one word in their topics.
 const MOST_TITLED: i64 = 200;
 
-/// The number of topics that count as recent.
 const RECENT: i64 = 10;
 
 /// One message of a thread.

@@ -135,7 +135,6 @@ impl Threads {
     }
 }
 
-/// Adds a conversation with a new id; returns the id.
 pub(super) fn insert(
     connection: &Connection,
     start: &Start<'_>,
@@ -154,7 +153,6 @@ pub(super) fn insert(
     Ok(id)
 }
 
-/// Adds a message at the end of a conversation.
 pub(super) fn add(
     connection: &Connection,
     id: &str,

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::db::header::shared_file;
 
-/// The name of the list in `verbatim_meta`.
 const NAME: &str = "imports";
 
 /// The maximum number of imports in a list. A further import removes the oldest one.
@@ -37,7 +36,6 @@ pub struct FinishedImport {
     pub found: String,
 }
 
-/// The list in its stored form.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct StoredLedger {
     counter: u32,
@@ -100,7 +98,6 @@ impl Ledger {
         Ok(())
     }
 
-    /// Removes the list from a database.
     pub(super) fn remove(connection: &Connection) -> Result<()> {
         connection.execute("DELETE FROM verbatim_meta WHERE name = ?1", [NAME]).map(drop)
     }

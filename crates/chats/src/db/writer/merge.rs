@@ -22,10 +22,8 @@ pub(super) enum MergeMode {
     Write,
 }
 
-/// A merge of conversations into a database.
 pub(super) struct Merge<'a> {
     pub(super) connection: &'a Connection,
-    /// Whether content is stored as the JSON of parts.
     pub(super) parts: bool,
     pub(super) mode: MergeMode,
     /// The parts that are written late, if the database is new. Then it has no older conversations.
@@ -361,7 +359,6 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// Returns the messages of a conversation in reading order.
     fn stored_messages(&self, id: &str) -> Result<Vec<KnownMessage>> {
         let mut statement = self.prepare(
             "SELECT m.id, m.role, m.content, m.create_time, m.update_time, m.position, v.export_id, v.model,

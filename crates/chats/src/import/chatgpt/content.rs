@@ -131,7 +131,6 @@ fn report(state: &str, tally: &mut ImportTally) -> Option<String> {
     Some(sources::below(text, cited.map_or(&[], std::slice::from_ref))).filter(|it| !it.is_empty())
 }
 
-/// Returns the text of `parts`, or of `text` if there are none.
 fn parts_or_text(content: &Value) -> String {
     match content.get("parts") {
         Some(list) if *list != Value::Null => parts(list),
@@ -139,7 +138,6 @@ fn parts_or_text(content: &Value) -> String {
     }
 }
 
-/// Joins the parts of a message with line breaks.
 fn parts(list: &Value) -> String {
     let parts: Vec<String> = list.items().iter().filter_map(|item| part(item, false)).collect();
     parts.join("\n")

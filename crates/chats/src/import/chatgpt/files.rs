@@ -29,7 +29,6 @@ pub(super) fn of_message(metadata: &Metadata<'_>, content: Option<&Value>) -> Ve
     files.list
 }
 
-/// The files of a message, without repeats.
 #[derive(Default)]
 struct FilesOfMessage {
     list: Vec<AttachedFile>,

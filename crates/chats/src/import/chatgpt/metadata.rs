@@ -14,7 +14,6 @@ use verbatim_text::screen::shown;
 #[derive(Default)]
 pub(super) struct Metadata<'a> {
     pub(super) attachments: Option<Value>,
-    /// The names of the attachments.
     pub(super) names: Vec<String>,
     pub(super) model: Option<Cow<'a, str>>,
     /// The state of a widget, such as a report.
@@ -23,13 +22,10 @@ pub(super) struct Metadata<'a> {
     pub(super) charts: Vec<String>,
     /// The custom instructions of the user. Exports of 2023 have them only here.
     pub(super) instructions: Option<String>,
-    /// The texts that the user replied to, or selected before writing the message.
     marked: [Option<Cow<'a, str>>; 2],
     /// The titles of a picture, of a report, of reasoning and of a document, and the plan of the report.
     titles: [Option<Cow<'a, str>>; 5],
-    /// The queries that a search had.
     queries: Vec<String>,
-    /// The output and the error of a program.
     output: String,
     /// Lists of the pages and files that an answer cites or that a search found.
     sources: [Option<Raw<'a>>; 5],
