@@ -13,10 +13,8 @@ use super::gram_code::{GramSet, LONG_GRAM, PAIR, TRIPLE, code, folded};
 use verbatim_base::model::{Instant, Origin, Provenance, StoredConversation, StoredMessage};
 use verbatim_text::{like::is_regular, loose};
 
-/// The kind of a message's document.
 pub(super) const MESSAGE: &str = "m";
 
-/// The kind of a conversation's document.
 pub(super) const CONVERSATION: &str = "c";
 
 /// The maximum length, in bytes, of a text without grams of five characters (except those of one repeated
@@ -30,12 +28,10 @@ const HASH_BYTES: usize = 12;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct MessageDocument {
     kind: String,
-    /// The hash of the conversation's id.
     pub(super) c: i64,
     pub(super) id: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) role: String,
-    /// The hash of the role, if the role is a text, so that SQL finds the message by the role.
     #[serde(skip_serializing_if = "Option::is_none")]
     rh: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +41,6 @@ pub(super) struct MessageDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) p: Option<i64>,
     r: i64,
-    /// The hash of the document's id.
     k: i64,
     /// The content, if it is valid UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,7 +143,6 @@ impl MessageDocument {
         one
     }
 
-    /// Returns the values of the sort fields [`ORDER`](super::layout::ORDER).
     pub(super) fn order(&self) -> MessageOrder {
         (self.s, self.n, self.p, self.r, self.k)
     }
@@ -169,7 +163,6 @@ impl MessageDocument {
     }
 }
 
-/// Returns the characters of some texts, each of them once.
 fn distinct(texts: &[Vec<char>]) -> String {
     let (mut ascii, mut others) = ([false; 128], BTreeSet::new());
     for letter in texts.iter().flatten() {
@@ -219,7 +212,6 @@ pub(super) struct ConversationDocument {
     models: Vec<String>,
     /// For each message: the number of its role, the number of its model or −1, and its time.
     messages: Vec<TallyDocument>,
-    /// The hash of the conversation's id.
     #[serde(default)]
     c: i64,
     /// The title made from the messages if the conversation has no title, and the summary.
@@ -344,7 +336,6 @@ pub(super) fn hash(text: &str) -> i64 {
     digest.iter().take(8).fold(0, |number, byte| number << 8 | i64::from(*byte))
 }
 
-/// Returns the name of a conversation's document.
 pub(super) fn conversation_name(id: &str) -> String {
     format!("c{}", long_hash(id))
 }
@@ -354,12 +345,10 @@ pub(super) fn message_names(id: &str) -> String {
     format!("m{}", long_hash(id))
 }
 
-/// Returns a hash of a fixed length. The cluster stores names in URL-safe Base64 compactly as bytes.
 fn long_hash(id: &str) -> String {
     URL_SAFE_NO_PAD.encode(&Sha256::digest(id)[..HASH_BYTES])
 }
 
-/// A hasher of a conversation with all its messages.
 #[derive(Default)]
 pub(super) struct ConversationDigest(Sha256);
 

@@ -26,7 +26,6 @@ const FIRST_WORD: u32 = 0x100;
 /// The maximum number of dimensions of a question that are looked up.
 const MOST_DIMENSIONS: usize = 64;
 
-/// A maker of the features of documents for ranked search.
 pub(super) struct FeatureMaker {
     tokenizer: Tokenizer,
     model: Model,

@@ -13,22 +13,18 @@ use super::{
 };
 use verbatim_base::model::Stop;
 
-/// The number of digits of a generation's number in its name.
 const DIGITS: usize = 6;
 
-/// An index that an import made or is making.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Generation {
     pub(super) name: String,
     /// The hash that identifies the import.
     pub(super) import: String,
-    /// The name of the previous current index; empty for the first index.
     pub(super) base: String,
     /// Whether the index began as a copy of `base`.
     is_copy: bool,
     /// The name of the vectors' model; empty if the vectors come from several models.
     pub(super) model: String,
-    /// The version of the index layout.
     format: u64,
 }
 
@@ -58,7 +54,6 @@ pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>> {
     }
 }
 
-/// Returns the mappings of the indexes behind the alias, by name of the index.
 fn aliased(client: &Client, stop: &Stop) -> Result<BTreeMap<String, IndexDescription>> {
     let path = format!("/{}/_mapping", client.address().index());
     Ok(client.find(Call::get("look up the index", path), stop)?.unwrap_or_default())
@@ -211,7 +206,6 @@ fn make(client: &Client, call: Call, stop: &Stop) -> Result<()> {
 pub(super) fn wait_for(client: &Client, name: &str, status: &str, stop: &Stop) -> Result<()> {
     /// The number of seconds that one request waits.
     const SECONDS: u32 = 20;
-    /// The maximum number of requests.
     const TIMES: u32 = 9;
 
     #[derive(Deserialize)]

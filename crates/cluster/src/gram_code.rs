@@ -11,7 +11,6 @@ use verbatim_text::fold::fold;
 /// The number of characters for the grams of each length: all characters after U+FFFF.
 const CODES: u32 = 1 << 20;
 
-/// The first character for grams.
 const FIRST: u32 = 0x1_0000;
 
 /// The number of values for the middle letter of a gram of three or five letters. Grams that differ in this
@@ -71,7 +70,6 @@ fn around(gram: &[char]) -> (u32, u32) {
     (number * middles, middles)
 }
 
-/// Returns the character of a gram of folded letters.
 pub(super) fn code(gram: &[char]) -> char {
     if let [one, other] = *gram {
         return shown(of_two(one, other, CODES));
@@ -101,7 +99,6 @@ pub(super) fn is_shared(gram: &[char]) -> bool {
     gram.iter().any(|letter| own(*letter).is_none())
 }
 
-/// Collects the grams of texts.
 #[derive(Debug)]
 pub(super) struct GramSet {
     /// A bit for each code that was met in the current text.
@@ -138,7 +135,6 @@ fn place(code: char) -> (usize, u64) {
     (number as usize / 64, 1 << (number % 64))
 }
 
-/// Returns the folded letters of a text.
 pub(super) fn folded(text: &str) -> Vec<char> {
     text.chars().map(fold).collect()
 }

@@ -52,7 +52,6 @@ pub struct Importer<'a> {
     target: Option<Generation>,
     /// The hashes of the conversations that an earlier attempt wrote, by id.
     written: HashMap<String, String>,
-    /// The sender of documents to the new index.
     bulk: Option<Bulk<'a>>,
     features: FeatureMaker,
     grams: GramSet,

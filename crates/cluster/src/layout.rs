@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 /// The version of the layout. Every index stores it. The version must rise when the stored data change.
 pub(super) const FORMAT: u64 = 5;
 
-/// The name of this program's entry in the metadata of an index.
 pub(super) const META: &str = "verbatim";
 
 /// The number of shards of a new index. With about 30 GB each, they hold about 60 million messages.
@@ -31,7 +30,6 @@ pub(super) fn finished_settings() -> Value {
     json!({ "index.auto_expand_replicas": "0-1" })
 }
 
-/// Returns the body of the request that makes an empty index.
 pub(super) fn new_index(meta: &Value) -> Value {
     let order: Vec<&str> = ORDER.to_vec();
     json!({

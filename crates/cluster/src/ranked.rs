@@ -38,7 +38,6 @@ const COMPARED: usize = 8;
 /// The maximum number of candidates with compared vectors. A cluster returns at most 10,000 at once.
 const MOST_COMPARED: usize = 10_000;
 
-/// The maximum number of possible corrections of a misspelt term.
 const MOST_SLIPS: usize = 50;
 
 /// The weight of a term that is in the summary and not in the title.
@@ -461,7 +460,6 @@ impl<'a> Ranked<'a> {
 
 const WHAT: &str = "rank";
 
-/// Returns the query for the documents that have at least one of the words and pass all filters.
 fn any_of(words: Vec<Value>, filters: Vec<Value>) -> Value {
     json!({ "bool": { "filter": filters, "should": words, "minimum_should_match": 1 } })
 }

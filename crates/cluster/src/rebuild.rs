@@ -18,14 +18,12 @@ use verbatim_base::model::Stop;
 /// replicas that lag behind.
 const ATTEMPTS: u32 = 40;
 
-/// The pause between two requests to remove deleted documents.
 const PAUSE: Duration = Duration::from_secs(3);
 
 /// The maximum number of attempts to delete conversations. An attempt leaves documents behind if a node is
 /// lost.
 const DELETIONS: u32 = 4;
 
-/// The maximum number of conversations in one request to delete.
 const MOST_DELETED: usize = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,6 @@ use verbatim_text::matcher::{Matcher, Matchers};
 /// The maximum number of messages in a page. The first page has about as many messages as are wanted.
 const MOST_OF_PAGE: usize = 500;
 
-/// The minimum number of messages in a page.
 const FEWEST_OF_PAGE: usize = 20;
 
 const CONVERSATIONS_OF_PAGE: usize = 1_000;
@@ -31,7 +30,6 @@ const CONVERSATIONS_OF_PAGE: usize = 1_000;
 /// The maximum number of ids of messages in a page. It is the most that a cluster allows.
 const IDS_OF_PAGE: usize = 10_000;
 
-/// The maximum number of documents that are fetched by name at once.
 const NAMES_AT_ONCE: usize = 200;
 
 /// The maximum number of messages whose roles and times are kept in memory, at about 40 bytes each. For a
@@ -70,7 +68,6 @@ pub struct ClusterConversation {
     pub turns: usize,
     /// The data of the messages for counts, in no particular order; empty if the state has too many messages.
     messages: Vec<Tallied>,
-    /// The hash of the last imported version.
     pub(super) digest: String,
 }
 
@@ -87,9 +84,7 @@ pub struct SearchCost {
 #[derive(Debug)]
 pub struct View {
     index: String,
-    /// The conversations with messages, latest activity first. Conversations without a time come last.
     conversations: Vec<ClusterConversation>,
-    /// The places of conversations, by the hash of the id.
     places: HashMap<i64, usize>,
     /// Whether the data of the messages for counts are in memory.
     has_tallies: bool,
@@ -126,7 +121,6 @@ struct FoundDocument<T> {
     sort: Vec<Value>,
 }
 
-/// Pages of the documents that a query finds.
 struct Pages<'a> {
     client: &'a Client,
     index: &'a str,
@@ -240,7 +234,6 @@ impl View {
         &self.conversations
     }
 
-    /// Returns the place of the conversation whose id has this hash.
     pub(super) fn place(&self, hash: i64) -> Option<usize> {
         self.places.get(&hash).copied()
     }
@@ -427,7 +420,6 @@ impl View {
         titled.map(|it| document::hash(&it.stored.id)).collect()
     }
 
-    /// Returns the message of a document with its conversation.
     fn message(
         &self,
         client: &Client,
