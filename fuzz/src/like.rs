@@ -41,7 +41,7 @@ pub(super) fn run(data: &[u8]) {
     let sample = [text; 3];
     let few = settings & 2 == 2;
     let sample = if few { Vec::new() } else { sample.to_vec() };
-    let common = CommonGrams::of_sample(sample.into_iter());
+    let common = CommonGrams::from_sample(sample.into_iter());
     let mut held = Vec::new();
     GramTokenizer::default().cut(text, &common, |gram| held.push(gram));
     for gram in query_grams(&Pattern::parse(pattern), &common) {

@@ -42,7 +42,7 @@ pub(super) fn run(data: &[u8]) {
         return;
     }
     let sample = if settings & 2 == 2 { Vec::new() } else { vec![text; 3] };
-    let common = CommonGrams::of_sample(sample.into_iter());
+    let common = CommonGrams::from_sample(sample.into_iter());
     let mut held = Vec::new();
     GramTokenizer::default().cut(text, &common, |gram| held.push(gram));
     for gram in query_grams(&Pattern::literal(wanted), &common) {

@@ -332,7 +332,7 @@ const CUT: &str = " […]";
 impl Hit<'_> {
     /// Returns the hit with copies of its texts. A content of more than `most` bytes is cut to the
     /// part around `place`.
-    pub fn kept(mut self, place: usize, most: usize) -> Hit<'static> {
+    pub fn into_owned_at(mut self, place: usize, most: usize) -> Hit<'static> {
         if self.content.len() > most {
             let boundary = |mut at: usize| {
                 while !self.content.is_char_boundary(at) {
@@ -360,9 +360,9 @@ impl Hit<'_> {
 
     /// Returns the hit with copies of its texts. A very long content is cut to the part around the
     /// place that `find` returns.
-    pub fn kept_around(self, find: &dyn Fn(&str) -> usize) -> Hit<'static> {
+    pub fn into_owned_around(self, find: &dyn Fn(&str) -> usize) -> Hit<'static> {
         let place = if self.content.len() > MOST_KEPT { find(&self.content) } else { 0 };
-        self.kept(place, MOST_KEPT)
+        self.into_owned_at(place, MOST_KEPT)
     }
 
     /// Returns the hit with copies of its texts.
@@ -484,7 +484,7 @@ impl Stop {
 
     /// Returns this stop for one call that only reads. During the call, each index is compared with
     /// its database only once. If the index is current then, it counts as current for the whole call.
-    pub fn of_call(&self) -> Stop {
+    pub fn for_call(&self) -> Stop {
         static LAST: AtomicU64 = AtomicU64::new(0);
 
         let call = self.call.or_else(|| Some(LAST.fetch_add(1, Ordering::Relaxed)));

@@ -9,7 +9,7 @@ use base64::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::gram_code::{GramSet, LONG_GRAM, PAIR, TRIPLE, code, folded};
+use super::gram_code::{GramSet, LONG_GRAM, PAIR, TRIPLE, code, fold_text};
 use verbatim_base::model::{Instant, Origin, Provenance, StoredConversation, StoredMessage};
 use verbatim_text::{like::is_regular, loose};
 
@@ -97,7 +97,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl MessageDocument {
-    pub(super) fn of(
+    pub(super) fn new(
         conversation: &str,
         message: &StoredMessage,
         document: &str,
@@ -128,18 +128,18 @@ impl MessageDocument {
         let texts = [one.t.as_deref(), one.d.as_deref()];
         let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
         one.long = bytes > SHORT_TEXT;
-        let mut letters: Vec<Vec<char>> = texts.into_iter().flatten().map(folded).collect();
+        let mut letters: Vec<Vec<char>> = texts.into_iter().flatten().map(fold_text).collect();
         // The parts of the texts that change when accents are removed have grams too.
         for text in texts.into_iter().flatten() {
             let _: Result<(), ()> = loose::windows(text, |window| {
-                letters.push(folded(window));
+                letters.push(fold_text(window));
                 Ok(())
             });
         }
         one.o = distinct(&letters);
-        one.g = grams.of(&letters, PAIR);
-        one.q = grams.of(&letters, TRIPLE);
-        one.h = if one.long { grams.of(&letters, LONG_GRAM) } else { of_one_letter(&letters) };
+        one.g = grams.collect(&letters, PAIR);
+        one.q = grams.collect(&letters, TRIPLE);
+        one.h = if one.long { grams.collect(&letters, LONG_GRAM) } else { of_one_letter(&letters) };
         one
     }
 
@@ -269,7 +269,7 @@ impl MessageTally {
 }
 
 impl ConversationDocument {
-    pub(super) fn of(
+    pub(super) fn new(
         conversation: &StoredConversation,
         digest: String,
         tally: MessageTally,
@@ -353,7 +353,7 @@ fn long_hash(id: &str) -> String {
 pub(super) struct ConversationDigest(Sha256);
 
 impl ConversationDigest {
-    pub(super) fn of(conversation: &StoredConversation) -> ConversationDigest {
+    pub(super) fn new(conversation: &StoredConversation) -> ConversationDigest {
         let mut digest = ConversationDigest::default();
         digest.0.update(format!("{conversation:?}"));
         digest

@@ -46,10 +46,10 @@ pub(super) fn model() -> Model {
 impl FeatureMaker {
     /// Adds the features for ranking to the document of a message at a place in reading order.
     pub(super) fn add(&self, document: &mut MessageDocument, place: u32, message: &StoredMessage) {
-        let text = shown(message);
+        let text = shown_text(message);
         document.i = place;
         for text in [speaker(&message.role), &text] {
-            document.l += self.tokenizer.cut(text, |term| {
+            document.l += self.tokenizer.tokenize(text, |term| {
                 document.w.push_str(term);
                 document.w.push(' ');
             });
@@ -73,7 +73,7 @@ impl FeatureMaker {
         let texts: Vec<(&str, String)> = opening
             .into_iter()
             .map(|at| {
-                let text = shown(&messages[at]);
+                let text = shown_text(&messages[at]);
                 let end = text.char_indices().map(|(start, it)| start + it.len_utf8());
                 let end = end.take_while(|end| *end <= summary::BYTES_READ).last();
                 (messages[at].role.as_str(), text[..end.unwrap_or(0)].to_owned())
@@ -110,7 +110,7 @@ impl FeatureMaker {
 }
 
 /// Returns the words by which near vectors are found, and the amount that each word adds to the estimate.
-pub(super) fn near(vector: &[f32]) -> Vec<(String, f32)> {
+pub(super) fn vector_words(vector: &[f32]) -> Vec<(String, f32)> {
     let mut dimensions: Vec<usize> = (0..vector.len()).filter(|at| vector[*at] != 0.0).collect();
     dimensions.sort_by(|a, b| vector[*b].abs().total_cmp(&vector[*a].abs()));
     dimensions.truncate(MOST_DIMENSIONS);
@@ -139,7 +139,7 @@ fn hashes(tokenizer: &Tokenizer, text: &str) -> String {
     words.join(" ")
 }
 
-fn shown(message: &StoredMessage) -> std::borrow::Cow<'_, str> {
+fn shown_text(message: &StoredMessage) -> std::borrow::Cow<'_, str> {
     match &message.decoded {
         Some(decoded) => decoded.into(),
         None => String::from_utf8_lossy(message.content.as_deref().unwrap_or_default()),

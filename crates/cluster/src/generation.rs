@@ -48,8 +48,8 @@ struct Mappings {
 
 /// Returns the name of the index behind the alias; `None` if the alias does not exist.
 pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>> {
-    match of_alias(client, stop)? {
-        Some(found) => checked(client, found).map(|found| Some(found.name)),
+    match behind_alias(client, stop)? {
+        Some(found) => require_current(client, found).map(|found| Some(found.name)),
         None => Ok(None),
     }
 }
@@ -60,7 +60,7 @@ fn aliased(client: &Client, stop: &Stop) -> Result<BTreeMap<String, IndexDescrip
 }
 
 /// Returns the index behind the alias, even if an earlier version wrote it.
-pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation>> {
+pub(super) fn behind_alias(client: &Client, stop: &Stop) -> Result<Option<Generation>> {
     let alias = client.address().index();
     let found = aliased(client, stop)?;
     if found.len() > 1 {
@@ -69,7 +69,7 @@ pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation
     let Some((name, described)) = found.into_iter().next() else { return Ok(None) };
     match generation(&name, &described).filter(|_| name != alias) {
         Some(found) if found.format <= FORMAT => Ok(Some(found)),
-        Some(found) => checked(client, found).map(Some),
+        Some(found) => require_current(client, found).map(Some),
         None => Err(client.foreign("an index of another program has this name")),
     }
 }
@@ -103,7 +103,7 @@ fn generation(name: &str, described: &IndexDescription) -> Option<Generation> {
 }
 
 /// Returns the given index if it has the format of this version, otherwise an error.
-fn checked(client: &Client, found: Generation) -> Result<Generation> {
+fn require_current(client: &Client, found: Generation) -> Result<Generation> {
     match found.format {
         FORMAT => Ok(found),
         format if format > FORMAT => Err(client.foreign(format!(
@@ -118,7 +118,7 @@ pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Gene
     let call = Call::get("look up the index", format!("/{name}/_mapping"));
     let found = client.find::<BTreeMap<String, IndexDescription>>(call, stop)?.unwrap_or_default();
     match found.get(name).and_then(|described| generation(name, described)) {
-        Some(found) => checked(client, found),
+        Some(found) => require_current(client, found),
         None => Err(Error::Replaced { address: client.address().to_string() }),
     }
 }

@@ -234,7 +234,7 @@ impl View {
         &self.conversations
     }
 
-    pub(super) fn place(&self, hash: i64) -> Option<usize> {
+    pub(super) fn place_of(&self, hash: i64) -> Option<usize> {
         self.places.get(&hash).copied()
     }
 
@@ -260,7 +260,7 @@ impl View {
         let wanted = request.limit.unwrap_or(usize::MAX);
         let matchers = Matchers::of(request)?;
         let proposing: Vec<&Matcher> = matchers.any.iter().chain(&matchers.all).collect();
-        let mut titled = |place: usize| self.titled(proposing[place], request);
+        let mut titled = |place: usize| self.find_titles(proposing[place], request);
         let query = query::candidates(request, &matchers, self.has_odd, &mut titled);
         let mut pages = self.pages(client, "search", query, newest_first());
         let mut size = wanted.saturating_add(1).clamp(FEWEST_OF_PAGE, MOST_OF_PAGE);
@@ -353,7 +353,7 @@ impl View {
             let page = pages.next::<StoredId>(IDS_OF_PAGE, stop)?;
             let is_last = page.len() < IDS_OF_PAGE;
             for FoundDocument { name, source, .. } in page {
-                let of = self.place(source.c).map(|place| &self.conversations[place].stored.id);
+                let of = self.place_of(source.c).map(|place| &self.conversations[place].stored.id);
                 if let Some(order) = of.and_then(|id| orders.get_mut(id)) {
                     order.push(MessageInOrder { id: source.id, position: source.p, name });
                 }
@@ -393,7 +393,7 @@ impl View {
 
     /// Returns the hashes of the conversations whose titles match. If each of their messages is a hit, leaves
     /// out conversations that are too old for the wanted number of hits.
-    fn titled(&self, matcher: &Matcher, request: &Request) -> Vec<i64> {
+    fn find_titles(&self, matcher: &Matcher, request: &Request) -> Vec<i64> {
         let is_enough =
             request.and.is_empty() && request.not.is_empty() && request.roles.is_empty();
         let wanted = request.limit.filter(|_| is_enough).unwrap_or(usize::MAX);

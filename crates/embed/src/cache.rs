@@ -74,12 +74,12 @@ impl Cache {
         let _ = file.set_modified(SystemTime::now());
         let records = HashMap::new();
         let mut cache = Cache { path: path.clone(), file, dimensions: 0, records, end: 0 };
-        cache.read().map_err(failed)?;
+        cache.read_records().map_err(failed)?;
         Ok(cache)
     }
 
     /// Reads all intact records, and closes the gaps that damaged records leave.
-    fn read(&mut self) -> io::Result<()> {
+    fn read_records(&mut self) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         let mut reader = BufReader::with_capacity(1 << 20, &self.file);
         let mut header = [0; HEADER];
@@ -224,7 +224,8 @@ pub(super) fn tidy(folder: &Path, model: &str, texts: &Texts<'_>, stop: &Stop) -
         let Some(name) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         if name == model {
             // Reading the whole cache is slow and seldom useful, so its length is checked first.
-            if records_of(&entry.path()).is_some_and(|count| count > 2 * u64::from(texts.count)) {
+            if count_records(&entry.path()).is_some_and(|count| count > 2 * u64::from(texts.count))
+            {
                 let needed = (0..texts.count).map(|doc_id| hash(&(texts.text)(doc_id))).collect();
                 Cache::open(folder, model, stop)?.retain(&needed)?;
             }
@@ -248,7 +249,7 @@ pub(super) fn prune(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()>
     models.iter().try_for_each(|model| Cache::open(folder, model, stop)?.retain(&needed))
 }
 
-fn records_of(path: &Path) -> Option<u64> {
+fn count_records(path: &Path) -> Option<u64> {
     let mut file = File::open(path).ok()?;
     let mut header = [0; HEADER];
     file.read_exact(&mut header).ok()?;

@@ -117,7 +117,7 @@ pub fn encode(texts: &[&str]) -> Vec<Vec<f32>> {
 ///
 /// It is low for scripts that the model does not know, whose words are unknown or spelled by single letters.
 /// It is high for languages whose words look like those of the model's 16 languages.
-pub fn known(text: &str) -> f64 {
+pub fn known_share(text: &str) -> f64 {
     let normalized = NETWORK.normalized(text);
     let (mut known, mut all) = (0_u32, 0_u32);
     for piece in NETWORK.tokenizer.split(&normalized) {
@@ -568,7 +568,7 @@ mod tests {
             ("", 0.0, 0.0),
         ];
         for (text, least, most) in table {
-            let share = known(text);
+            let share = known_share(text);
             assert!((least..=most).contains(&share), "{text}: {share}");
         }
     }

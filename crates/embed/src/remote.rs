@@ -166,7 +166,7 @@ impl RemoteModel {
             let failure = match self.try_once(texts, purpose, stop)? {
                 Ok(vectors) => {
                     *lock(&self.absent) = None;
-                    return self.checked(vectors);
+                    return self.check_and_normalise(vectors);
                 }
                 Err(failure) => failure,
             };
@@ -245,7 +245,7 @@ impl RemoteModel {
     }
 
     /// Normalises the vectors. Fails if their dimension differs from that of earlier answers.
-    pub fn checked(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
+    pub fn check_and_normalise(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
         for vector in &mut vectors {
             let dimensions = *self.dimensions.get_or_init(|| vector.len());
             let why = if vector.len() != dimensions {

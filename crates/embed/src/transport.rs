@@ -79,7 +79,7 @@ impl Transport {
         if let Some(key) = &remote.key {
             request = request.header("authorization", format!("Bearer {}", key.as_str()));
         }
-        let mut response = request.send(body).map_err(|error| unsent(&error, timeout))?;
+        let mut response = request.send(body).map_err(|error| classify_failure(&error, timeout))?;
         let status = response.status().as_u16();
         let after = response.headers().get("retry-after");
         let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
@@ -101,7 +101,7 @@ impl Transport {
                 _ => RequestFailure::Final(format!("it answered with status {status}{said}")),
             });
         }
-        let bytes = read.map_err(|error| unsent(&error, timeout))?;
+        let bytes = read.map_err(|error| classify_failure(&error, timeout))?;
         let vectors = parse(remote.protocol, &bytes).map_err(|why| {
             RequestFailure::Final(format!("its answer does not fit the request: {why}"))
         })?;
@@ -114,7 +114,7 @@ impl Transport {
 }
 
 #[cfg(feature = "remote")]
-fn unsent(error: &ureq::Error, timeout: Duration) -> RequestFailure {
+fn classify_failure(error: &ureq::Error, timeout: Duration) -> RequestFailure {
     match error {
         ureq::Error::Timeout(_) => {
             RequestFailure::Passing(format!("it did not answer within {timeout:?}"), None)

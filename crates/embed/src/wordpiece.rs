@@ -94,7 +94,7 @@ impl WordPiece {
         self.pieces.len()
     }
 
-    pub(super) fn unknown(&self) -> Id {
+    pub(super) fn unknown_id(&self) -> Id {
         self.unknown
     }
 
@@ -114,7 +114,7 @@ impl WordPiece {
             };
             normalized.clear();
             normalize(&rest[..end], &mut normalized);
-            for word in words(&normalized) {
+            for word in split_words(&normalized) {
                 self.split(word, &mut ids);
                 if ids.len() >= most {
                     break;
@@ -158,7 +158,7 @@ impl WordPiece {
         let mut most = 0;
         for (at, byte) in bytes.iter().enumerate() {
             hashes[at + 1] = extend(hashes[at], *byte);
-            let (begins, ends) = self.hints.of(hashes[at + 1]);
+            let (begins, ends) = self.hints.lookup(hashes[at + 1]);
             if !begins {
                 break;
             }
@@ -178,7 +178,7 @@ impl WordPiece {
             if id == FREE {
                 return None;
             }
-            if lower == hash as u16 && self.pieces[usize::from(id)].is(continues, text) {
+            if lower == hash as u16 && self.pieces[usize::from(id)].matches(continues, text) {
                 return Some(id);
             }
             at = (at + 1) % SLOTS;
@@ -190,7 +190,7 @@ impl WordPiece {
 struct VocabularyPiece([u8; LONGEST_PIECE + 2]);
 
 impl VocabularyPiece {
-    fn is(&self, continues: bool, text: &[u8]) -> bool {
+    fn matches(&self, continues: bool, text: &[u8]) -> bool {
         self.0[LONGEST_PIECE + 1] == u8::from(continues)
             && self.0[text.len()] == 0
             // Texts are short: a call that compares memory takes longer.
@@ -220,17 +220,17 @@ struct Hints(Vec<u8>);
 
 impl Hints {
     /// Returns the byte for a hash, and the bit for beginnings in it. The bit for pieces is four higher.
-    fn place(hash: u64) -> (usize, u8) {
+    fn bit_place(hash: u64) -> (usize, u8) {
         ((hash >> 47) as usize, 1 << (hash >> 45 & 3))
     }
 
     fn add(&mut self, hash: u64, is_piece: bool) {
-        let (at, bit) = Hints::place(hash);
+        let (at, bit) = Hints::bit_place(hash);
         self.0[at] |= bit | if is_piece { bit << 4 } else { 0 };
     }
 
-    fn of(&self, hash: u64) -> (bool, bool) {
-        let (at, bit) = Hints::place(hash);
+    fn lookup(&self, hash: u64) -> (bool, bool) {
+        let (at, bit) = Hints::bit_place(hash);
         (self.0[at] & bit != 0, self.0[at] & bit << 4 != 0)
     }
 }
@@ -331,7 +331,7 @@ fn is_chinese(c: char) -> bool {
 }
 
 /// Returns the words of a normalized text. Each punctuation mark is a word.
-fn words(normalized: &str) -> impl Iterator<Item = &str> {
+fn split_words(normalized: &str) -> impl Iterator<Item = &str> {
     let mut rest = normalized;
     iter::from_fn(move || {
         rest = rest.trim_ascii_start();

@@ -110,16 +110,16 @@ impl Segment {
     /// have the run only after folding.
     fn followed(&self, run: CommonRun) -> Result<DocBits> {
         let mut lists = Vec::new();
-        for gram in run.narrow() {
+        for gram in run.ascii_trigrams() {
             lists.extend(self.postings.find(List::Text, gram.term(&mut [0; 8]))?);
         }
-        self.postings.grams_between(List::Text, run.wide(), |_, info| {
+        self.postings.grams_between(List::Text, run.wide_trigrams(), |_, info| {
             lists.push(info.clone());
             true
         })?;
         let mut followed = DocBits::new(self.store.messages());
         for info in &lists {
-            followed.add(self.postings.read(List::Text, info)?);
+            followed.insert_list(self.postings.read(List::Text, info)?);
         }
         Ok(followed)
     }
@@ -172,7 +172,7 @@ impl<T: Send> SegmentAggregation<'_, T> {
                 let part: Range<u32> = start..start.saturating_add(length).min(messages);
                 let (mut grams, mut trace) = (grams.clone(), Trace::default());
                 if let Some(plan) = Plan::new(self.segment, self.query, &mut grams, &mut trace)? {
-                    self.run(plan.within(part), &mut value);
+                    self.run(plan.restrict_to_range(part), &mut value);
                 }
             }
         };

@@ -177,7 +177,7 @@ impl FileRecord {
     }
 
     /// Makes a file of a folder durable, and returns its record.
-    pub(super) fn of(folder: &Path, file: WrittenFile) -> io::Result<FileRecord> {
+    pub(super) fn sync(folder: &Path, file: WrittenFile) -> io::Result<FileRecord> {
         let path = folder.join(&file.name);
         FileRecord::seal(file.name, &path, Some(file.checksum))
     }
@@ -198,7 +198,7 @@ impl FileRecord {
         let metadata = file.metadata().map_err(failed)?;
         // Nobody else can change a file in a folder that only its owner can enter.
         if !fs::metadata(folder).is_ok_and(|folder| private::is_private(&folder)) {
-            trusted(folder, &metadata)?;
+            check_trusted(folder, &metadata)?;
         }
         let is_as_written = metadata.len() == self.length
             && (identity(&metadata) == self.identity
@@ -290,7 +290,7 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
         format: u32,
     }
     let unreadable = |error: io::Error| damaged(folder, &error.to_string());
-    trusted(folder, &fs::metadata(folder).map_err(unreadable)?)?;
+    check_trusted(folder, &fs::metadata(folder).map_err(unreadable)?)?;
     let bytes = fs::read(folder.join(MANIFEST)).map_err(unreadable)?;
     if checksum.is_some_and(|checksum| checksum != crc32fast::hash(&bytes)) {
         return Err(damaged(folder, "its manifest is not as it was written"));
@@ -304,7 +304,7 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
 }
 
 /// Checks that no other user can have written to a file or folder of the index and so forged answers.
-pub(super) fn trusted(folder: &Path, metadata: &fs::Metadata) -> Result<()> {
+pub(super) fn check_trusted(folder: &Path, metadata: &fs::Metadata) -> Result<()> {
     private::distrust(metadata)
         .map_or(Ok(()), |reason| Err(Error::Untrusted { path: folder.to_owned(), reason }))
 }
@@ -330,7 +330,7 @@ impl Unfinished {
         remove_abandoned(parent);
         let prefix = format!("{UNFINISHED}{name}-");
         let folder = private::temporary_dir_in(parent, &prefix)?;
-        let lock = FileLock::take(&folder.path().join(LOCK), 1).ok().flatten();
+        let lock = FileLock::try_acquire(&folder.path().join(LOCK), 1).ok().flatten();
         Ok(Unfinished { lock, folder, target: parent.join(name) })
     }
 
@@ -449,7 +449,7 @@ mod tests {
             let path = folder.path().join(name);
             let file = File::options().append(true).open(&path).unwrap();
             file.set_modified(modified).unwrap();
-            let record = FileRecord::of(folder.path(), written).unwrap();
+            let record = FileRecord::sync(folder.path(), written).unwrap();
             let identity = identity(&file.metadata().unwrap());
             assert_eq!(record.identity, if counts { &*identity } else { "" });
             assert_eq!(record.read(folder.path()).unwrap(), b"what was said");
@@ -462,7 +462,7 @@ mod tests {
     fn a_large_file_is_trusted_from_its_first_opening_on() {
         let folder = tempfile::tempdir().unwrap();
         let written = write_file(folder.path(), "rows", &vec![7; WORTH_A_WAIT as usize]).unwrap();
-        let record = FileRecord::of(folder.path(), written).unwrap();
+        let record = FileRecord::sync(folder.path(), written).unwrap();
         let metadata = fs::metadata(folder.path().join("rows")).unwrap();
         assert_eq!(record.identity, identity(&metadata));
     }

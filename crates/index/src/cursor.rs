@@ -69,8 +69,8 @@ impl<'a> Cursor<'a> {
         }))
     }
 
-    pub(super) fn within(self, documents: DocBits) -> Cursor<'a> {
-        Cursor { plan: self.plan.only(documents), ..self }
+    pub(super) fn restrict_to(self, documents: DocBits) -> Cursor<'a> {
+        Cursor { plan: self.plan.restrict_to(documents), ..self }
     }
 
     /// Returns the next message that matches; `None` after the last, or once `stop` returns true.
@@ -144,7 +144,7 @@ impl<'a> Cursor<'a> {
             }
         }
         if is_narrowed {
-            self.plan.narrow_titles(|| self.verifier.titled());
+            self.plan.narrow_titles(|| self.verifier.docs_by_title());
         }
         Ok(())
     }

@@ -81,7 +81,7 @@ pub(super) fn is_ours(name: &str) -> bool {
 impl IndexDir {
     /// Returns the index directory of a database below the index folder. The directory's name is derived from
     /// the database's absolute path.
-    pub fn of(index: &Path, database: &Path) -> IndexDir {
+    pub fn for_database(index: &Path, database: &Path) -> IndexDir {
         let stem = database.file_stem().unwrap_or_default().to_string_lossy();
         let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '_' };
         let stem: String = stem.chars().take(40).map(plain).collect();
@@ -142,15 +142,15 @@ impl IndexDir {
 
     /// Opens a snapshot. Fails if it is damaged, or if other users may have written to it.
     pub fn open(&self, current: &CommitId) -> Result<Arc<Snapshot>> {
-        self.trusted()?;
+        self.check_trusted()?;
         let folder = self.folder.join(&current.name);
         Snapshot::open(&folder, &current.name, current.manifest_checksum).map(Arc::new)
     }
 
-    fn trusted(&self) -> Result<()> {
+    fn check_trusted(&self) -> Result<()> {
         for path in [self.folder.clone(), self.folder.join(CURRENT)] {
             if let Ok(metadata) = fs::metadata(&path) {
-                artifact::trusted(&self.folder, &metadata)?;
+                artifact::check_trusted(&self.folder, &metadata)?;
             }
         }
         Ok(())
@@ -171,9 +171,9 @@ impl IndexDir {
         let failed = |error| Error::Write { path: self.folder.clone(), error };
         private::create_dir_all(&self.folder).map_err(failed)?;
         private::tighten(&self.folder);
-        self.trusted()?;
+        self.check_trusted()?;
         failpoint::pass("folder of the index made");
-        let lock = FileLock::take(&self.folder.join(LOCK), ATTEMPTS).map_err(failed)?;
+        let lock = FileLock::try_acquire(&self.folder.join(LOCK), ATTEMPTS).map_err(failed)?;
         Ok(lock.map(|lock| {
             Activity::begin(&self.folder);
             Writing { index_dir: self.clone(), begun: Begun::now(), _lock: lock }

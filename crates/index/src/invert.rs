@@ -55,7 +55,7 @@ struct Run {
 }
 
 impl Run {
-    fn place(&self, bucket: usize) -> Range<u64> {
+    fn bucket_range(&self, bucket: usize) -> Range<u64> {
         let before = if bucket == 0 { 0 } else { self.ends[bucket - 1] };
         self.start + u64::from(before)..self.start + u64::from(self.ends[bucket])
     }
@@ -88,7 +88,7 @@ struct PostingSpill {
 
 impl PostingSpill {
     fn size(&self, bucket: usize) -> u64 {
-        let size = |run: &Run| run.place(bucket).end - run.place(bucket).start;
+        let size = |run: &Run| run.bucket_range(bucket).end - run.bucket_range(bucket).start;
         self.runs.iter().map(size).sum()
     }
 
@@ -98,7 +98,7 @@ impl PostingSpill {
     fn readers(&self, bucket: usize, buffer: usize) -> Vec<RunReader<'_>> {
         let reader = |run: &Run| RunReader {
             file: &self.file,
-            rest: run.place(bucket),
+            rest: run.bucket_range(bucket),
             buffer,
             bytes: Vec::new(),
             at: 0,
@@ -258,13 +258,13 @@ impl Inverter {
                     // Without this guard, all other threads would wait forever if this thread panicked.
                     let closing = CloseOnUnwind(&queue);
                     while let Some(bucket) = queue.claim() {
-                        queue.put(bucket, merge_whole(spill, bucket, most_merged));
+                        queue.put_block(bucket, merge_whole(spill, bucket, most_merged));
                     }
                     std::mem::forget(closing);
                 });
             }
             for bucket in 0..self.shared.buckets {
-                let written = match queue.take(bucket) {
+                let written = match queue.wait_for_block(bucket) {
                     Some(Ok(Some(block))) => write(block),
                     Some(Ok(None)) => {
                         let buffer = most_merged / spill.runs.len().max(1);
@@ -346,7 +346,7 @@ fn balance<'a>(
     let mut weights = vec![0u64; REGIONS];
     let mut tokenizer = GramTokenizer::default();
     for text in sample {
-        tokenizer.cut(text, common, |gram| weights[region(gram)] += 1);
+        tokenizer.tokenize(text, common, |gram| weights[region(gram)] += 1);
     }
     let total: u64 = weights.iter().sum::<u64>().max(1);
     let mut before = 0;
@@ -373,7 +373,7 @@ fn work(shared: &SharedRuns, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()
         };
         let mut from = 0;
         for (doc, end) in job.ends {
-            tokenizer.cut(&job.text[from..end], &shared.common, |gram| {
+            tokenizer.tokenize(&job.text[from..end], &shared.common, |gram| {
                 if recent.is_new(gram, doc) {
                     let bucket = usize::from(shared.bucket_of[region(gram)]);
                     buckets[bucket].push((gram.0, doc - job.first_doc));
@@ -559,13 +559,13 @@ impl Queue {
         Some(state.claimed - 1)
     }
 
-    fn put(&self, bucket: usize, block: Merged) {
+    fn put_block(&self, bucket: usize, block: Merged) {
         self.state.lock().expect("a merging thread panicked").blocks.push((bucket, block));
         self.changed.notify_all();
     }
 
     /// Waits for the block of a bucket; returns `None` if the queue closes first.
-    fn take(&self, bucket: usize) -> Option<Merged> {
+    fn wait_for_block(&self, bucket: usize) -> Option<Merged> {
         let state = self.state.lock().expect("a merging thread panicked");
         let mut state = self
             .changed
@@ -607,7 +607,7 @@ mod tests {
         let mut postings: BTreeMap<Gram, BTreeSet<u32>> = BTreeMap::new();
         for (doc, text) in texts {
             let mut cut = |text: &str| -> io::Result<()> {
-                GramTokenizer::default().cut(text, common, |gram| {
+                GramTokenizer::default().tokenize(text, common, |gram| {
                     postings.entry(gram).or_default().insert(*doc);
                 });
                 Ok(())
@@ -660,7 +660,8 @@ mod tests {
                 [(n, text), (n, format!("second {n}"))]
             })
             .collect();
-        let common = Arc::new(CommonGrams::of_sample(texts.iter().map(|(_, text)| text.as_str())));
+        let common =
+            Arc::new(CommonGrams::from_sample(texts.iter().map(|(_, text)| text.as_str())));
         for shape in SHAPES {
             assert!(inverted(&texts, &common, shape) == plain(&texts, &common), "{shape:?}");
         }
@@ -692,7 +693,7 @@ mod tests {
                 })
                 .collect();
             let sample = texts.iter().map(|(_, text)| text.as_str());
-            let common = Arc::new(CommonGrams::of_sample(sample));
+            let common = Arc::new(CommonGrams::from_sample(sample));
             let mut expected = plain(&texts, &common);
             let words: Postings = expected.extract_if(.., |(gram, _)| gram.is_of_word()).collect();
             for shape in SHAPES {

@@ -155,7 +155,7 @@ impl DocBits {
         DocBits(FixedBitSet::with_capacity(messages as usize))
     }
 
-    pub(super) fn of(documents: &[bool]) -> DocBits {
+    pub(super) fn from_bools(documents: &[bool]) -> DocBits {
         let mut bits = DocBits::new(documents.len() as u32);
         (0..).zip(documents).filter(|(_, is_one)| **is_one).for_each(|(doc, _)| bits.insert(doc));
         bits
@@ -191,7 +191,7 @@ impl DocBits {
         self.0.insert(doc as usize);
     }
 
-    pub(super) fn add(&mut self, mut list: SegmentPostings) {
+    pub(super) fn insert_list(&mut self, mut list: SegmentPostings) {
         let mut doc = list.doc();
         while doc != END {
             self.insert(doc);
@@ -237,11 +237,11 @@ impl<'a> DocTree<'a> {
         DocTree(DocNode::Messages(Box::new(MemberMessages { store, conversations, next, begun })))
     }
 
-    pub(super) fn all(trees: Vec<DocTree<'a>>) -> DocTree<'a> {
+    pub(super) fn intersection(trees: Vec<DocTree<'a>>) -> DocTree<'a> {
         DocTree(DocNode::All(trees))
     }
 
-    pub(super) fn one_of(mut trees: Vec<DocTree<'a>>) -> DocTree<'a> {
+    pub(super) fn union(mut trees: Vec<DocTree<'a>>) -> DocTree<'a> {
         let next = trees.iter_mut().enumerate().map(|(tree, docs)| Reverse((docs.seek(0), tree)));
         let heap = next.collect();
         DocTree(DocNode::OneOf(trees, heap))

@@ -115,7 +115,7 @@ impl SnapshotBuilder {
                     failpoint::pass("deleted documents to be written");
                     let file = write_file(folder, &name, &bits.to_bytes())?;
                     failpoint::pass("deleted documents written");
-                    Some(FileRecord::of(folder, file)?)
+                    Some(FileRecord::sync(folder, file)?)
                 }
             };
             let name = segment.folder.file_name().unwrap_or_default();
@@ -138,6 +138,10 @@ pub(super) struct SegmentReader {
 }
 
 impl SegmentReader {
+    pub(super) fn is_alive(&self, doc: u32) -> bool {
+        self.deleted.as_ref().is_none_or(|deleted| !deleted.contains(doc))
+    }
+
     fn open(folder: &Path, record: &SegmentRecord, first: u32) -> Result<SegmentReader> {
         let is_segment = record.name.strip_prefix(SEGMENT);
         if !is_segment.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {

@@ -191,14 +191,14 @@ impl<'a> Verifier<'a> {
 
     #[inline]
     fn signature(&self, doc: u32) -> Option<Signature<'a>> {
-        let signature = self.segment.signatures.of(doc)?;
+        let signature = self.segment.signatures.get(doc)?;
         // A signature cannot tell whether the loose form of a text matches.
         let is_known = !self.query.request.ignore_accents || self.segment.plain.contains(doc);
         is_known.then_some(signature)
     }
 
     /// Returns the messages of the conversations whose titles match.
-    pub(super) fn titled(&mut self) -> DocBits {
+    pub(super) fn docs_by_title(&mut self) -> DocBits {
         let store = self.store;
         let matching: Vec<bool> = (0..store.conversations())
             .map(|number| {

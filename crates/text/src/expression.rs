@@ -75,7 +75,7 @@ pub enum ExpressionError {
 
 impl ExpressionError {
     /// Converts an error message of the compiler to an error.
-    pub fn of_compiler(pattern: &str, error: &str, most: usize) -> ExpressionError {
+    pub fn from_compiler(pattern: &str, error: &str, most: usize) -> ExpressionError {
         match error.contains("size limit") {
             true => ExpressionError::Large { most },
             false => ExpressionError::Syntax(explained(pattern, error)),
@@ -146,7 +146,7 @@ impl RegexPattern {
             .build()
             .parse(pattern)
             .map_err(|error| {
-                ExpressionError::of_compiler(pattern, &error.to_string(), MAX_PROGRAM_BYTES)
+                ExpressionError::from_compiler(pattern, &error.to_string(), MAX_PROGRAM_BYTES)
             })?;
         let is_cased = case_sensitive && pattern.contains(|c: char| c.is_ascii_uppercase());
         let mut this = RegexPattern {
@@ -157,7 +157,7 @@ impl RegexPattern {
             of_ascii: None,
             of_all: OnceLock::new(),
             wider: OnceLock::new(),
-            runs: RunQuery::of_expression(&hir, is_cased),
+            runs: RunQuery::from_expression(&hir, is_cased),
             gaps: gaps_of_expression(&hir),
         };
         // A program that is surely small cannot be refused later.
@@ -167,9 +167,9 @@ impl RegexPattern {
             this.of_ascii = this.bytes_builder(pattern).unicode(false).build().ok();
         }
         if this.of_ascii.is_none() {
-            let program = this
-                .compiled()
-                .map_err(|error| ExpressionError::of_compiler(pattern, &error.to_string(), most))?;
+            let program = this.compiled().map_err(|error| {
+                ExpressionError::from_compiler(pattern, &error.to_string(), most)
+            })?;
             this.of_all = OnceLock::from(program);
         }
         drop(alone);

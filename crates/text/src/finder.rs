@@ -29,7 +29,7 @@ pub(super) struct ByteProbe {
 
 impl ByteProbe {
     /// Returns the probe for a place of a lower-case literal. Only ASCII letters match in both cases.
-    fn of(bytes: &[u8], place: usize) -> ByteProbe {
+    fn new(bytes: &[u8], place: usize) -> ByteProbe {
         let byte = bytes[place];
         ByteProbe { place, byte, bits: if byte.is_ascii_alphabetic() { 0x20 } else { 0 } }
     }
@@ -49,7 +49,7 @@ impl ByteProbe {
     }
 
     #[inline]
-    fn is(self, byte: u8) -> bool {
+    fn accepts(self, byte: u8) -> bool {
         byte | self.bits == self.byte
     }
 }
@@ -70,8 +70,8 @@ impl Literal {
         places.sort_by_key(|place| frequency(bytes[*place]));
         let (first, second) = (places[0].min(places[1]), places[0].max(places[1]));
         Literal::Folded {
-            first: ByteProbe::of(&bytes, first),
-            second: ByteProbe::of(&bytes, second),
+            first: ByteProbe::new(&bytes, first),
+            second: ByteProbe::new(&bytes, second),
             bytes,
         }
     }
@@ -124,7 +124,7 @@ pub(super) fn find_probed(
             places &= places - 1;
         }
     }
-    let agree = |(a, b): (&u8, &u8)| first.is(*a) && second.is(*b);
+    let agree = |(a, b): (&u8, &u8)| first.accepts(*a) && second.accepts(*b);
     let from = chunks.len() * STRIDE;
     let mut pairs = rest.iter().zip(rest_beside);
     let mut start = from;
@@ -145,7 +145,7 @@ pub(super) fn find_probed(
 fn agreeing(a: &[u8; STRIDE], first: ByteProbe, b: &[u8; STRIDE], second: ByteProbe) -> u64 {
     let mut both = [0u8; STRIDE];
     for ((both, a), b) in both.iter_mut().zip(a).zip(b) {
-        *both = u8::from(first.is(*a) & second.is(*b));
+        *both = u8::from(first.accepts(*a) & second.accepts(*b));
     }
     // Most strides have no place, and gathering takes longer than the comparison.
     if both.iter().fold(0, |any, place| any | place) == 0 {

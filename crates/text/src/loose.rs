@@ -249,7 +249,7 @@ pub(super) struct LooseMatch {
 pub struct LoosePattern {
     needle: Vec<char>,
     /// The failure function of Knuth, Morris and Pratt for the needle.
-    borders: Vec<usize>,
+    failure: Vec<usize>,
     ignore_case: bool,
     /// The matcher of the loose form itself, as a literal text.
     plain: LiteralPattern,
@@ -262,7 +262,7 @@ impl LoosePattern {
         let loose = loose(text, !case_sensitive);
         let needle: Vec<char> = loose.chars().collect();
         LoosePattern {
-            borders: super::literal::borders(&needle),
+            failure: super::literal::failure_function(&needle),
             needle,
             ignore_case: !case_sensitive,
             is_ascii: loose.is_ascii(),
@@ -335,10 +335,10 @@ impl LoosePattern {
                 return ControlFlow::Break(());
             }
             if matched == length {
-                matched = self.borders[matched - 1];
+                matched = self.failure[matched - 1];
             }
             while matched > 0 && self.needle[matched] != next.character {
-                matched = self.borders[matched - 1];
+                matched = self.failure[matched - 1];
             }
             matched += usize::from(self.needle[matched] == next.character);
             last.push_back(next);

@@ -25,7 +25,7 @@ pub fn shown(output: &str) -> Cow<'_, str> {
         return Cow::Borrowed(output);
     }
     let mut screen = TerminalScreen::new(output.len());
-    parse(output, &mut |part| screen.add(part));
+    parse(output, &mut |part| screen.apply(part));
     Cow::Owned(screen.finish())
 }
 

@@ -123,7 +123,7 @@ pub fn summary(turns: &[SummaryTurn<'_>]) -> String {
     chosen.sort_unstable();
     let mut summary = String::new();
     for at in chosen {
-        add(&mut summary, &sentences[at].text);
+        append_sentence(&mut summary, &sentences[at].text);
     }
     summary
 }
@@ -155,11 +155,11 @@ pub fn title(turns: &[SummaryTurn<'_>]) -> String {
     let sentences = sentences(turns, SINGLE_SENTENCES);
     let first = sentences.iter().find(|(_, by_user)| *by_user).or(sentences.first());
     let text = first.map_or("", |(text, _)| text.as_str());
-    cut(text, MAX_TITLE).trim_end_matches(['.', '。', ' ', ':', '：']).to_owned()
+    truncate(text, MAX_TITLE).trim_end_matches(['.', '。', ' ', ':', '：']).to_owned()
 }
 
 /// Cuts a long text at the end of a word and adds an ellipsis.
-fn cut(text: &str, most: usize) -> String {
+fn truncate(text: &str, most: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(most) else { return text.to_owned() };
     let (last, _) = text.char_indices().nth(most - 1).unwrap_or((end, ' '));
     let head = &text[..last];
@@ -179,12 +179,13 @@ fn sentences(turns: &[SummaryTurn<'_>], joining: Joining) -> Vec<(String, bool)>
         for block in prose(up_to(turn.text, BYTES_READ)) {
             let mut is_open = false;
             for sentence in block.unicode_sentences() {
-                let text = plain(sentence).filter(|text| says_something(text, &words(text)));
+                let text = plain_sentence(sentence)
+                    .filter(|text| says_something(text, &distinct_words(text)));
                 let Some(text) = text.filter(|text| known.insert(text.clone())) else {
                     is_open = false;
                     continue;
                 };
-                let text = cut(&text, MAX_CHARACTERS);
+                let text = truncate(&text, MAX_CHARACTERS);
                 let length = text.chars().count();
                 let last = all.last_mut().filter(|_| is_open).filter(|(last, _)| {
                     let before = last.chars().count();
@@ -192,7 +193,7 @@ fn sentences(turns: &[SummaryTurn<'_>], joining: Joining) -> Vec<(String, bool)>
                 });
                 is_open = true;
                 if let Some((last, _)) = last {
-                    add(last, &text);
+                    append_sentence(last, &text);
                 } else if all.len() == MAX_SENTENCES {
                     return all;
                 } else {
@@ -205,7 +206,7 @@ fn sentences(turns: &[SummaryTurn<'_>], joining: Joining) -> Vec<(String, bool)>
 }
 
 /// Appends a sentence, after a space if the script uses spaces.
-fn add(text: &mut String, sentence: &str) {
+fn append_sentence(text: &mut String, sentence: &str) {
     if !text.is_empty() && !text.ends_with(['。', '！', '？']) {
         text.push(' ');
     }
@@ -315,7 +316,7 @@ fn without_bullet(line: &str) -> &str {
 
 /// Returns a sentence on one line, without Markdown's emphasis and without a leading greeting; `None` if the
 /// rest is empty.
-fn plain(sentence: &str) -> Option<String> {
+fn plain_sentence(sentence: &str) -> Option<String> {
     let text: String = sentence.replace("**", "").replace('`', "");
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -379,7 +380,7 @@ fn is_cjk(c: char) -> bool {
 
 /// Returns the words of a sentence in lower case without repeats. Chinese and Japanese words are pairs of
 /// characters.
-fn words(text: &str) -> Vec<String> {
+fn distinct_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut before: Option<char> = None;
     for word in text.unicode_words() {
@@ -417,7 +418,8 @@ fn weighted(sentences: Vec<(String, bool)>) -> Vec<Sentence> {
     };
     let mut weighted: Vec<Sentence> = Vec::with_capacity(sentences.len());
     for (text, by_user) in sentences {
-        let mut words: Vec<(usize, f32)> = words(&text).into_iter().map(&mut number).collect();
+        let mut words: Vec<(usize, f32)> =
+            distinct_words(&text).into_iter().map(&mut number).collect();
         words.sort_unstable_by_key(|(number, _)| *number);
         weighted.push(Sentence { text, words, by_user });
     }

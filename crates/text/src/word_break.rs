@@ -52,7 +52,7 @@ const ASCII: [Class; 128] = {
 
 impl Class {
     #[inline]
-    pub(super) fn of(character: char) -> Class {
+    pub(super) fn from_char(character: char) -> Class {
         match character {
             '\0'..='\x7F' => ASCII[character as usize],
             '×' | '÷' => Class::Other,
@@ -108,7 +108,7 @@ pub(super) fn is_boundary(before: [Class; 2], after: [Class; 2]) -> Option<bool>
 /// neighbours. `outside` is the class for characters beyond the ends of the text.
 #[inline]
 pub(super) fn is_boundary_at(text: &str, place: usize, outside: Class) -> Option<bool> {
-    let of = |character: Option<char>| character.map_or(outside, Class::of);
+    let of = |character: Option<char>| character.map_or(outside, Class::from_char);
     let (mut before, mut after) = (text[..place].chars(), text[place..].chars());
     let one = of(before.next_back());
     is_boundary([of(before.next_back()), one], [of(after.next()), of(after.next())])
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn folded_characters_have_the_class_of_their_cases() {
         for character in '\0'..=char::MAX {
-            let class = Class::of(fold(character));
+            let class = Class::from_char(fold(character));
             if class == Class::Unknown {
                 continue;
             }
@@ -212,7 +212,7 @@ mod tests {
             let mut found = Vec::new();
             runs(
                 characters.len(),
-                |place| Class::of(characters[place]),
+                |place| Class::from_char(characters[place]),
                 |run, may_be_word| {
                     let word: String = characters[run].iter().collect();
                     found.push(if may_be_word() { word } else { word + "-" });

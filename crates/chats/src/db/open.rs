@@ -309,7 +309,7 @@ fn connect(real: &Path, stop: &Stop, access: &FileAccess) -> rusqlite::Result<Co
     if matches!(access, FileAccess::Log) {
         connection.query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(()))?;
     }
-    functions::add(&connection)?;
+    functions::register(&connection)?;
     Ok(connection)
 }
 

@@ -16,7 +16,7 @@ const SUFFIX: &str = ".tmp";
 
 /// A database under a temporary name. Dropping the value removes the file.
 ///
-/// The creator marks the file as in use ([`kept`]), so that other processes notice if the creator was
+/// The creator marks the file as in use ([`mark_in_use`]), so that other processes notice if the creator was
 /// killed.
 #[derive(Debug)]
 pub(super) struct TemporaryDatabase {
@@ -34,12 +34,12 @@ impl TemporaryDatabase {
         loop {
             let (file, path) = named.tempfile_in(folder)?.into_parts();
             // Another process could remove the file as abandoned before it is marked as in use.
-            let file = match kept(file, &path) {
+            let file = match mark_in_use(file, &path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 file => file?,
             };
-            let ours = Stamp::of(&file)?.identity;
-            if Stamp::at(&path).is_ok_and(|there| there.identity == ours) {
+            let ours = Stamp::from_file(&file)?.identity;
+            if Stamp::from_path(&path).is_ok_and(|there| there.identity == ours) {
                 return Ok(TemporaryDatabase { file, path });
             }
         }
@@ -70,12 +70,12 @@ impl TemporaryDatabase {
 /// On Unix the file is locked. On Windows a lock would also block SQLite, so the file is opened in a way
 /// that prevents its removal.
 #[cfg(unix)]
-fn kept(file: File, _: &Path) -> io::Result<File> {
+fn mark_in_use(file: File, _: &Path) -> io::Result<File> {
     file.lock().map(|()| file)
 }
 
 #[cfg(windows)]
-fn kept(file: File, path: &Path) -> io::Result<File> {
+fn mark_in_use(file: File, path: &Path) -> io::Result<File> {
     drop(file);
     private::until_free(|| private::open_unremovable(path))
 }

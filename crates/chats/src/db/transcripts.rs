@@ -378,7 +378,7 @@ impl TranscriptStore {
         let sql =
             "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed, gone
                    FROM verbatim_files WHERE id = ?1";
-        let file = self.first(sql, [id], |row| {
+        let file = self.query_first(sql, [id], |row| {
             Ok(TranscriptFile {
                 id: row.get(0)?,
                 path: row.get(1)?,
@@ -419,7 +419,7 @@ impl TranscriptStore {
             file.unnamed as i64,
             file.gone.map(Instant::to_decimal)
         ];
-        let id = self.first(sql, values, |row| row.get(0));
+        let id = self.query_first(sql, values, |row| row.get(0));
         file.id = self.done(id)?.unwrap_or(file.id);
         Ok(())
     }
@@ -523,13 +523,13 @@ impl TranscriptStore {
     /// Returns whether a file belongs to the conversation with this id, even if the conversation was removed.
     pub fn has_file_of(&self, id: &str) -> Result<bool> {
         let sql = "SELECT 1 FROM verbatim_files WHERE conversation_id = ?1";
-        Ok(self.done(self.first(sql, [id], |_| Ok(())))?.is_some())
+        Ok(self.done(self.query_first(sql, [id], |_| Ok(())))?.is_some())
     }
 
     /// Returns whether the store contains the conversation with this id now.
     pub fn has_conversation(&self, id: &str) -> Result<bool> {
         let sql = "SELECT 1 FROM conversations WHERE id = ?1";
-        Ok(self.done(self.first(sql, [id], |_| Ok(())))?.is_some())
+        Ok(self.done(self.query_first(sql, [id], |_| Ok(())))?.is_some())
     }
 
     /// Adds a conversation without messages, or updates its data.
@@ -550,7 +550,7 @@ impl TranscriptStore {
     /// Returns the title of a conversation, empty if it has none; `None` if there is no such conversation.
     pub fn title(&self, id: &str) -> Result<Option<String>> {
         let sql = "SELECT coalesce(title, '') FROM conversations WHERE id = ?1";
-        self.done(self.first(sql, [id], |row| row.get(0)))
+        self.done(self.query_first(sql, [id], |row| row.get(0)))
     }
 
     /// Gives a conversation another title.
@@ -603,7 +603,7 @@ impl TranscriptStore {
             if canonical::execute(&self.connection, insert, params![fingerprint, file])? > 0 {
                 return Ok(true);
             }
-            if let Some(holder) = self.first(select, [fingerprint], |row| row.get(0))? {
+            if let Some(holder) = self.query_first(select, [fingerprint], |row| row.get(0))? {
                 self.record_repeat(file, holder)?;
             }
             Ok(false)
@@ -621,7 +621,7 @@ impl TranscriptStore {
     pub fn file_of(&self, transcript: &str, file: i64) -> Result<Option<i64>> {
         let sql = "SELECT id FROM verbatim_files WHERE transcript = ?1 AND id <> ?2
                    ORDER BY id LIMIT 1";
-        self.done(self.first(sql, params![transcript, file], |row| row.get(0)))
+        self.done(self.query_first(sql, params![transcript, file], |row| row.get(0)))
     }
 
     /// Returns whether an earlier file has the same message without an id at the same place. If so, records
@@ -642,7 +642,7 @@ impl TranscriptStore {
         let (place, fingerprint) = (place as i64, fingerprint as i64);
         self.done((|| {
             let values = params![earlier, place, fingerprint];
-            let found = self.first(select, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let found = self.query_first(select, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
             let Some((holder, is_held)) = found else { return Ok(false) };
             let holder: i64 = holder;
             if is_held {
@@ -667,7 +667,7 @@ impl TranscriptStore {
         Ok(())
     }
 
-    fn first<T>(
+    fn query_first<T>(
         &self,
         sql: &str,
         values: impl Params,

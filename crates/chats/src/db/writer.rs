@@ -358,7 +358,7 @@ impl Writer {
         let connection =
             self.connection.as_ref().expect("there is a database once a conversation came");
         if connection.is_autocommit() {
-            self.ledger.look(connection)?;
+            self.ledger.check_for_writers(connection)?;
             if journal_mode(connection)? != "wal" {
                 // Waits here while another program writes. Otherwise the change of the mode would
                 // wait in vain, and then the transaction would wait again.
@@ -372,7 +372,7 @@ impl Writer {
             }
             failpoint::pass("transaction to begin");
             connection.execute_batch("BEGIN IMMEDIATE")?;
-            self.ledger.look(connection)?;
+            self.ledger.check_for_writers(connection)?;
         }
         self.state = WriterState::Writing;
         if self.found != SchemaState::Ours {

@@ -35,7 +35,7 @@ pub(super) struct AttachedTexts {
 }
 
 impl AttachedTexts {
-    pub(super) fn of(path: &Path) -> AttachedTexts {
+    pub(super) fn new(path: &Path) -> AttachedTexts {
         AttachedTexts { path: path.to_owned(), ..AttachedTexts::default() }
     }
 
@@ -74,13 +74,13 @@ impl AttachedTexts {
         let mut bytes = Vec::new();
         let mut file = package.open_found(&found).ok()?;
         file.by_ref().take(BYTES_LOOKED_AT).read_to_end(&mut bytes).ok()?;
-        text_of(&bytes)?;
+        decode_text(&bytes)?;
         file.take(LONGEST + 1 - bytes.len() as u64).read_to_end(&mut bytes).ok()?;
         if bytes.len() as u64 > LONGEST {
             self.too_long += 1;
             return None;
         }
-        let mut text = text_of(&bytes).filter(|text| !text.trim().is_empty())?;
+        let mut text = decode_text(&bytes).filter(|text| !text.trim().is_empty())?;
         head::clean(&mut text);
         Some((if name.is_empty() { found.name } else { name.clone() }, text))
     }
@@ -88,7 +88,7 @@ impl AttachedTexts {
 
 /// Returns the text in the bytes of a file, or of its beginning, if it is plain text: UTF-8, or UTF-16 with a
 /// byte order mark.
-fn text_of(bytes: &[u8]) -> Option<String> {
+fn decode_text(bytes: &[u8]) -> Option<String> {
     let units = |unit: fn([u8; 2]) -> u16| {
         let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
         String::from_utf16_lossy(&units.collect::<Vec<_>>())
@@ -131,7 +131,7 @@ mod tests {
             (b"%PDF-1.7".to_vec(), None),
             (b"{\\rtf1 fig}".to_vec(), None),
         ] {
-            assert_eq!(text_of(&bytes).as_deref(), expected, "{bytes:?}");
+            assert_eq!(decode_text(&bytes).as_deref(), expected, "{bytes:?}");
         }
     }
 }

@@ -63,7 +63,7 @@ impl<'a> ConversationBuilder<'a> {
             }
             TranscriptEvent::File { message, name, base64 } => {
                 if let Some(message) = self.by_id.get(&message).copied() {
-                    let content = AttachedContent::Base64(self.spilled(base64));
+                    let content = AttachedContent::Base64(self.spill_text(base64));
                     self.files.push(AttachedFile { message, name, content });
                 }
             }
@@ -72,7 +72,7 @@ impl<'a> ConversationBuilder<'a> {
     }
 
     /// Moves a text to the temporary file. Keeps the text in memory if the file cannot be written.
-    fn spilled(&mut self, text: String) -> Base64Text {
+    fn spill_text(&mut self, text: String) -> Base64Text {
         let spill = &mut self.spill;
         let written = (|| {
             let file = match spill {

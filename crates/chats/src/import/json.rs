@@ -148,7 +148,7 @@ impl<'a> Raw<'a> {
 
     /// Returns the last field with each of these names; no fields if the value is not an object. This is
     /// faster than [`Raw::fields`].
-    pub(super) fn pick<const N: usize>(
+    pub(super) fn last_fields<const N: usize>(
         self,
         names: [&str; N],
     ) -> Result<[Option<Raw<'a>>; N], Damage> {
@@ -589,9 +589,9 @@ mod tests {
         assert_eq!(fields.get("b").unwrap().items().unwrap().len(), 3);
         assert!(fields.get("n").unwrap().is_null());
         assert!(fields.get("c").is_none());
-        let picked = raw.pick(["n", "c", "a"]).unwrap().map(|raw| raw.map(Raw::bytes));
+        let picked = raw.last_fields(["n", "c", "a"]).unwrap().map(|raw| raw.map(Raw::bytes));
         assert_eq!(picked, [Some(&b"NaN"[..]), None, Some(&b"2"[..])]);
-        let escaped = Raw::new(br#"{"\u0061": 3}"#).pick(["a"]).unwrap();
+        let escaped = Raw::new(br#"{"\u0061": 3}"#).last_fields(["a"]).unwrap();
         assert_eq!(escaped[0].map(Raw::bytes), Some(&b"3"[..]));
         assert_eq!(Raw::new(b"7").fields().unwrap().into_iter().count(), 0);
     }
@@ -639,7 +639,7 @@ mod tests {
             r#"{"a": 1"#,
         ] {
             assert!(Raw::new(json.as_bytes()).fields().is_err(), "{json}");
-            assert!(Raw::new(json.as_bytes()).pick(["b"]).is_err(), "{json}");
+            assert!(Raw::new(json.as_bytes()).last_fields(["b"]).is_err(), "{json}");
         }
     }
 

@@ -20,7 +20,7 @@ use zip::{
 
 use crate::import::{
     Error, compressed, foreign,
-    formats::looked_for,
+    formats::searched_formats,
     json::{Raw, Value},
     repeats::ReadingOrder,
 };
@@ -111,15 +111,15 @@ type InnerZip = (usize, String, u64);
 impl Package {
     /// Lists the JSON files of the zip, the folder or the file at `path`.
     pub(super) fn open(path: &Path) -> Result<Package, Error> {
-        Package::found(path, true)
+        Package::collect_files(path, true)
     }
 
     /// Works like [`Package::open`], but does not open zips inside a zip.
-    pub(super) fn glance(path: &Path) -> Result<Package, Error> {
-        Package::found(path, false)
+    pub(super) fn open_outer(path: &Path) -> Result<Package, Error> {
+        Package::collect_files(path, false)
     }
 
-    fn found(path: &Path, with_inner: bool) -> Result<Package, Error> {
+    fn collect_files(path: &Path, with_inner: bool) -> Result<Package, Error> {
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let metadata = fs::metadata(path).map_err(failed)?;
         if metadata.is_dir() {
@@ -165,13 +165,16 @@ impl Package {
     }
 
     fn open_zip(path: &Path, file: File, with_inner: bool) -> Result<Package, Error> {
-        let damaged =
-            |error: ZipError| Error::Zip { path: path.to_owned(), reason: reason_of(&error) };
+        let damaged = |error: ZipError| Error::Zip {
+            path: path.to_owned(),
+            reason: zip_error_reason(&error),
+        };
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let length = file.metadata().map_err(failed)?.len();
         let mut zip = ZipArchive::new(file).map_err(damaged)?;
         let directory = File::open(path).map_err(failed)?;
-        let mut refused = repeated(directory, zip.central_directory_start()).map_err(failed)?;
+        let mut refused =
+            repeated_names(directory, zip.central_directory_start()).map_err(failed)?;
         let mut package = Package::empty("the zip");
         let inner = package.list(&mut zip, "").map_err(damaged)?;
         refused.append(&mut package.refused);
@@ -182,7 +185,7 @@ impl Package {
         } else {
             package.unopened = inner.into_iter().map(|(at, _, _)| at).collect();
         }
-        let unpacked = size_of(&package.files);
+        let unpacked = total_size(&package.files);
         if is_bomb(unpacked, length) {
             return Err(Error::Bomb { path: path.to_owned(), unpacked, ratio: RATIO });
         }
@@ -253,7 +256,7 @@ impl Package {
         let before = self.files.len();
         let deeper = self.unpack_inner(at, name, size);
         let (zip, deeper) = deeper.map_err(|error| format!("cannot be read: {error}"))?;
-        bomb(size_of(&self.files[before..]), size)?;
+        bomb(total_size(&self.files[before..]), size)?;
         self.zips.push(zip);
         let line = |(_, name, _)| format!("{name}: a zip that is nested so deeply is not read");
         self.refused.extend(deeper.into_iter().map(line));
@@ -270,7 +273,8 @@ impl Package {
         let entry = self.zips[0].by_index(at)?;
         let mut file = tempfile::tempfile()?;
         io::copy(&mut BoundedReader { inner: entry, left: size }, &mut file)?;
-        let mut zip = ZipArchive::new(file).map_err(|error| io::Error::other(reason_of(&error)))?;
+        let mut zip =
+            ZipArchive::new(file).map_err(|error| io::Error::other(zip_error_reason(&error)))?;
         let deeper = self.list(&mut zip, &format!("{name}/"))?;
         Ok((zip, deeper))
     }
@@ -363,7 +367,7 @@ impl Package {
                     return (number_aware(&name), None);
                 }
                 let content = self.reader(at).ok();
-                (Vec::new(), Some(ReadingOrder::of(Path::new(&name), size, content)))
+                (Vec::new(), Some(ReadingOrder::new(Path::new(&name), size, content)))
             })
             .collect();
         let mut keyed: Vec<_> = keys.into_iter().zip(std::mem::take(&mut self.files)).collect();
@@ -480,9 +484,9 @@ impl Package {
                 format!("{} holds no .json or .jsonl file that can be read", self.kind)
             }
             ("the zip" | "the folder", _) => {
-                format!("no conversation in {}; {}", names.join(", "), looked_for())
+                format!("no conversation in {}; {}", names.join(", "), searched_formats())
             }
-            (NO_CONVERSATION, _) => format!("{NO_CONVERSATION}; {}", looked_for()),
+            (NO_CONVERSATION, _) => format!("{NO_CONVERSATION}; {}", searched_formats()),
             (kind, _) => kind.to_owned(),
         };
         for refused in self.refused.iter().take(3) {
@@ -554,7 +558,7 @@ impl<R: Read> Read for BoundedReader<R> {
 }
 
 /// Returns the reason why a zip cannot be read, in the user's words.
-fn reason_of(error: &ZipError) -> String {
+fn zip_error_reason(error: &ZipError) -> String {
     match error {
         // The directory is at the end of a zip, so a zip that is cut off has none, or a part of it.
         ZipError::InvalidArchive(what)
@@ -569,7 +573,7 @@ fn reason_of(error: &ZipError) -> String {
 
 /// Returns a sentence about each name that several JSON files of a zip share. `ZipArchive` keeps only the
 /// last entry of a name, so this function reads the zip's directory itself. The directory begins at `start`.
-fn repeated(zip: File, start: u64) -> io::Result<Vec<String>> {
+fn repeated_names(zip: File, start: u64) -> io::Result<Vec<String>> {
     /// The first bytes of an entry of the directory.
     const ENTRY: &[u8] = b"PK\x01\x02";
     /// The length of an entry's fixed part, and the offsets in this part of three lengths: of the name, of
@@ -617,7 +621,7 @@ fn ends_with(path: &Path, extensions: &[&str]) -> bool {
     path.extension().is_some_and(is_one)
 }
 
-fn size_of(files: &[PackagedFile]) -> u64 {
+fn total_size(files: &[PackagedFile]) -> u64 {
     files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
 }
 
@@ -665,7 +669,7 @@ pub(super) fn is_json(path: &Path) -> bool {
 /// Returns the names of the parts that are missing between numbered parts of the conversations.
 pub(super) fn missing_between<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let mut parts: BTreeMap<[&str; 2], BTreeSet<u32>> = BTreeMap::new();
-    for (around, number) in names.filter_map(part) {
+    for (around, number) in names.filter_map(numbered_part) {
         parts.entry(around).or_default().insert(number);
     }
     let mut missing = Vec::new();
@@ -680,7 +684,7 @@ pub(super) fn missing_between<'n>(names: impl Iterator<Item = &'n str>) -> Vec<S
 
 /// Returns the number of a part of the conversations, and the name around [`PART`] and the number. A part may be
 /// a zip or a file in a zip; browsers add a number to a name that is there already.
-fn part(name: &str) -> Option<([&str; 2], u32)> {
+fn numbered_part(name: &str) -> Option<([&str; 2], u32)> {
     let (before, rest) = name.split_at(name.find(PART)?);
     let digits = rest.get(PART.len()..PART.len() + PART_DIGITS)?;
     let after = &rest[PART.len() + PART_DIGITS..];

@@ -233,14 +233,14 @@ impl<R: Read> Scanner<R> {
                 ScannedValue::Value(&self.buffer[start..end])
             }
             ValueEnd::TooFar => ScannedValue::TooLong,
-            ValueEnd::Mismatched(end) => match self.rescue(start, end) {
+            ValueEnd::Mismatched(end) => match self.skip_to_inner(start, end) {
                 Some(next) => ScannedValue::Broken(&self.buffer[start..next]),
                 None => {
                     self.at = end - 1;
                     ScannedValue::Broken(&self.buffer[start..end - 1])
                 }
             },
-            ValueEnd::Missing => match self.rescue(start, self.buffer.len()) {
+            ValueEnd::Missing => match self.skip_to_inner(start, self.buffer.len()) {
                 Some(next) => ScannedValue::Broken(&self.buffer[start..next]),
                 None => {
                     self.at = self.buffer.len();
@@ -256,11 +256,11 @@ impl<R: Read> Scanner<R> {
     /// A damaged value can have balanced brackets: one is missing in one place, another is one too many.
     pub(super) fn reconsider(&mut self) -> bool {
         let last = std::mem::take(&mut self.last);
-        !last.is_empty() && self.rescue(last.start, last.end).is_some()
+        !last.is_empty() && self.skip_to_inner(last.start, last.end).is_some()
     }
 
     /// Moves to a conversation inside the value from `start` to `end`, if there is one.
-    fn rescue(&mut self, start: usize, end: usize) -> Option<usize> {
+    fn skip_to_inner(&mut self, start: usize, end: usize) -> Option<usize> {
         self.rescues = self.rescues.checked_sub(1)?;
         let next = start + similar_start(&self.buffer[start..end])?;
         self.at = next;

@@ -67,7 +67,7 @@ impl Dates {
 }
 
 impl Rank {
-    pub(super) fn of(place: ArchivePlace<'_>, path: &Path) -> Rank {
+    pub(super) fn new(place: ArchivePlace<'_>, path: &Path) -> Rank {
         // The order is reversed, so that a month sorts after its days: `2025-11` is a prefix of `2025-11-10`.
         Rank {
             date: Reverse(place.date.to_owned()),
@@ -83,7 +83,7 @@ impl<'a> WorkspaceLayout<'a> {
     }
 
     /// Returns the conversation of a file; `None` if the file is outside of all conversations.
-    pub(super) fn place<'p>(&self, path: &'p Path) -> Option<ArchivePlace<'p>> {
+    pub(super) fn locate<'p>(&self, path: &'p Path) -> Option<ArchivePlace<'p>> {
         let in_layout = |root: &Path| {
             let mut names = path.strip_prefix(root).ok()?.components().map(name);
             let (mut kind, mut date) = (names.next()??, names.next()??);
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     fn layout(folder: &Folder, kind: Option<&'static str>, path: &str) -> Option<String> {
-        let place = WorkspaceLayout::new(folder, kind).place(Path::new(path))?;
+        let place = WorkspaceLayout::new(folder, kind).locate(Path::new(path))?;
         Some(format!("{} {}", place.date, place.conversation))
     }
 
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn newest_first() {
         let rank = |date, conversation| {
-            Rank::of(ArchivePlace { date, conversation }, Path::new(conversation))
+            Rank::new(ArchivePlace { date, conversation }, Path::new(conversation))
         };
         let order = [
             ("2025-12-01", "1000-a"),

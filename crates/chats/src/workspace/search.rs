@@ -193,8 +193,8 @@ impl Search<'_> {
 
     /// Searches a file if it could still add a line to the result.
     fn file(&self, layout: &WorkspaceLayout<'_>, path: &Path, searcher: &mut Searcher) {
-        let Some(place) = layout.place(path) else { return };
-        let rank = Rank::of(place, path);
+        let Some(place) = layout.locate(path) else { return };
+        let rank = Rank::new(place, path);
         if !lock(&self.best).wants(&rank) {
             return;
         }
@@ -254,7 +254,7 @@ impl Sink for LineSink<'_, '_> {
     fn matched(&mut self, _: &Searcher, hit: &SinkMatch<'_>) -> Result<bool, io::Error> {
         let bytes = hit.bytes();
         let at = self.search.matcher.find(bytes).ok().flatten().map_or(0, |hit| hit.start());
-        self.found.push((hit.line_number().unwrap_or_default(), line::shown(bytes, at)));
+        self.found.push((hit.line_number().unwrap_or_default(), line::excerpt(bytes, at)));
         Ok(self.found.len() < self.search.question.limit)
     }
 }

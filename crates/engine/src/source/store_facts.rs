@@ -81,7 +81,7 @@ impl Source {
             #[cfg(feature = "cluster")]
             Store::Cluster { .. } => return Ok(None),
             Store::Database(_) => {
-                self.read_database(stop, |database| db::reader_of(database, id))?
+                self.read_database(stop, |database| db::reader_state(database, id))?
             }
         };
         let reader = reader.and_then(|state| TranscriptReader::restore(&state));

@@ -44,7 +44,7 @@ mod writer;
 use std::{borrow::Cow, cmp::Ordering, ops::Range};
 
 use super::{
-    role::{role_key, role_of},
+    role::{parse_role_key, role_key},
     uuid::{format_uuid, parse_uuid},
     varint::take_varint,
 };
@@ -241,11 +241,11 @@ impl DocStore {
 
     /// Returns the roles of all messages, each by its number.
     pub(super) fn role_names(&self) -> impl Iterator<Item = &str> {
-        self.layout.roles.iter().map(|role| role_of(role).0)
+        self.layout.roles.iter().map(|role| parse_role_key(role).0)
     }
 
     pub(super) fn role_name(&self, doc: u32) -> &str {
-        role_of(&self.layout.roles[self.role(doc)]).0
+        parse_role_key(&self.layout.roles[self.role(doc)]).0
     }
 
     pub(super) fn position(&self, doc: u32) -> Option<i64> {
@@ -276,11 +276,11 @@ impl DocStore {
         let rest = head.rest();
         let known = row.stored.unwrap_or_default();
         stored.len() == known.len()
-            && *stored.whole() == *known
+            && *stored.bytes() == *known
             && nothing == (head.flags & IS_NOTHING != 0)
             && self.time(doc) == row.time
             && rest.position == row.position
-            && role_of(&self.layout.roles[self.role(doc)]) == (row.role, row.is_text_role)
+            && parse_role_key(&self.layout.roles[self.role(doc)]) == (row.role, row.is_text_role)
             && match <&[u8; 16]>::try_from(rest.id) {
                 Ok(uuid) if head.flags & IS_UUID != 0 => {
                     parse_uuid(row.id).is_some_and(|id| id == *uuid)
@@ -298,7 +298,7 @@ impl DocStore {
         let texts = self.text(&head, texts).read(buffer);
         let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));
         let rest = head.rest();
-        let (role, is_text_role) = role_of(&self.layout.roles[self.role(doc)]);
+        let (role, is_text_role) = parse_role_key(&self.layout.roles[self.role(doc)]);
         id.clear();
         id.push_str(&head.id());
         Document {
@@ -403,7 +403,7 @@ impl DocStore {
         let texts = self.text(&head, texts);
         let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));
         let content = if raw_content && head.shown_length.is_some() { stored } else { shown };
-        self.row(doc, &head, lossy_text(content.whole()))
+        self.row(doc, &head, lossy_text(content.bytes()))
     }
 
     /// Returns a message with `content` as its text, without reading the message's own text.

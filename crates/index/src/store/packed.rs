@@ -305,7 +305,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    pub(crate) fn whole(&self) -> Cow<'a, [u8]> {
+    pub(crate) fn bytes(&self) -> Cow<'a, [u8]> {
         self.until(self.len())
     }
 }
@@ -411,7 +411,7 @@ mod tests {
                 (before, after) = (before + text.len(), after + bytes.len());
             }
             let packed = symbols.text(number, bytes);
-            assert_eq!((packed.len(), &*packed.whole()), (text.len(), text));
+            assert_eq!((packed.len(), &*packed.bytes()), (text.len(), text));
             assert_eq!(packed.read(&mut buffer), text);
             if let Ok(text) = str::from_utf8(text) {
                 let tail = str::from_utf8(packed.tail(&mut buffer)).expect("whole characters");
@@ -424,7 +424,7 @@ mod tests {
                 for end in places.into_iter().filter(|end| (start..=text.len()).contains(end)) {
                     assert_eq!(packed.part(start..end, &mut buffer), &text[start..end]);
                     let (one, other) = packed.split_at(start);
-                    assert_eq!((&*one.whole(), &*other.whole()), text.split_at(start));
+                    assert_eq!((&*one.bytes(), &*other.bytes()), text.split_at(start));
                     assert_eq!(other.part(0..end - start, &mut buffer), &text[start..end]);
                     assert_eq!(&*other.until(end - start), &text[start..end]);
                 }
@@ -460,7 +460,7 @@ mod tests {
             damaged[at] ^= 0x91;
             for bytes in [&damaged[..], &bytes[..at], &damaged[..at]] {
                 let text = symbols.text(number, bytes);
-                assert_eq!(text.whole().len(), text.len());
+                assert_eq!(text.bytes().len(), text.len());
                 text.part(text.len() / 2..text.len(), &mut Vec::new());
                 text.tail(&mut Vec::new());
             }

@@ -20,7 +20,7 @@ const SLICE: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Clusters {
     pub(super) centres: Centres,
-    pub(super) of: Vec<u32>,
+    pub(super) assignments: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -73,18 +73,18 @@ pub(super) fn divide(
         progress(done as f64 / work);
     };
     let assignment = Assignment { rows, threads: threads.max(1), stop };
-    let mut centres = Centres::of_sample(rows, &sample, clusters);
+    let mut centres = Centres::from_sample(rows, &sample, clusters);
     for _ in 0..ROUNDS {
         let of = assignment.nearest(&sample, &centres, &mut tell)?;
         centres.move_to_means(rows, &sample, &of);
     }
-    let of = assignment.nearest(&all, &centres, &mut tell)?;
-    Ok(Clusters { centres, of })
+    let assignments = assignment.nearest(&all, &centres, &mut tell)?;
+    Ok(Clusters { centres, assignments })
 }
 
 impl Centres {
     /// Returns the initial centres, taken evenly from the sample.
-    fn of_sample(rows: Rows<'_>, sample: &[u32], clusters: usize) -> Centres {
+    fn from_sample(rows: Rows<'_>, sample: &[u32], clusters: usize) -> Centres {
         let mut centres =
             Centres { rows: vec![0; clusters * rows.dimensions], scales: vec![0.0; clusters] };
         for (cluster, centre) in centres.rows.chunks_exact_mut(rows.dimensions).enumerate() {

@@ -179,7 +179,7 @@ impl FileWriter {
     }
 
     /// Returns an unnamed file for rows that cannot be written yet.
-    pub(super) fn spill(&self) -> Result<VectorSpill> {
+    pub(super) fn begin_spill(&self) -> Result<VectorSpill> {
         let folder = self.unfinished.folder().to_owned();
         match tempfile::tempfile_in(&folder) {
             Ok(file) => Ok(VectorSpill { folder, file: BufWriter::with_capacity(1 << 20, file) }),

@@ -126,7 +126,7 @@ fn before_now(words: &[&str], now: NaiveDateTime, edge: Edge) -> Option<Typed> {
     }
     let (mut months, mut exact) = (0_u32, TimeDelta::zero());
     for [number, name] in pairs {
-        let number = number_of(number)?;
+        let number = parse_number(number)?;
         match unit(name)? {
             Unit::Months(of_one) => months = months.checked_add(number.checked_mul(of_one)?)?,
             Unit::Exact(of_one) => {
@@ -141,7 +141,7 @@ fn before_now(words: &[&str], now: NaiveDateTime, edge: Edge) -> Option<Typed> {
     Some(Typed::Wall(wall))
 }
 
-fn number_of(word: &str) -> Option<u32> {
+fn parse_number(word: &str) -> Option<u32> {
     match NUMBERS.iter().position(|name| *name == word) {
         Some(at) => Some(at as u32 + 1),
         None if ["a", "an"].contains(&word) => Some(1),
@@ -217,14 +217,14 @@ fn period(words: &[&str], today: NaiveDate) -> Option<(NaiveDate, NaiveDate)> {
             days(today.checked_sub_days(Days::new(if back == 0 { 7 } else { back.into() }))?, 1)
         }
         [name] if month(name).is_some() => months(latest(month(name)?, 1, today)?, 1),
-        [name, year] | [year, name] if month(name).is_some() && year_of(year).is_some() => {
-            months(NaiveDate::from_ymd_opt(year_of(year)?, month(name)?, 1)?, 1)
+        [name, year] | [year, name] if month(name).is_some() && parse_year(year).is_some() => {
+            months(NaiveDate::from_ymd_opt(parse_year(year)?, month(name)?, 1)?, 1)
         }
         [name, day] | [day, name] if month(name).is_some() => {
-            days(latest(month(name)?, day_of(day)?, today)?, 1)
+            days(latest(month(name)?, parse_day(day)?, today)?, 1)
         }
         [name, day, year] | [day, name, year] | [year, name, day] if month(name).is_some() => {
-            days(NaiveDate::from_ymd_opt(year_of(year)?, month(name)?, day_of(day)?)?, 1)
+            days(NaiveDate::from_ymd_opt(parse_year(year)?, month(name)?, parse_day(day)?)?, 1)
         }
         // The name of a day before a date must be that of the date.
         [name, date @ ..] if !date.is_empty() && weekday(name).is_some() => {
@@ -267,11 +267,11 @@ fn weekday(name: &str) -> Option<Weekday> {
     }
 }
 
-fn year_of(word: &str) -> Option<i32> {
+fn parse_year(word: &str) -> Option<i32> {
     word.parse().ok().filter(|_| word.len() == 4 && is_digits(word))
 }
 
-fn day_of(word: &str) -> Option<u32> {
+fn parse_day(word: &str) -> Option<u32> {
     word.parse().ok().filter(|_| word.len() <= 2 && is_digits(word))
 }
 

@@ -36,14 +36,19 @@ pub(super) fn attached(attachment: &Value) -> Option<AttachedText> {
             let content = attachment.get("content").unwrap_or(&Value::Null);
             files.extend(file_in(content, str("filename")));
             let snippet = str("snippet").to_owned();
-            joined("\n", &[named("file", attachment, &["filename"]), snippet, text_in(content)])
+            joined(
+                "\n",
+                &[named_placeholder("file", attachment, &["filename"]), snippet, text_in(content)],
+            )
         }
-        "directory" => joined("\n", &[&named("folder", attachment, &["path"]), str("content")]),
+        "directory" => {
+            joined("\n", &[&named_placeholder("folder", attachment, &["path"]), str("content")])
+        }
         "mcp_resource" => {
             let contents = attachment.get("content").and_then(|content| content.get("contents"));
             let texts = contents.map(Value::items).unwrap_or_default().iter();
             let texts = joined("\n", &texts.map(|it| it.str("text")).collect::<Vec<_>>());
-            let name = named("resource", attachment, &["name", "uri"]);
+            let name = named_placeholder("resource", attachment, &["name", "uri"]);
             joined("\n", &[&name, str("description"), &texts])
         }
         "diagnostics" => {
@@ -84,7 +89,7 @@ pub(super) fn attached(attachment: &Value) -> Option<AttachedText> {
 }
 
 /// Returns a placeholder with the path that the user saw, or else with the first of these fields.
-fn named(kind: &str, attachment: &Value, fields: &[&str]) -> String {
+fn named_placeholder(kind: &str, attachment: &Value, fields: &[&str]) -> String {
     let names = ["displayPath"].iter().chain(fields).map(|name| attachment.str(name));
     match names.into_iter().find(|name| !name.is_empty()) {
         Some(name) => format!("[{kind}: {name}]"),

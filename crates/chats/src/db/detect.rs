@@ -1,4 +1,4 @@
-//! Checks whether a database file is complete.
+//! Detects whole database files with the canonical tables.
 
 use std::{
     path::{Path, PathBuf},
