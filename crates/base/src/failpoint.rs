@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[cfg(debug_assertions)]
 static PASSED: AtomicU64 = AtomicU64::new(0);
 
-/// The number of the failpoint where the program ends; 0 for none.
 #[cfg(debug_assertions)]
 static ARMED: AtomicU64 = AtomicU64::new(0);
 

@@ -31,7 +31,6 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 /// The registered ranges of memory, as a linked list. Entries are reused, and never freed.
 static RANGES: AtomicPtr<Mapping> = AtomicPtr::new(ptr::null_mut());
 
-/// The lock that is held while a range is added. The signal handler takes no lock.
 static ADDING: Mutex<()> = Mutex::new(());
 
 thread_local! {

@@ -326,7 +326,6 @@ pub struct Hit<'a> {
 /// The maximum number of bytes of a text in a ranked answer.
 pub const MOST_KEPT: usize = 4 << 20;
 
-/// The mark that replaces the cut part of a text.
 const CUT: &str = " […]";
 
 impl Hit<'_> {
@@ -454,9 +453,7 @@ pub enum Matching {
 pub struct Stop {
     flag: Arc<AtomicBool>,
     deadline: Option<time::Instant>,
-    /// The number of the call that the work is a part of.
     call: Option<u64>,
-    /// Whether the work must not read an index.
     avoids_indexes: bool,
     /// The microseconds that the work may still wait for locks of other programs; `None` for the usual
     /// wait at each lock.

@@ -33,7 +33,6 @@ pub(super) struct Bulk<'a> {
     stop: &'a Stop,
     index: String,
     batch: String,
-    /// The number of batches that were sent, and the number of batches that have arrived.
     sent: u64,
     arrived: u64,
     on_the_way: VecDeque<JoinHandle<Result<()>>>,
@@ -60,7 +59,6 @@ impl<'a> Bulk<'a> {
         if self.batch.len() < BATCH_BYTES { Ok(()) } else { self.send() }
     }
 
-    /// Adds a document that must arrive after all documents added before it.
     pub(super) fn add_after(&mut self, line: String) {
         let needed = self.sent + u64::from(!self.batch.is_empty());
         self.waiting.push_back((needed, line));

@@ -71,7 +71,6 @@ pub(super) struct MessageDocument {
     q: String,
     #[serde(skip_deserializing, skip_serializing_if = "String::is_empty")]
     h: String,
-    /// Whether the text is long, so that it has all grams of five.
     #[serde(default, skip_serializing_if = "is_false")]
     long: bool,
     /// The place in the reading order of the conversation, from 0.
@@ -175,7 +174,6 @@ fn distinct(texts: &[Vec<char>]) -> String {
     ascii.chain(others).collect()
 }
 
-/// Returns the grams of five equal characters of some texts.
 fn of_one_letter(texts: &[Vec<char>]) -> String {
     let grams = texts.iter().flat_map(|text| text.windows(LONG_GRAM));
     let of_one = grams.filter(|gram| gram.iter().all(|letter| *letter == gram[0]));
@@ -243,7 +241,6 @@ pub struct Tallied {
     pub time: Option<Instant>,
 }
 
-/// A collector of the messages' data for the document of their conversation.
 #[derive(Debug, Default)]
 pub(super) struct MessageTally {
     roles: Vec<String>,

@@ -23,7 +23,6 @@ const LEVELS: [(f32, f32); 2] = [(1.2, 1.518), (2.0, 0.855)];
 /// The character of the first word. The words of 256 dimensions take two bytes each in UTF-8.
 const FIRST_WORD: u32 = 0x100;
 
-/// The maximum number of dimensions of a question that are looked up.
 const MOST_DIMENSIONS: usize = 64;
 
 pub(super) struct FeatureMaker {

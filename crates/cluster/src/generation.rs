@@ -21,7 +21,6 @@ pub(super) struct Generation {
     /// The hash that identifies the import.
     pub(super) import: String,
     pub(super) base: String,
-    /// Whether the index began as a copy of `base`.
     is_copy: bool,
     /// The name of the vectors' model; empty if the vectors come from several models.
     pub(super) model: String,
@@ -204,7 +203,6 @@ fn make(client: &Client, call: Call, stop: &Stop) -> Result<()> {
 
 /// Waits until the shards of an index are available: one copy of each for `yellow`, all for `green`.
 pub(super) fn wait_for(client: &Client, name: &str, status: &str, stop: &Stop) -> Result<()> {
-    /// The number of seconds that one request waits.
     const SECONDS: u32 = 20;
     const TIMES: u32 = 9;
 
@@ -228,7 +226,6 @@ pub(super) fn wait_for(client: &Client, name: &str, status: &str, stop: &Stop) -
     Err(client.failed("finish the index", why))
 }
 
-/// The size in bytes from which an index counts as large.
 const LARGE: u64 = 64 << 20;
 
 /// The maximum number of checks for retention leases. The cluster updates its leases every 30 seconds.

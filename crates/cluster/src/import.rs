@@ -43,7 +43,6 @@ pub struct Importer<'a> {
     /// The index behind the alias now, and its conversations by id.
     current: Option<String>,
     known: HashMap<String, ClusterConversation>,
-    /// The hashes of the conversations that changed, by id.
     changed: HashMap<String, String>,
     /// The number of messages of the conversations that changed.
     pub to_write: u64,

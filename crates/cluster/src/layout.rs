@@ -10,7 +10,6 @@ pub(super) const META: &str = "verbatim";
 /// The number of shards of a new index. With about 30 GB each, they hold about 60 million messages.
 const SHARDS: u32 = 3;
 
-/// The maximum length of a term for ranked search, in characters.
 const LONGEST_TERM: u32 = 1_000;
 
 /// The parameters k1 and b of BM25 with which the cluster proposes messages. The client scores the proposed

@@ -16,7 +16,6 @@ use verbatim_text::{
     run_query::RunQuery,
 };
 
-/// The maximum number of grams of a run that are looked up.
 const MOST_GRAMS: usize = 64;
 
 /// The maximum number of grams of a run that are looked up in long texts.

@@ -41,7 +41,6 @@ const MOST_COMPARED: usize = 10_000;
 
 const MOST_SLIPS: usize = 50;
 
-/// The weight of a term that is in the summary and not in the title.
 const SUMMARY_WEIGHT: f32 = 0.8;
 
 /// The maximum numbers of conversations that the terms, and the vectors, of titles propose.
@@ -451,7 +450,6 @@ impl<'a> Ranked<'a> {
         self.require_all_shards(answer.ok_or_else(replaced)?)
     }
 
-    /// Fails unless every shard answered.
     fn require_all_shards(&self, answer: RankedAnswer) -> Result<RankedAnswer> {
         if answer.timed_out || answer.shards.failed > 0 {
             let why = format!("{} of its shards did not answer", answer.shards.failed.max(1));

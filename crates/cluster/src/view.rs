@@ -75,7 +75,6 @@ pub struct ClusterConversation {
 pub struct SearchCost {
     /// The number of messages that the cluster proposed.
     pub candidates: u64,
-    /// The number of candidates that match.
     pub(crate) verified: u64,
     pub took: Duration,
 }
@@ -86,9 +85,7 @@ pub struct View {
     index: String,
     conversations: Vec<ClusterConversation>,
     places: HashMap<i64, usize>,
-    /// Whether the data of the messages for counts are in memory.
     has_tallies: bool,
-    /// Whether there are messages whose content has no reliable grams.
     has_odd: bool,
 }
 

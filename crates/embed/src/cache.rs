@@ -25,7 +25,6 @@ use verbatim_base::{model::Stop, private};
 const MAGIC: &[u8; 16] = b"verbatim vectors";
 const HEADER: usize = MAGIC.len() + 4;
 
-/// Number of bytes of a record before the int8 numbers.
 const HEAD: usize = 4 + 16 + 4;
 
 /// Time between two attempts to open a cache that another process has open.

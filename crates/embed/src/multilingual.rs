@@ -31,7 +31,6 @@ const DIMENSIONS: usize = 512;
 /// Number of dimensions of a text's stored vector.
 pub const STORED_DIMENSIONS: usize = 224;
 
-/// Number of pieces of a text that count.
 const MOST_PIECES: usize = 512;
 
 /// The pieces that are put around each text.
@@ -47,7 +46,6 @@ const WINDOWS: [(usize, usize); 3] = [(2, 0), (3, 1), (5, 2)];
 /// Number of pieces that the windows need on each side.
 const MOST_BESIDE: usize = 2;
 
-/// Numbers of a piece for each width of windows.
 const CHANNELS: usize = 256;
 const PROJECTED: usize = CHANNELS * WINDOWS.len();
 const FEATURES: usize = DIMENSIONS + PROJECTED;
@@ -72,7 +70,6 @@ struct Network {
     skips: [Dense; 2],
     /// Float32, row by row.
     directions: &'static [[u8; 4 * STORED_DIMENSIONS]],
-    /// The mean of stored vectors.
     mean: Vec<f32>,
 }
 

@@ -30,7 +30,6 @@ const MOST_CHARACTERS: usize = 6_000;
 /// A text of this length fits every model, so it is not shortened after a refusal.
 const FEWEST_CHARACTERS: usize = 200;
 
-/// Number of attempts to send the texts of messages.
 const DOCUMENT_ATTEMPTS: u32 = 5;
 
 /// Number of attempts to send a question. It is small, because a user waits.
@@ -45,7 +44,6 @@ const PAUSE: Duration = Duration::from_secs(15);
 /// Limit of the waiting time that a provider may demand.
 const MOST_WAIT: Duration = Duration::from_secs(60);
 
-/// Time between two checks whether to stop.
 const POLL: Duration = Duration::from_millis(20);
 
 /// A client of a provider.
@@ -271,7 +269,6 @@ impl RemoteModel {
     }
 }
 
-/// Divides texts into requests.
 fn batches(texts: &[(usize, String)]) -> Vec<&[(usize, String)]> {
     let mut all = Vec::new();
     let (mut start, mut size) = (0, 0);

@@ -16,7 +16,6 @@ use serde::{
 use unicode_categories::UnicodeCategories;
 use unicode_normalization::{UnicodeNormalization, char::decompose_canonical};
 
-/// Maximum number of bytes of a piece, without `##`.
 const LONGEST_PIECE: usize = 18;
 
 /// Maximum number of characters of a word. A longer word is one unknown piece.
@@ -201,7 +200,6 @@ impl VocabularyPiece {
 /// The number of slots of the hash table: twice as many as pieces.
 const SLOTS: usize = 1 << 16;
 
-/// The id in a slot that holds no piece.
 const FREE: Id = Id::MAX;
 
 /// Returns the first slot for a hash. The upper bits are the best mixed.

@@ -69,7 +69,6 @@ impl Last {
     }
 }
 
-/// The clock readings of the moment when a process took the lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
     clock: Instant,

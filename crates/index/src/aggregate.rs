@@ -128,7 +128,6 @@ impl Segment {
 struct SegmentAggregation<'a, T> {
     segment: &'a SegmentReader,
     query: &'a GramQuery<'a>,
-    /// The messages in which some character follows the query's only run.
     followed: Option<DocBits>,
     stop: &'a Stop,
     add: &'a (dyn Fn(&mut T, TextMatch<'_>) + Sync),

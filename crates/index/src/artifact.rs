@@ -40,7 +40,6 @@ const LOCK: &str = "lock";
 
 const UNFINISHED: &str = "new-";
 
-/// The prefix of temporary files that will replace another file.
 pub(super) const TEMPORARY: &str = "current-";
 
 /// Age at which an unfinished folder without a lock counts as abandoned. A live writer takes the lock right
@@ -191,7 +190,6 @@ impl FileRecord {
         if crc32fast::hash(&bytes) == self.checksum { Ok(bytes) } else { Err(self.changed(folder)) }
     }
 
-    /// Opens the file if its size and checksum are unchanged.
     pub(super) fn open(&self, folder: &Path) -> Result<OpenFile> {
         let failed = |error: io::Error| self.unreadable(folder, &error);
         let file = File::open(folder.join(&self.name)).map_err(failed)?;

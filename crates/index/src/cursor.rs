@@ -33,7 +33,6 @@ pub(super) struct Cursor<'a> {
     verified: u64,
     /// Whether the pattern has gaps (`_`, or `.` in an expression) that were not expanded yet.
     can_expand: bool,
-    /// A scan of the candidates on all cores, if they are many.
     scan: Option<Scan<'a>>,
     stop: &'a Stop,
 }

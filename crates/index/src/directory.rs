@@ -68,7 +68,6 @@ impl CommitId {
     }
 }
 
-/// Returns whether an entry of an index directory is a snapshot or a segment.
 fn is_folder_of_ours(name: &str) -> bool {
     [SNAPSHOT, SEGMENT, OLD_SNAPSHOT, OLD_SEGMENT].iter().any(|prefix| name.starts_with(prefix))
 }

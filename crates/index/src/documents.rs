@@ -223,7 +223,6 @@ impl Snapshot {
         store.conversation(doc)
     }
 
-    /// Returns the segment of a doc id, and the document's number in it.
     fn locate(&self, doc_id: u32) -> (&SegmentReader, u32) {
         let place = self.segments.partition_point(|reader| reader.first <= doc_id) - 1;
         let reader = &self.segments[place];

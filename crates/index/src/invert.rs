@@ -48,7 +48,6 @@ struct Run {
     /// The number of the job. Runs are merged in the order of their jobs.
     job: u64,
     first_doc: u32,
-    /// The start of the postings in the spill file.
     start: u64,
     /// The ends of the buckets, counted from `start`.
     ends: Vec<u32>,
@@ -61,7 +60,6 @@ impl Run {
     }
 }
 
-/// Postings of consecutive grams.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     /// The grams, and the number of documents of each gram.
@@ -135,7 +133,6 @@ pub(super) struct Inverter {
     workers: Vec<thread::JoinHandle<io::Result<()>>>,
     job: Job,
     job_bytes: usize,
-    /// The largest bucket that a worker merges in one piece.
     most_merged: usize,
     threads: usize,
 }
@@ -395,7 +392,6 @@ fn work(shared: &SharedRuns, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()
     }
 }
 
-/// Reads the postings that [`PairGroups::encode`] wrote.
 struct RunReader<'a> {
     file: &'a File,
     /// The bytes of the file that are not read yet.
@@ -408,7 +404,6 @@ struct RunReader<'a> {
 }
 
 impl RunReader<'_> {
-    /// The maximum number of bytes of an encoded gram or number.
     const LONGEST_ITEM: usize = 32;
 
     /// Reads more of the file if the next item may not be whole in the buffer.

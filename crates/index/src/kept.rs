@@ -26,7 +26,6 @@ const DATA: &str = "data";
 #[derive(Debug, Serialize, Deserialize)]
 struct KeptManifest {
     format: u32,
-    /// The checksum of the snapshot's manifest.
     snapshot: u32,
     file: FileRecord,
 }

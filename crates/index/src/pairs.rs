@@ -49,7 +49,6 @@ struct PairGroup {
 }
 
 impl PairGroups {
-    /// The number in a slot that is free.
     const FREE: u32 = u32::MAX;
 
     const BITS: u32 = 8;

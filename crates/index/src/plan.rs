@@ -42,7 +42,6 @@ const MOST_SHARE: u32 = 2;
 /// The maximum number of gaps that are expanded. Each may take milliseconds.
 const MAX_GAPS: usize = 16;
 
-/// The maximum number of lists for one run of a boolean query.
 const MAX_LISTS_OF_RUN: usize = 3;
 
 pub(super) struct GramQuery<'a> {
@@ -140,7 +139,6 @@ pub(super) struct Candidate {
 pub(super) struct Plan<'a> {
     store: &'a DocStore,
     deleted: Option<&'a DocBits>,
-    /// The documents that may be candidates; `None` for all.
     only: Option<DocBits>,
     roles: Roles,
     in_text: Lists<'a>,
@@ -272,7 +270,6 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Drops the candidates whose texts are not in a set of documents.
     pub(super) fn narrow(&mut self, documents: DocBits) {
         if let Some(lists) = &mut self.in_text.lists {
             lists.narrow(documents);
@@ -292,7 +289,6 @@ impl<'a> Plan<'a> {
 struct Roles {
     /// Whether the request names no roles, so that every role is accepted.
     all: bool,
-    /// Whether each role is accepted, by its number in the segment.
     accepted: Vec<bool>,
 }
 

@@ -32,7 +32,6 @@ pub(super) enum List {
     Text,
     /// Grams of titles. The postings are conversations, not documents.
     Title,
-    /// The whole role.
     Role,
 }
 
@@ -333,7 +332,6 @@ pub(super) struct Conjunction<'a> {
     trees: Vec<DocTree<'a>>,
 }
 
-/// The maximum number of documents that [`advance_to`] steps over before it searches a block.
 const STEPS: usize = 4;
 
 /// Moves a list to its first document at or after `target`, and returns the document. In lists of similar

@@ -89,7 +89,6 @@ impl SegmentManifest {
         self.bytes(|name| name == ROWS || name == COLUMNS)
     }
 
-    /// Returns the bytes of all files except the document store's.
     pub(super) fn index_bytes(&self) -> u64 {
         self.bytes(|_| true) - self.store_bytes()
     }

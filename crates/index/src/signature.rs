@@ -140,7 +140,6 @@ impl SignatureWriter {
 pub(super) struct Signatures {
     file: Mapped,
     entries_at: usize,
-    /// The messages that have a signature, ascending.
     docs: Vec<u32>,
     /// A bit per message: whether it has a signature. This check is fast, and most messages have none.
     has: Vec<u64>,
@@ -221,7 +220,6 @@ impl Signature<'_> {
         None
     }
 
-    /// Returns whether the signature's text may match a query.
     pub(super) fn may_have(&self, query: &SignatureQuery) -> bool {
         match query {
             SignatureQuery::Anything => true,

@@ -9,7 +9,6 @@ use super::{
 };
 use verbatim_text::matcher::{Matcher, Matchers};
 
-/// The maximum number of titles per matcher whose results are cached.
 const CACHED_TITLES: usize = 64;
 
 /// The number of bytes at the beginning of a text. A common run usually occurs there.
@@ -29,7 +28,6 @@ pub(super) struct Verifier<'a> {
     /// If the query is one run: the messages in which a character follows the run. `None` if they are not
     /// known.
     followed: Option<&'a DocBits>,
-    /// A cache per matcher of whether titles match.
     titles: Vec<Titles>,
     buffer: Vec<u8>,
     /// The message whose shown text is at the beginning of `buffer`, and the length of this text.
@@ -91,7 +89,6 @@ impl<'a> Verifier<'a> {
         matcher.matches(&beginning[..whole]).then_some(true)
     }
 
-    /// Returns whether a message matches by its text or its title.
     #[inline]
     pub(super) fn matches(&mut self, candidate: &Candidate) -> bool {
         if let Some(has_run) = self.has_run(candidate.doc) {
@@ -197,7 +194,6 @@ impl<'a> Verifier<'a> {
         is_known.then_some(signature)
     }
 
-    /// Returns the messages of the conversations whose titles match.
     pub(super) fn docs_by_title(&mut self) -> DocBits {
         let store = self.store;
         let matching: Vec<bool> = (0..store.conversations())

@@ -14,7 +14,6 @@ mod kind {
     pub(super) const LINE_FEED: u8 = 2;
     pub(super) const RETURN: u8 = 4;
     pub(super) const ASCII_WORD: u8 = 8;
-    /// A word character beyond ASCII.
     pub(super) const WIDE_WORD: u8 = 16;
     pub(super) const OTHER: u8 = 32;
     pub(super) const ALL: u8 = 63;
@@ -38,7 +37,6 @@ mod kind {
 /// The number of characters beyond ASCII in a class up to which their kinds are looked at.
 const MOST_WIDE: usize = 64;
 
-/// The number of contexts: the kind before a place and the kind after it.
 const CONTEXTS: usize = kind::COUNT * kind::COUNT;
 
 /// Returns whether some text may match. The answer true may be wrong.
@@ -179,7 +177,6 @@ impl Relation {
     }
 }
 
-/// Returns the first and the last code of each range.
 pub(super) fn class_ranges(class: &Class) -> Vec<(u32, u32)> {
     match class {
         Class::Unicode(class) => {

@@ -20,7 +20,6 @@ pub(super) enum Literal {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByteProbe {
     pub(super) place: usize,
-    /// The byte to find. All bits in which the cases of the letter differ are set.
     byte: u8,
     /// The bits in which the cases differ; 0 for a letter without cases. With several such bits, the probe
     /// may also find bytes of other letters.
@@ -54,7 +53,6 @@ impl ByteProbe {
     }
 }
 
-/// The number of bytes that [`find_probed`] compares at once: one for each bit of a word.
 const STRIDE: usize = 64;
 
 impl Literal {

@@ -444,7 +444,6 @@ fn cut_words<C: Copy + Into<char>>(folded: &[C], common: &CommonGrams, mut emit:
     });
 }
 
-/// Drops most of the grams that come again.
 fn without_repeats(emit: &mut impl FnMut(Gram)) -> impl FnMut(Gram) {
     const SLOTS: usize = 64;
 

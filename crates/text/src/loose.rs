@@ -15,7 +15,6 @@ use unicode_normalization::char::{compose, decompose_compatible, is_combining_ma
 
 use super::{fold::fold, grams::LONGEST, literal::LiteralPattern};
 
-/// A character of a loose form.
 #[derive(Clone, Copy, Debug)]
 struct LooseChar {
     character: char,
@@ -248,10 +247,8 @@ pub(super) struct LooseMatch {
 #[derive(Debug)]
 pub struct LoosePattern {
     needle: Vec<char>,
-    /// The failure function of Knuth, Morris and Pratt for the needle.
     failure: Vec<usize>,
     ignore_case: bool,
-    /// The matcher of the loose form itself, as a literal text.
     plain: LiteralPattern,
     is_ascii: bool,
 }

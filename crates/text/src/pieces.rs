@@ -12,7 +12,6 @@ pub struct PieceMatcher<'m> {
     rest: String,
     /// The maximum length in bytes of a match, or of a part of the match between two `%`.
     longest: usize,
-    /// The number of the pattern's parts that were found, in their order.
     found: usize,
 }
 

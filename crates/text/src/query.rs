@@ -134,7 +134,6 @@ impl PhraseSearch {
 /// Number of spaces and apostrophes in a phrase above which its [`phrase_request`] is not a regular expression.
 const MOST_GAPS: usize = 100;
 
-/// Number of parts of a long phrase that its [`phrase_request`] looks for.
 const MOST_PARTS: usize = 8;
 
 /// Returns the exact search for a phrase of a [`Query`], and whether all texts that it finds contain the

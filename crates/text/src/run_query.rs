@@ -19,7 +19,6 @@ use super::{
     pattern::Pattern,
 };
 
-/// The maximum number of texts that are kept for a part of an expression.
 const MAX_TEXTS: usize = 64;
 
 const MAX_BYTES: usize = 256;
@@ -35,7 +34,6 @@ const MAX_RUNS: usize = 2_000;
 /// The number of last parts of a query that are checked for redundancy.
 const MAX_TIDIED: usize = 32;
 
-/// The maximum number of pairs of runs that are compared to find redundant runs.
 const MAX_COMPARED: usize = 10_000;
 
 /// A condition on the runs of characters in a text. Every matching text meets it.
@@ -92,7 +90,6 @@ impl RunQuery {
         RunQuery::conjunction(std::iter::once(self).chain(cased).collect())
     }
 
-    /// Returns a query for the capitals of the runs, which are not folded.
     fn cased(self) -> RunQuery {
         let of = |parts: Vec<RunQuery>| parts.into_iter().map(RunQuery::cased).collect();
         match self {
@@ -239,7 +236,6 @@ pub fn gaps_of_expression(hir: &Hir) -> Vec<(String, String)> {
     gaps
 }
 
-/// Returns the consecutive parts that an expression joins.
 fn concatenated_parts(hir: &Hir) -> Vec<&Hir> {
     match hir.kind() {
         HirKind::Concat(parts) => parts.iter().flat_map(concatenated_parts).collect(),
@@ -257,7 +253,6 @@ type Texts = BTreeSet<String>;
 /// The known facts about the texts that a part of an expression matches.
 #[derive(Clone, Debug)]
 struct Analysis {
-    /// All these texts; `None` if they are too many.
     exact: Option<Texts>,
     /// The beginnings and the ends of the texts. They are used only if `exact` is `None`.
     prefixes: Texts,
@@ -362,7 +357,6 @@ impl Analysis {
         .shorten_affixes()
     }
 
-    /// Returns the facts about the texts of several alternative parts.
     fn alternate(parts: Vec<Analysis>) -> Analysis {
         let exact: Option<Vec<&Texts>> = parts.iter().map(|part| part.exact.as_ref()).collect();
         if let Some(exact) = exact {
@@ -389,7 +383,6 @@ impl Analysis {
         }
     }
 
-    /// Replaces the exact texts by their runs, their beginnings and their ends.
     fn into_inexact(self) -> Analysis {
         let Some(exact) = self.exact else { return self };
         let query = RunQuery::conjunction(vec![self.query, require_any(&exact)]);
@@ -419,7 +412,6 @@ fn cross_product(these: &Texts, those: &Texts) -> Texts {
     these.iter().flat_map(|this| those.iter().map(move |that| format!("{this}{that}"))).collect()
 }
 
-/// Returns the query that requires at least one of these texts.
 fn require_any(texts: &Texts) -> RunQuery {
     let is_needed = |text: &&String| {
         // Any text with the longer run also has the shorter run, so the longer run is not needed.

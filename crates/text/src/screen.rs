@@ -44,7 +44,6 @@ pub fn written(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Returns whether a text has no control of a terminal.
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     memchr3(ESCAPE, b'\r', 0x08, bytes).is_none()

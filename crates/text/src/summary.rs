@@ -22,9 +22,7 @@ const MAX_CHARACTERS: usize = 300;
 /// The rule for joining short sentences of a paragraph into a passage.
 #[derive(Clone, Copy)]
 struct Joining {
-    /// A sentence with fewer characters than this is joined with the next sentence.
     below: usize,
-    /// The maximum length of a joined passage in characters.
     up_to: usize,
 }
 
@@ -205,7 +203,6 @@ fn sentences(turns: &[SummaryTurn<'_>], joining: Joining) -> Vec<(String, bool)>
     all
 }
 
-/// Appends a sentence, after a space if the script uses spaces.
 fn append_sentence(text: &mut String, sentence: &str) {
     if !text.is_empty() && !text.ends_with(['。', '！', '？']) {
         text.push(' ');
@@ -283,7 +280,6 @@ fn is_prose(line: &str, trimmed: &str) -> bool {
     (!is_code || is_wordy) && !is_log && symbols(trimmed) < 0.1
 }
 
-/// Returns the share of a text's characters that are rare in prose.
 fn symbols(text: &str) -> f32 {
     /// Whether each ASCII character is rare in prose.
     const ODD: [bool; 128] = {
@@ -328,7 +324,6 @@ fn plain_sentence(sentence: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Returns whether a text consists only of words of greeting, thanks or agreement.
 fn is_greeting(text: &str) -> bool {
     let bare = |word: &str| {
         let letters = word.chars().filter(|c| c.is_alphanumeric());

@@ -14,18 +14,13 @@ pub(super) enum Class {
     Digit,
     /// `_`, which joins letters and digits.
     Joiner,
-    /// A character that joins the two letters beside it.
     BetweenLetters,
-    /// A character that joins the two digits beside it.
     BetweenDigits,
-    /// A character that joins the two letters or the two digits beside it.
     BetweenBoth,
     Space,
     Return,
     LineFeed,
-    /// A character that is a word of its own.
     Other,
-    /// A character that the rules here do not cover.
     Unknown,
 }
 

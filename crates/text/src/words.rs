@@ -272,7 +272,6 @@ pub fn grams(run: &str, each: &mut impl FnMut(&str)) -> u32 {
     pairs.max(1)
 }
 
-/// Returns the parts of a name, split at dots, underscores and changes of case.
 fn name_parts(name: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     for part in name.split(['_', '.']).filter(|part| !part.is_empty()) {

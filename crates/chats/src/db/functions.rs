@@ -96,7 +96,6 @@ pub(super) fn instant(time: ValueRef<'_>) -> Option<Instant> {
     }
 }
 
-/// Returns twelve bytes that sort like the instant.
 pub(super) fn key(instant: Instant) -> [u8; 12] {
     let mut key = [0; 12];
     key[..8].copy_from_slice(&(instant.seconds ^ i64::MIN).to_be_bytes());

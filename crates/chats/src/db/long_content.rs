@@ -18,7 +18,6 @@ use super::{
 use verbatim_base::{long_text::LongText, model::Hit};
 use verbatim_text::{content, matcher::Matcher, pieces::PieceMatcher};
 
-/// The number of bytes that are read at once.
 const PIECE: usize = 1 << 20;
 
 /// A `content` that is too long to be read in one piece.

@@ -49,7 +49,6 @@ pub struct Database {
     files: DatabaseFiles,
     access: FileAccess,
     stop: Stop,
-    /// The count of map faults when the database was opened.
     faults: u64,
 }
 
@@ -167,7 +166,6 @@ impl Database {
         self.stop.requested()
     }
 
-    /// Returns the connection, for the other files of this module.
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -353,7 +351,6 @@ impl DatabaseFiles {
         FileState::of(&self.database, &self.real)
     }
 
-    /// Returns whether the path still names the file that was found.
     fn in_place(&self) -> bool {
         let there = header::stamp_at(&self.real);
         there.is_ok_and(|stamp| stamp.is_some_and(|s| s.identity == self.database.identity()))

@@ -57,7 +57,6 @@ pub fn conversation(
     Ok((messages, contents))
 }
 
-/// Returns the select list that [`hit`] reads.
 pub(super) fn columns(database: &Database) -> Result<String> {
     let layout = database.layout();
     let position = if layout.position { "m.position" } else { "NULL" };

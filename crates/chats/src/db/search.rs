@@ -130,7 +130,6 @@ fn long_matches(
     Ok(known)
 }
 
-/// Returns the keys of the matching messages and of their conversations, in result order.
 pub(super) fn keys(
     database: &Database,
     request: &Request,
@@ -152,7 +151,6 @@ fn pairs(
 #[derive(Clone, Copy)]
 enum Selected<'a> {
     Columns(&'a str),
-    /// The keys of the messages and their conversations.
     Keys((&'a str, &'a str)),
     /// The keys of the messages and their conversations. The statement calls `verbatim_long` for contents
     /// that are too long for memory.

@@ -80,7 +80,6 @@ fn mark_in_use(file: File, path: &Path) -> io::Result<File> {
     private::until_free(|| private::open_unremovable(path))
 }
 
-/// Returns whether no process uses the file any more.
 fn is_abandoned(path: &Path) -> bool {
     // Windows needs no check, because it refuses to remove a file that is in use.
     cfg!(windows) || File::open(path).is_ok_and(|file| file.try_lock().is_ok())

@@ -35,10 +35,8 @@ use verbatim_text::{hash::fnv1a, screen};
 /// the index folder. Versions 4, 6, 7 and 8 changed texts. Version 5 changed the sessions of agents.
 const VERSION: i64 = 8;
 
-/// The first version whose stores are migrated.
 const MIGRATED_FROM: i64 = 3;
 
-/// The maximum wait for a reader that holds a lock.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// The suffixes of a store's files. The store itself has no suffix and comes last.

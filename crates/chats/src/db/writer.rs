@@ -52,7 +52,6 @@ const CHECKPOINT_PAGES: i64 = 16 << 10;
 /// lock only for a moment between two batches.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
 
-/// The wait for another writer after which the user is told.
 const TOLD_AFTER: Duration = Duration::from_secs(2);
 
 /// The result of a call that fails with the error of this room.
@@ -99,7 +98,6 @@ pub fn message_keys(conversation: &Conversation) -> Vec<String> {
 #[derive(Debug, Default)]
 pub struct Writer {
     path: PathBuf,
-    /// Called when the writer has waited a while for another program.
     on_wait: Option<fn()>,
     /// The connection; `None` before the first conversation if there is no database yet.
     connection: Option<Connection>,
@@ -108,11 +106,9 @@ pub struct Writer {
     found: SchemaState,
     parts: bool,
     state: WriterState,
-    /// The number of bytes of text written since the last commit.
     pending: usize,
     /// The ids of the conversations merged in this run, and whether this run created each conversation.
     met: HashMap<String, bool>,
-    /// Whether the run merged a conversation twice.
     has_met_again: bool,
     /// The finished imports that the database lists; empty before the database is read.
     pub ledger: Ledger,

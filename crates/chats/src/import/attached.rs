@@ -9,10 +9,8 @@ use std::{
 use super::{head, package::Package, sources::HEADING, tally::ImportTally, tool::joined};
 use verbatim_base::model::{AttachedContent, Conversation};
 
-/// The maximum length of a text that is added, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// The number of bytes of a file that are read to detect whether it is a text.
 const BYTES_LOOKED_AT: u64 = 4 << 10;
 
 /// The phrase for texts that are longer than [`LONGEST`].

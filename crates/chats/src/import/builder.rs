@@ -25,10 +25,8 @@ pub(super) struct ConversationBuilder<'a> {
     messages: Vec<Message>,
     /// The positions in `messages`, by the transcript's message ids.
     by_id: HashMap<String, usize>,
-    /// Fingerprints of the messages without ids.
     sequence: Vec<u64>,
     files: Vec<AttachedFile>,
-    /// A temporary file with the contents of `files`.
     spill: Option<Arc<File>>,
 }
 

@@ -184,7 +184,6 @@ type Age = (Option<Instant>, usize);
 struct Tree<'a> {
     nodes: Vec<Node<'a>>,
     by_id: HashMap<Cow<'a, str>, usize>,
-    /// Pairs of a parent and a child. The children of each parent are in order.
     links: Vec<[usize; 2]>,
 }
 
@@ -192,7 +191,6 @@ struct Node<'a> {
     id: Cow<'a, str>,
     parent: Option<usize>,
     message: Option<Raw<'a>>,
-    /// Whether the node names a parent that is not in the tree.
     has_lost_parent: bool,
 }
 
@@ -268,7 +266,6 @@ impl<'a> Tree<'a> {
         self.nodes.iter().filter(|node| node.message.is_some()).count() as u64
     }
 
-    /// Returns how many of some nodes have a message.
     fn count_messages(&self, nodes: &[usize]) -> u64 {
         nodes.iter().filter(|at| self.nodes[**at].message.is_some()).count() as u64
     }

@@ -49,7 +49,6 @@ fn is_design(fields: &ObjectFields<'_>) -> bool {
     is_list && ["uuid", "project", "created_at"].iter().all(|name| fields.get(name).is_some())
 }
 
-/// The field with the messages of a chat about a design.
 const DESIGN_MESSAGES: &str = "messages";
 
 fn conversation(
@@ -131,7 +130,6 @@ impl<'a> Parents<'a> {
         Parents { by_id, parents, is_torn: named.len() > 1 }
     }
 
-    /// Returns the path from a message up to the first message.
     fn ancestors(&self, turn: usize) -> impl Iterator<Item = usize> {
         let mut seen = HashSet::new();
         let up = std::iter::successors(Some(turn), |at| self.parents[*at]);

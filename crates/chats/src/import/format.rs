@@ -24,7 +24,6 @@ pub struct Format {
 
 #[derive(Debug)]
 pub(super) enum FileLayout {
-    /// A conversation is one object.
     Object(ObjectFormat),
     /// A conversation is a list of records: the lines of a file, or the items of one object.
     Transcript(TranscriptFormat),
@@ -56,7 +55,6 @@ pub(super) struct TranscriptFormat {
     pub(super) id: fn(&Head, &str) -> String,
     /// Whether the folder of a file is named after the project.
     pub(super) has_project_folders: bool,
-    /// Returns a reader for a new transcript.
     pub(super) reader: fn() -> Box<dyn RecordReader>,
     /// Restores a reader from the text of [`RecordReader::save`]; `None` if another version wrote the text.
     pub(super) restore: fn(&str) -> Option<Box<dyn RecordReader>>,

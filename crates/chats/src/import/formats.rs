@@ -31,20 +31,17 @@ pub(super) fn detect_damaged(bytes: &[u8]) -> Option<&'static Format> {
     objects().find(|(_, object)| is_one(object)).map(|(format, _)| format)
 }
 
-/// Returns the names of the fields for messages and for lists of conversations.
 pub(super) fn field_names() -> FieldNames {
     let lists = objects().map(|(_, object)| object.list).collect();
     FieldNames { messages: objects().map(|(_, object)| object.messages).collect(), lists }
 }
 
-/// Returns the reason that an object is not a conversation in any format.
 pub(super) fn unknown_format() -> Reason {
     let names: Vec<String> =
         objects().map(|(_, object)| format!("`{}`", object.messages)).collect();
     Reason::Unknown(names.join(" nor "))
 }
 
-/// Returns a phrase that names the formats that files are searched for.
 pub(super) fn searched_formats() -> String {
     let labels = |are_transcripts| {
         let formats = ALL.into_iter().filter(|format| format.is_transcript() == are_transcripts);

@@ -28,7 +28,6 @@ const MOST_PAIRS: usize = 4 << 20;
 /// value is not searched again.
 #[derive(Debug, Default)]
 pub(super) struct Brackets {
-    /// The pairs in the order of their opening brackets.
     pairs: Vec<Pair>,
     /// The pairs that are still open during the pass.
     open: Vec<usize>,
@@ -80,7 +79,6 @@ impl Brackets {
     }
 }
 
-/// One JSON value that has not been parsed yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raw<'a> {
     bytes: &'a [u8],
@@ -248,7 +246,6 @@ const MAX_NESTING: usize = 48;
 pub(super) struct ObjectFields<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
 
 impl<'a> ObjectFields<'a> {
-    /// Returns the last field with this name.
     pub(super) fn get(&self, name: &str) -> Option<Raw<'a>> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| *raw)
     }
@@ -297,7 +294,6 @@ impl Value {
         self.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Returns the text of a string or scalar.
     pub(super) fn as_str(&self) -> Option<&str> {
         match self {
             Value::String(text) | Value::Scalar(text) => Some(text),
@@ -487,7 +483,6 @@ fn nested_end(bytes: &[u8], start: usize) -> Option<usize> {
     end.break_value()
 }
 
-/// Decodes the bytes of a string, with U+FFFD for invalid bytes.
 fn decode(bytes: &[u8]) -> Cow<'_, str> {
     let Some(first) = memchr(b'\\', bytes) else { return lossy(bytes) };
     let mut text = String::with_capacity(bytes.len());

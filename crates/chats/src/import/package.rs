@@ -53,7 +53,6 @@ const MIN_ID: usize = 8;
 
 const MAX_FOLDER_DEPTH: usize = 12;
 
-/// The message for a file without conversations.
 const NO_CONVERSATION: &str = "it holds no conversation";
 
 #[derive(Debug, Default)]
@@ -64,9 +63,7 @@ pub(super) struct Package {
     /// service.
     others: Vec<OtherFile>,
     refused: Vec<String>,
-    /// The entry numbers of zips in the first zip that were not opened.
     unopened: Vec<usize>,
-    /// A description of the path, for errors.
     kind: &'static str,
     /// The length of the zip, and the unpacked size of the files to read; both 0 if the export is not a zip.
     length: u64,
@@ -84,7 +81,6 @@ pub(super) struct PackagedFile {
 /// A file of an export that may be an attachment of a message.
 #[derive(Debug)]
 struct OtherFile {
-    /// The name without its folders.
     name: String,
     location: Location,
 }
@@ -105,7 +101,6 @@ enum Location {
     Entry(usize, usize),
 }
 
-/// A zip inside a zip: its entry number, its name and its size.
 type InnerZip = (usize, String, u64);
 
 impl Package {
@@ -279,7 +274,6 @@ impl Package {
         Ok((zip, deeper))
     }
 
-    /// Returns whether the zip contains zips that were not opened.
     pub(super) fn has_unopened(&self) -> bool {
         !self.unopened.is_empty()
     }
@@ -466,7 +460,6 @@ impl Package {
         self.open_at(&file.location, file.size)
     }
 
-    /// Returns the JSON files in reading order.
     pub(super) fn files(&self) -> &[PackagedFile] {
         &self.files
     }
@@ -610,7 +603,6 @@ fn leads_out(name: &str) -> bool {
     drive || name.starts_with(SEPARATORS) || name.split(SEPARATORS).any(|part| part == "..")
 }
 
-/// Returns whether a zip would unpack to a size far beyond that of any export.
 fn is_bomb(unpacked: u64, length: u64) -> bool {
     unpacked > HARMLESS && unpacked > length.saturating_mul(RATIO)
 }
@@ -634,7 +626,6 @@ pub(super) fn is_zip(name: &str) -> bool {
     ends_with(Path::new(name), &["zip"])
 }
 
-/// Returns the name of a file without its folders.
 fn last_part(name: &str) -> String {
     name.rsplit(SEPARATORS).next().unwrap_or_default().to_owned()
 }
@@ -710,7 +701,6 @@ fn paths_in<'v>(value: &'v Value, paths: &mut Vec<&'v str>) {
     }
 }
 
-/// Returns whether the name of a file is a path, or ends with it.
 fn is_at(name: &str, path: &str) -> bool {
     let name = name.replace('\\', "/");
     name.strip_suffix(path).is_some_and(|before| before.is_empty() || before.ends_with('/'))

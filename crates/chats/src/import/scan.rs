@@ -51,7 +51,6 @@ pub(super) struct Scanner<R> {
     input: R,
     buffer: Vec<u8>,
     at: usize,
-    /// Whether the input has been read to its end.
     ended: bool,
     /// Whether a bracket has opened an array or an object.
     has_begun: bool,
@@ -59,9 +58,7 @@ pub(super) struct Scanner<R> {
     names: FieldNames,
     level: Level,
     rescues: usize,
-    /// The place of the last returned value in the buffer.
     last: Range<usize>,
-    /// The error that stopped reading before the end of the stream.
     failure: Option<io::Error>,
 }
 
@@ -69,7 +66,6 @@ pub(super) struct Scanner<R> {
 enum Level {
     /// The scanner is before, between or after outermost values.
     Outside,
-    /// The scanner is in the array of conversations.
     Array,
     /// The scanner is in the object that contains the array, after the array.
     Wrapper,
@@ -79,7 +75,6 @@ enum ValueEnd {
     At(usize),
     /// The value ends at this place, but with a closing bracket of the wrong kind.
     Mismatched(usize),
-    /// The input ends before the value does.
     Missing,
     /// The value is longer than any conversation.
     TooFar,
@@ -89,7 +84,6 @@ struct EndSearch {
     start: usize,
     scan: BracketScan,
     depth: usize,
-    /// Whether the value is a string.
     is_string: bool,
 }
 
@@ -368,7 +362,6 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Reads more of the input; returns whether there was more.
     fn fill(&mut self) -> bool {
         let filled = self.buffer.len();
         while !self.ended && self.buffer.len() == filled {

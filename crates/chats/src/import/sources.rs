@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use super::{json::Value, tool::joined};
 
-/// The line above the sources of an answer.
 pub(super) const HEADING: &str = "[sources]";
 
 /// The endings that ChatGPT adds to addresses.

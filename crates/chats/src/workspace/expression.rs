@@ -24,7 +24,6 @@ const MAX_STATES_BYTES: usize = 1 << 20;
 /// The lock that each search with a large expression holds.
 static LARGE: Mutex<()> = Mutex::new(());
 
-/// The time between two attempts to get the lock.
 const WAIT: Duration = Duration::from_millis(5);
 
 pub(super) struct Expression {

@@ -37,7 +37,6 @@ pub(super) enum Contents<'a> {
     Dates,
     /// The conversations of a date.
     Conversations(&'a str),
-    /// A folder that is not searched.
     Nothing,
 }
 

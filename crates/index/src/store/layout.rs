@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// Flag: the stored text differs from the shown text, as in databases of JSON parts.
 pub(super) const HAS_STORED: u8 = 1;
-/// Flag: the message has a position.
 pub(super) const HAS_POSITION: u8 = 2;
 /// Flag: the message id is sixteen bytes, which are shown as a UUID.
 pub(super) const IS_UUID: u8 = 4;
@@ -32,9 +31,7 @@ pub(crate) struct RowLayout {
     pub(super) role_bytes: u32,
     pub(super) irregular: u32,
     pub(super) conversations: u32,
-    /// The earliest time in seconds.
     pub(super) earliest: i64,
-    /// The size of one message's fields in bytes.
     pub(super) entry: u32,
     pub(super) start: Field,
     pub(super) seconds: Field,

@@ -79,7 +79,6 @@ pub(super) struct RowTexts<'a> {
     pub(super) stored: Text<'a>,
     pub(super) regular: bool,
     pub(super) differ: bool,
-    /// Both the text and the title are NULL.
     pub(super) nothing: bool,
 }
 
@@ -252,7 +251,6 @@ impl DocStore {
         self.record(doc).0.rest().position
     }
 
-    /// Returns the key of a message's row in the database.
     pub(super) fn key(&self, doc: u32) -> i64 {
         self.record(doc).0.rest().key
     }
@@ -364,7 +362,6 @@ impl DocStore {
         Members::read(self.columns.get(start..end)?)
     }
 
-    /// Returns the head and the packed texts of a message's record.
     fn record(&self, doc: u32) -> (FileHeader<'_>, &[u8]) {
         let (start, end) = (self.start(doc) as usize, self.start(doc + 1) as usize);
         let mut record = &self.rows[start..end];
@@ -376,7 +373,6 @@ impl DocStore {
         (FileHeader { flags, shown_length, rest: head }, texts)
     }
 
-    /// Returns the texts of a record as one text.
     fn text<'a>(&'a self, head: &FileHeader<'_>, texts: &'a [u8]) -> Text<'a> {
         self.symbols.text(head.flags >> TABLE_SHIFT, texts)
     }

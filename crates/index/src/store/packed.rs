@@ -35,7 +35,6 @@ const PAIRS: usize = 1 << 16;
 /// The number of occurrences that is added to each pair, so that an unseen pair has a finite cost.
 const UNSEEN: f32 = 0.1;
 
-/// The number of units of a cost per bit.
 const PER_BIT: f32 = 8.0;
 
 /// The length in bytes from which texts are not packed, so that reading them needs no copy.
@@ -46,7 +45,6 @@ const SYMBOL: usize = 8;
 /// The maximum number of bytes of two characters and of a cut character before them.
 const TAIL: usize = 2 * 4 + 3;
 
-/// The code before a literal byte.
 const ESCAPE: u8 = 255;
 
 const CODES: usize = ESCAPE as usize;
@@ -96,7 +94,6 @@ impl Packer {
         packer
     }
 
-    /// Returns the place of the table that packs a text best.
     fn best(&self, text: &[u8]) -> usize {
         let begin = &text[..text.len().min(TRIED)];
         let tables = self.tables.iter().enumerate();
@@ -207,7 +204,6 @@ impl Symbols {
     }
 }
 
-/// A text in a segment, which may be packed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'a> {
     body: Body<'a>,

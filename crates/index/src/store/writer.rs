@@ -42,7 +42,6 @@ pub(crate) struct DocStoreWriter {
     packed: Vec<u8>,
 }
 
-/// The numbers of conversations, in the order of their first messages.
 #[derive(Debug)]
 struct Numbers {
     /// The number of each conversation of the plan that has a message.

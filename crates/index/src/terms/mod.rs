@@ -49,7 +49,6 @@ const SHORTEST_SLIP: usize = 4;
 #[derive(Debug, Serialize, Deserialize)]
 struct TermManifest {
     format: u32,
-    /// The checksum of the segment's manifest.
     segment: u32,
     documents: u32,
     /// The sum of the lengths of all messages.

@@ -155,7 +155,6 @@ impl Bm25<'_> {
         Ok(found.into_iter().map(|scored| (scored.doc_id, scored.score)).collect())
     }
 
-    /// Opens the lists of the terms that a segment has.
     fn cursors(&self, words: &TermIndex) -> Result<Vec<TermCursor>> {
         let mut cursors = Vec::new();
         for term in self.terms {
@@ -262,7 +261,6 @@ impl ListScorer<'_> {
         weight * frequency as f32 / (frequency as f32 + norm)
     }
 
-    /// Scores every document of an interval.
     fn score_all(
         &self,
         mut cursors: Vec<TermCursor>,
@@ -380,7 +378,6 @@ impl ListScorer<'_> {
         }
     }
 
-    /// Scores the documents with given doc ids, which must be ascending.
     fn score_some(
         &self,
         mut cursors: Vec<TermCursor>,

@@ -10,7 +10,6 @@ use super::{
 use crate::{Error, Result};
 use verbatim_base::model::Stop;
 
-/// Texts with at most this average length in bytes are short.
 const SHORT_TEXTS: u64 = 400;
 
 /// The options for building vectors.

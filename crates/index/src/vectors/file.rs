@@ -50,9 +50,7 @@ pub(super) struct Shape {
     pub(super) count: u32,
     /// 0 if every vector is compared.
     pub(super) clusters: u32,
-    /// The number of bits of a component.
     pub(super) bits: u32,
-    /// Whether the file has the hashes of the texts.
     #[serde(default)]
     pub(super) is_keyed: bool,
 }
@@ -118,7 +116,6 @@ impl Shape {
         })
     }
 
-    /// The prefix of the folders with vectors.
     pub(super) const PREFIX: &'static str = "vectors-";
 
     pub(super) fn folder(model: &str) -> String {
@@ -234,7 +231,6 @@ impl VectorSpill {
         Ok(())
     }
 
-    /// Maps the written rows into memory.
     pub(super) fn read(self) -> Result<Mapped> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
         file.and_then(|file| Mapped::new(&file)).map_err(|error| failed(&self.folder, error))

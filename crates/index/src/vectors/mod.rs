@@ -273,7 +273,6 @@ fn f32_at(bytes: &[u8], at: usize) -> f32 {
 struct TopDocs {
     heap: BinaryHeap<Reverse<ScoredDoc>>,
     k: usize,
-    /// The lowest score that still enters the results.
     threshold: f32,
 }
 

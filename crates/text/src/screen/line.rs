@@ -4,7 +4,6 @@ use unicode_width::UnicodeWidthChar;
 
 use super::control::Control;
 
-/// The column up to which a sequence moves the cursor beyond the end of its line.
 const COLUMNS: usize = 400;
 
 /// The length from which on a line is not the line of a terminal, in bytes or in columns. Nothing in it is
@@ -26,7 +25,6 @@ pub(super) struct TerminalScreen {
     budget: usize,
 }
 
-/// A line and the column of the cursor.
 #[derive(Debug, Default)]
 struct TerminalLine {
     /// A character with its marks for each column. A column that belongs to the character before it is empty.

@@ -21,7 +21,6 @@ use crate::db::{
 use verbatim_base::private;
 use verbatim_text::snippet;
 
-/// The version of the thread tables, stored in `verbatim_meta`.
 const VERSION: i64 = 1;
 
 const STEPS: [&str; VERSION as usize] = ["

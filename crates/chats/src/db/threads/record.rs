@@ -212,7 +212,6 @@ pub(super) fn read_thread(row: &Row<'_>) -> rusqlite::Result<Thread> {
     })
 }
 
-/// Returns the thread that a continuation id continues, or the reason why the id is refused.
 fn resolve_continuation(
     connection: &Connection,
     continuation: &str,

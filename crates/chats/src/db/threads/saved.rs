@@ -89,7 +89,6 @@ fn update(connection: &Connection, id: &str, save: &Save<'_>) -> rusqlite::Resul
     Ok(())
 }
 
-/// Returns the last turns of a conversation, without its summary.
 fn last_turns(
     connection: &Connection,
     id: &str,

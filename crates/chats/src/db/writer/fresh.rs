@@ -38,7 +38,6 @@ pub(super) struct LateParts {
 #[derive(Debug, Default)]
 struct Details {
     rows: Vec<DetailRow>,
-    /// The texts of all rows' columns, one after another.
     texts: String,
 }
 

@@ -46,11 +46,9 @@ struct StoredLedger {
 #[derive(Debug, Default)]
 pub struct Ledger {
     imports: Vec<FinishedImport>,
-    /// The change counter when the list was read.
     counter: Option<u32>,
     /// The last value of SQLite's `data_version` that this connection read.
     seen: Option<i64>,
-    /// Whether another connection wrote during this import.
     is_disturbed: bool,
 }
 

@@ -15,7 +15,6 @@ use crate::db::{
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Instant, Message, Origin};
 use verbatim_text::{content::decode_parts, date};
 
-/// Whether a merge writes changes, or only counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MergeMode {
     Compare,
@@ -468,7 +467,6 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// Returns the row that stores a message under `id`.
     fn message_row<'r>(
         &self,
         id: &'r str,

@@ -7,7 +7,6 @@ use crate::import::{
     tally::ImportTally,
 };
 
-/// Known content types that [`plain`] can read.
 const PLAIN: [&str; 10] = [
     "execution_output",
     "reasoning_recap",

@@ -16,9 +16,7 @@ pub(super) struct Metadata<'a> {
     pub(super) attachments: Option<Value>,
     pub(super) names: Vec<String>,
     pub(super) model: Option<Cow<'a, str>>,
-    /// The state of a widget, such as a report.
     pub(super) widget: Option<Cow<'a, str>>,
-    /// The pointers of the charts that a program drew.
     pub(super) charts: Vec<String>,
     /// The custom instructions of the user. Exports of 2023 have them only here.
     pub(super) instructions: Option<String>,
